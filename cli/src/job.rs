@@ -1,19 +1,19 @@
-//! `freehold job`: shows and cancels a job, and prints its log.
+//! `freehold job`: shows, cancels and retries a job, and prints its log.
 
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use freehold_protocol::JobId;
-use freehold_protocol::api::{JobView, LogPage};
+use freehold_protocol::api::{CancelJobRequest, JobView, LogPage};
 use freehold_protocol::preflight::{FINDINGS, Finding};
 use freehold_protocol::report::Fence;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::api::Api;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, note, print_json, print_log, time};
-use crate::workflow::cancelled;
+use crate::workflow::{Retry, cancelled};
 
 /// The pause between two requests for more of a log.
 const LOOK: Duration = Duration::from_millis(700);
@@ -30,7 +30,11 @@ pub(crate) enum JobCommand {
     Cancel {
         /// Id of the job.
         job: JobId,
+        /// Why, in one line; the customer's audit log shows it.
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
     },
+    Retry(Retry),
 }
 
 /// Print the log of a job.
@@ -63,9 +67,12 @@ impl JobCommand {
                     args.job
                 ))),
             },
-            Self::Cancel { job } => {
-                let view: JobView = api.post(&["v1", "jobs", job.as_str(), "cancel"], &json!({})).await?;
-                let result = cancelled(job.as_str(), &view.state, &[view.node.as_str()], "job show")?;
+            Self::Retry(retry) => retry.run(context).await,
+            Self::Cancel { job, reason } => {
+                let path = ["v1", "jobs", job.as_str(), "cancel"];
+                let view: JobView = api.post(&path, &CancelJobRequest { reason }).await?;
+                let open = (&[view.node.as_str()][..], view.ends_by);
+                let result = cancelled(job.as_str(), &view.state, open, "job show")?;
                 context.out.show(&view, |_| result)
             }
         }

@@ -128,6 +128,7 @@ pub(crate) fn order(n: u32, serial: u64) -> Order {
         mode: Mode::Maintenance,
         role: None,
         asked_by: None,
+        asked_why: None,
         now: false,
         runner: None,
         redelivery: Redelivery::Resume,

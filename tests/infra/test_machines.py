@@ -126,7 +126,7 @@ class Machines(unittest.TestCase):
             payload = state["Parameters"]["Payload"]
             self.assertEqual(state["Parameters"]["FunctionName"], f"${{{PHASES[payload['phase']]}}}")
             self.assertEqual(payload["workflow.$"], "$.workflow")
-            self.assertLessEqual(set(payload), {"phase", "workflow.$", "token.$", "error.$"})
+            self.assertLessEqual(set(payload), {"phase", "workflow.$", "attempt.$", "token.$", "error.$"})
             self.assertEqual("error.$" in payload, label == "FinishFailed")
 
     def test_results_are_one_word_beside_the_ids(self):

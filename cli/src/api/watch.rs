@@ -83,7 +83,8 @@ pub(crate) fn has_ended(view: &WorkflowView) -> bool {
 
 /// Returns a sentence about the success of an ended workflow, or the error with which the command ends.
 pub(crate) fn verdict(view: &WorkflowView, subject: &str) -> Result<String> {
-    let took = view.ended_at.map(|end| crate::output::duration(end.since(view.created_at))).unwrap_or_default();
+    let began_at = view.again.last().map_or(view.created_at, |again| again.at);
+    let took = view.ended_at.map(|end| crate::output::duration(end.since(began_at))).unwrap_or_default();
     match (view.state.as_str(), &view.nothing_ran) {
         ("succeeded", Some(why)) => Ok(format!("{subject}: nothing ran: {why} ({})", view.workflow)),
         ("succeeded", None) => {

@@ -1,7 +1,7 @@
 //! `freehold install list` and `show`: lists the installs, and shows one install.
 
 use freehold_protocol::InstallId;
-use freehold_protocol::api::{ChangesView, ConnectionView, InstallView, PartialView, RunnerView};
+use freehold_protocol::api::{ChangesView, ConnectionView, InstallView, PartialView, RunnerView, SkippedView};
 use freehold_protocol::audit::verify::Position;
 
 use crate::context::Context;
@@ -67,6 +67,12 @@ fn partly(view: &InstallView, partial: &PartialView) -> String {
         false => format!("`freehold deploy {}` deploys it again", view.install),
     };
     format!("{state}{since}{by}; {again}{reason}")
+}
+
+/// Returns the sentence about a component that a workflow continued without.
+fn left_out(skipped: &SkippedView) -> String {
+    let SkippedView { workflow, by, reason, at } = skipped;
+    format!("skipped since {} in {workflow} by {by}: {reason}; the next deploy runs it", time(*at))
 }
 
 /// Returns whether changes may start, until when, and the customer's windows.
@@ -139,6 +145,9 @@ fn render(view: &InstallView, out: Output) -> String {
     for one in &view.components {
         if let Some(partial) = &one.partial {
             fact(&format!("component {}", one.component), partly(view, partial));
+        }
+        if let Some(skipped) = &one.skipped {
+            fact(&format!("component {}", one.component), left_out(skipped));
         }
     }
     if let Some(leftovers) = &view.leftovers {

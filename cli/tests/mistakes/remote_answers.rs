@@ -7,6 +7,7 @@ use freehold_domain::install::InstallError;
 use freehold_domain::plan::PlanError;
 use freehold_domain::region::check_region;
 use freehold_domain::suggestion::Known;
+use freehold_domain::workflow::AgainError;
 use freehold_protocol::app_version::Input;
 use serde_json::json;
 
@@ -28,7 +29,7 @@ macro_rules! create {
     };
 }
 
-pub(crate) const MISTAKES: [Mistake; 34] = [
+pub(crate) const MISTAKES: [Mistake; 36] = [
     noticed("wrong account or region", &["install", "list", "--tenant", "acme"], 3, Cloud::Aws(without_tenant)),
     noticed("typo in the name of a tenant", &["app", "list", "--tenant", "acmee"], 3, Cloud::Aws(without_tenant)),
     noticed(
@@ -124,6 +125,18 @@ pub(crate) const MISTAKES: [Mistake; 34] = [
     noticed("a release that does not exist", &["deploy", "globex", "--release", "2026.13"], 3, Cloud::Tenant(tenant)),
     noticed("typo in the name of an action", &["action", "run", "globex", "whoamy"], 3, Cloud::Tenant(tenant)),
     noticed("cancel of what has ended", &["workflow", "cancel", "wf_00000000000000000001"], 4, Cloud::Tenant(tenant)),
+    noticed(
+        "a resume after another deploy",
+        &["workflow", "resume", "wf_00000000000000000001"],
+        4,
+        Cloud::Tenant(tenant),
+    ),
+    noticed(
+        "a skip of what others need",
+        &["workflow", "skip", "wf_00000000000000000001", "queue", "--reason", "later"],
+        4,
+        Cloud::Tenant(tenant),
+    ),
     noticed(
         "removal of a tenant that has installs",
         &["tenant", "destroy", "--name", "acme", "--confirm", "acme"],
@@ -356,6 +369,15 @@ fn refused(method: &str, path: &str, body: &str) -> Option<Answer> {
             let way_out = "did you mean `whoami`?".to_owned();
             let error = Absence::Action { action: "whoamy".parse().unwrap(), place, way_out };
             (404, "not_found", error.to_string())
+        }
+        ("POST", "/v1/workflows/wf_00000000000000000001/resume") => {
+            let workflow = "wf_00000000000000000001".parse().unwrap();
+            (409, "conflict", InstallError::Later { install: "globex".parse().unwrap(), workflow }.to_string())
+        }
+        ("POST", "/v1/workflows/wf_00000000000000000001/skip") => {
+            let why = "`queue` was never deployed in this install, so it has no outputs for `web` to read".to_owned();
+            let workflow = "wf_00000000000000000001".parse().unwrap();
+            (409, "conflict", AgainError::NotSkippable { workflow, node: "queue".into(), why }.to_string())
         }
         ("POST", "/v1/installs/globex/deploys") if body.contains("2026.12") => (409, "conflict", beyond_the_consent()),
         ("POST", "/v1/installs/globex/deploys") => {

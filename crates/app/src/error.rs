@@ -9,6 +9,7 @@ use freehold_domain::plan::PlanError;
 use freehold_domain::plan::teardown::TeardownError;
 use freehold_domain::runbook::RunbookError;
 use freehold_domain::toggles::ToggleError;
+use freehold_domain::workflow::AgainError;
 use freehold_protocol::api::ErrorKind;
 
 use crate::ports::PortError;
@@ -172,6 +173,13 @@ impl From<InstallError> for AppError {
             InstallError::NoApp(_) => Kind::Invalid,
             _ => Kind::Conflict,
         };
+        Self::new(kind, error.to_string())
+    }
+}
+
+impl From<AgainError> for AppError {
+    fn from(error: AgainError) -> Self {
+        let kind = if matches!(error, AgainError::NoNode { .. }) { Kind::NotFound } else { Kind::Conflict };
         Self::new(kind, error.to_string())
     }
 }

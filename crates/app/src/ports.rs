@@ -269,8 +269,15 @@ pub trait QueueAdmin: Send + Sync {
 /// The state machines in Step Functions.
 #[async_trait]
 pub trait Machines: Send + Sync {
-    /// Starts the execution that is named after the workflow. An execution that exists already counts as started.
-    async fn start(&self, kind: WorkflowKind, workflow: &WorkflowId, install: &InstallId) -> Result<(), PortError>;
+    /// Starts the execution that is named after the workflow and, once the workflow was continued, after the `attempt`,
+    /// which counts from 0. An execution that exists already counts as started.
+    async fn start(
+        &self,
+        kind: WorkflowKind,
+        workflow: &WorkflowId,
+        install: &InstallId,
+        attempt: u32,
+    ) -> Result<(), PortError>;
 }
 
 /// Callbacks to the waiting states of the state machines.

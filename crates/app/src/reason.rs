@@ -1,5 +1,4 @@
-//! The reason that a person gives to disable or revoke something. It is shown to users whose request is refused for
-//! this reason.
+//! The reason that a person gives: to disable or revoke something, or to continue a workflow. Others see it.
 
 use freehold_protocol::api::{REASON, ReasonRequest};
 
@@ -10,8 +9,24 @@ use crate::AppError;
 /// # Errors
 /// Invalid for a reason that is empty, too long or has several lines.
 pub(crate) fn reason(because: &ReasonRequest) -> Result<String, AppError> {
-    if REASON.accepts(&because.reason) {
-        return Ok(because.reason.trim_matches(' ').to_owned());
+    line(&because.reason)
+}
+
+/// Returns the text of a reason that may be absent; empty without one.
+///
+/// # Errors
+/// As [`reason`].
+pub(crate) fn optional(text: Option<&str>) -> Result<String, AppError> {
+    text.map_or_else(|| Ok(String::new()), line)
+}
+
+/// Returns the text of a reason without leading and trailing white space.
+///
+/// # Errors
+/// As [`reason`].
+pub(crate) fn line(text: &str) -> Result<String, AppError> {
+    if REASON.accepts(text) {
+        return Ok(text.trim_matches(' ').to_owned());
     }
     Err(AppError::invalid("a reason must be one line of 1 to 500 characters, because messages show it"))
 }

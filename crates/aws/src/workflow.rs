@@ -30,13 +30,20 @@ impl SfnMachines {
 
 #[async_trait]
 impl Machines for SfnMachines {
-    async fn start(&self, kind: WorkflowKind, workflow: &WorkflowId, install: &InstallId) -> Result<(), PortError> {
+    async fn start(
+        &self,
+        kind: WorkflowKind,
+        workflow: &WorkflowId,
+        install: &InstallId,
+        attempt: u32,
+    ) -> Result<(), PortError> {
+        let name = if attempt == 0 { workflow.to_string() } else { format!("{workflow}-{attempt}") };
         let started = self
             .client
             .start_execution()
             .state_machine_arn(format!("{}{}", self.arn_prefix, kind.machine()))
-            .name(workflow.as_str())
-            .input(json!({ "workflow": workflow, "install": install }).to_string())
+            .name(name)
+            .input(json!({ "workflow": workflow, "install": install, "attempt": attempt }).to_string())
             .send()
             .await;
         match started {

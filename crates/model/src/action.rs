@@ -3,9 +3,9 @@
 use stateright::{Model, Property};
 
 use crate::bug::seeded;
-use crate::job::Outcome;
+use crate::job::{Event, Outcome};
 use crate::protocol::Protocol;
-use crate::report::{RUNNERS, Report};
+use crate::report::{DISPATCHES, RUNNERS, Report};
 use crate::rule::Rule;
 use crate::rules;
 use crate::runner::{Attempt, Redelivery};
@@ -37,6 +37,9 @@ pub enum Action {
         j: usize,
     },
     Retry {
+        j: usize,
+    },
+    Resume {
         j: usize,
     },
     Sweep {
@@ -162,6 +165,11 @@ impl Protocol {
                 actions.push(Action::Cancel { j });
             }
         }
+        let may_resume = part.job.is_resumable() && !part.job.is_retryable();
+        let has_place = usize::from(part.job.dispatch) < DISPATCHES;
+        if bounds.resumes && has_place && (may_resume || seeded!(bounds.seed, ResumeBeforeEnd)) {
+            actions.push(Action::Resume { j });
+        }
         if part.job.is_retryable() || seeded!(bounds.seed, RetryBeforeEnd) {
             actions.push(Action::Retry { j });
         }
@@ -247,7 +255,8 @@ impl Model for Protocol {
             Action::HandlerDies { j, report } => self.handler_dies(&mut next, j, report),
             Action::Enrol => Self::enrol(&mut next),
             Action::Cancel { j } => self.cancel(&mut next, j),
-            Action::Retry { j } => self.retry(&mut next, j),
+            Action::Retry { j } => self.retry(&mut next, j, Event::Retry),
+            Action::Resume { j } => self.retry(&mut next, j, Event::Resume),
             Action::Sweep { j } => self.sweep(&mut next, j),
             Action::Wait { j } => self.wait(&mut next, j),
             Action::PatienceEnds { j } => self.patience_ends(&mut next, j),

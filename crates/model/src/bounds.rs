@@ -44,6 +44,8 @@ pub struct Bounds {
     pub returns: u8,
     /// Times that the customer switches the runner off and on again.
     pub pauses: u8,
+    /// People let a job run again that was blocked or cancelled.
+    pub resumes: bool,
     pub seed: Seed,
 }
 
@@ -72,8 +74,12 @@ impl Bounds {
         waits: false,
         returns: 0,
         pauses: 0,
+        resumes: false,
         seed: NO_BUG,
     };
+
+    /// One job of either kind that a person lets run again, also after it was blocked or cancelled; it waits for its runner.
+    pub const RESUMED: Self = Self { name: "resumed", resumes: true, waits: true, acks: 0, lates: 0, ..Self::ONE_JOB };
 
     /// One job, dispatched once; a second machine takes over, before or after the first one is gone or beside it.
     pub const REPLACEMENT: Self =
@@ -174,8 +180,9 @@ impl Bounds {
     };
 
     /// Every space that must hold.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::ONE_JOB,
+        Self::RESUMED,
         Self::REPLACEMENT,
         Self::RETRY_ELSEWHERE,
         Self::MANY_RECEIVES,
@@ -202,6 +209,7 @@ impl Bounds {
             Bug::StaleReturnCounts | Bug::CancelledIsOrderedAgain => Self::WAITING,
             Bug::ReturnOverridesEnd => Self::WAITING_ELSEWHERE,
             Bug::WorksWhilePaused => Self::PAUSE,
+            Bug::ResumeBeforeEnd | Bug::ResumeReusesDispatch => Self::RESUMED,
             Bug::FenceNotCompared
             | Bug::OldDispatchAccepted
             | Bug::SequenceIgnored

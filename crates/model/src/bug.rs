@@ -80,12 +80,16 @@ pub enum Bug {
     LostWhileItWaits,
     /// A runner that is switched off works on.
     WorksWhilePaused,
+    /// A job that has not ended is dispatched again because somebody resumes its workflow.
+    ResumeBeforeEnd,
+    /// A resumed job keeps its dispatch number.
+    ResumeReusesDispatch,
 }
 
 #[cfg(any(test, feature = "mutants"))]
 impl Bug {
     /// Every mistake.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 40] = [
         Self::FenceNotCompared,
         Self::EqualFenceSecondWins,
         Self::OldDispatchAccepted,
@@ -124,6 +128,8 @@ impl Bug {
         Self::WaitingIgnoresOutcome,
         Self::LostWhileItWaits,
         Self::WorksWhilePaused,
+        Self::ResumeBeforeEnd,
+        Self::ResumeReusesDispatch,
     ];
 }
 

@@ -81,12 +81,14 @@ impl Protocol {
         Some(())
     }
 
-    /// Dispatches a job again that ended badly.
-    pub(crate) fn retry(&self, world: &mut World, j: usize) -> Option<()> {
+    /// Dispatches a job again that ended badly: a retry, or a person who resumes its workflow.
+    pub(crate) fn retry(&self, world: &mut World, j: usize, again: Event) -> Option<()> {
         let before = world.jobs[j].job;
-        let Answer::Changed(after) = self.take(world, j, Event::Retry) else { return None };
+        let Answer::Changed(after) = self.take(world, j, again) else { return None };
         world.watch(Rule::DispatchFollowsEnd, !before.has_ended());
-        world.watch(Rule::AttemptsAreBounded, after.dispatch - after.returned > self.bounds.dispatches);
+        // People may resume a workflow more often; here, the world has no place for more dispatches.
+        let is_retry = again == Event::Retry;
+        world.watch(Rule::AttemptsAreBounded, is_retry && after.dispatch - after.returned > self.bounds.dispatches);
         if usize::from(after.dispatch) > DISPATCHES {
             world.jobs[j].job = before;
         }
@@ -185,9 +187,13 @@ impl World {
                 }
                 Event::Finished { .. } => runner != holder,
                 Event::Returned { .. } | Event::Kept { .. } => true,
-                Event::Closed { .. } | Event::Opened | Event::Cancel | Event::Expire | Event::Wait | Event::Retry => {
-                    false
-                }
+                Event::Closed { .. }
+                | Event::Opened
+                | Event::Cancel
+                | Event::Expire
+                | Event::Wait
+                | Event::Retry
+                | Event::Resume => false,
             },
             _ => false,
         };

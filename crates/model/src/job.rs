@@ -1,13 +1,8 @@
 //! The job aggregate, small enough to be hashed millions of times; a test holds it equal to the real one.
 
 use crate::bug::{Seed, seeded};
-
-/// Which attempt speaks: compared as (dispatch, receive).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Fence {
-    pub dispatch: u8,
-    pub receive: u8,
-}
+pub use crate::fence::Fence;
+pub use crate::time::Time;
 
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -106,6 +101,8 @@ pub enum Event {
     /// Time has passed, and the runner is away.
     Wait,
     Retry,
+    /// A person continues the workflow that the job had ended.
+    Resume,
 }
 
 /// What an event makes of a job; the refusals have the real aggregate's names.
@@ -132,7 +129,13 @@ impl Event {
             | Self::Finished { fence, runner, .. }
             | Self::Returned { fence, runner }
             | Self::Kept { fence, runner } => Some((fence, runner)),
-            Self::Closed { .. } | Self::Opened | Self::Cancel | Self::Expire | Self::Wait | Self::Retry => None,
+            Self::Closed { .. }
+            | Self::Opened
+            | Self::Cancel
+            | Self::Expire
+            | Self::Wait
+            | Self::Retry
+            | Self::Resume => None,
         }
     }
 }
@@ -155,6 +158,11 @@ impl Job {
     /// Returns whether the job ended in a way that allows another dispatch.
     pub const fn is_retryable(&self) -> bool {
         matches!(self.state, JobState::Failed { .. } | JobState::Interrupted { .. } | JobState::Lost { .. })
+    }
+
+    /// Returns whether a person may let the job run again: it ended without success.
+    pub const fn is_resumable(&self) -> bool {
+        self.is_retryable() || matches!(self.state, JobState::Blocked { .. } | JobState::Cancelled { .. })
     }
 
     /// Returns whether the job ended without a report of its end, which may still come.
@@ -193,21 +201,6 @@ impl Job {
             | JobState::Interrupted { receive } => Some(receive),
         }
     }
-}
-
-/// How much time has passed, as far as the control plane counts it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Time {
-    /// An attempt may no longer be started under the current order.
-    pub too_late: bool,
-    /// The current order has expired, and the grace is over.
-    pub outlived: bool,
-    /// The job has waited for its runner for as long as it may.
-    pub waited: bool,
-    /// An attempt has begun, perhaps under an earlier order.
-    pub begun: bool,
-    /// The job has waited for the customer's window for as long as it may.
-    pub closed_too_long: bool,
 }
 
 /// What the control plane decides by.
@@ -279,7 +272,8 @@ impl Control {
             | Event::Cancel
             | Event::Expire
             | Event::Wait
-            | Event::Retry => None,
+            | Event::Retry
+            | Event::Resume => None,
         }
     }
 
@@ -305,7 +299,8 @@ impl Control {
             Event::Expire => self.expire(job, time),
             Event::Wait => self.wait(job, time),
             Event::Retry if seeded!(self.seed, RetryBeforeEnd) => self.retry(job),
-            Event::Retry => Answer::NotRetryable,
+            Event::Resume if seeded!(self.seed, ResumeBeforeEnd) => self.resume(job),
+            Event::Retry | Event::Resume => Answer::NotRetryable,
         }
     }
 
@@ -344,7 +339,7 @@ impl Control {
             Event::Expire => self.expire(job, time),
             Event::Wait if job.cancel_requested || time.waited => self.expire(job, time),
             Event::Wait => Answer::NotYet,
-            Event::Retry => Answer::NotRetryable,
+            Event::Retry | Event::Resume => Answer::NotRetryable,
         }
     }
 
@@ -367,7 +362,8 @@ impl Control {
             | Event::Returned { .. }
             | Event::Closed { .. }
             | Event::Cancel
-            | Event::Retry => self.while_open(job, event, time),
+            | Event::Retry
+            | Event::Resume => self.while_open(job, event, time),
         }
     }
 
@@ -402,6 +398,7 @@ impl Control {
             | Event::Wait => Answer::Already,
             Event::Retry if !job.is_retryable() => Answer::NotRetryable,
             Event::Retry => self.retry(job),
+            Event::Resume => self.resume(job),
         }
     }
 
@@ -423,6 +420,8 @@ impl Control {
             Event::Closed { .. } | Event::Opened | Event::Cancel | Event::Expire | Event::Wait => Answer::Already,
             Event::Retry if !job.is_retryable() => Answer::NotRetryable,
             Event::Retry => self.retry(job),
+            Event::Resume if !job.is_resumable() => Answer::NotRetryable,
+            Event::Resume => self.resume(job),
         }
     }
 
@@ -468,6 +467,12 @@ impl Control {
             return Answer::Exhausted;
         }
         Answer::Changed(Job { dispatch: job.dispatch + 1, cancel_requested: false, state: JobState::Queued, ..*job })
+    }
+
+    /// Queues a job again whose workflow was continued.
+    fn resume(&self, job: &Job) -> Answer {
+        let dispatch = if seeded!(self.seed, ResumeReusesDispatch) { job.dispatch } else { job.dispatch + 1 };
+        Answer::Changed(Job { dispatch, cancel_requested: false, state: JobState::Queued, ..*job })
     }
 }
 

@@ -56,12 +56,14 @@ pub mod bug;
 mod carry;
 mod control;
 pub mod explore;
+pub mod fence;
 pub mod job;
 pub mod protocol;
 pub mod report;
 pub mod rule;
 pub mod rules;
 pub mod runner;
+pub mod time;
 mod work;
 pub mod world;
 

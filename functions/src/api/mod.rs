@@ -42,6 +42,9 @@ use freehold_app::stack::render_stack::{RenderStack, RunnerProgram};
 use freehold_app::workflow::build_components::BuildComponents;
 use freehold_app::workflow::cancel_job::CancelJob;
 use freehold_app::workflow::cancel_workflow::CancelWorkflow;
+use freehold_app::workflow::continuation::resume_workflow::ResumeWorkflow;
+use freehold_app::workflow::continuation::retry_job::RetryJob;
+use freehold_app::workflow::continuation::skip_node::SkipNode;
 use freehold_app::workflow::deploy_components::DeployComponents;
 use freehold_app::workflow::run_action::RunAction;
 use freehold_app::workflow::teardown_install::TeardownInstall;
@@ -82,6 +85,9 @@ pub struct Api {
     render_stack: RenderStack,
     cancel_workflow: CancelWorkflow,
     cancel_job: CancelJob,
+    resume_workflow: ResumeWorkflow,
+    retry_job: RetryJob,
+    skip_node: SkipNode,
     show_lineage: ShowLineage,
     create_release: CreateRelease,
     delete_install: DeleteInstall,
@@ -196,12 +202,19 @@ impl Api {
             run_action: RunAction {
                 store: Arc::clone(&store),
                 versions: versions.clone(),
-                machines,
+                machines: machines.clone(),
                 clock: Arc::clone(&clock),
             },
             run_runbook: RunRunbook { advance: advance.clone() },
             resume_run: ResumeRun { advance: advance.clone() },
             cancel_run: CancelRun { advance },
+            resume_workflow: ResumeWorkflow {
+                versions: versions.clone(),
+                machines: machines.clone(),
+                clock: Arc::clone(&clock),
+            },
+            retry_job: RetryJob { versions: versions.clone(), machines: machines.clone(), clock: Arc::clone(&clock) },
+            skip_node: SkipNode { versions: versions.clone(), machines, clock: Arc::clone(&clock) },
             render_stack: RenderStack {
                 tenant: settings.tenant.clone(),
                 account: account.clone(),

@@ -1,13 +1,13 @@
 //! The OpenAPI 3.1 document, generated from the table of routes and the types of the API.
 
 use freehold_protocol::api::{
-    AppView, ArtifactsView, BuildComponentsRequest, BuildStarted, BuildView, ContractView, CreateInstallRequest,
-    CreateReleaseRequest, DeployComponentsRequest, ErrorBody, ErrorKind, ForgetInstallRequest, ForgetStarted,
-    IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, InputsSchema, InstallCreated, InstallDeleted, InstallInputs,
-    InstallRunbooks, InstallStack, InstallToggles, InstallView, JobView, LineagePage, LogPage, Page, ReasonRequest,
-    ReleaseView, Revoked, RunActionRequest, RunRunbookRequest, RunView, SetInputsRequest, SetTogglesRequest,
-    SourceUpload, SyncAppRequest, TeardownInstallRequest, TenantView, UpgradeRunnerRequest, UploadSourceRequest,
-    VersionDocument, VersionView, WorkflowStarted, WorkflowView,
+    AppView, ArtifactsView, BuildComponentsRequest, BuildStarted, BuildView, CancelJobRequest, CancelWorkflowRequest,
+    ContractView, CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest, ErrorBody, ErrorKind,
+    ForgetInstallRequest, ForgetStarted, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, InputsSchema, InstallCreated,
+    InstallDeleted, InstallInputs, InstallRunbooks, InstallStack, InstallToggles, InstallView, JobView, LineagePage, LogPage, Page,
+    ReasonRequest, ReleaseView, ResumeWorkflowRequest, RetryJobRequest, Revoked, RunActionRequest, RunRunbookRequest, RunView, SetInputsRequest,
+    SetTogglesRequest, SkipNodeRequest, SourceUpload, SyncAppRequest, TeardownInstallRequest, TenantView,
+    UpgradeRunnerRequest, UploadSourceRequest, VersionDocument, VersionView, WorkflowStarted, WorkflowView,
 };
 use freehold_protocol::contract::Terms;
 use schemars::generate::SchemaSettings;
@@ -207,9 +207,12 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::TeardownInstall => (Some(schema::<TeardownInstallRequest>(g)), schema::<WorkflowStarted>(g)),
         Operation::ListWorkflows => (None, schema::<Page<WorkflowView>>(g)),
         Operation::ShowWorkflow => (None, schema::<WorkflowView>(g)),
-        Operation::CancelWorkflow => (None, schema::<WorkflowView>(g)),
+        Operation::CancelWorkflow => (Some(schema::<CancelWorkflowRequest>(g)), schema::<WorkflowView>(g)),
+        Operation::ResumeWorkflow => (Some(schema::<ResumeWorkflowRequest>(g)), schema::<WorkflowView>(g)),
+        Operation::SkipNode => (Some(schema::<SkipNodeRequest>(g)), schema::<WorkflowView>(g)),
+        Operation::RetryJob => (Some(schema::<RetryJobRequest>(g)), schema::<WorkflowView>(g)),
         Operation::ShowJob => (None, schema::<JobView>(g)),
-        Operation::CancelJob => (None, schema::<JobView>(g)),
+        Operation::CancelJob => (Some(schema::<CancelJobRequest>(g)), schema::<JobView>(g)),
         Operation::ListLogs => (None, schema::<LogPage>(g)),
         Operation::ShowLineage => (None, schema::<LineagePage>(g)),
         Operation::RevokeArtifact => (Some(schema::<ReasonRequest>(g)), schema::<Revoked>(g)),

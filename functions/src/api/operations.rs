@@ -8,11 +8,12 @@ use freehold_app::contract::terms::{show_contract, show_terms};
 use freehold_app::{read, table};
 use freehold_domain::workflow::RunTrigger;
 use freehold_protocol::api::{
-    BuildComponentsRequest, CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest, ForgetInstallRequest,
-    InstallCreated, ReasonRequest, RunActionRequest, RunRunbookRequest, SetInputsRequest, SetTogglesRequest,
-    SyncAppRequest, TeardownInstallRequest, UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted,
+    BuildComponentsRequest, CancelJobRequest, CancelWorkflowRequest, CreateInstallRequest, CreateReleaseRequest,
+    DeployComponentsRequest, ForgetInstallRequest, InstallCreated, ReasonRequest, ResumeWorkflowRequest,
+    RetryJobRequest, RunActionRequest, RunRunbookRequest, SetInputsRequest, SetTogglesRequest, SkipNodeRequest, SyncAppRequest,
+    TeardownInstallRequest, UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted,
 };
-use freehold_protocol::{AppName, Digest, InstallId};
+use freehold_protocol::{AppName, Digest, InstallId, WorkflowId};
 
 use super::routes::Operation;
 use super::{Api, Call, to_json};
@@ -130,11 +131,30 @@ impl Api {
             Operation::ListWorkflows => to_json(&read::list_workflows(store, &call.install()?, after).await?),
             Operation::ShowWorkflow => to_json(&read::show_workflow(store, &call.workflow()?, now).await?),
             Operation::CancelWorkflow => {
-                let cancelled = self.cancel_workflow.cancel(&call.workflow()?, &call.asked_by()?).await?;
-                to_json(&read::workflow_view(&cancelled))
+                let (id, request): (WorkflowId, CancelWorkflowRequest) = (call.workflow()?, call.json()?);
+                self.cancel_workflow.cancel(&id, &request, &call.asked_by()?).await?;
+                to_json(&read::show_workflow(store, &id, now).await?)
+            }
+            Operation::ResumeWorkflow => {
+                let (request, by): (ResumeWorkflowRequest, _) = (call.json()?, call.asked_by()?);
+                let resumed = self.resume_workflow.resume(&call.workflow()?, &request, call.asked(&by)).await?;
+                to_json(&read::workflow_view(&resumed))
+            }
+            Operation::SkipNode => {
+                let (request, by): (SkipNodeRequest, _) = (call.json()?, call.asked_by()?);
+                let skipped = self.skip_node.skip(&call.workflow()?, &request, call.asked(&by)).await?;
+                to_json(&read::workflow_view(&skipped))
+            }
+            Operation::RetryJob => {
+                let (request, by): (RetryJobRequest, _) = (call.json()?, call.asked_by()?);
+                let retried = self.retry_job.retry(&call.job()?, &request, call.asked(&by)).await?;
+                to_json(&read::workflow_view(&retried))
             }
             Operation::ShowJob => to_json(&read::show_job(store, &call.job()?, now).await?),
-            Operation::CancelJob => to_json(&read::job_view(self.cancel_job.cancel(&call.job()?).await?, now)),
+            Operation::CancelJob => {
+                let (request, by): (CancelJobRequest, _) = (call.json()?, call.asked_by()?);
+                to_json(&read::job_view(self.cancel_job.cancel(&call.job()?, &request, &by).await?, now))
+            }
             Operation::ShowLineage => {
                 to_json(&self.show_lineage.show(&call.artifact()?, call.only_install.as_ref(), after).await?)
             }

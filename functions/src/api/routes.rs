@@ -43,8 +43,11 @@ pub enum Operation {
     ListWorkflows,
     ShowWorkflow,
     CancelWorkflow,
+    ResumeWorkflow,
+    SkipNode,
     ShowJob,
     CancelJob,
+    RetryJob,
     ListLogs,
     ShowLineage,
     RevokeArtifact,
@@ -96,7 +99,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
 }
 
 /// All routes.
-pub const ROUTES: [Route; 49] = [
+pub const ROUTES: [Route; 52] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
@@ -192,8 +195,26 @@ pub const ROUTES: [Route; 49] = [
     route(Operation::ListWorkflows, "GET", "/v1/installs/{install}/workflows", "Workflows, newest first"),
     route(Operation::ShowWorkflow, "GET", "/v1/workflows/{workflow}", "A workflow and its nodes"),
     route(Operation::CancelWorkflow, "POST", "/v1/workflows/{workflow}/cancel", "Cancels a workflow"),
+    route(
+        Operation::ResumeWorkflow,
+        "POST",
+        "/v1/workflows/{workflow}/resume",
+        "Resumes a workflow that has ended: runs what failed and what was not reached",
+    ),
+    route(
+        Operation::SkipNode,
+        "POST",
+        "/v1/workflows/{workflow}/skip",
+        "Lets a workflow that has ended continue without one of its failed nodes",
+    ),
     route(Operation::ShowJob, "GET", "/v1/jobs/{job}", "A job and its history"),
     route(Operation::CancelJob, "POST", "/v1/jobs/{job}/cancel", "Cancels a job"),
+    route(
+        Operation::RetryJob,
+        "POST",
+        "/v1/jobs/{job}/retry",
+        "Retries a failed job of a workflow that has ended, and runs what was not reached because of it",
+    ),
     route(Operation::ListLogs, "GET", "/v1/jobs/{job}/logs", "A job's log"),
     route(
         Operation::ShowLineage,

@@ -16,6 +16,9 @@ use serde_json::{Value, json};
 #[derive(Debug, Deserialize)]
 struct Finish {
     workflow: WorkflowId,
+    /// The number of the execution of the workflow, from 0. Executions of the version before name none.
+    #[serde(default)]
+    attempt: u32,
     #[serde(default)]
     error: Option<Caught>,
 }
@@ -61,7 +64,7 @@ async fn main() -> Result<(), Error> {
     let (finish, advance) = (&finish, &advance);
     lambda_runtime::run(service_fn(|event: LambdaEvent<Finish>| async move {
         let error = event.payload.error.as_ref().map(Caught::sentence);
-        let finished = finish.finish(&event.payload.workflow, error.as_deref()).await.map_err(|error| {
+        let finished = finish.finish(&event.payload.workflow, event.payload.attempt, error.as_deref()).await.map_err(|error| {
             log_failure("cannot finish a workflow", &error);
             diagnostic(&error)
         })?;

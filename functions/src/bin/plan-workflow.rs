@@ -12,9 +12,22 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case")]
 enum Phase {
-    AwaitRunner { workflow: WorkflowId, token: String },
-    Plan { workflow: WorkflowId },
-    Run { workflow: WorkflowId, token: String },
+    AwaitRunner {
+        workflow: WorkflowId,
+        token: String,
+    },
+    Plan {
+        workflow: WorkflowId,
+        #[serde(default)]
+        attempt: u32,
+    },
+    Run {
+        workflow: WorkflowId,
+        /// The number of the execution of the workflow, from 0. Executions of the version before name none.
+        #[serde(default)]
+        attempt: u32,
+        token: String,
+    },
 }
 
 /// The output, which a `Choice` state reads. States that wait for a callback ignore it.
@@ -37,9 +50,11 @@ async fn main() -> Result<(), Error> {
                 plan.await_runner(&workflow, token).await.map(|()| Next::Run),
                 format!("cannot store that workflow `{workflow}` waits for its runner"),
             ),
-            Phase::Plan { workflow } => (plan.plan(&workflow).await, format!("cannot plan workflow `{workflow}`")),
-            Phase::Run { workflow, token } => (
-                plan.run(&workflow, token).await.map(|()| Next::Run),
+            Phase::Plan { workflow, attempt } => {
+                (plan.plan(&workflow, attempt).await, format!("cannot plan workflow `{workflow}`"))
+            }
+            Phase::Run { workflow, attempt, token } => (
+                plan.run(&workflow, attempt, token).await.map(|()| Next::Run),
                 format!("cannot start the jobs of workflow `{workflow}`"),
             ),
         };

@@ -395,6 +395,8 @@ mod tests {
             dispatch: 1,
             receive: None,
             runner: None,
+            asked_by: None,
+            asked_why: None,
             issued_at: Timestamp::from_millis(1_000_000),
             not_after: Timestamp::from_millis(5_000_000),
         };

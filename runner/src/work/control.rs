@@ -34,7 +34,9 @@ pub fn cancel(agent: &Arc<Agent>, cancel: &Cancel, delivery: Delivery) {
     info!(job.id = %job, stopped, "The control plane cancelled job `{job}`");
     let message = Digest::of(delivery.body.as_bytes());
     let (dispatch, receive) = (cancel.dispatch, cancel.receive);
-    if let Err(error) = agent.audit.record(AuditEvent::Cancelled { job, dispatch, receive, message }) {
+    let (asked_by, asked_why) = (cancel.asked_by.clone(), cancel.asked_why.clone());
+    let event = AuditEvent::Cancelled { job, dispatch, receive, asked_by, asked_why, message };
+    if let Err(error) = agent.audit.record(event) {
         error!("{}", aws::explain(&error));
         return;
     }

@@ -241,6 +241,7 @@ fn order(work: Work) -> Order {
         mode: Mode::Provision,
         role: None,
         asked_by: None,
+        asked_why: None,
         now: false,
         runner: None,
         redelivery: Redelivery::Resume,

@@ -295,7 +295,10 @@ impl Cell {
         for node in &workflow.nodes {
             let id = match &node.state {
                 NodeState::Active { job } | NodeState::Succeeded { job } | NodeState::Failed { job, .. } => job,
-                NodeState::Waiting | NodeState::Skipped { .. } | NodeState::Refused { .. } => continue,
+                NodeState::Waiting
+                | NodeState::Skipped { .. }
+                | NodeState::SkippedByRequest { .. }
+                | NodeState::Refused { .. } => continue,
             };
             jobs.push((node.name.clone(), table::job(&self.store, id).await?.value));
         }

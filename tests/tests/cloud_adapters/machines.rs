@@ -39,8 +39,8 @@ async fn an_execution_is_started_once_and_ends_by_its_callback() -> anyhow::Resu
     let callbacks = SfnCallbacks::new(&config);
     let (workflow, install) = ("wf_00000000000000000001".parse()?, "globex".parse()?);
 
-    machines.start(WorkflowKind::RunAction, &workflow, &install).await?;
-    machines.start(WorkflowKind::RunAction, &workflow, &install).await?;
+    machines.start(WorkflowKind::RunAction, &workflow, &install, 0).await?;
+    machines.start(WorkflowKind::RunAction, &workflow, &install, 0).await?;
     let message = until("the state waits", SOON, || async {
         let got = sqs.receive_message().queue_url(&url).wait_time_seconds(1).send().await?;
         Ok(got.messages().first().and_then(|message| message.body()).map(str::to_owned))
@@ -56,9 +56,13 @@ async fn an_execution_is_started_once_and_ends_by_its_callback() -> anyhow::Resu
     })
     .await?;
 
-    assert_eq!(message["input"], json!({ "workflow": workflow, "install": install }));
+    assert_eq!(message["input"], json!({ "workflow": workflow, "install": install, "attempt": 0 }));
     let ended: Vec<_> = executions.iter().map(|one| (one.name.as_str(), one.status.as_str())).collect();
     assert_eq!(ended, [(workflow.as_str(), "SUCCEEDED")]);
+    // A workflow that is continued has another execution.
+    machines.start(WorkflowKind::RunAction, &workflow, &install, 1).await?;
+    let listed = sfn.list_executions().state_machine_arn(&arn).send().await?.executions;
+    assert!(listed.iter().any(|one| one.name == format!("{workflow}-1")), "{listed:?}");
     // What ends twice is not an error: the second report of a job comes so.
     callbacks.succeed(token, &json!({})).await?;
     callbacks.heartbeat(token).await?;

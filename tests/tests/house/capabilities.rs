@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{files, read, top};
 
 /// Commands whose words are not those of their operation, with the reason.
-const OTHER_COMMANDS: [(&str, &str, &str); 5] = [
+const OTHER_COMMANDS: [(&str, &str, &str); 6] = [
     (
         "EnrolBuildRunner",
         "tenant build-runner",
@@ -19,6 +19,7 @@ const OTHER_COMMANDS: [(&str, &str, &str); 5] = [
         "install toggles",
         "without `--on`, `--off` and `--default` it shows the toggles, as `install inputs` does",
     ),
+    ("SkipNode", "workflow skip", "a node is named by its workflow"),
     ("UpgradeRunner", "install upgrade-runner", "a runner has no name of its own, and is named by its install"),
     ("UploadSource", "app sync", "a source is uploaded only while its app is synced"),
 ];

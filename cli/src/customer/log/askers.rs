@@ -73,6 +73,7 @@ fn render(all: &[AskedFor], out: Output) -> String {
             AskedFor::Started(run) => {
                 let by = run.asked_by.as_ref().map_or_else(|| "the order does not say".to_owned(), ToString::to_string);
                 let by = if run.now { format!("{by}, with --now") } else { by };
+                let by = run.asked_why.as_ref().map_or_else(|| by.clone(), |why| format!("{by}, {}", clean(why)));
                 let started = "yes".to_owned();
                 table.row([time(run.at), run.job.to_string(), clean(&run.work_name()), run.role_name(), started, by]);
             }

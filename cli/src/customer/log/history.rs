@@ -25,6 +25,9 @@ pub(super) struct Run {
     pub(super) role: Option<RoleKey>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) asked_by: Option<AskedBy>,
+    /// What was asked for and why, when the workflow was continued after it had ended, as the signed order says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) asked_why: Option<String>,
     /// Whether the order asks to pass the customer's change windows.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) now: bool,
@@ -89,6 +92,7 @@ pub(super) fn runs(copy: &RecordsCopy, roots: Option<&Roots>) -> Vec<Run> {
                     role,
                     asked_by,
                     now: false,
+                    asked_why: None,
                     order,
                     end: None,
                     doubt: None,
@@ -97,6 +101,7 @@ pub(super) fn runs(copy: &RecordsCopy, roots: Option<&Roots>) -> Vec<Run> {
                 match proven(&run, copy, roots) {
                     Ok(order) => {
                         run.now = order.now;
+                        run.asked_why.clone_from(&order.asked_why);
                         run.signed = Some(order);
                     }
                     Err(why) => run.doubt = Some(why),

@@ -95,7 +95,7 @@ impl CreateInstall {
                 None => Err(conflict(id, &key)),
             };
         }
-        self.machines.start(WorkflowKind::ProvisionInstall, &workflow_id, id).await?;
+        self.machines.start(WorkflowKind::ProvisionInstall, &workflow_id, id, 0).await?;
         tracing::info!(install.id = %id, "Created install `{id}` of app `{}`", request.app);
         Ok((install, workflow_id))
     }
@@ -129,7 +129,7 @@ impl CreateInstall {
             )));
         }
         if install.live.as_ref() == Some(&workflow) {
-            self.machines.start(WorkflowKind::ProvisionInstall, &workflow, &install.id).await?;
+            self.machines.start(WorkflowKind::ProvisionInstall, &workflow, &install.id, 0).await?;
         }
         Ok((install, workflow))
     }

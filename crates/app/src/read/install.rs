@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use freehold_domain::install::change_gate::Gate;
 use freehold_domain::install::connection::Connection;
 use freehold_domain::install::{Install, Serves};
+use freehold_domain::plan::SkippedBy;
 use freehold_domain::toggles;
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::api::{
-    ChangesView, ConnectionView, DeployedView, InstallView, LeftoversView, Page, PartialView, RunnerView,
+    ChangesView, ConnectionView, DeployedView, InstallView, LeftoversView, Page, PartialView, RunnerView, SkippedView,
 };
 use freehold_protocol::report::ChangeTimes;
 use freehold_protocol::time::rfc3339;
@@ -187,5 +188,11 @@ fn deployed_view(record: DeployedRecord) -> DeployedView {
         outputs: deployed.outputs,
         partial,
         attempted: deployed.attempted,
+        skipped: deployed.skipped.map(|SkippedBy { workflow, by, reason, at }| SkippedView {
+            workflow,
+            by,
+            reason,
+            at,
+        }),
     }
 }

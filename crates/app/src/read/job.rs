@@ -33,6 +33,7 @@ pub fn job_view(job: Job, now: Timestamp) -> JobView {
         waits_since,
         waits_until: (!job.state.is_terminal()).then(|| job.waits_until()),
         opens_at: job.opens_at(),
+        ends_by: job.ends_by(),
         reason: job.reason().unwrap_or_default(),
         fence: job.state.fence(),
         outputs,

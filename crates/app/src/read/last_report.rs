@@ -50,7 +50,11 @@ fn jobs(workflow: &Workflow) -> Vec<JobId> {
     let is_old = workflow.last_report.is_none();
     let ended = workflow.nodes.iter().filter(|_| is_old).filter_map(|node| match &node.state {
         NodeState::Succeeded { job } | NodeState::Failed { job, .. } => Some(job),
-        NodeState::Waiting | NodeState::Active { .. } | NodeState::Skipped { .. } | NodeState::Refused { .. } => None,
+        NodeState::Waiting
+        | NodeState::Active { .. }
+        | NodeState::Skipped { .. }
+        | NodeState::SkippedByRequest { .. }
+        | NodeState::Refused { .. } => None,
     });
     workflow.active_jobs().chain(ended).take(JOBS).cloned().collect()
 }

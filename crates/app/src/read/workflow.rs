@@ -1,8 +1,8 @@
 //! Shows and lists workflows.
 
 use freehold_domain::job::{Job, JobState};
-use freehold_domain::workflow::{NodeState, Request, Workflow, WorkflowState};
-use freehold_protocol::api::{NodeView, Page, WorkflowView};
+use freehold_domain::workflow::{Again, NodeState, Request, Workflow, WorkflowState};
+use freehold_protocol::api::{AgainView, NodeView, Page, WorkflowView};
 use freehold_protocol::{InstallId, JobId, Timestamp, WorkflowId};
 use futures_util::future::try_join_all;
 
@@ -42,8 +42,9 @@ pub async fn show_workflow(store: &dyn Store, id: &WorkflowId, now: Timestamp) -
     let jobs = try_join_all(active.iter().map(async |id| load::<Job>(store, &table::job_key(id)).await)).await?;
     for job in jobs.into_iter().flatten().map(|found| found.value) {
         let waits_since = job.waits_since(now);
-        let node = view.nodes.iter_mut().find(|node| node.job.as_ref() == Some(&job.id));
-        if let Some(node) = node.filter(|_| waits_since.is_some()) {
+        let Some(node) = view.nodes.iter_mut().find(|node| node.job.as_ref() == Some(&job.id)) else { continue };
+        node.ends_by = job.ends_by();
+        if waits_since.is_some() {
             node.waits_since = waits_since;
             node.opens_at = job.opens_at();
             if let JobState::WaitingForWindow { reason, .. } = &job.state {
@@ -89,6 +90,8 @@ pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
         asked_by: workflow.asked_by.clone(),
         cancel_requested: workflow.cancel_requested,
         cancelled_by: workflow.cancelled_by.clone(),
+        cancel_reason: workflow.cancel_reason.clone(),
+        again: workflow.again.iter().map(again_view).collect(),
         nothing_ran: nothing_ran(workflow),
         nodes: workflow
             .nodes
@@ -100,6 +103,7 @@ pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
                     NodeState::Failed { job, reason, .. } => (Some(job.clone()), reason.clone()),
                     NodeState::Refused { reason } => (None, reason.clone()),
                     NodeState::Skipped { because } => (None, because.clone()),
+                    NodeState::SkippedByRequest { by, reason } => (None, format!("skipped by {by}: {reason}")),
                 };
                 NodeView {
                     name: node.name.clone(),
@@ -108,11 +112,24 @@ pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
                     job,
                     waits_since: None,
                     opens_at: None,
+                    ends_by: None,
                     reason,
                     retried: node.retried,
                 }
             })
             .collect(),
+    }
+}
+
+fn again_view(again: &Again) -> AgainView {
+    AgainView {
+        act: again.act.as_str().to_owned(),
+        node: again.act.node().map(str::to_owned),
+        by: again.by.clone(),
+        reason: again.reason.clone(),
+        at: again.at,
+        ended_as: again.ended_as.clone(),
+        ended_reason: again.ended_reason.clone(),
     }
 }
 

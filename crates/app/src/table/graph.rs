@@ -3,6 +3,7 @@
 //! DynamoDB bills a write by the size of the item. The graph is most of a workflow's bytes and never changes.
 
 use freehold_domain::workflow::{Node, NodeState, Workflow};
+use freehold_protocol::order::AskedBy;
 use freehold_protocol::{Digest, JobId, WorkflowId};
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,10 @@ struct StateRow {
     /// The number of retries of each node, in the order of the graph; empty if no node was retried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     retried: Vec<u32>,
+    /// The number of dispatches of each node's job before the workflow was last continued, in the order of the graph;
+    /// empty if no node ran before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    earlier: Vec<u32>,
 }
 
 /// The state of a node, without the id of its job, which is derived from the workflow and the node.
@@ -36,6 +41,7 @@ enum Progress {
     Succeeded,
     Failed { outcome: String, reason: String },
     Skipped { because: String },
+    SkippedByRequest { by: AskedBy, reason: String },
     Refused { reason: String },
 }
 
@@ -72,12 +78,9 @@ pub fn graph_write(workflow: &Workflow) -> Result<Option<Write>, AppError> {
 pub fn put_workflow(workflow: &Workflow, expect: Expect) -> Result<Write, AppError> {
     let progress = workflow.nodes.iter().map(|node| progress(&workflow.id, node)).collect::<Result<_, _>>()?;
     let graph = digest_of(&planned(&workflow.nodes))?;
-    let mut retried: Vec<u32> = workflow.nodes.iter().map(|node| node.retried).collect();
-    if retried.iter().all(|times| *times == 0) {
-        retried.clear();
-    }
+    let (retried, earlier) = (counts(workflow, |node| node.retried), counts(workflow, |node| node.earlier));
     let workflow = Workflow { nodes: Vec::new(), ..workflow.clone() };
-    put(&StateRow { workflow, graph, progress, retried }, expect)
+    put(&StateRow { workflow, graph, progress, retried, earlier }, expect)
 }
 
 /// Loads a workflow that must exist.
@@ -98,7 +101,7 @@ pub async fn workflow(store: &dyn Store, id: &WorkflowId) -> Result<Stored<Workf
 /// # Errors
 /// The errors of [`load`], or Internal when its graph is missing.
 pub async fn find_workflow(store: &dyn Store, id: &WorkflowId) -> Result<Option<Stored<Workflow>>, AppError> {
-    let Some(Stored { value: StateRow { mut workflow, graph, progress, retried }, rev }) =
+    let Some(Stored { value: StateRow { mut workflow, graph, progress, retried, earlier }, rev }) =
         load(store, &state_key(id)).await?
     else {
         return Ok(None);
@@ -110,13 +113,22 @@ pub async fn find_workflow(store: &dyn Store, id: &WorkflowId) -> Result<Option<
             // INVARIANT: the graph is written before the state that names it, and is never removed.
             return Err(AppError::internal(format!("graph `{digest}` of workflow `{id}` is missing in the table")));
         }
-        let retried = retried.into_iter().chain(std::iter::repeat(0));
-        let nodes = nodes.into_iter().zip(progress).zip(retried);
+        let [retried, earlier] = [retried, earlier].map(|counts| counts.into_iter().chain(std::iter::repeat(0)));
+        let nodes = nodes.into_iter().zip(progress).zip(retried.zip(earlier));
         workflow.nodes = nodes
-            .map(|((node, progress), retried)| Node { state: state(id, &node.name, progress), retried, ..node })
+            .map(|((node, progress), (retried, earlier))| {
+                let state = state(id, &node.name, progress);
+                Node { state, retried, earlier, ..node }
+            })
             .collect();
     }
     Ok(Some(Stored { value: workflow, rev }))
+}
+
+/// Returns a number of each node; nothing if all are 0.
+fn counts(workflow: &Workflow, of: impl Fn(&Node) -> u32) -> Vec<u32> {
+    let counts: Vec<u32> = workflow.nodes.iter().map(of).collect();
+    if counts.iter().all(|count| *count == 0) { Vec::new() } else { counts }
 }
 
 /// Returns the partition key of a workflow's rows.
@@ -134,7 +146,7 @@ fn graph_key(workflow: &WorkflowId, graph: &Digest) -> Key {
 
 /// Returns the nodes in their state before the first of them started.
 fn planned(nodes: &[Node]) -> Vec<Node> {
-    nodes.iter().map(|node| Node { state: NodeState::Waiting, retried: 0, ..node.clone() }).collect()
+    nodes.iter().map(|node| Node { state: NodeState::Waiting, retried: 0, earlier: 0, ..node.clone() }).collect()
 }
 
 /// Returns the digest of planned nodes; `None` if there are no nodes.
@@ -147,7 +159,10 @@ fn digest_of(planned: &[Node]) -> Result<Option<Digest>, AppError> {
 
 fn progress(workflow: &WorkflowId, node: &Node) -> Result<Progress, AppError> {
     let job = match &node.state {
-        NodeState::Waiting | NodeState::Skipped { .. } | NodeState::Refused { .. } => None,
+        NodeState::Waiting
+        | NodeState::Skipped { .. }
+        | NodeState::SkippedByRequest { .. }
+        | NodeState::Refused { .. } => None,
         NodeState::Active { job } | NodeState::Succeeded { job } | NodeState::Failed { job, .. } => Some(job),
     };
     if job.is_some_and(|job| *job != JobId::derive(workflow, &node.name)) {
@@ -163,6 +178,7 @@ fn progress(workflow: &WorkflowId, node: &Node) -> Result<Progress, AppError> {
         NodeState::Succeeded { .. } => Progress::Succeeded,
         NodeState::Failed { outcome, reason, .. } => Progress::Failed { outcome, reason },
         NodeState::Skipped { because } => Progress::Skipped { because },
+        NodeState::SkippedByRequest { by, reason } => Progress::SkippedByRequest { by, reason },
         NodeState::Refused { reason } => Progress::Refused { reason },
     })
 }
@@ -175,6 +191,7 @@ fn state(workflow: &WorkflowId, node: &str, progress: Progress) -> NodeState {
         Progress::Succeeded => NodeState::Succeeded { job },
         Progress::Failed { outcome, reason } => NodeState::Failed { job, outcome, reason },
         Progress::Skipped { because } => NodeState::Skipped { because },
+        Progress::SkippedByRequest { by, reason } => NodeState::SkippedByRequest { by, reason },
         Progress::Refused { reason } => NodeState::Refused { reason },
     }
 }

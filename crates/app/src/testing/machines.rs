@@ -12,8 +12,18 @@ use crate::ports::{BuildMachine, Callbacks, Machines, PortError};
 
 #[async_trait]
 impl Machines for Memory {
-    async fn start(&self, kind: WorkflowKind, workflow: &WorkflowId, _: &InstallId) -> Result<(), PortError> {
+    async fn start(
+        &self,
+        kind: WorkflowKind,
+        workflow: &WorkflowId,
+        _: &InstallId,
+        attempt: u32,
+    ) -> Result<(), PortError> {
         self.faults.run("start", || {
+            if attempt > 0 {
+                lock(&self.continued).insert((workflow.clone(), attempt), kind);
+                return;
+            }
             let mut started = lock(&self.started);
             if !started.iter().any(|(_, known)| known == workflow) {
                 started.push((kind, workflow.clone()));

@@ -27,6 +27,8 @@ pub struct Memory {
     pub orders: Mutex<Vec<(String, String, String, String)>>,
     /// The started executions.
     pub started: Mutex<Vec<(WorkflowKind, WorkflowId)>>,
+    /// The executions that continue a workflow, by workflow and attempt.
+    pub continued: Mutex<BTreeMap<(WorkflowId, u32), WorkflowKind>>,
     /// The token and the output of each resumed state.
     pub resumed: Mutex<Vec<(String, Value)>>,
     /// The token of each heartbeat, oldest first.
@@ -56,6 +58,7 @@ impl Memory {
         lock(&self.grants).clone_from(&lock(&other.grants));
         lock(&self.orders).clone_from(&lock(&other.orders));
         lock(&self.started).clone_from(&lock(&other.started));
+        lock(&self.continued).clone_from(&lock(&other.continued));
         lock(&self.resumed).clone_from(&lock(&other.resumed));
         lock(&self.beats).clone_from(&lock(&other.beats));
         lock(&self.woken).clone_from(&lock(&other.woken));

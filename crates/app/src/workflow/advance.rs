@@ -8,7 +8,7 @@ use freehold_domain::build::{Build, BuildState};
 use freehold_domain::job::{Job, JobEvent, JobState, Rejected, Step, WindowEvent};
 use freehold_domain::plan::{Deployed, PartialBy};
 use freehold_domain::sensitive_outputs::SensitiveOutputs;
-use freehold_domain::workflow::{Advance, Deploys, Target, Use, Workflow, WorkflowKind};
+use freehold_domain::workflow::{Deploys, Target, Use, Workflow, WorkflowKind};
 use freehold_protocol::order::leftovers::{self, Leftovers};
 use freehold_protocol::report::Outcome;
 use freehold_protocol::{AppName, Digest, Envelope, JobId, Timestamp};
@@ -19,7 +19,7 @@ use crate::messages::DispatchMessage;
 use crate::ports::{Expect, Outbox, Store, Write};
 use crate::table::evidence::{MadeBy, ProofRecord, Signed, UsedBy};
 use crate::table::{self, CopiedSecrets, Decided, DeployedRecord, LeftoversRecord, Stored, load, put};
-use crate::workflow::{attempted_part, late_result};
+use crate::workflow::{attempted_part, continuation, late_result};
 
 /// The result of applying an event to a job.
 #[derive(Debug, Clone, PartialEq)]
@@ -180,15 +180,14 @@ async fn writes_for(
             vec![put(&again, Expect::Rev(changed.rev))?, table::put_workflow(&workflow, Expect::Rev(stored.rev))?];
         return Ok((writes, Some(workflow), vec![again.id]));
     }
-    let Advance { workflow, jobs, changed } = stored.value.on_job(job, now)?;
+    let advance = stored.value.on_job(job, now)?;
+    let changed = advance.changed;
+    let (workflow, starts, started) = continuation::start_jobs(store, advance, now).await?;
     if changed {
         writes.push(table::put_workflow(&workflow, Expect::Rev(stored.rev))?);
     }
-    for new in &jobs {
-        writes.push(put(new, Expect::Absent)?);
-    }
+    writes.extend(starts);
     writes.extend(result_writes(store, job, &workflow, proof, now).await?);
-    let started = jobs.into_iter().map(|job| job.id).collect();
     Ok((writes, Some(workflow), started))
 }
 
@@ -311,6 +310,7 @@ async fn deployed_writes(
         partial: false,
         partial_by: None,
         attempted: false,
+        skipped: None,
     };
     Ok(vec![put(&DeployedRecord { install: job.install.clone(), deployed }, expect)?])
 }

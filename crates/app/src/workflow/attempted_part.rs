@@ -51,6 +51,7 @@ pub(super) fn record(
         partial: true,
         partial_by: None,
         attempted: true,
+        skipped: None,
     };
     Ok(DeployedRecord { install: job.install.clone(), deployed: attempted })
 }

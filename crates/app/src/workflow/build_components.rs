@@ -114,7 +114,7 @@ impl BuildComponents {
         if workflow.state.is_terminal() {
             return Ok(answer(version, under_way, builds));
         }
-        self.machines.start(WorkflowKind::BuildComponents, &workflow.id, &workflow.install).await?;
+        self.machines.start(WorkflowKind::BuildComponents, &workflow.id, &workflow.install, 0).await?;
         Ok(answer(version, under_way.or_else(|| Some(workflow.id.clone())), builds))
     }
 

@@ -4,11 +4,14 @@
 use std::sync::Arc;
 
 use freehold_domain::Job;
-use freehold_domain::job::JobEvent;
+use freehold_domain::job::{CancelAsked, JobEvent};
 use freehold_protocol::JobId;
+use freehold_protocol::api::CancelJobRequest;
+use freehold_protocol::order::AskedBy;
 
 use crate::AppError;
 use crate::ports::{Clock, Store};
+use crate::reason::optional;
 use crate::workflow::advance::{self, Advanced};
 
 /// The use case that cancels a job, with its ports.
@@ -19,12 +22,19 @@ pub struct CancelJob {
 }
 
 impl CancelJob {
-    /// Cancels a job. A job that has ended is not changed.
+    /// Cancels a job on request of `by`. A job that has ended is not changed.
     ///
     /// # Errors
-    /// NotFound, or the store's errors.
-    pub async fn cancel(&self, id: &JobId) -> Result<Job, AppError> {
-        let advanced = advance::job_event(&*self.store, id, &JobEvent::Cancel, None, self.clock.now()).await?;
+    /// NotFound, Invalid for a reason that is not one line, or the store's errors.
+    pub async fn cancel(&self, id: &JobId, request: &CancelJobRequest, by: &AskedBy) -> Result<Job, AppError> {
+        let reason = optional(request.reason.as_deref())?;
+        self.cancel_as(id, CancelAsked { by: Some(by.clone()), reason }).await
+    }
+
+    /// Cancels a job, and keeps who asked for it and why.
+    pub(crate) async fn cancel_as(&self, id: &JobId, asked: CancelAsked) -> Result<Job, AppError> {
+        let cancel = JobEvent::Cancel(asked);
+        let advanced = advance::job_event(&*self.store, id, &cancel, None, self.clock.now()).await?;
         match advanced {
             Advanced::Now { job, .. } | Advanced::NotYet(job) | Advanced::Rejected(job, _) => Ok(*job),
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use freehold_domain::inputs::merged;
+use freehold_domain::job::CancelAsked;
 use freehold_domain::workflow::{Request, TeardownParts, Workflow, WorkflowState};
 use freehold_protocol::{RunId, WorkflowId};
 
@@ -33,16 +34,20 @@ pub struct FinishWorkflow {
 impl FinishWorkflow {
     /// Ends the workflow, releases its install and returns the workflow's final state. Cancels jobs that
     /// are still active. If a deploy ended before its first job, the inputs that it changed are restored. A repeated
-    /// call returns the same. The workflow of a forgotten install counts as cancelled.
+    /// call returns the same. The workflow of a forgotten install counts as cancelled. An execution of an earlier
+    /// `attempt` changes nothing, because the workflow was continued since.
     ///
     /// # Errors
     /// The errors of the store and the queue.
-    pub async fn finish(&self, id: &WorkflowId, error: Option<&str>) -> Result<Finished, AppError> {
+    pub async fn finish(&self, id: &WorkflowId, attempt: u32, error: Option<&str>) -> Result<Finished, AppError> {
         let finished = table::change(&*self.store, ("workflow", id), || async {
             let Some(stored) = table::find_workflow(&*self.store, id).await? else { return Ok(Decided::Keep(None)) };
+            if stored.value.attempt() != attempt {
+                return Ok(Decided::Keep(Some((stored.value, false))));
+            }
             let advance = stored.value.finish(error, self.clock.now());
             for job in advance.workflow.active_jobs() {
-                let job = self.cancel_job().cancel(job).await?;
+                let job = self.cancel_job().cancel_as(job, CancelAsked::default()).await?;
                 advance::dispatch_cancel(&*self.outbox, &job).await?;
             }
             if !advance.changed {
@@ -69,8 +74,11 @@ impl FinishWorkflow {
     async fn writes(&self, workflow: &Workflow, rev: u64) -> Result<Vec<Write>, AppError> {
         let install = table::install(&*self.store, &workflow.install).await?;
         let deployed = match (&workflow.state, &workflow.request) {
-            // A deploy of only some components does not change the version of the install.
-            (WorkflowState::Succeeded { .. }, Request::Deploy { only, .. }) if only.is_empty() => {
+            // A deploy of only some components does not change the version of the install, and neither does one that
+            // continued without a node.
+            (WorkflowState::Succeeded { .. }, Request::Deploy { only, .. })
+                if only.is_empty() && !workflow.has_skipped() =>
+            {
                 workflow.version.as_ref()
             }
             _ => None,
@@ -78,6 +86,7 @@ impl FinishWorkflow {
         let mut released = install.value.release(&workflow.id, deployed);
         if let (WorkflowState::Succeeded { .. }, Request::Teardown { what: TeardownParts::All, .. }) =
             (&workflow.state, &workflow.request)
+            && !workflow.has_skipped()
         {
             released = released.emptied();
         }

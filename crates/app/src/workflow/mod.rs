@@ -7,6 +7,7 @@ mod attempted_part;
 pub mod build_components;
 pub mod cancel_job;
 pub mod cancel_workflow;
+pub mod continuation;
 pub mod deploy_components;
 pub mod dispatch_job;
 pub mod finish_workflow;

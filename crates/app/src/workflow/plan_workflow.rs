@@ -7,7 +7,7 @@ use freehold_domain::build::Build;
 use freehold_domain::install::{Install, InstallError, Serves};
 use freehold_domain::plan::{PlanError, action_nodes, build_nodes, upgrade_nodes};
 use freehold_domain::sealed_inputs;
-use freehold_domain::workflow::{Advance, Node, Request, ToolImageBuild, Workflow, WorkflowKind, WorkflowState};
+use freehold_domain::workflow::{Node, Request, ToolImageBuild, Workflow, WorkflowKind, WorkflowState};
 use freehold_protocol::{BuildId, Digest, KeyUse, WorkflowId};
 use serde::Serialize;
 
@@ -17,10 +17,10 @@ use crate::artifact::builds::bind_steps;
 use crate::messages::DispatchMessage;
 use crate::ports::{Clock, Committed, Expect, Outbox, Store};
 use crate::table::{self, Due, DueWhat, Phase, Stored, TaskToken, put};
-use crate::workflow::advance;
 use crate::workflow::plan_deploy::{DeployOf, plan_deploy};
 use crate::workflow::start_due_actions::has_schedules;
 use crate::workflow::teardown_install::plan_teardown;
+use crate::workflow::{advance, continuation};
 
 /// The number of builds that are ordered at once while no build runner has announced how many it can do.
 const FIRST_BUILD_SLOTS: u32 = 4;
@@ -63,13 +63,16 @@ impl PlanWorkflow {
         self.keep_token(id, Phase::AwaitRunner, token, needs).await
     }
 
-    /// Plans the workflow's graph and stores it.
+    /// Plans the workflow's graph and stores it. A workflow that was continued keeps its graph. `attempt` is the number
+    /// of the execution that asks.
     ///
     /// # Errors
-    /// Invalid or NotFound when the request cannot be planned, or the store's errors.
-    pub async fn plan(&self, id: &WorkflowId) -> Result<Next, AppError> {
+    /// Invalid or NotFound when the request cannot be planned, Conflict for an execution of an earlier attempt, or the
+    /// store's errors.
+    pub async fn plan(&self, id: &WorkflowId, attempt: u32) -> Result<Next, AppError> {
         let stored = table::workflow(&*self.store, id).await?;
         let workflow = &stored.value;
+        check_attempt(workflow, attempt)?;
         match &workflow.state {
             WorkflowState::Pending => {}
             WorkflowState::Running { .. } => return Ok(Next::Run),
@@ -81,10 +84,15 @@ impl PlanWorkflow {
             return Ok(Next::Finish);
         }
         let install = table::install(&*self.store, &workflow.install).await?.value;
+        if attempt > 0 {
+            self.note_schedules(workflow, &install, workflow.version.as_ref()).await?;
+            return Ok(next_of(&workflow.nodes));
+        }
         let (version, nodes) = self.nodes(workflow, &install).await?;
         self.note_schedules(workflow, &install, version.as_ref()).await?;
-        let next = if nodes.iter().all(|node| node.state.is_terminal()) { Next::Finish } else { Next::Run };
+        let next = next_of(&nodes);
         let mut planned = workflow.clone();
+        planned.planned_from = continuation::planned_from(workflow, &install)?;
         planned.tool_image = self.tool_image(&install, version.as_ref()).await?;
         planned.version = version;
         planned.nodes = nodes;
@@ -140,7 +148,7 @@ impl PlanWorkflow {
             && has_schedules(&self.versions.load(app, Some(version)).await?.document)
         {
             let what = DueWhat::Schedules { workflow: workflow.id.clone() };
-            let due = Due::at(workflow.created_at, install.id.clone(), what);
+            let due = Due::at(workflow.began_at(), install.id.clone(), what);
             let _ = self.store.commit(vec![put(&due, Expect::Any)?]).await?;
         }
         Ok(())
@@ -149,8 +157,9 @@ impl PlanWorkflow {
     /// Stores the task token of the state that waits for the graph, starts the graph and dispatches its first jobs.
     ///
     /// # Errors
-    /// Conflict without a runner, or the errors of the store and the queue.
-    pub async fn run(&self, id: &WorkflowId, token: String) -> Result<(), AppError> {
+    /// Conflict without a runner or for an execution of an earlier attempt, or the errors of the store and the queue.
+    pub async fn run(&self, id: &WorkflowId, attempt: u32, token: String) -> Result<(), AppError> {
+        check_attempt(&table::workflow(&*self.store, id).await?.value, attempt)?;
         // The token is stored first, so that it is found even if a job ends at once.
         self.keep_token(id, Phase::Run, token, BTreeSet::new()).await?;
         let stored = table::workflow(&*self.store, id).await?;
@@ -175,11 +184,8 @@ impl PlanWorkflow {
             (None, Serves::App { .. }) => return Err(InstallError::NoRunner(install.id.clone()).into()),
         };
         let started = workflow.start(workflow.nodes.clone(), slots, self.clock.now())?;
-        let Advance { workflow, jobs, .. } = started;
-        let mut writes = vec![table::put_workflow(&workflow, Expect::Rev(stored.rev))?];
-        for job in &jobs {
-            writes.push(put(job, Expect::Absent)?);
-        }
+        let (workflow, mut writes, _) = continuation::start_jobs(&*self.store, started, self.clock.now()).await?;
+        writes.push(table::put_workflow(&workflow, Expect::Rev(stored.rev))?);
         match self.store.commit(writes).await? {
             Committed::Done => Ok(workflow),
             Committed::Conflict(_) => Err(changed(&workflow.id)),
@@ -238,6 +244,19 @@ impl PlanWorkflow {
         let app = install.require_app()?;
         self.versions.load(app, version).await
     }
+}
+
+/// Refuses an execution whose workflow was continued in another one.
+fn check_attempt(workflow: &Workflow, attempt: u32) -> Result<(), AppError> {
+    if workflow.attempt() == attempt {
+        return Ok(());
+    }
+    let (id, latest) = (&workflow.id, workflow.attempt());
+    Err(AppError::conflict(format!("execution {attempt} of workflow `{id}` was replaced by execution {latest}")))
+}
+
+fn next_of(nodes: &[Node]) -> Next {
+    if nodes.iter().all(|node| node.state.is_terminal()) { Next::Finish } else { Next::Run }
 }
 
 fn changed(id: &WorkflowId) -> AppError {

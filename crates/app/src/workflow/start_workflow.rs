@@ -88,7 +88,7 @@ pub(crate) async fn came_before(
         return Err(used_before());
     }
     if !workflow.state.is_terminal() {
-        machines.start(kind, id, install).await?;
+        machines.start(workflow.machine(), id, install, workflow.attempt()).await?;
     }
     Ok(Some(workflow))
 }
@@ -130,7 +130,7 @@ pub async fn start(
             }
         }
     }
-    machines.start(workflow.kind, &workflow.id, &workflow.install).await?;
+    machines.start(workflow.kind, &workflow.id, &workflow.install, workflow.attempt()).await?;
     tracing::info!(
         workflow.id = %workflow.id, install.id = %workflow.install,
         "Started {} `{}` of `{}`", workflow.kind.machine(), workflow.id, workflow.install
@@ -156,7 +156,10 @@ pub fn workflow_of(install: &Install, new: NewWorkflow, serial: u64, now: Timest
         tool_image: None,
         cancel_requested: None,
         cancelled_by: None,
+        cancel_reason: String::new(),
         last_report: None,
+        again: Vec::new(),
+        planned_from: None,
         nodes: Vec::new(),
         state: WorkflowState::Pending,
     }

@@ -203,7 +203,10 @@ impl Sweep {
         match self.look_at(&look.workflow, swept).await? {
             // The look is due already, so the next sweep finds it without a write.
             Next::Soon => return Ok(()),
-            Next::Never => {}
+            // The entry may be newer than what was looked at, if the workflow was continued meanwhile. Then it stays.
+            Next::Never => {
+                writes.extend(open.map(|open| Write::DeleteAt { key: open.value.key(), rev: open.rev }));
+            }
             Next::At(from) => {
                 if let Some(open) = open {
                     writes.push(put(&Look { workflow: look.workflow.clone(), from }, Expect::Any)?);
@@ -246,16 +249,17 @@ impl Sweep {
         if let Some(token) = token {
             self.callbacks.succeed(&token.value.token, &json!({ "result": "deleted" })).await?;
         }
-        let _ = self.store.commit(vec![Write::Delete { key: open_key(&workflow.id) }]).await?;
         Ok(Next::Never)
     }
 
     async fn pending(&self, workflow: &Workflow, swept: &mut Swept) -> Result<Next, AppError> {
         let now = self.clock.now();
-        let age = now.since(workflow.created_at) / 1000;
+        let age = now.since(workflow.began_at()) / 1000;
         let install = table::install(&*self.store, &workflow.install).await?.value;
         let waiting: Option<Stored<TaskToken>> =
             load(&*self.store, &token_key(&workflow.id, Phase::AwaitRunner)).await?;
+        // Only the first execution waits for the runner.
+        let waiting = waiting.filter(|_| workflow.attempt() == 0);
         let is_ready = |token: &Stored<TaskToken>| install.runner.is_some() && !token.value.waits_for_inputs(&install);
         match waiting {
             Some(token) if is_ready(&token) || workflow.cancel_requested.is_some() => {
@@ -263,16 +267,21 @@ impl Sweep {
             }
             Some(_) => return Ok(Next::At(now.plus_secs(WAITING_SECS))),
             // The execution may not exist, because the function may have crashed between the commit and the start.
-            None if age >= 60 => self.machines.start(workflow.kind, &workflow.id, &workflow.install).await?,
+            None if age >= 60 => {
+                let (kind, attempt) = (workflow.machine(), workflow.attempt());
+                self.machines.start(kind, &workflow.id, &workflow.install, attempt).await?;
+            }
             None => {}
         }
         let Some(runner) = &install.runner else { return Ok(Next::Soon) };
-        let ready = now.since(workflow.created_at.max(runner.since).max(install.sealed_at)) / 1000;
+        let ready = now.since(workflow.began_at().max(runner.since).max(install.sealed_at)) / 1000;
         if ready > STUCK_SECS {
             self.stuck(workflow, swept);
         }
         if ready > OUTLIVED_SECS {
-            self.finisher().finish(&workflow.id, Some("the workflow did not end before its deadline")).await?;
+            self.finisher()
+                .finish(&workflow.id, workflow.attempt(), Some("the workflow did not end before its deadline"))
+                .await?;
         }
         Ok(Next::Soon)
     }
@@ -280,11 +289,14 @@ impl Sweep {
     async fn running(&self, workflow: &Workflow, swept: &mut Swept) -> Result<Next, AppError> {
         let now = self.clock.now();
         let (mut open, mut look_at) = (0, None);
-        let mut last_end = workflow.created_at;
+        let mut last_end = workflow.began_at();
         for node in &workflow.nodes {
             let id = match &node.state {
                 NodeState::Active { job } | NodeState::Succeeded { job } | NodeState::Failed { job, .. } => job,
-                NodeState::Waiting | NodeState::Skipped { .. } | NodeState::Refused { .. } => continue,
+                NodeState::Waiting
+                | NodeState::Skipped { .. }
+                | NodeState::SkippedByRequest { .. }
+                | NodeState::Refused { .. } => continue,
             };
             let job = table::job(&*self.store, id).await?.value;
             if let NodeState::Active { .. } = node.state {
@@ -302,7 +314,7 @@ impl Sweep {
             resume_run(&*self.store, &*self.callbacks, &settled).await?;
             if now.since(last_end) / 1000 > SETTLED_SECS {
                 self.stuck(workflow, swept);
-                self.finisher().finish(&workflow.id, None).await?;
+                self.finisher().finish(&workflow.id, workflow.attempt(), None).await?;
             }
             return Ok(Next::Soon);
         }
@@ -313,7 +325,9 @@ impl Sweep {
         }
         if now.since(last_end) / 1000 > OUTLIVED_SECS {
             self.stuck(workflow, swept);
-            self.finisher().finish(&workflow.id, Some("the workflow did not end before its deadline")).await?;
+            self.finisher()
+                .finish(&workflow.id, workflow.attempt(), Some("the workflow did not end before its deadline"))
+                .await?;
         }
         Ok(Next::Soon)
     }

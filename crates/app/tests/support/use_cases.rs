@@ -16,6 +16,9 @@ use freehold_app::workflow::accept_report::AcceptReport;
 use freehold_app::workflow::build_components::BuildComponents;
 use freehold_app::workflow::cancel_job::CancelJob;
 use freehold_app::workflow::cancel_workflow::CancelWorkflow;
+use freehold_app::workflow::continuation::resume_workflow::ResumeWorkflow;
+use freehold_app::workflow::continuation::retry_job::RetryJob;
+use freehold_app::workflow::continuation::skip_node::SkipNode;
 use freehold_app::workflow::deploy_components::DeployComponents;
 use freehold_app::workflow::dispatch_job::DispatchJob;
 use freehold_app::workflow::finish_workflow::FinishWorkflow;
@@ -33,6 +36,18 @@ impl World {
     pub(crate) fn upgrade_runner(&self) -> UpgradeRunner {
         let memory = &self.memory;
         UpgradeRunner { store: memory.clone(), machines: memory.clone(), clock: memory.clone() }
+    }
+
+    pub(crate) fn resume_workflow(&self) -> ResumeWorkflow {
+        ResumeWorkflow { versions: self.versions(), machines: self.memory.clone(), clock: self.memory.clone() }
+    }
+
+    pub(crate) fn retry_job(&self) -> RetryJob {
+        RetryJob { versions: self.versions(), machines: self.memory.clone(), clock: self.memory.clone() }
+    }
+
+    pub(crate) fn skip_node(&self) -> SkipNode {
+        SkipNode { versions: self.versions(), machines: self.memory.clone(), clock: self.memory.clone() }
     }
 
     pub(crate) fn upload_source(&self) -> UploadSource {

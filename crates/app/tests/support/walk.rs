@@ -59,12 +59,14 @@ pub(crate) enum At {
 #[derive(Debug, Clone)]
 pub(crate) struct Machine {
     pub(crate) at: At,
+    /// How often the workflow had been continued when the execution started.
+    attempt: u32,
     tries: u32,
     tokens: u32,
 }
 
 impl Machine {
-    fn new(kind: WorkflowKind) -> Self {
+    fn new(kind: WorkflowKind, attempt: u32) -> Self {
         let at = match kind {
             WorkflowKind::ProvisionInstall => At::Register,
             WorkflowKind::DeployComponents
@@ -73,7 +75,7 @@ impl Machine {
             | WorkflowKind::UpgradeRunner
             | WorkflowKind::TeardownInstall => At::Plan,
         };
-        Self { at, tries: 0, tokens: 0 }
+        Self { at, attempt, tries: 0, tokens: 0 }
     }
 
     fn go(&mut self, at: At) {
@@ -189,7 +191,13 @@ impl World {
     pub(crate) async fn walk(&mut self) -> bool {
         let started = self.memory.started.lock().unwrap().clone();
         for (kind, id) in started {
-            self.machines.entry(id).or_insert_with(|| Machine::new(kind));
+            self.machines.entry(id).or_insert_with(|| Machine::new(kind, 0));
+        }
+        let continued = self.memory.continued.lock().unwrap().clone();
+        for ((id, attempt), kind) in continued {
+            if self.machines[&id].attempt < attempt {
+                self.machines.insert(id, Machine::new(kind, attempt));
+            }
         }
         let ids: Vec<_> = self.machines.keys().cloned().collect();
         let mut moved = false;
@@ -227,7 +235,7 @@ impl World {
                     machine.failed(&error);
                 }
             }
-            At::Plan => match self.plan_workflow().plan(id).await {
+            At::Plan => match self.plan_workflow().plan(id, machine.attempt).await {
                 Ok(Next::Run) => machine.go(At::Run(None)),
                 Ok(Next::Finish) => machine.go(At::Finish),
                 Err(error) => machine.failed(&error),
@@ -235,7 +243,7 @@ impl World {
             At::Run(None) => {
                 let token = machine.token(id);
                 machine.at = At::Run(Some(token.clone()));
-                if let Err(error) = self.plan_workflow().run(id, token).await {
+                if let Err(error) = self.plan_workflow().run(id, machine.attempt, token).await {
                     machine.failed(&error);
                 }
             }
@@ -249,7 +257,7 @@ impl World {
 
     /// Finishes a workflow as the function does, which advances the run whose step the workflow was.
     async fn finish(&self, id: &WorkflowId, machine: &mut Machine, error: Option<&str>) {
-        match self.finish_workflow().finish(id, error).await {
+        match self.finish_workflow().finish(id, machine.attempt, error).await {
             Ok(finished) => {
                 if let Some(run) = &finished.run {
                     // A failure is left to the next sweep.
@@ -269,6 +277,6 @@ impl World {
 impl Machine {
     fn token(&mut self, id: &WorkflowId) -> String {
         self.tokens += 1;
-        format!("{id}/{}", self.tokens)
+        format!("{id}/{}/{}", self.attempt, self.tokens)
     }
 }

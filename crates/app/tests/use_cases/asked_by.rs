@@ -83,7 +83,7 @@ async fn the_first_who_cancels_a_workflow_is_kept_beside_who_asked_for_it() {
     world.walk().await;
 
     for name in ["bea", "eve"] {
-        world.cancel_workflow().cancel(&workflow, &caller(name)).await.unwrap();
+        world.cancel_workflow().cancel(&workflow, &Default::default(), &caller(name)).await.unwrap();
     }
 
     let view = read::show_workflow(&*world.memory, &workflow, world.now()).await.unwrap();

@@ -169,7 +169,7 @@ async fn a_waiting_deploy_is_cancelled_within_a_minute_and_frees_its_install() {
     let (mut world, workflow, job) = waiting().await;
     sweep(&world).await;
 
-    world.cancel_workflow().cancel(&workflow, member()).await.unwrap();
+    world.cancel_workflow().cancel(&workflow, &Default::default(), member()).await.unwrap();
     world.memory.advance_secs(60);
     sweep(&world).await;
     world.run().await;

@@ -113,7 +113,7 @@ async fn happens(world: &mut World, event: &Event, cause: &str) {
         Event::CancelAll => {
             let workflows: Vec<_> = world.machines.keys().cloned().collect();
             for id in workflows {
-                drop(world.cancel_workflow().cancel(&id, member()).await);
+                drop(world.cancel_workflow().cancel(&id, &Default::default(), member()).await);
             }
         }
         Event::Disable => {

@@ -5,12 +5,15 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use freehold_app::testing::Fault;
-use freehold_protocol::api::{DeployComponentsRequest, ForgetInstallRequest, TeardownInstallRequest};
+use freehold_protocol::WorkflowId;
+use freehold_protocol::api::{
+    DeployComponentsRequest, ForgetInstallRequest, ResumeWorkflowRequest, TeardownInstallRequest,
+};
 use proptest::prelude::*;
 
 use crate::support::state::effects;
 use crate::support::walk::Rng;
-use crate::support::{World, app, client, globex, with_input};
+use crate::support::{World, app, asked_with, client, globex, with_input};
 
 /// Calls without effect: a lost answer is the same as no answer.
 const READS: [&str; 9] =
@@ -45,6 +48,7 @@ enum Part {
     Teardown,
     Forget,
     Retries,
+    Resume,
     Schedule,
     Toggles,
     Upgrade,
@@ -68,6 +72,12 @@ impl Part {
                 world
             }
             Self::Retries => World::with_retries(2, 3).await,
+            Self::Resume => {
+                let mut world = World::with_retries(0, 2).await;
+                world.deploy(&with_input("days", 9), "deploy-3").await.unwrap();
+                world.settle().await;
+                world
+            }
             Self::Schedule => World::with_schedule().await,
             Self::Toggles => World::with_toggles().await,
             Self::Runbook => World::with_runbook(&app::with_runbook()).await,
@@ -96,6 +106,11 @@ impl Part {
             }
             Self::Retries => {
                 world.deploy(&with_input("days", 9), "deploy-3").await.unwrap();
+            }
+            Self::Resume => {
+                let (resume, workflow) = (world.resume_workflow(), WorkflowId::derive("globex", "deploy-3"));
+                let request = ResumeWorkflowRequest::default();
+                client(async || resume.resume(&workflow, &request, asked_with("resume-1")).await).await.unwrap();
             }
             Self::Schedule => {
                 // The schedule calls again every minute, here at once.
@@ -224,6 +239,11 @@ async fn a_forgotten_install_leaves_the_same_whichever_call_fails() {
 #[tokio::test]
 async fn a_retried_deploy_ends_the_same_whichever_call_fails() {
     each_call_fails_once(Part::Retries).await;
+}
+
+#[tokio::test]
+async fn a_workflow_is_resumed_the_same_whichever_call_fails() {
+    each_call_fails_once(Part::Resume).await;
 }
 
 #[tokio::test]

@@ -21,6 +21,12 @@ mod artifact {
     mod show_lineage;
 }
 
+mod continuation {
+    mod resume_workflow;
+    mod retry_job;
+    mod skip_node;
+}
+
 mod contract {
     mod terms;
 }

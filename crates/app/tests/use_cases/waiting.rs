@@ -141,7 +141,7 @@ async fn an_order_that_comes_back_is_ordered_again_once_whichever_call_fails() {
 async fn a_job_that_waits_is_cancelled_within_a_minute_and_frees_its_install() {
     let (mut world, workflow, job) = unclaimed().await;
     weekend(&world).await;
-    world.cancel_workflow().cancel(&workflow, member()).await.unwrap();
+    world.cancel_workflow().cancel(&workflow, &Default::default(), member()).await.unwrap();
 
     world.memory.advance_secs(60);
     world.sweeper().sweep().await.unwrap();
@@ -171,7 +171,7 @@ async fn a_workflow_that_waits_for_its_runner_is_looked_at_every_quarter_of_an_h
     for _ in 0..32 {
         due.push(sweep_after(&world, 60).await.due);
     }
-    world.cancel_workflow().cancel(&workflow, member()).await.unwrap();
+    world.cancel_workflow().cancel(&workflow, &Default::default(), member()).await.unwrap();
     let cancelled = sweep_after(&world, 1).await;
 
     let busy: Vec<usize> = (0..).zip(due).filter(|(_, due)| *due > 0).map(|(minute, _)| minute).collect();
@@ -192,7 +192,7 @@ struct Meanwhile {
 impl Store for Meanwhile {
     async fn get(&self, key: &Key) -> Result<Option<Row>, PortError> {
         if key.pk.starts_with("token#") && !self.done.swap(true, Ordering::Relaxed) {
-            self.cancel.cancel(&self.workflow, member()).await.unwrap();
+            self.cancel.cancel(&self.workflow, &Default::default(), member()).await.unwrap();
         }
         self.memory.get(key).await
     }

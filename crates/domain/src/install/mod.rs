@@ -85,6 +85,9 @@ pub struct Install {
     pub live: Option<WorkflowId>,
     /// The serial of the next workflow's orders.
     pub next_serial: u64,
+    /// The serial of the last exclusive workflow; 0 before the first one, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "is_serial_unknown")]
+    pub last_exclusive: u64,
     /// The vendor's reason for disabling the install; absent when it is enabled. In a disabled install, no workflow
     /// starts and no artifact is granted. Deployed components continue to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,6 +110,11 @@ pub struct Install {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls this function with a reference")]
 const fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls this function with a reference")]
+const fn is_serial_unknown(serial: &u64) -> bool {
+    *serial == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls this function with a reference")]
@@ -150,6 +158,11 @@ pub struct Runner {
 pub enum InstallError {
     #[error("install `{install}` is being worked on by `{live}`; wait for it or cancel it")]
     Live { install: InstallId, live: WorkflowId },
+    #[error(
+        "another workflow has changed install `{install}` since `{workflow}` ended, so what `{workflow}` planned is out of \
+         date; start the work anew, for example with `freehold deploy {install}`"
+    )]
+    Later { install: InstallId, workflow: WorkflowId },
     #[error("install `{install}` is disabled: {why}; to serve it again, run `freehold install enable {install}`")]
     Disabled { install: InstallId, why: String },
     #[error("install `{0}` is being forgotten; wait some minutes, then its name is free again")]
@@ -216,6 +229,7 @@ impl Install {
             replaced_at: BTreeMap::new(),
             live: None,
             next_serial: 1,
+            last_exclusive: 0,
             disabled: None,
             forgetting: None,
             generation: 0,
@@ -388,9 +402,27 @@ impl Install {
                 }
                 Some(_) | None => next.live = Some(workflow.clone()),
             }
+            next.last_exclusive = self.next_serial;
         }
         next.next_serial += 1;
         Ok((next, self.next_serial))
+    }
+
+    /// Lets `workflow`, whose orders have this serial and which had ended, hold the install again. Returns the changed
+    /// install.
+    ///
+    /// # Errors
+    /// As [`Install::begin`], and [`InstallError::Later`] when another exclusive workflow began since.
+    pub fn hold_again(&self, workflow: &WorkflowId, serial: u64) -> Result<Self, InstallError> {
+        let (mut next, _) = self.begin(workflow, true)?;
+        // An earlier version did not keep this serial. Then any later workflow counts.
+        let last = if self.last_exclusive == 0 { self.next_serial.saturating_sub(1) } else { self.last_exclusive };
+        if last > serial {
+            return Err(InstallError::Later { install: self.id.clone(), workflow: workflow.clone() });
+        }
+        next.next_serial = self.next_serial;
+        next.last_exclusive = last;
+        Ok(next)
     }
 
     /// Returns the install after `workflow` released it; `deployed` is the version that the workflow deployed.

@@ -235,3 +235,20 @@ fn the_sealing_key_is_that_of_the_current_runner() {
 
     assert_eq!(keys, [None, Some(1), Some(2), Some(7), None]);
 }
+
+#[test]
+fn a_workflow_holds_its_install_again_only_while_no_later_one_has_held_it() {
+    let [one, two, run] = ["1", "2", "run"].map(|cause| WorkflowId::derive("globex", cause));
+    let (held, serial) = install().begin(&one, true).unwrap();
+    let released = held.release(&one, None);
+    let (after_run, _) = released.begin(&run, false).unwrap();
+    let (later, _) = released.begin(&two, true).unwrap();
+    let of_earlier_version = Install { last_exclusive: 0, ..after_run.clone() };
+
+    let again = after_run.hold_again(&one, serial).unwrap();
+
+    assert_eq!((again.live.as_ref(), again.next_serial, again.last_exclusive), (Some(&one), 3, 1));
+    assert!(matches!(later.hold_again(&one, serial), Err(InstallError::Live { .. })));
+    assert!(matches!(later.release(&two, None).hold_again(&one, serial), Err(InstallError::Later { .. })));
+    assert!(matches!(of_earlier_version.hold_again(&one, serial), Err(InstallError::Later { .. })));
+}

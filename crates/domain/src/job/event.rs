@@ -1,10 +1,35 @@
 //! The events that may change a job.
 
 use freehold_protocol::KeyId;
+use freehold_protocol::order::AskedBy;
 use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::report::{Fence, Outcome};
 
+use serde::{Deserialize, Serialize};
+
 use super::window_event::WindowEvent;
+
+/// Who asked to cancel a job, and why.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CancelAsked {
+    /// Who; absent when the control plane cancels the job itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<AskedBy>,
+    /// Why, in the words of the person; empty if they gave no reason.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+impl CancelAsked {
+    /// Returns who and why as the history of a job says it; empty if neither is known.
+    fn text(&self) -> String {
+        match (&self.by, self.reason.as_str()) {
+            (None, reason) => reason.to_owned(),
+            (Some(by), "") => format!("asked for by {by}"),
+            (Some(by), reason) => format!("{reason}, asked for by {by}"),
+        }
+    }
+}
 
 /// An event that may change a job.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,7 +43,7 @@ pub enum JobEvent {
     /// The runner did not start the attempt, because the job was cancelled.
     Refused { fence: Fence, runner: KeyId },
     /// Someone asked to cancel the job.
-    Cancel,
+    Cancel(CancelAsked),
     /// Time has passed, and the job's runner is there: the job ends if its order has expired.
     Expire,
     /// Time has passed, and the job's runner is away: the job waits for it if its order has expired.
@@ -27,6 +52,9 @@ pub enum JobEvent {
     Returned { fence: Fence, runner: KeyId },
     /// The control plane dispatches the job again.
     Retry,
+    /// A person continued the workflow that the job had ended, so the control plane dispatches the job again. `why` is for
+    /// the job's history.
+    Resume { why: String },
     /// The control plane can never send the order of this dispatch, so no attempt can start.
     Undeliverable { dispatch: u32, reason: String },
     /// The customer's change windows keep the job from starting, or let it start.
@@ -46,11 +74,12 @@ impl JobEvent {
             Self::Progress { .. } => "progress",
             Self::Finished { .. } => "finished",
             Self::Refused { .. } => "refused",
-            Self::Cancel => "cancel",
+            Self::Cancel(_) => "cancel",
             Self::Expire => "expire",
             Self::Wait => "wait",
             Self::Returned { .. } => "returned",
             Self::Retry => "retry",
+            Self::Resume { .. } => "resume",
             Self::Undeliverable { .. } => "undeliverable",
             Self::Window(window) => window.as_str(),
         }
@@ -65,7 +94,30 @@ impl JobEvent {
             | Self::Refused { fence, runner }
             | Self::Returned { fence, runner } => Some((*fence, runner)),
             Self::Window(window) => window.attempt(),
-            Self::Cancel | Self::Expire | Self::Wait | Self::Retry | Self::Undeliverable { .. } => None,
+            Self::Cancel(_)
+            | Self::Expire
+            | Self::Wait
+            | Self::Retry
+            | Self::Resume { .. }
+            | Self::Undeliverable { .. } => None,
+        }
+    }
+
+    /// Returns what a person said about the event, for the job's history; empty if nobody did.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Cancel(asked) => asked.text(),
+            Self::Resume { why } => why.clone(),
+            Self::Started { .. }
+            | Self::Progress { .. }
+            | Self::Finished { .. }
+            | Self::Refused { .. }
+            | Self::Returned { .. }
+            | Self::Expire
+            | Self::Wait
+            | Self::Retry
+            | Self::Undeliverable { .. }
+            | Self::Window(_) => String::new(),
         }
     }
 
@@ -77,10 +129,11 @@ impl JobEvent {
             | Self::Progress { .. }
             | Self::Refused { .. }
             | Self::Returned { .. }
-            | Self::Cancel
+            | Self::Cancel(_)
             | Self::Expire
             | Self::Wait
             | Self::Retry
+            | Self::Resume { .. }
             | Self::Undeliverable { .. }
             | Self::Window(_) => &[],
         }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::AuditRecord;
 
-pub use event::JobEvent;
+pub use event::{CancelAsked, JobEvent};
 pub use state::{JobState, LastAttempt};
 pub use window_event::WindowEvent;
 
@@ -53,6 +53,9 @@ pub struct Job {
     /// came in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_requested: Option<Timestamp>,
+    /// Who asked to cancel the job, and why; absent without a request, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel_asked: Option<CancelAsked>,
     /// The time when the control plane ended the job, because no report of its end had come. A report of the end that
     /// comes later still counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,6 +150,7 @@ impl Job {
             wait_until: now.plus_secs(patience.job_secs),
             returned: 0,
             cancel_requested: None,
+            cancel_asked: None,
             last_report: None,
             policies: Vec::new(),
             lost_at: None,
@@ -284,11 +288,11 @@ impl Job {
             }
             JobEvent::Finished { fence, outcome, .. } => Ok(self.ended(event, *fence, outcome, now)),
             JobEvent::Refused { fence, .. } => Ok(self.ended(event, *fence, &Outcome::Cancelled, now)),
-            JobEvent::Cancel => Ok(self.cancel_requested(event, now)),
+            JobEvent::Cancel(by) => Ok(self.cancel_requested(by, event, now)),
             JobEvent::Expire => Ok(self.expire(dispatch, None, event, now)),
             JobEvent::Wait => Ok(self.wait(dispatch, None, event, now)),
             JobEvent::Returned { .. } => Ok(self.order_again(event, now)),
-            JobEvent::Retry => Err(self.not_retryable()),
+            JobEvent::Retry | JobEvent::Resume { .. } => Err(self.not_retryable()),
             JobEvent::Window(window) => Ok(self.on_window(window, event, now)),
             JobEvent::Undeliverable { dispatch: failed, .. } if *failed != dispatch => Ok(Step::Already),
             JobEvent::Undeliverable { reason, .. } => {
@@ -318,12 +322,12 @@ impl Job {
             }
             JobEvent::Finished { fence, outcome, .. } => Ok(self.ended(event, *fence, outcome, now)),
             JobEvent::Refused { fence, .. } => Ok(self.ended(event, *fence, &Outcome::Cancelled, now)),
-            JobEvent::Cancel => Ok(self.cancel_requested(event, now)),
+            JobEvent::Cancel(by) => Ok(self.cancel_requested(by, event, now)),
             JobEvent::Expire => Ok(self.expire(current.dispatch, self.last_attempt(), event, now)),
             JobEvent::Wait => Ok(self.wait(current.dispatch, self.last_attempt(), event, now)),
             JobEvent::Returned { fence, .. } if *fence == current => Ok(Step::Already),
             JobEvent::Returned { .. } => Ok(self.order_again(event, now)),
-            JobEvent::Retry => Err(self.not_retryable()),
+            JobEvent::Retry | JobEvent::Resume { .. } => Err(self.not_retryable()),
             JobEvent::Window(window) => Ok(self.on_window(window, event, now)),
             JobEvent::Undeliverable { .. } => Ok(Step::Already),
         }
@@ -342,12 +346,13 @@ impl Job {
                 }
                 Err(Rejected::Ended { job: self.id.clone(), state: self.state.as_str() })
             }
-            JobEvent::Cancel
+            JobEvent::Cancel(_)
             | JobEvent::Expire
             | JobEvent::Wait
             | JobEvent::Undeliverable { .. }
             | JobEvent::Window(WindowEvent::Closed { .. } | WindowEvent::Opened) => Ok(Step::Already),
             JobEvent::Retry => self.retry(event, now),
+            JobEvent::Resume { .. } => self.resume(event, now),
         }
     }
 
@@ -368,13 +373,14 @@ impl Job {
             }
             JobEvent::Finished { fence, outcome, .. } => Ok(self.ended(event, *fence, outcome, now)),
             JobEvent::Refused { fence, .. } => Ok(self.ended(event, *fence, &Outcome::Cancelled, now)),
-            JobEvent::Cancel
+            JobEvent::Cancel(_)
             | JobEvent::Expire
             | JobEvent::Wait
             | JobEvent::Returned { .. }
             | JobEvent::Window(_)
             | JobEvent::Undeliverable { .. } => Ok(Step::Already),
             JobEvent::Retry => self.retry(event, now),
+            JobEvent::Resume { .. } => self.resume(event, now),
         }
     }
 
@@ -427,12 +433,13 @@ impl Job {
         asked.change(state, event, now)
     }
 
-    fn cancel_requested(&self, event: &JobEvent, now: Timestamp) -> Step {
+    fn cancel_requested(&self, by: &CancelAsked, event: &JobEvent, now: Timestamp) -> Step {
         if self.cancel_requested.is_some() {
             return Step::Already;
         }
         let mut asked = self.clone();
         asked.cancel_requested = Some(now);
+        asked.cancel_asked = Some(by.clone());
         asked.change(self.state.clone(), event, now)
     }
 
@@ -459,7 +466,7 @@ impl Job {
             to: state.as_str().to_owned(),
             fence: event.attempt().map(|(fence, _)| fence),
             runner: event.attempt().map(|(_, runner)| runner.clone()),
-            reason: state.reason().unwrap_or_default(),
+            reason: state.reason().unwrap_or_else(|| event.words()),
         };
         let mut job = self.clone();
         job.last_report = self.last_report().max(event.attempt().map(|_| now));

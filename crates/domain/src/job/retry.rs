@@ -20,12 +20,35 @@ impl Job {
         if dispatch.saturating_sub(self.returned) >= MAX_DISPATCHES {
             return Err(Rejected::Exhausted { job: self.id.clone() });
         }
+        Ok(self.queued_again(event, now))
+    }
+
+    /// Queues a job again whose workflow was continued. Every end without success may be followed by another dispatch,
+    /// because no attempt of the last one can still run.
+    pub(super) fn resume(&self, event: &JobEvent, now: Timestamp) -> Result<Step, Rejected> {
+        match &self.state {
+            JobState::Failed { .. }
+            | JobState::Interrupted { .. }
+            | JobState::Lost { .. }
+            | JobState::Blocked { .. }
+            | JobState::Cancelled { .. } => {}
+            JobState::Queued { .. }
+            | JobState::Running { .. }
+            | JobState::WaitingForRunner { .. }
+            | JobState::WaitingForWindow { .. }
+            | JobState::Succeeded { .. } => return Err(self.not_retryable()),
+        }
+        Ok(self.queued_again(event, now))
+    }
+
+    fn queued_again(&self, event: &JobEvent, now: Timestamp) -> Step {
         let patience = self.wait_until().since(self.created_at) / 1000;
         let mut again = self.with_new_order(now);
         again.wait_until = now.plus_secs(patience);
         again.cancel_requested = None;
+        again.cancel_asked = None;
         again.lost_at = None;
-        Ok(again.change(JobState::Queued { dispatch: dispatch + 1 }, event, now))
+        again.change(JobState::Queued { dispatch: self.state.dispatch() + 1 }, event, now)
     }
 
     pub(super) fn not_retryable(&self) -> Rejected {

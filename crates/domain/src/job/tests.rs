@@ -90,12 +90,13 @@ fn events() -> Vec<(&'static str, JobEvent)> {
         ("finished, current, other runner", finished(fence(2, 2), "b")),
         ("finished, newer receive", finished(fence(2, 3), "b")),
         ("refused, newer receive", JobEvent::Refused { fence: fence(2, 3), runner: runner("b") }),
-        ("cancel", JobEvent::Cancel),
+        ("cancel", JobEvent::Cancel(Default::default())),
         ("expire, early", JobEvent::Expire),
         ("wait, early", JobEvent::Wait),
         ("returned, current", JobEvent::Returned { fence: fence(2, 2), runner: runner("a") }),
         ("returned, newer receive", JobEvent::Returned { fence: fence(2, 3), runner: runner("b") }),
         ("retry", JobEvent::Retry),
+        ("resume", JobEvent::Resume { why: "resumed".into() }),
     ]
 }
 
@@ -142,7 +143,8 @@ expire, early                   | not yet not yet not yet already already alread
 wait, early                     | not yet not yet not yet already already already already already already already
 returned, current               | not yet already already already already already already already ENDED already
 returned, newer receive         | not yet not yet not yet ENDED ENDED ENDED ENDED already ENDED already
-retry                           | NO NO NO NO queued NO queued queued NO NO";
+retry                           | NO NO NO NO queued NO queued queued NO NO
+resume                          | NO NO NO NO queued queued queued queued queued queued";
 
     let mut table = String::new();
     for (name, event) in events() {
@@ -189,6 +191,18 @@ fn a_report_that_comes_after_the_loss_still_counts_and_the_reason_says_so() {
     assert_eq!(lost.reason(), lost.state.reason());
     let again = changed(failed.on(&JobEvent::Retry, later));
     assert_eq!((again.lost_at, again.reason()), (None, None));
+}
+
+#[test]
+fn a_resumed_job_has_a_new_dispatch_and_says_why() {
+    let cancelled = JobState::Cancelled { dispatch: 2, ended_at: NOW, unclaimed: true };
+    let job = Job { cancel_requested: Some(NOW), ..job_in(cancelled) };
+
+    let again = changed(job.on(&JobEvent::Resume { why: "resumed by ana: paid".into() }, NOW));
+
+    assert_eq!((again.state, again.cancel_requested), (JobState::Queued { dispatch: 3 }, None));
+    let last = again.history.last().unwrap();
+    assert_eq!((last.what.as_str(), last.reason.as_str()), ("resume", "resumed by ana: paid"));
 }
 
 /// Reports of the attempts 1.1 to 1.3 of two runners, in any order and as often as they come.

@@ -48,6 +48,18 @@ pub struct Deployed {
     /// resources of the part, so that a teardown can remove it. A deploy treats such a part as not deployed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub attempted: bool,
+    /// The workflow that continued without the part, and on whose word; absent once the part is deployed again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<SkippedBy>,
+}
+
+/// The workflow that continued without a deployed part, because a person asked for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkippedBy {
+    pub workflow: freehold_protocol::WorkflowId,
+    pub by: freehold_protocol::order::AskedBy,
+    pub reason: String,
+    pub at: freehold_protocol::Timestamp,
 }
 
 impl Deployed {

@@ -87,6 +87,7 @@ mod tests {
             partial: false,
             partial_by: None,
             attempted: false,
+            skipped: None,
         };
         (component, deployed)
     }

@@ -23,7 +23,7 @@ use crate::runs_as::{Operation, RunsAs, runs_as};
 use crate::suggestion::Known;
 use crate::workflow::{MAX_RETRIES, Node, Target};
 
-pub use input::{Copied, DeployInput, Deployed, PartialBy, PlanError, SecretsState, TogglesState};
+pub use input::{Copied, DeployInput, Deployed, PartialBy, PlanError, SecretsState, SkippedBy, TogglesState};
 pub use kept_outputs::kept_outputs;
 pub use scope::DeployScope;
 

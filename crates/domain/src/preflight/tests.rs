@@ -71,6 +71,7 @@ fn node(name: &str, dependencies: &[String]) -> Node {
         serial: 1,
         retries: 0,
         retried: 0,
+        earlier: 0,
         state: NodeState::Waiting,
         runs_as: None,
     }

@@ -1,6 +1,8 @@
 //! Workflows: one execution of a state machine for an install, its graph of nodes, and the decision which nodes run
 //! next.
 
+mod act;
+mod continuation;
 mod node;
 mod request;
 mod retry;
@@ -20,6 +22,8 @@ use crate::job::{Job, JobState, NewJob};
 use crate::runs_as::RunsAs;
 use crate::sensitive_outputs::with_digests;
 
+pub use act::{Act, Again};
+pub use continuation::{AgainError, MAX_CONTINUED};
 pub use node::{Node, NodeState};
 pub use request::{Request, RunTrigger, TeardownParts, WorkflowKind};
 pub use retry::MAX_RETRIES;
@@ -61,12 +65,22 @@ pub struct Workflow {
     /// Who asked for the cancel; absent without one, and in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<AskedBy>,
+    /// Why, in the words of who asked for the cancel; empty if they gave no reason.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cancel_reason: String,
     pub nodes: Vec<Node>,
     pub state: WorkflowState,
     /// The time of the latest report about the jobs of the workflow that have ended; absent when there is none, and in
     /// records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_report: Option<Timestamp>,
+    /// Each time that the workflow was continued after it had ended, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub again: Vec<Again>,
+    /// The digest of the install's inputs and toggles from which a deploy was planned; absent in records of earlier
+    /// versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_from: Option<Digest>,
 }
 
 /// The component that makes a workflow's tool image, and the build of it.
@@ -126,6 +140,8 @@ pub struct Advance {
     pub workflow: Workflow,
     /// New jobs, to be committed together with the workflow and then dispatched.
     pub jobs: Vec<Job>,
+    /// Jobs that ended before the workflow was continued, to be queued again with it and then dispatched.
+    pub again: Vec<JobId>,
     /// Whether the workflow differs from the workflow before the decision.
     pub changed: bool,
 }
@@ -153,8 +169,8 @@ impl Workflow {
         let mut next = self.clone();
         next.nodes = nodes;
         next.state = WorkflowState::Running { slots: slots.max(1) };
-        let jobs = next.start_ready(now)?;
-        Ok(Advance { workflow: next, jobs, changed: true })
+        let (jobs, again) = next.start_ready(now)?;
+        Ok(Advance { workflow: next, jobs, again, changed: true })
     }
 
     /// Returns the workflow after the end of `job`. The node of the job ends, and if it failed, its dependents are
@@ -169,12 +185,12 @@ impl Workflow {
     pub fn on_job(&self, job: &Job, now: Timestamp) -> Result<Advance, GraphError> {
         let mut next = self.clone();
         let Some(node) = next.nodes.iter_mut().find(|node| node.name == job.node) else {
-            return Ok(Advance { workflow: next, jobs: Vec::new(), changed: false });
+            return Ok(Advance { workflow: next, jobs: Vec::new(), again: Vec::new(), changed: false });
         };
         let was_active = matches!(&node.state, NodeState::Active { job: active } if *active == job.id);
         if !was_active || !job.state.is_terminal() {
             let changed = node.note_late_report(job);
-            return Ok(Advance { workflow: next, jobs: Vec::new(), changed });
+            return Ok(Advance { workflow: next, jobs: Vec::new(), again: Vec::new(), changed });
         }
         node.state = match &job.state {
             JobState::Succeeded { .. } => NodeState::Succeeded { job: job.id.clone() },
@@ -190,8 +206,8 @@ impl Workflow {
             next.refuse_readers(&with_digests(outputs, sensitive));
         }
         next.skip_unreachable();
-        let jobs = next.start_ready(now)?;
-        Ok(Advance { workflow: next, jobs, changed: true })
+        let (jobs, again) = next.start_ready(now)?;
+        Ok(Advance { workflow: next, jobs, again, changed: true })
     }
 
     /// Refuses the components that require an output which the sandbox does not have.
@@ -210,7 +226,7 @@ impl Workflow {
     pub fn cancel(&self, by: &AskedBy, now: Timestamp) -> Advance {
         let mut next = self.clone();
         if self.state.is_terminal() || self.cancel_requested.is_some() {
-            return Advance { workflow: next, jobs: Vec::new(), changed: false };
+            return Advance { workflow: next, jobs: Vec::new(), again: Vec::new(), changed: false };
         }
         next.cancel_requested = Some(now);
         next.cancelled_by = Some(by.clone());
@@ -219,7 +235,7 @@ impl Workflow {
                 node.state = NodeState::Skipped { because: "cancelled on request".into() };
             }
         }
-        Advance { workflow: next, jobs: Vec::new(), changed: true }
+        Advance { workflow: next, jobs: Vec::new(), again: Vec::new(), changed: true }
     }
 
     /// Returns whether the workflow is running and all its nodes have ended.
@@ -235,6 +251,7 @@ impl Workflow {
             | NodeState::Succeeded { .. }
             | NodeState::Failed { .. }
             | NodeState::Skipped { .. }
+            | NodeState::SkippedByRequest { .. }
             | NodeState::Refused { .. } => None,
         })
     }
@@ -245,7 +262,7 @@ impl Workflow {
     pub fn finish(&self, error: Option<&str>, now: Timestamp) -> Advance {
         let mut next = self.clone();
         if self.state.is_terminal() {
-            return Advance { workflow: next, jobs: Vec::new(), changed: false };
+            return Advance { workflow: next, jobs: Vec::new(), again: Vec::new(), changed: false };
         }
         let ended_at = now;
         next.state = match (error, self.failure(), self.was_stopped()) {
@@ -259,13 +276,13 @@ impl Workflow {
                 node.state = NodeState::Skipped { because: "the workflow ended before this node started".into() };
             }
         }
-        Advance { workflow: next, jobs: Vec::new(), changed: true }
+        Advance { workflow: next, jobs: Vec::new(), again: Vec::new(), changed: true }
     }
 
     /// Returns whether a cancel request stopped something: a job, a node that had not started, or the planning.
     fn was_stopped(&self) -> bool {
-        let succeeded = |node: &Node| matches!(node.state, NodeState::Succeeded { .. });
-        self.cancel_requested.is_some() && (self.nodes.is_empty() || !self.nodes.iter().all(succeeded))
+        self.cancel_requested.is_some()
+            && (self.nodes.is_empty() || !self.nodes.iter().all(|node| node.state.is_done()))
     }
 
     /// Returns whether no node of the workflow has started a job.
@@ -318,7 +335,7 @@ impl Workflow {
                 }
                 NodeState::Refused { reason } => Some(format!("`{}` refused: {reason}", node.name)),
                 NodeState::Waiting | NodeState::Active { .. } => Some(format!("`{}` did not end", node.name)),
-                NodeState::Succeeded { .. } | NodeState::Skipped { .. } => None,
+                NodeState::Succeeded { .. } | NodeState::Skipped { .. } | NodeState::SkippedByRequest { .. } => None,
             })
             .collect();
         (!failed.is_empty()).then(|| failed.join("; "))
@@ -395,19 +412,18 @@ impl Workflow {
         Ok(groups)
     }
 
-    fn start_ready(&mut self, now: Timestamp) -> Result<Vec<Job>, GraphError> {
-        let WorkflowState::Running { slots } = self.state else { return Ok(Vec::new()) };
+    /// Starts nodes while slots are free. Returns their new jobs, and the ids of jobs that they had before the workflow
+    /// was continued.
+    fn start_ready(&mut self, now: Timestamp) -> Result<(Vec<Job>, Vec<JobId>), GraphError> {
+        let (mut jobs, mut again) = (Vec::new(), Vec::new());
+        let WorkflowState::Running { slots } = self.state else { return Ok((jobs, again)) };
         if self.cancel_requested.is_some() {
-            return Ok(Vec::new());
+            return Ok((jobs, again));
         }
         let active = self.nodes.iter().filter(|node| matches!(node.state, NodeState::Active { .. })).count();
         let free = (slots as usize).saturating_sub(active);
-        let done: BTreeSet<String> = self
-            .nodes
-            .iter()
-            .filter(|node| matches!(node.state, NodeState::Succeeded { .. }))
-            .map(|node| node.name.clone())
-            .collect();
+        let done: BTreeSet<String> =
+            self.nodes.iter().filter(|node| node.state.is_done()).map(|node| node.name.clone()).collect();
         let (install, workflow, mode) = (self.install.clone(), self.id.clone(), self.mode);
         let groups = self.groups()?;
         let ready = self
@@ -415,8 +431,13 @@ impl Workflow {
             .iter_mut()
             .filter(|node| node.state == NodeState::Waiting && node.dependencies.is_subset(&done))
             .take(free);
-        let mut jobs = Vec::new();
         for node in ready {
+            if node.earlier > 0 {
+                let job = JobId::derive(&workflow, &node.name);
+                node.state = NodeState::Active { job: job.clone() };
+                again.push(job);
+                continue;
+            }
             let runs_as = node.runs_as.clone().unwrap_or(RunsAs { mode, role: None });
             let new = NewJob {
                 install: install.clone(),
@@ -432,7 +453,7 @@ impl Workflow {
             node.state = NodeState::Active { job: job.id.clone() };
             jobs.push(job);
         }
-        Ok(jobs)
+        Ok((jobs, again))
     }
 }
 
@@ -442,7 +463,10 @@ fn root_of(node: &Node) -> String {
         NodeState::Skipped { because } => because.clone(),
         NodeState::Failed { outcome, .. } => format!("`{}` {outcome}", node.name),
         NodeState::Refused { .. } => format!("`{}` refused", node.name),
-        NodeState::Waiting | NodeState::Active { .. } | NodeState::Succeeded { .. } => node.name.clone(),
+        NodeState::Waiting
+        | NodeState::Active { .. }
+        | NodeState::Succeeded { .. }
+        | NodeState::SkippedByRequest { .. } => node.name.clone(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use freehold_protocol::JobId;
+use freehold_protocol::order::AskedBy;
 use serde::{Deserialize, Serialize};
 
 use super::target::Target;
@@ -30,6 +31,9 @@ pub struct Node {
     /// How often the job was dispatched again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retried: u32,
+    /// How often the job was dispatched before the workflow was last continued.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub earlier: u32,
     pub state: NodeState,
 }
 
@@ -46,6 +50,7 @@ impl Node {
             runs_as: None,
             retries: 0,
             retried: 0,
+            earlier: 0,
             state: NodeState::Waiting,
         }
     }
@@ -79,6 +84,11 @@ pub enum NodeState {
     Skipped {
         because: String,
     },
+    /// The node's job failed, and a person let the workflow continue without it.
+    SkippedByRequest {
+        by: AskedBy,
+        reason: String,
+    },
     /// The node never started, because something that it needs does not exist.
     Refused {
         reason: String,
@@ -108,7 +118,7 @@ impl NodeState {
             Self::Active { .. } => "active",
             Self::Succeeded { .. } => "succeeded",
             Self::Failed { outcome, .. } => outcome,
-            Self::Skipped { .. } => "skipped",
+            Self::Skipped { .. } | Self::SkippedByRequest { .. } => "skipped",
             Self::Refused { .. } => "refused",
         }
     }
@@ -117,7 +127,21 @@ impl NodeState {
     pub const fn is_terminal(&self) -> bool {
         match self {
             Self::Waiting | Self::Active { .. } => false,
-            Self::Succeeded { .. } | Self::Failed { .. } | Self::Skipped { .. } | Self::Refused { .. } => true,
+            Self::Succeeded { .. }
+            | Self::Failed { .. }
+            | Self::Skipped { .. }
+            | Self::SkippedByRequest { .. }
+            | Self::Refused { .. } => true,
+        }
+    }
+
+    /// Returns whether nodes that depend on this one may start.
+    pub const fn is_done(&self) -> bool {
+        match self {
+            Self::Succeeded { .. } | Self::SkippedByRequest { .. } => true,
+            Self::Waiting | Self::Active { .. } | Self::Failed { .. } | Self::Skipped { .. } | Self::Refused { .. } => {
+                false
+            }
         }
     }
 }

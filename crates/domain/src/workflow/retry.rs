@@ -32,6 +32,6 @@ impl Workflow {
     /// Returns the number of the current dispatch of a node's job.
     pub fn dispatch_of(&self, job: &JobId) -> u32 {
         let is_its = |state: &NodeState| matches!(state, NodeState::Active { job: active } if active == job);
-        1 + self.nodes.iter().find(|node| is_its(&node.state)).map_or(0, |node| node.retried)
+        1 + self.nodes.iter().find(|node| is_its(&node.state)).map_or(0, |node| node.earlier + node.retried)
     }
 }

@@ -26,13 +26,16 @@ pub(crate) fn pending() -> Workflow {
         tool_image: None,
         cancel_requested: None,
         cancelled_by: None,
+        cancel_reason: String::new(),
         last_report: None,
+        again: Vec::new(),
+        planned_from: None,
         nodes: Vec::new(),
         state: WorkflowState::Pending,
     }
 }
 
-fn node(name: &str, dependencies: &[&str]) -> Node {
+pub(crate) fn node(name: &str, dependencies: &[&str]) -> Node {
     Node {
         name: name.into(),
         target: Target::Action { action: name.parse().unwrap(), directories: Vec::new() },
@@ -42,6 +45,7 @@ fn node(name: &str, dependencies: &[&str]) -> Node {
         runs_as: None,
         retries: 0,
         retried: 0,
+        earlier: 0,
         state: NodeState::Waiting,
     }
 }

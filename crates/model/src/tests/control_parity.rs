@@ -35,6 +35,7 @@ fn happenings() -> impl Strategy<Value = Vec<(u64, Event)>> {
         2 => Just(Event::Expire),
         3 => Just(Event::Wait),
         3 => Just(Event::Retry),
+        2 => Just(Event::Resume),
     ];
     let pause = prop_oneof![40 => 0..20_u64, 10 => 100..400_u64, 1 => Just(MAX_WINDOW_WAIT_SECS)];
     prop::collection::vec((pause, event), 1..40)
@@ -78,7 +79,7 @@ fn real_event(event: Event) -> JobEvent {
         Event::Finished { fence, runner, outcome } => {
             JobEvent::finished(real_fence(fence), key(runner), real_outcome(outcome))
         }
-        Event::Cancel => JobEvent::Cancel,
+        Event::Cancel => JobEvent::Cancel(Default::default()),
         Event::Returned { fence, runner } => JobEvent::Returned { fence: real_fence(fence), runner: key(runner) },
         Event::Kept { fence, runner } => JobEvent::Window(WindowEvent::Refused {
             fence: real_fence(fence),
@@ -93,6 +94,7 @@ fn real_event(event: Event) -> JobEvent {
         Event::Expire => JobEvent::Expire,
         Event::Wait => JobEvent::Wait,
         Event::Retry => JobEvent::Retry,
+        Event::Resume => JobEvent::Resume { why: String::new() },
     }
 }
 

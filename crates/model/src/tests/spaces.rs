@@ -19,6 +19,11 @@ fn one_job_holds_whatever_fails() {
 }
 
 #[test]
+fn one_job_holds_that_a_person_lets_run_again() {
+    holds(Bounds::RESUMED, 100_000);
+}
+
+#[test]
 fn one_job_holds_when_its_runner_is_replaced() {
     holds(Bounds::REPLACEMENT, 1_000_000);
 }

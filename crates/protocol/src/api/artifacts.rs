@@ -67,7 +67,7 @@ pub struct ReasonRequest {
 }
 
 #[cfg(feature = "schema")]
-fn reason_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+pub(super) fn reason_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     REASON.schema()
 }
 

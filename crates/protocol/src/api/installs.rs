@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::audit::ChainHead;
+use crate::order::AskedBy;
 use crate::order::leftovers::Leftovers;
 use crate::{AccountId, AppName, ComponentName, Digest, InstallId, JobId, KeyId, RunId, Timestamp, WorkflowId};
 
@@ -180,6 +181,21 @@ pub struct DeployedView {
     /// removes them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub attempted: bool,
+    /// Present when a later workflow continued without the component because a person asked for it, until the component is
+    /// deployed again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<SkippedView>,
+}
+
+/// The workflow that continued without a component.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SkippedView {
+    pub workflow: WorkflowId,
+    /// Who asked for it.
+    pub by: AskedBy,
+    pub reason: String,
+    pub at: Timestamp,
 }
 
 /// The reason why a deployed component may differ from its record. The fields are absent if an earlier version of

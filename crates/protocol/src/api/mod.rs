@@ -4,6 +4,7 @@
 mod apps;
 mod artifacts;
 mod builds;
+mod continuation;
 mod contracts;
 mod errors;
 mod inputs;
@@ -25,12 +26,15 @@ pub use artifacts::{
     ArtifactView, ArtifactsView, CreateReleaseRequest, LineagePage, REASON, ReasonRequest, ReleaseView, Revoked,
 };
 pub use builds::{BuildComponentsRequest, BuildStarted, BuildView};
+pub use continuation::{
+    AgainView, CancelJobRequest, CancelWorkflowRequest, ResumeWorkflowRequest, RetryJobRequest, SkipNodeRequest,
+};
 pub use contracts::ContractView;
 pub use errors::{ErrorBody, ErrorDetail, ErrorKind};
 pub use inputs::{AnsweredBy, InputView, InputsSchema, InstallInputs, SetInputsRequest};
 pub use installs::{
     ChangesView, ConnectionView, CreateInstallRequest, DeployedView, ForgetInstallRequest, ForgetStarted,
-    InstallCreated, InstallDeleted, InstallStack, InstallView, LeftoversView, PartialView, RunnerView,
+    InstallCreated, InstallDeleted, InstallStack, InstallView, LeftoversView, PartialView, RunnerView, SkippedView,
 };
 pub use runbooks::{InstallRunbooks, ResumedView, RunRunbookRequest, RunStepView, RunView, RunbookView};
 pub use runner_upgrade::UpgradeRunnerRequest;

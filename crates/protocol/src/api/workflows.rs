@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::AgainView;
 use crate::order::AskedBy;
 use crate::policy::PolicyResult;
 use crate::report::Fence;
@@ -131,6 +132,12 @@ pub struct WorkflowView {
     /// Who asked for the cancel. Absent without one, and when an earlier version of Freehold received it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<AskedBy>,
+    /// Why the workflow was cancelled; empty without a reason.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cancel_reason: String,
+    /// Each time that the workflow was continued after it had ended, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub again: Vec<AgainView>,
     /// The reason why the workflow succeeded without running a job; absent for all other workflows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nothing_ran: Option<String>,
@@ -157,6 +164,10 @@ pub struct NodeView {
     /// The time from which the customer lets the node's job start; absent in every other state, and while it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opens_at: Option<Timestamp>,
+    /// The time by which the node's job ends although its runner does not answer; absent for a job that nobody cancelled or
+    /// that has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_by: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// The number of automatic retries of the node's job after a failure.
@@ -193,6 +204,10 @@ pub struct JobView {
     /// The time from which the customer lets the job start; absent in every other state, and while it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opens_at: Option<Timestamp>,
+    /// The time by which the job ends although its runner does not answer: its order cannot be started later. Absent for a
+    /// job that nobody cancelled or that has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_by: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     pub created_at: Timestamp,

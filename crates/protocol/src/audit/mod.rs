@@ -158,6 +158,12 @@ pub enum AuditEvent {
         /// When present, only the attempt with this receive count was cancelled.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         receive: Option<u32>,
+        /// Who asked for the cancel, as the signed message says; absent when it does not say it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked_by: Option<AskedBy>,
+        /// Why, in the words of who asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked_why: Option<String>,
         message: Digest,
     },
     /// The control plane announced that another key has replaced the key of this runner, which signs this record. The

@@ -75,6 +75,10 @@ pub struct Order {
     /// Who asked for the job's workflow, as the control plane says; absent in orders of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<AskedBy>,
+    /// What was asked for and why, when the workflow was continued after it had ended: `asked_by` says by whom. As the
+    /// control plane says; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_why: Option<String>,
     /// Whether who asked wants the work to start also while the customer's change windows are closed. The runner lets only
     /// those pass whom the customer names.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -144,6 +148,12 @@ pub struct Cancel {
     /// When present, only this runner stops the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<KeyId>,
+    /// Who asked for the cancel, as the control plane says; absent when nobody did, and in messages of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<AskedBy>,
+    /// Why, in the words of who asked; absent without a reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_why: Option<String>,
     pub issued_at: Timestamp,
     pub not_after: Timestamp,
 }

@@ -80,6 +80,7 @@ impl Place {
             mode: Mode::Maintenance,
             role: None,
             asked_by: None,
+            asked_why: None,
             now: false,
             runner: None,
             redelivery: work.redelivery(),

@@ -24,6 +24,7 @@ fn run() -> Run {
         mode: freehold_protocol::order::Mode::Maintenance,
         role: None,
         asked_by: None,
+        asked_why: None,
         now: false,
         order: freehold_protocol::Digest::of(b"order"),
         end: Some(End { at: at(2000), result: "succeeded".to_owned(), log: None }),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use freehold_domain::install::{BUILD_INSTALL, Install};
 use freehold_domain::job::{Job, JobState};
+use freehold_domain::workflow::Again;
 use freehold_protocol::limits::{CLAIM_WINDOW_SECS, MAX_INLINE_PAYLOAD_BYTES};
 use freehold_protocol::order::{Cancel, Order, Retired};
 use freehold_protocol::{Envelope, InstallId, JobId, KeyId, TenantName, Timestamp};
@@ -66,6 +67,8 @@ impl DispatchJob {
             }
             DispatchMessage::Cancel { job, dispatch, receive, runner } => {
                 let Some(job) = self.job(job).await? else { return Ok(false) };
+                // A cancel of one stale attempt is nobody's wish.
+                let asked = job.cancel_asked.filter(|_| receive.is_none() && runner.is_none()).unwrap_or_default();
                 let cancel = Cancel {
                     tenant: self.tenant.clone(),
                     install: job.install.clone(),
@@ -73,6 +76,8 @@ impl DispatchJob {
                     dispatch: *dispatch,
                     receive: *receive,
                     runner: runner.clone(),
+                    asked_by: asked.by,
+                    asked_why: Some(asked.reason).filter(|reason| !reason.is_empty()),
                     issued_at: self.clock.now(),
                     not_after: self.clock.now().plus_secs(CLAIM_WINDOW_SECS),
                 };
@@ -227,7 +232,8 @@ impl DispatchJob {
             timeout_secs: job.timeout_secs,
             mode: job.mode,
             role: job.role.clone(),
-            asked_by: workflow.asked_by.clone(),
+            asked_by: workflow.asker().cloned(),
+            asked_why: workflow.again.last().map(Again::why),
             now: workflow.now,
             runner: install.runner.as_ref().map(|runner| runner.public_key.key_id()),
             redelivery: task.work.redelivery(),

@@ -88,7 +88,7 @@ async fn live(world: &mut World) {
     let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
     refuse_some(world, &job).await;
     send_many(world).await;
-    world.cancel_workflow().cancel(&workflow, member()).await.unwrap();
+    world.cancel_workflow().cancel(&workflow, &Default::default(), member()).await.unwrap();
     world.settle().await;
     world.runner("globex").behaviours.clear();
     world.start_due_actions().start().await.unwrap();
@@ -221,7 +221,7 @@ async fn it_is_refused_while_something_is_there_and_says_what() {
     world.run().await;
     let running = forget(&world, gone()).await;
     world.runner("globex").behaviours.clear();
-    world.cancel_workflow().cancel(&workflow, member()).await.unwrap();
+    world.cancel_workflow().cancel(&workflow, &Default::default(), member()).await.unwrap();
     world.settle().await;
     world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
     world.settle().await;
@@ -283,9 +283,9 @@ async fn late_messages_of_a_forgotten_install_do_nothing_and_leave_no_row() {
         world.run().await;
         let _ = world.start_due_actions().start().await.unwrap();
         let missing = WorkflowId::derive("globex", "forgotten");
-        let late = world.plan_workflow().run(&missing, "token".into()).await.unwrap_err();
+        let late = world.plan_workflow().run(&missing, 0, "token".into()).await.unwrap_err();
         assert_eq!(
-            (late.kind, world.finish_workflow().finish(&missing, None).await.unwrap().state),
+            (late.kind, world.finish_workflow().finish(&missing, 0, None).await.unwrap().state),
             (Kind::NotFound, "cancelled")
         );
         let after = everything(&world);

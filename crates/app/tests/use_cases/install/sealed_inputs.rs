@@ -160,7 +160,7 @@ async fn a_first_deploy_that_lacks_nothing_does_not_wait() {
 async fn a_cancelled_first_deploy_does_not_wait_any_longer() {
     let mut world = waiting().await;
 
-    world.cancel_workflow().cancel(&world.provisioning("globex").await, member()).await.unwrap();
+    world.cancel_workflow().cancel(&world.provisioning("globex").await, &Default::default(), member()).await.unwrap();
     resumed(&mut world).await;
 
     assert!(matches!(provisioning(&world).await.state, WorkflowState::Cancelled { .. }));

@@ -12,7 +12,7 @@ use crate::support::{World, globex, member, with_input};
 async fn a_running_workflow_stops_and_ends_as_cancelled() {
     let (mut world, workflow) = World::deploying(Behaviour::Hangs).await;
 
-    world.cancel_workflow().cancel(&workflow, member()).await.unwrap();
+    world.cancel_workflow().cancel(&workflow, &Default::default(), member()).await.unwrap();
     world.settle().await;
 
     assert_eq!(world.node_states(&workflow).await, ["info skipped", "storage cancelled"]);
@@ -26,7 +26,7 @@ async fn cancelling_twice_sends_one_message() {
     let (mut world, workflow) = World::deploying(Behaviour::Ignores).await;
 
     for _ in 0..2 {
-        world.cancel_workflow().cancel(&workflow, member()).await.unwrap();
+        world.cancel_workflow().cancel(&workflow, &Default::default(), member()).await.unwrap();
         world.settle().await;
     }
 
@@ -40,7 +40,7 @@ async fn a_workflow_that_waits_for_its_runner_ends_with_the_next_sweep() {
     let workflow = world.create().await;
     world.run().await;
 
-    world.cancel_workflow().cancel(&workflow, member()).await.unwrap();
+    world.cancel_workflow().cancel(&workflow, &Default::default(), member()).await.unwrap();
     world.settle().await;
 
     assert_eq!(world.machines[&workflow].at, At::Ended("cancelled"));
@@ -51,15 +51,15 @@ async fn a_workflow_that_waits_for_its_runner_ends_with_the_next_sweep() {
 async fn a_workflow_that_was_planned_and_not_started_starts_nothing() {
     let world = World::with_install().await;
     let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
-    world.plan_workflow().plan(&workflow).await.unwrap();
+    world.plan_workflow().plan(&workflow, 0).await.unwrap();
 
-    world.cancel_workflow().cancel(&workflow, member()).await.unwrap();
-    world.plan_workflow().run(&workflow, "token".into()).await.unwrap();
+    world.cancel_workflow().cancel(&workflow, &Default::default(), member()).await.unwrap();
+    world.plan_workflow().run(&workflow, 0, "token".into()).await.unwrap();
     world.sweeper().sweep().await.unwrap();
 
     assert!(world.memory.take_dispatched().is_empty());
     assert!(world.memory.resumed.lock().unwrap().iter().any(|(token, _)| token == "token"));
-    assert_eq!(world.finish_workflow().finish(&workflow, None).await.unwrap().state, "cancelled");
+    assert_eq!(world.finish_workflow().finish(&workflow, 0, None).await.unwrap().state, "cancelled");
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn a_job_whose_cancel_overtakes_its_order_ends_when_the_runner_refuses_to_
     world.walk().await;
     let order = world.memory.take_dispatched();
     world.dispatch_job().perform(&order[0]).await.unwrap();
-    world.cancel_workflow().cancel(&workflow, member()).await.unwrap();
+    world.cancel_workflow().cancel(&workflow, &Default::default(), member()).await.unwrap();
     world.sweeper().sweep().await.unwrap();
     let cancel = world.memory.take_dispatched();
     world.dispatch_job().perform(&cancel[0]).await.unwrap();
@@ -89,7 +89,7 @@ async fn a_job_whose_cancel_overtakes_its_order_ends_when_the_runner_refuses_to_
 async fn a_report_of_a_cancelled_job_is_answered_with_the_cancel() {
     let (world, workflow) = World::deploying(Behaviour::Hangs).await;
     let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
-    world.cancel_workflow().cancel(&workflow, member()).await.unwrap();
+    world.cancel_workflow().cancel(&workflow, &Default::default(), member()).await.unwrap();
     let event = AttemptEvent::Progress { log: String::new() };
     let fence = Fence { dispatch: 1, receive: 1 };
     let progress = world.runners["globex"].says(&job, fence, 2, event, world.now());
@@ -114,7 +114,7 @@ async fn a_workflow_whose_jobs_ended_well_before_they_heard_of_the_cancel_succee
     for last in [false, true] {
         let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
         if last {
-            world.cancel_workflow().cancel(&workflow, member()).await.unwrap();
+            world.cancel_workflow().cancel(&workflow, &Default::default(), member()).await.unwrap();
         }
         let end = world.runner("globex").finish(&job, outcome.clone(), now);
         world.accept_report().accept(&end[0], world.now()).await.unwrap();
@@ -134,7 +134,7 @@ async fn a_workflow_that_has_ended_does_not_change() {
     world.settle().await;
     let before = world.memory.rows();
 
-    world.cancel_workflow().cancel(&workflow, member()).await.unwrap();
+    world.cancel_workflow().cancel(&workflow, &Default::default(), member()).await.unwrap();
 
     assert_eq!(world.memory.rows(), before);
     assert!(world.memory.take_dispatched().is_empty());

@@ -348,7 +348,7 @@ async fn effects_that_are_repeated_late_send_no_second_copy_of_an_order() {
         world.run().await;
         sent.push(world.memory.orders.lock().unwrap().len());
         world.forget_orders();
-        world.plan_workflow().run(&workflow, "token".into()).await.unwrap();
+        world.plan_workflow().run(&workflow, 0, "token".into()).await.unwrap();
         world.run().await;
         sent.push(world.memory.orders.lock().unwrap().len());
     }

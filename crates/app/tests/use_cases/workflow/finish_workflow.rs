@@ -14,8 +14,8 @@ async fn finishing_again_answers_the_same_and_changes_nothing() {
     world.settle().await;
     let before = world.memory.rows();
 
-    let again = world.finish_workflow().finish(&workflow, None).await.unwrap();
-    let with_error = world.finish_workflow().finish(&workflow, Some("States.Timeout")).await.unwrap();
+    let again = world.finish_workflow().finish(&workflow, 0, None).await.unwrap();
+    let with_error = world.finish_workflow().finish(&workflow, 0, Some("States.Timeout")).await.unwrap();
 
     assert_eq!((again.state, with_error.state), ("succeeded", "succeeded"));
     assert_eq!(world.memory.rows(), before);

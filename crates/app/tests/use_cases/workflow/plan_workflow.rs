@@ -20,11 +20,11 @@ async fn a_phase_that_is_tried_again_is_resumed_by_its_newest_token() {
         .behaviours
         .insert("storage".into(), Behaviour::Ends(freehold_protocol::report::Outcome::Cancelled));
     let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
-    assert_eq!(world.plan_workflow().plan(&workflow).await.unwrap(), Next::Run);
-    world.plan_workflow().run(&workflow, "old".into()).await.unwrap();
+    assert_eq!(world.plan_workflow().plan(&workflow, 0).await.unwrap(), Next::Run);
+    world.plan_workflow().run(&workflow, 0, "old".into()).await.unwrap();
     let first = world.memory.take_dispatched();
 
-    world.plan_workflow().run(&workflow, "new".into()).await.unwrap();
+    world.plan_workflow().run(&workflow, 0, "new".into()).await.unwrap();
 
     assert_eq!(world.memory.take_dispatched(), first, "the same jobs, handed over again");
     world.dispatch_job().perform(&first[0]).await.unwrap();
@@ -40,10 +40,10 @@ async fn a_phase_that_is_tried_again_is_resumed_by_its_newest_token() {
 async fn planning_again_plans_the_same() {
     let world = World::with_install().await;
     let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
-    let first = world.plan_workflow().plan(&workflow).await.unwrap();
+    let first = world.plan_workflow().plan(&workflow, 0).await.unwrap();
     let planned = world.workflow(&workflow).await;
 
-    let second = world.plan_workflow().plan(&workflow).await.unwrap();
+    let second = world.plan_workflow().plan(&workflow, 0).await.unwrap();
 
     assert_eq!((first, second), (Next::Run, Next::Run));
     assert_eq!(world.workflow(&workflow).await, planned);
@@ -56,8 +56,8 @@ async fn phases_of_a_workflow_that_has_ended_do_nothing() {
     world.settle().await;
     let state = world.workflow(&workflow).await;
 
-    let next = world.plan_workflow().plan(&workflow).await.unwrap();
-    world.plan_workflow().run(&workflow, "late".into()).await.unwrap();
+    let next = world.plan_workflow().plan(&workflow, 0).await.unwrap();
+    world.plan_workflow().run(&workflow, 0, "late".into()).await.unwrap();
 
     assert_eq!(next, Next::Finish);
     assert_eq!(world.workflow(&workflow).await, state);
@@ -93,7 +93,7 @@ async fn an_artifact_that_goes_before_the_plan_fails_the_deploy_by_name_and_rest
 async fn a_deploy_that_is_cancelled_before_its_plan_restores_its_inputs() {
     let mut world = World::with_install().await;
     let workflow = world.deploy(&with_input("days", 99), "deploy-1").await.unwrap();
-    world.cancel_workflow().cancel(&workflow, member()).await.unwrap();
+    world.cancel_workflow().cancel(&workflow, &Default::default(), member()).await.unwrap();
 
     world.settle().await;
 

@@ -480,7 +480,7 @@ async fn after_the_last_lost_build_no_machine_is_asked_for_any_more() {
 async fn a_cancelled_build_that_its_runner_has_to_end_starts_the_machine_too() {
     let world = building().await;
     let workflow: WorkflowId = world.open()[0].parse().unwrap();
-    world.cancel_workflow().cancel(&workflow, member()).await.unwrap();
+    world.cancel_workflow().cancel(&workflow, &Default::default(), member()).await.unwrap();
     asked(&world);
 
     assert_eq!((sweep_after(&world, 60).await.builds, asked(&world)), (3, vec![true]));

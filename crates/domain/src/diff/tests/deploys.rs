@@ -166,6 +166,7 @@ fn deployed(nodes: Vec<Node>) -> BTreeMap<ComponentName, Deployed> {
             partial: false,
             partial_by: None,
             attempted: false,
+            skipped: None,
         };
         Some((part, deployed))
     };

@@ -36,6 +36,22 @@ impl Job {
         now >= self.not_after.plus_secs(LOST_GRACE_SECS)
     }
 
+    /// Returns the time by which a cancelled job ends although its runner does not answer; `None` for a job that nobody
+    /// cancelled or that has ended. A job that waits without a valid order ends with the next sweep.
+    pub fn ends_by(&self) -> Option<Timestamp> {
+        let asked = self.cancel_requested?;
+        match &self.state {
+            JobState::Queued { .. } | JobState::Running { .. } => Some(self.not_after.plus_secs(LOST_GRACE_SECS)),
+            JobState::WaitingForRunner { .. } | JobState::WaitingForWindow { .. } => Some(asked),
+            JobState::Succeeded { .. }
+            | JobState::Failed { .. }
+            | JobState::Blocked { .. }
+            | JobState::Interrupted { .. }
+            | JobState::Lost { .. }
+            | JobState::Cancelled { .. } => None,
+        }
+    }
+
     /// Returns the time since which the job waits for a runner or for the customer's window, as far as is known at the time `now`; `None` while an
     /// attempt works, and for a job that has ended.
     pub fn waits_since(&self, now: Timestamp) -> Option<Timestamp> {
@@ -109,13 +125,13 @@ impl Job {
             JobEvent::Refused { fence, .. } => Ok(self.ended(event, *fence, &Outcome::Cancelled, now)),
             JobEvent::Returned { fence, .. } if last.is_some_and(|last| last.fence == *fence) => Ok(Step::Already),
             JobEvent::Returned { .. } => Ok(self.order_again(event, now)),
-            JobEvent::Cancel => Ok(self.cancel_requested(event, now)),
+            JobEvent::Cancel(by) => Ok(self.cancel_requested(by, event, now)),
             JobEvent::Expire => Ok(self.expire(dispatch, last.cloned(), event, now)),
             JobEvent::Wait if self.cancel_requested.is_some() || now >= self.wait_until() => {
                 Ok(self.expire(dispatch, last.cloned(), event, now))
             }
             JobEvent::Wait => Ok(Step::NotYet),
-            JobEvent::Retry => Err(self.not_retryable()),
+            JobEvent::Retry | JobEvent::Resume { .. } => Err(self.not_retryable()),
             JobEvent::Window(window) => Ok(self.on_window(window, event, now)),
             JobEvent::Undeliverable { .. } => Ok(Step::Already),
         }

@@ -123,7 +123,7 @@ fn a_report_of_the_end_ends_a_waiting_job_as_if_it_had_not_waited() {
 #[test]
 fn a_waiting_job_that_somebody_cancels_ends_without_its_runner() {
     let waiting = changed(&job(), &JobEvent::Wait, at(2 * HOUR));
-    let asked = changed(&waiting, &JobEvent::Cancel, at(DAY));
+    let asked = changed(&waiting, &JobEvent::Cancel(Default::default()), at(DAY));
 
     assert_eq!(asked.state.as_str(), "waiting_for_runner");
     assert_eq!(changed(&asked, &JobEvent::Wait, at(DAY)).state.as_str(), "cancelled");
@@ -173,7 +173,7 @@ proptest! {
                 0 => started(dispatch, receive),
                 1 => finished(dispatch, receive),
                 2 | 3 => returned(dispatch, receive),
-                4 => JobEvent::Cancel,
+                4 => JobEvent::Cancel(Default::default()),
                 5 => JobEvent::Expire,
                 _ => JobEvent::Wait,
             };

@@ -66,9 +66,10 @@ impl Job {
             | JobEvent::Progress { .. }
             | JobEvent::Finished { .. }
             | JobEvent::Refused { .. }
-            | JobEvent::Cancel
+            | JobEvent::Cancel(_)
             | JobEvent::Returned { .. }
             | JobEvent::Retry
+            | JobEvent::Resume { .. }
             | JobEvent::Undeliverable { .. }
             | JobEvent::Window(_) => self.while_queued(dispatch, event, now),
         }

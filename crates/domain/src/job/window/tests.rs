@@ -86,13 +86,13 @@ fn an_attempt_that_began_while_the_window_closed_counts() {
 
 #[test]
 fn a_cancelled_job_ends_without_its_window() {
-    let asked = changed(&changed(&job(), &closed(1), at(5)), &JobEvent::Cancel, at(6));
+    let asked = changed(&changed(&job(), &closed(1), at(5)), &JobEvent::Cancel(Default::default()), at(6));
     assert_eq!(asked.on(&OPENED, at(HOUR)), Ok(Step::Already));
 
     let ended = changed(&asked, &JobEvent::Expire, at(7));
 
     assert_eq!(ended.state, JobState::Cancelled { dispatch: 1, ended_at: at(7), unclaimed: true });
-    let late = changed(&job(), &JobEvent::Cancel, at(1));
+    let late = changed(&job(), &JobEvent::Cancel(Default::default()), at(1));
     assert_eq!(changed(&late, &refused(1, 1), at(2)).state.as_str(), "cancelled");
 }
 
@@ -112,7 +112,7 @@ fn a_window_that_never_opens_ends_the_job_after_sixty_days_with_a_clear_reason()
 fn a_job_that_may_have_begun_before_its_window_closed_may_have_changed_something() {
     let running = changed(&job(), &started(1, 1), at(5));
     let given_back = changed(&running, &refused(1, 2), at(60));
-    let asked = changed(&given_back, &JobEvent::Cancel, at(61));
+    let asked = changed(&given_back, &JobEvent::Cancel(Default::default()), at(61));
 
     let ended = changed(&asked, &JobEvent::Wait, at(62));
 
@@ -134,7 +134,7 @@ fn an_attempt_that_spoke_while_the_job_waited_for_its_runner_may_have_changed_so
 
 #[test]
 fn a_cancelled_job_whose_first_delivery_was_refused_changed_nothing() {
-    let asked = changed(&job(), &JobEvent::Cancel, at(1));
+    let asked = changed(&job(), &JobEvent::Cancel(Default::default()), at(1));
 
     let (first, second) = (changed(&asked, &refused(1, 1), at(2)), changed(&asked, &refused(1, 2), at(2)));
 

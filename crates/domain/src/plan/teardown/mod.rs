@@ -120,6 +120,7 @@ pub(super) fn removal(
         runs_as: runs_as(standing.document, standing.operation(), role, Mode::Deprovision)?,
         retries: 0,
         retried: 0,
+        earlier: 0,
         state: NodeState::Waiting,
     })
 }

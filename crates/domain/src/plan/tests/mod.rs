@@ -110,6 +110,7 @@ fn after(nodes: &[Node]) -> BTreeMap<ComponentName, Deployed> {
                 partial: false,
                 partial_by: None,
                 attempted: false,
+                skipped: None,
             };
             Some((part, deployed))
         })

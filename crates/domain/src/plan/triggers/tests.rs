@@ -62,6 +62,7 @@ fn planned(version: &AppVersion, touched: &BTreeSet<ComponentName>, scope: &Depl
             runs_as: None,
             retries: 0,
             retried: 0,
+            earlier: 0,
             state: NodeState::Waiting,
         })
         .collect();

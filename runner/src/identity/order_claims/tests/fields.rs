@@ -33,6 +33,7 @@ pub(super) fn all_fields() -> Vec<(&'static str, Vec<&'static str>)> {
             mode,
             role,
             asked_by,
+            asked_why,
             now,
             runner,
             redelivery,

@@ -169,6 +169,7 @@ fn lies() -> Vec<(&'static str, &'static str, Value, Verdict)> {
         ),
         ("Order", "role", Value::Null, Harmless("the role of the mode, which the stack has")),
         ("Order", "asked_by", json!({ "by": "schedule" }), Harmless("recorded as the vendor's word (0071)")),
+        ("Order", "asked_why", json!("resumed"), Harmless("kept with the order as the vendor's word (0086)")),
         ("Order", "now", json!(true), Harmless("the runner lets those pass whom the customer names (0084)")),
         ("Order", "runner", json!("0".repeat(32)), Harmless("the runner looks into the audit chain before it starts")),
         ("Order", "redelivery", json!("resume"), Refused("says that its work may start twice")),

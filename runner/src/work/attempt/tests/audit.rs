@@ -168,3 +168,20 @@ async fn the_signed_order_of_a_job_that_did_not_start_is_in_the_bucket_and_the_r
     assert_eq!(ended, [("interrupted".to_owned(), Some(digest.clone()))]);
     assert_eq!(objects.get(&format!("orders/{}.json", digest.hex())), Some(&text.into_bytes()));
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_audit_says_who_cancelled_a_job_and_why_as_the_signed_cancel_does() {
+    let world = World::new(Play::Succeed);
+
+    world.queue.send(cancel(None));
+    world.until_deleted().await;
+
+    let trail = std::fs::read_to_string(world.state.path().join("audit.jsonl")).unwrap();
+    let records = trail.lines().map(|line| Envelope::parse(line.as_bytes()).unwrap().peek::<AuditRecord>().unwrap());
+    let cancelled = records.filter_map(|record| match record.event {
+        AuditEvent::Cancelled { asked_by, asked_why, .. } => Some((asked_by, asked_why)),
+        _ => None,
+    });
+    let expected = (Some(AskedBy::Sweep), Some("the wrong week".to_owned()));
+    assert_eq!(cancelled.collect::<Vec<_>>(), [expected]);
+}

@@ -11,7 +11,7 @@ use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
 use ed25519_dalek::SigningKey;
 use freehold_protocol::grant::GrantAnswer;
-use freehold_protocol::order::{Cancel, Order, Redelivery};
+use freehold_protocol::order::{AskedBy, Cancel, Order, Redelivery};
 use freehold_protocol::report::{AttemptEvent, Outcome, Report, ReportBody};
 use freehold_protocol::{Digest, Envelope, Timestamp};
 
@@ -342,6 +342,8 @@ pub(super) fn cancel(receive: Option<u32>) -> String {
         dispatch: 1,
         receive,
         runner: None,
+        asked_by: Some(AskedBy::Sweep),
+        asked_why: Some("the wrong week".into()),
         issued_at: Timestamp::from_millis(2_000_000),
         not_after: Timestamp::from_millis(5_000_000),
     })

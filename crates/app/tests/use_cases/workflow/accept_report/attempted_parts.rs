@@ -174,13 +174,13 @@ async fn a_job_that_was_cancelled_or_lost_or_never_ended_leaves_its_part_to_the_
         let (mut lost, mut cancelled, mut ended) = (world.copy(), world.copy(), world);
 
         assert_eq!(lost.sweep_with_runner_there(LOST_SECS).await.lost, 1);
-        cancelled.cancel_workflow().cancel(&workflow, member()).await.unwrap();
+        cancelled.cancel_workflow().cancel(&workflow, &Default::default(), member()).await.unwrap();
         if behaviour == Behaviour::Ignores {
             cancelled.runner("globex").seen = usize::MAX;
             cancelled.memory.advance_secs(LOST_SECS);
             cancelled.sweeper().sweep().await.unwrap();
         }
-        ended.finish_workflow().finish(&workflow, Some("the state machine timed out")).await.unwrap();
+        ended.finish_workflow().finish(&workflow, 0, Some("the state machine timed out")).await.unwrap();
         for (at, world) in [&mut lost, &mut cancelled, &mut ended].into_iter().enumerate() {
             world.settle().await;
             assert!(world.workflow(&workflow).await.state.is_terminal());
@@ -208,7 +208,7 @@ async fn a_job_in_which_nothing_ran_leaves_no_part() {
     }
     // The cancel comes before the order is sent.
     let (mut world, workflow) = tried(&document(), &[("preflight", Behaviour::Hangs)]).await;
-    world.cancel_workflow().cancel(&workflow, member()).await.unwrap();
+    world.cancel_workflow().cancel(&workflow, &Default::default(), member()).await.unwrap();
     world.settle().await;
     assert_eq!(parts(&world).await, []);
 }

@@ -87,6 +87,8 @@ async fn a_report_that_cannot_be_believed_is_invalid_and_changes_nothing() {
         dispatch: 1,
         receive: None,
         runner: None,
+        asked_by: None,
+        asked_why: None,
         issued_at: now,
         not_after: now,
     };

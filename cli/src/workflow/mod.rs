@@ -1,15 +1,19 @@
-//! `freehold workflow`: lists, shows, follows and cancels workflows.
+//! `freehold workflow`: lists, shows, follows, cancels and continues workflows.
+
+mod continuation;
 
 use clap::{Args, Subcommand};
-use freehold_protocol::api::{NodeView, WorkflowView};
-use freehold_protocol::{InstallId, WorkflowId};
+use freehold_protocol::api::{CancelWorkflowRequest, NodeView, WorkflowView};
+use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 use serde::Serialize;
-use serde_json::json;
 
 use crate::api::{brief, describe_wait, follow};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, duration, time};
+
+pub(crate) use continuation::Retry;
+use continuation::{Resume, Skip};
 
 /// The maximum number of characters of a reason in a list of workflows.
 const IN_A_LIST: usize = 60;
@@ -30,10 +34,19 @@ pub(crate) enum WorkflowCommand {
     /// Ask a workflow to stop; running jobs are stopped, the rest does not start.
     #[command(after_help = "\
 A running job receives the request after its next report, or within about a minute. A job that ends before that keeps
-its result; the workflow ends as `cancelled` only if something was stopped.
+its result; the workflow ends as `cancelled` only if something was stopped. When a runner does not answer, the job ends
+when its order can no longer be started; the command says when that is.
 
 Exit code 0 when the workflow was asked to stop or is cancelled already, 4 when it has already succeeded or failed.")]
-    Cancel(One),
+    Cancel {
+        /// Id of the workflow, as `freehold workflow list` shows it.
+        workflow: WorkflowId,
+        /// Why, in one line; the customer's audit log shows it.
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+    Resume(Resume),
+    Skip(Skip),
 }
 
 #[derive(Debug, Args)]
@@ -76,36 +89,48 @@ impl WorkflowCommand {
                 context.out.show(&Shown { view, waiting }, |shown| shown.text(context.out))
             }
             Self::Watch(One { workflow }) => follow(&api, context.out, &workflow, "workflow", true).await,
-            Self::Cancel(One { workflow }) => {
-                let view: WorkflowView =
-                    api.post(&["v1", "workflows", workflow.as_str(), "cancel"], &json!({})).await?;
-                let active = view.nodes.iter().filter(|node| node.state == "active").map(|node| &node.name[..]);
-                let result = cancelled(workflow.as_str(), &view.state, &active.collect::<Vec<_>>(), "workflow watch")?;
+            Self::Resume(resume) => resume.run(context).await,
+            Self::Skip(skip) => skip.run(context).await,
+            Self::Cancel { workflow, reason } => {
+                let path = ["v1", "workflows", workflow.as_str(), "cancel"];
+                let view: WorkflowView = api.post(&path, &CancelWorkflowRequest { reason }).await?;
+                let active: Vec<_> = view.nodes.iter().filter(|node| node.ends_by.is_some()).collect();
+                let names: Vec<&str> = active.iter().map(|node| &node.name[..]).collect();
+                let ends_by = active.iter().filter_map(|node| node.ends_by).max();
+                let result = cancelled(workflow.as_str(), &view.state, (&names, ends_by), "workflow watch")?;
                 context.out.show(&view, |_| result)
             }
         }
     }
 }
 
-/// Returns the sentence after a request to cancel `what`, whose running jobs are `active`. It is an error when `what`
-/// has already ended and was not cancelled.
-pub(crate) fn cancelled(what: &str, state: &str, active: &[&str], see: &str) -> Result<String> {
+/// Returns the sentence after a request to cancel `what`, whose open jobs are `active`, and end by the time `ends_by` although
+/// their runner does not answer. It is an error when `what` has already ended and was not cancelled.
+pub(crate) fn cancelled(
+    what: &str,
+    state: &str,
+    (active, ends_by): (&[&str], Option<Timestamp>),
+    see: &str,
+) -> Result<String> {
+    let silent = ends_by.map(|at| format!("; a runner that does not answer cannot start it after {}", time(at)));
     match (state, active) {
         ("cancelled", _) => Ok(format!("`{what}` has already ended: cancelled")),
         ("pending" | "running" | "queued" | "waiting_for_runner" | "waiting_for_window", []) => {
             Ok(format!("`{what}` was asked to stop; none of its jobs is running; it ends within about a minute"))
         }
         ("pending" | "running" | "queued" | "waiting_for_runner" | "waiting_for_window", active) => Ok(format!(
-            "`{what}` was asked to stop; running now: `{}`; a running job receives the request after its next report, \
-             or within about a minute, and keeps its result if it ends before that; see `freehold {see} {what}`",
-            active.join("`, `")
+            "`{what}` was asked to stop; not ended yet: `{}`; a running job receives the request after its next report, \
+             or within about a minute, and keeps its result if it ends before that{}; see `freehold {see} {what}`",
+            active.join("`, `"),
+            silent.unwrap_or_default()
         )),
         (ended, _) => Err(Error::conflict(format!("nothing was stopped, because `{what}` has already ended: {ended}"))),
     }
 }
 
 fn took(view: &WorkflowView) -> String {
-    view.ended_at.map(|end| duration(end.since(view.created_at))).unwrap_or_default()
+    let began_at = view.again.last().map_or(view.created_at, |again| again.at);
+    view.ended_at.map(|end| duration(end.since(began_at))).unwrap_or_default()
 }
 
 fn list(install: &InstallId, all: &[WorkflowView], out: Output) -> String {
@@ -178,7 +203,11 @@ fn show(view: &WorkflowView, out: Output) -> String {
     }
     if let Some(at) = view.cancel_requested {
         let by = view.cancelled_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
-        head.push_str(&format!("\nasked to stop at {}{by}", time(at)));
+        let why = if view.cancel_reason.is_empty() { String::new() } else { format!(": {}", view.cancel_reason) };
+        head.push_str(&format!("\nasked to stop at {}{by}{why}", time(at)));
+    }
+    for again in &view.again {
+        head.push_str(&format!("\n{}", continuation::line(again)));
     }
     // The workflow's reason repeats the reasons of its nodes, which are printed below.
     if !view.reason.is_empty() && view.nodes.iter().all(|node| node.reason.is_empty()) {
@@ -195,17 +224,21 @@ fn show(view: &WorkflowView, out: Output) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn a_cancel_says_when_it_takes_effect_and_for_whom() {
-        let said = cancelled("wf_1", "running", &["web", "db"], "workflow watch").unwrap();
+        let at = Timestamp::from_millis(1_700_000_000_000);
+        let said = cancelled("wf_1", "running", (&["web", "db"], Some(at)), "workflow watch").unwrap();
 
-        insta::assert_snapshot!(said, @"`wf_1` was asked to stop; running now: `web`, `db`; a running job receives the \
+        insta::assert_snapshot!(said, @"`wf_1` was asked to stop; not ended yet: `web`, `db`; a running job receives the \
                                         request after its next report, or within about a minute, and keeps its result \
-                                        if it ends before that; see `freehold workflow watch wf_1`");
+                                        if it ends before that; a runner that does not answer cannot start it after \
+                                        2023-11-14 22:13:20Z; see `freehold workflow watch wf_1`");
         insta::assert_snapshot!(
-            cancelled("wf_1", "pending", &[], "workflow watch").unwrap(),
+            cancelled("wf_1", "pending", (&[], None), "workflow watch").unwrap(),
             @"`wf_1` was asked to stop; none of its jobs is running; it ends within about a minute"
         );
     }
@@ -239,12 +272,12 @@ mod tests {
 
     #[test]
     fn a_cancel_of_what_has_ended_is_a_conflict_unless_it_was_cancelled() {
-        let error = cancelled("wf_1", "succeeded", &[], "workflow watch").unwrap_err();
+        let error = cancelled("wf_1", "succeeded", (&[], None), "workflow watch").unwrap_err();
 
         assert_eq!(error.kind().exit_code(), 4);
         assert_eq!(error.to_string(), "nothing was stopped, because `wf_1` has already ended: succeeded");
         assert_eq!(
-            cancelled("wf_1", "cancelled", &[], "workflow watch").unwrap(),
+            cancelled("wf_1", "cancelled", (&[], None), "workflow watch").unwrap(),
             "`wf_1` has already ended: cancelled"
         );
     }

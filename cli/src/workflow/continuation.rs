@@ -1,0 +1,142 @@
+//! `freehold workflow resume` and `skip`, and `freehold job retry`: continue a workflow that has ended.
+
+use clap::Args;
+use freehold_protocol::api::{AgainView, ResumeWorkflowRequest, RetryJobRequest, SkipNodeRequest, WorkflowView};
+use freehold_protocol::{JobId, WorkflowId};
+
+use crate::api::follow;
+use crate::context::Context;
+use crate::error::Result;
+use crate::output::time;
+
+/// Run what failed and what was not reached of a workflow that has ended.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  freehold workflow resume wf_0123456789abcdef0123 --reason \"the registry is back\"
+
+Nodes that succeeded do not run again. The workflow keeps its id and its version. It is refused when another workflow has
+changed the install since, when inputs or toggles of the install have changed, or when the customer no longer accepts
+the contract of the version; `freehold deploy` plans the work anew then.
+
+Exit code 1 when the workflow fails again, 4 when it cannot be resumed.")]
+pub(crate) struct Resume {
+    /// Id of the workflow, as `freehold workflow list` shows it.
+    workflow: WorkflowId,
+    /// Why, in one line; the customer's audit log shows it.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Start the work and return at once.
+    #[arg(long)]
+    no_wait: bool,
+}
+
+/// Let a workflow that has ended continue without one of its failed nodes.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  freehold workflow skip wf_0123456789abcdef0123 cache --reason \"moved to next week\"
+
+The nodes that depend on it run, and read the outputs of its last success. A component that was never deployed is not
+skipped when others read its outputs; a removal and a copy of secrets are never skipped. Other failed nodes stay as they
+are. The next deploy runs the skipped component.
+
+Exit code 1 when the workflow fails again, 4 when the node cannot be skipped.")]
+pub(crate) struct Skip {
+    /// Id of the workflow.
+    workflow: WorkflowId,
+    /// Name of the node, as `freehold workflow show` shows it.
+    node: String,
+    /// Why, in one line; the workflow and the customer's audit log show it.
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    /// Start the work and return at once.
+    #[arg(long)]
+    no_wait: bool,
+}
+
+/// Run a failed job of a workflow that has ended again, and what was not reached because of it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  freehold job retry job_0123456789abcdef0123 --reason \"the quota was raised\"
+
+Other failed nodes of the workflow stay as they are; `freehold workflow resume` runs them all.
+
+Exit code 1 when the workflow fails again, 4 when the job cannot be retried.")]
+pub(crate) struct Retry {
+    /// Id of the job.
+    job: JobId,
+    /// Why, in one line; the customer's audit log shows it.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Start the work and return at once.
+    #[arg(long)]
+    no_wait: bool,
+}
+
+impl Resume {
+    pub(super) async fn run(self, context: &Context) -> Result<()> {
+        let path = ["v1", "workflows", self.workflow.as_str(), "resume"];
+        let body = ResumeWorkflowRequest { reason: self.reason };
+        let api = context.api().await?;
+        let view: WorkflowView = api.post(&path, &body).await?;
+        follow(&api, context.out, &view.workflow, "workflow", !self.no_wait).await
+    }
+}
+
+impl Skip {
+    pub(super) async fn run(self, context: &Context) -> Result<()> {
+        let path = ["v1", "workflows", self.workflow.as_str(), "skip"];
+        let body = SkipNodeRequest { node: self.node, reason: self.reason };
+        let api = context.api().await?;
+        let view: WorkflowView = api.post(&path, &body).await?;
+        follow(&api, context.out, &view.workflow, "workflow", !self.no_wait).await
+    }
+}
+
+impl Retry {
+    pub(crate) async fn run(self, context: &Context) -> Result<()> {
+        let path = ["v1", "jobs", self.job.as_str(), "retry"];
+        let body = RetryJobRequest { reason: self.reason };
+        let api = context.api().await?;
+        let view: WorkflowView = api.post(&path, &body).await?;
+        follow(&api, context.out, &view.workflow, "workflow", !self.no_wait).await
+    }
+}
+
+/// Returns one line about a time that a workflow was continued.
+pub(super) fn line(again: &AgainView) -> String {
+    let what = match (again.act.as_str(), &again.node) {
+        ("retry", Some(node)) => format!("`{node}` retried"),
+        ("skip", Some(node)) => format!("`{node}` skipped"),
+        _ => "resumed".to_owned(),
+    };
+    let why = if again.reason.is_empty() { String::new() } else { format!(": {}", again.reason) };
+    format!("{what} at {} by {}, after it had {}{why}", time(again.at), again.by, ended(&again.ended_as))
+}
+
+fn ended(state: &str) -> &str {
+    if state == "cancelled" { "been cancelled" } else { state }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_line_says_what_was_done_by_whom_and_why() {
+        let again: AgainView = serde_json::from_value(json!({
+            "act": "skip", "node": "db", "by": { "by": "sweep" }, "reason": "moved", "at": 1_700_000_000_000_u64,
+            "ended_as": "failed",
+        }))
+        .unwrap();
+        let resumed =
+            AgainView { act: "resume".into(), reason: String::new(), ended_as: "cancelled".into(), ..again.clone() };
+
+        insta::assert_snapshot!(line(&again), @"`db` skipped at 2023-11-14 22:13:20Z by sweep, after it had failed: moved");
+        insta::assert_snapshot!(line(&resumed), @"resumed at 2023-11-14 22:13:20Z by sweep, after it had been cancelled");
+    }
+}

@@ -1,0 +1,229 @@
+//! Continues a workflow that has ended without success: its failed nodes run again, or a person lets it continue without one.
+
+use std::collections::BTreeSet;
+
+use freehold_protocol::order::AskedBy;
+use freehold_protocol::{ComponentName, InstallId, JobId, Timestamp, WorkflowId};
+
+use super::act::{Act, Again};
+use super::{Node, NodeState, Target, Workflow, WorkflowKind, WorkflowState};
+
+/// How often a workflow can be continued. Each time adds to its row in the table.
+pub const MAX_CONTINUED: usize = 20;
+
+/// The reason why a workflow cannot be continued.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AgainError {
+    #[error("workflow `{0}` is being worked on; follow it with `freehold workflow watch {0}`, or cancel it first")]
+    NotEnded(WorkflowId),
+    #[error("workflow `{0}` succeeded, so nothing of it is left to run")]
+    Succeeded(WorkflowId),
+    #[error("workflow `{workflow}` is of the kind {kind}, which is not continued; start another one with `{command}`")]
+    Kind { workflow: WorkflowId, kind: &'static str, command: String },
+    #[error(
+        "workflow `{workflow}` ended before its nodes were planned; start another one with `freehold deploy {install}`"
+    )]
+    NeverPlanned { workflow: WorkflowId, install: InstallId },
+    #[error(
+        "job `{job}` of workflow `{workflow}` has not ended yet, although somebody cancelled it; `freehold job show {job}` \
+         shows how it ends; try again then"
+    )]
+    JobOpen { workflow: WorkflowId, job: JobId },
+    #[error("no node of workflow `{workflow}` can run again; plan its work anew with `freehold deploy {install}`")]
+    NothingToRun { workflow: WorkflowId, install: InstallId },
+    #[error("workflow `{workflow}` has no node `{node}`; `freehold workflow show {workflow}` shows its nodes")]
+    NoNode { workflow: WorkflowId, node: String },
+    #[error("node `{node}` of workflow `{workflow}` is {state}; only a node whose job failed can be {what}")]
+    NotFailed { workflow: WorkflowId, node: String, state: String, what: &'static str },
+    #[error("node `{node}` of workflow `{workflow}` cannot be skipped: {why}")]
+    NotSkippable { workflow: WorkflowId, node: String, why: String },
+    #[error(
+        "workflow `{workflow}` was continued {MAX_CONTINUED} times, which is the maximum; start another one with \
+         `freehold deploy {install}`"
+    )]
+    TooOften { workflow: WorkflowId, install: InstallId },
+}
+
+impl Workflow {
+    /// Returns how often the workflow was continued. Each time has an execution of its own.
+    pub fn attempt(&self) -> u32 {
+        u32::try_from(self.again.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the time at which the workflow began, or was last continued.
+    pub fn began_at(&self) -> Timestamp {
+        self.again.last().map_or(self.created_at, |again| again.at)
+    }
+
+    /// Returns the kind of the machine that executes the workflow now. A provisioning that is continued has its runner
+    /// already, so its machine waits for none.
+    pub const fn machine(&self) -> WorkflowKind {
+        match self.kind {
+            WorkflowKind::ProvisionInstall if !self.again.is_empty() => WorkflowKind::DeployComponents,
+            kind => kind,
+        }
+    }
+
+    /// Returns who asked for the work that is done now: who continued the workflow last, or who asked for it.
+    pub fn asker(&self) -> Option<&AskedBy> {
+        self.again.last().map(|again| &again.by).or(self.asked_by.as_ref())
+    }
+
+    /// Returns whether a person let the workflow continue without one of its nodes.
+    pub fn has_skipped(&self) -> bool {
+        self.nodes.iter().any(|node| matches!(node.state, NodeState::SkippedByRequest { .. }))
+    }
+
+    /// Returns the workflow as pending again. Nodes that succeeded, and nodes outside of the act, stay as they are.
+    /// `deployed` are the parts of the install that a deploy has made with success, whose outputs others can read.
+    ///
+    /// # Errors
+    /// [`AgainError`].
+    pub fn go_on(&self, again: Again, deployed: &BTreeSet<ComponentName>) -> Result<Self, AgainError> {
+        self.check_can_go_on()?;
+        let chosen = match &again.act {
+            Act::Resume => self.nodes.iter().map(|node| node.name.clone()).collect(),
+            Act::Retry { node } => self.failed_with_dependents(node, "retried")?,
+            Act::Skip { node } => {
+                let chosen = self.failed_with_dependents(node, "skipped")?;
+                self.check_skippable(node, deployed)?;
+                chosen
+            }
+        };
+        let mut next = self.clone();
+        for node in next.nodes.iter_mut().filter(|node| chosen.contains(&node.name)) {
+            node.reopen(&again);
+        }
+        next.skip_unreachable();
+        let runs = next.nodes.iter().any(|node| node.state == NodeState::Waiting);
+        if !runs && !matches!(again.act, Act::Skip { .. }) {
+            return Err(AgainError::NothingToRun { workflow: self.id.clone(), install: self.install.clone() });
+        }
+        next.again.push(again);
+        next.cancel_requested = None;
+        next.cancelled_by = None;
+        next.cancel_reason = String::new();
+        next.state = WorkflowState::Pending;
+        Ok(next)
+    }
+
+    fn check_can_go_on(&self) -> Result<(), AgainError> {
+        let (workflow, install) = (self.id.clone(), self.install.clone());
+        match &self.state {
+            WorkflowState::Pending | WorkflowState::Running { .. } => return Err(AgainError::NotEnded(workflow)),
+            WorkflowState::Succeeded { .. } => return Err(AgainError::Succeeded(workflow)),
+            WorkflowState::Failed { .. } | WorkflowState::Cancelled { .. } => {}
+        }
+        if !self.kind.is_exclusive() {
+            let command = match self.kind {
+                WorkflowKind::BuildComponents => "freehold build APP".to_owned(),
+                WorkflowKind::UpgradeRunner => format!("freehold install upgrade-runner {install}"),
+                WorkflowKind::RunAction => format!("freehold action run {install} ACTION"),
+                WorkflowKind::ProvisionInstall | WorkflowKind::DeployComponents | WorkflowKind::TeardownInstall => {
+                    format!("freehold deploy {install}")
+                }
+            };
+            return Err(AgainError::Kind { workflow, kind: self.kind.machine(), command });
+        }
+        if self.nodes.is_empty() {
+            return Err(AgainError::NeverPlanned { workflow, install });
+        }
+        if let Some(job) = self.active_jobs().next() {
+            return Err(AgainError::JobOpen { workflow, job: job.clone() });
+        }
+        if self.again.len() >= MAX_CONTINUED {
+            return Err(AgainError::TooOften { workflow, install });
+        }
+        Ok(())
+    }
+
+    /// Returns the node `name`, which must have failed, and all nodes that come after it.
+    fn failed_with_dependents(&self, name: &str, what: &'static str) -> Result<BTreeSet<String>, AgainError> {
+        let (workflow, node) = (self.id.clone(), name.to_owned());
+        let Some(found) = self.node(name) else { return Err(AgainError::NoNode { workflow, node }) };
+        if !matches!(found.state, NodeState::Failed { .. }) {
+            let state = found.state.as_str().to_owned();
+            return Err(AgainError::NotFailed { workflow, node, state, what });
+        }
+        let mut chosen = BTreeSet::from([node]);
+        loop {
+            let next: Vec<String> = self
+                .nodes
+                .iter()
+                .filter(|node| !chosen.contains(&node.name) && !node.dependencies.is_disjoint(&chosen))
+                .map(|node| node.name.clone())
+                .collect();
+            if next.is_empty() {
+                return Ok(chosen);
+            }
+            chosen.extend(next);
+        }
+    }
+
+    /// Refuses to continue without a node that nothing else can stand in for.
+    fn check_skippable(&self, name: &str, deployed: &BTreeSet<ComponentName>) -> Result<(), AgainError> {
+        let Some(node) = self.node(name) else { return Ok(()) };
+        let why = match &node.target {
+            Target::Action { .. } | Target::Preflight | Target::Leftovers => None,
+            Target::Component { .. } | Target::Sandbox { .. } => self.missing_outputs(node, deployed),
+            Target::Secrets { .. } => Some("nothing else copies the secrets that components read".to_owned()),
+            Target::Teardown { .. } => Some(
+                "what is removed after it may still be in use by it; retry it with `freehold job retry`".to_owned(),
+            ),
+            Target::Build { .. } | Target::Upgrade => Some("its workflow has nothing else to do".to_owned()),
+        };
+        let (workflow, node) = (self.id.clone(), name.to_owned());
+        why.map_or(Ok(()), |why| Err(AgainError::NotSkippable { workflow, node, why }))
+    }
+
+    /// Returns why nodes after `node` have no outputs to read; `None` if its part was deployed before, or if no node
+    /// comes after it.
+    fn missing_outputs(&self, node: &Node, deployed: &BTreeSet<ComponentName>) -> Option<String> {
+        let part = node.target.deploys()?.part;
+        let readers: Vec<String> = self
+            .nodes
+            .iter()
+            .filter(|other| other.dependencies.contains(&node.name))
+            .map(|other| format!("`{}`", other.name))
+            .collect();
+        if readers.is_empty() || deployed.contains(&part) {
+            return None;
+        }
+        let readers = readers.join(", ");
+        Some(format!("`{part}` was never deployed in this install, so it has no outputs for {readers} to read"))
+    }
+
+    fn node(&self, name: &str) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.name == name)
+    }
+}
+
+impl Node {
+    /// Lets a node that failed or was not reached wait again, or counts it as skipped if `again` says so.
+    fn reopen(&mut self, again: &Again) {
+        let is_named = again.act.node().is_none_or(|name| name == self.name);
+        match (&self.state, &again.act) {
+            (NodeState::Failed { .. }, Act::Skip { .. }) if is_named => {
+                self.state = NodeState::SkippedByRequest { by: again.by.clone(), reason: again.reason.clone() };
+            }
+            (NodeState::Failed { .. }, Act::Resume | Act::Retry { .. }) if is_named => {
+                self.earlier += 1 + self.retried;
+                self.retried = 0;
+                self.state = NodeState::Waiting;
+            }
+            (NodeState::Skipped { .. }, _) => self.state = NodeState::Waiting,
+            (
+                NodeState::Failed { .. }
+                | NodeState::Waiting
+                | NodeState::Active { .. }
+                | NodeState::Succeeded { .. }
+                | NodeState::SkippedByRequest { .. }
+                | NodeState::Refused { .. },
+                _,
+            ) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
