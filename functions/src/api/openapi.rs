@@ -4,10 +4,11 @@ use freehold_protocol::api::{
     AppView, ArtifactsView, BuildComponentsRequest, BuildStarted, BuildView, CancelJobRequest, CancelWorkflowRequest,
     ContractView, CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest, ErrorBody, ErrorKind,
     ForgetInstallRequest, ForgetStarted, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, InputsSchema, InstallCreated,
-    InstallDeleted, InstallInputs, InstallRunbooks, InstallStack, InstallToggles, InstallView, JobView, LineagePage, LogPage, Page,
-    ReasonRequest, ReleaseView, ResumeWorkflowRequest, RetryJobRequest, Revoked, RunActionRequest, RunRunbookRequest, RunView, SetInputsRequest,
-    SetTogglesRequest, SkipNodeRequest, SourceUpload, SyncAppRequest, TeardownInstallRequest, TenantView,
-    UpgradeRunnerRequest, UploadSourceRequest, VersionDocument, VersionView, WorkflowStarted, WorkflowView,
+    InstallDeleted, InstallInputs, InstallRunbooks, InstallStack, InstallToggles, InstallView, JobView, LineagePage,
+    LogPage, Page, ReasonRequest, ReleaseView, ResumeWorkflowRequest, RetryJobRequest, Revoked, RunActionRequest,
+    RunRunbookRequest, RunView, SetInputsRequest, SetTogglesRequest, SkipNodeRequest, SourceUpload, SyncAppRequest,
+    TeardownInstallRequest, TenantView, UpgradeRunnerRequest, UploadSourceRequest, VersionDocument, VersionView,
+    WorkflowStarted, WorkflowView,
 };
 use freehold_protocol::contract::Terms;
 use schemars::generate::SchemaSettings;

@@ -10,8 +10,8 @@ use freehold_domain::workflow::RunTrigger;
 use freehold_protocol::api::{
     BuildComponentsRequest, CancelJobRequest, CancelWorkflowRequest, CreateInstallRequest, CreateReleaseRequest,
     DeployComponentsRequest, ForgetInstallRequest, InstallCreated, ReasonRequest, ResumeWorkflowRequest,
-    RetryJobRequest, RunActionRequest, RunRunbookRequest, SetInputsRequest, SetTogglesRequest, SkipNodeRequest, SyncAppRequest,
-    TeardownInstallRequest, UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted,
+    RetryJobRequest, RunActionRequest, RunRunbookRequest, SetInputsRequest, SetTogglesRequest, SkipNodeRequest,
+    SyncAppRequest, TeardownInstallRequest, UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted,
 };
 use freehold_protocol::{AppName, Digest, InstallId, WorkflowId};
 

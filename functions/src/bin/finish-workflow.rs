@@ -64,10 +64,11 @@ async fn main() -> Result<(), Error> {
     let (finish, advance) = (&finish, &advance);
     lambda_runtime::run(service_fn(|event: LambdaEvent<Finish>| async move {
         let error = event.payload.error.as_ref().map(Caught::sentence);
-        let finished = finish.finish(&event.payload.workflow, event.payload.attempt, error.as_deref()).await.map_err(|error| {
-            log_failure("cannot finish a workflow", &error);
-            diagnostic(&error)
-        })?;
+        let finished =
+            finish.finish(&event.payload.workflow, event.payload.attempt, error.as_deref()).await.map_err(|error| {
+                log_failure("cannot finish a workflow", &error);
+                diagnostic(&error)
+            })?;
         // The workflow has ended whatever becomes of the run: a sweep advances the run too.
         if let Some(run) = &finished.run
             && let Err(error) = advance.advance(run).await

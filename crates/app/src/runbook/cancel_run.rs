@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use freehold_domain::runbook::{Next, Run, RunState};
 use freehold_protocol::RunId;
+use freehold_protocol::api::CancelWorkflowRequest;
 use freehold_protocol::order::AskedBy;
 
 use crate::AppError;
@@ -41,7 +42,7 @@ impl CancelRun {
         if table::find_workflow(&*self.advance.store, &workflow).await?.is_some() {
             let cancel =
                 CancelWorkflow { store: Arc::clone(&self.advance.store), clock: Arc::clone(&self.advance.clock) };
-            cancel.cancel(&workflow, by).await?;
+            cancel.cancel(&workflow, &CancelWorkflowRequest::default(), by).await?;
             return Ok(run);
         }
         self.advance.advanced(id).await

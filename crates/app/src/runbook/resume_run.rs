@@ -32,7 +32,8 @@ impl ResumeRun {
         }
         let now = self.advance.clock.now();
         let (by, cause) = (asked.by.clone(), asked.cause.to_owned());
-        let next = stored.value.resume(Resumed { at: now, by, reason, cause, after: String::new() })?;
+        let next =
+            self.noticed(&stored.value).await?.resume(Resumed { at: now, by, reason, cause, after: String::new() })?;
         let install = &next.install;
         let writes = vec![
             put(&next, Expect::Rev(stored.rev))?,
@@ -51,5 +52,18 @@ impl ResumeRun {
         }
         tracing::info!(run.id = %id, install.id = %install, "Resumed run `{id}`");
         self.advance.advanced(id).await
+    }
+
+    /// Returns the run with what became of the workflow that stopped it. Somebody may have continued that workflow.
+    async fn noticed(&self, run: &Run) -> Result<Run, AppError> {
+        let Some(workflow) = run.stopped_by() else { return Ok(run.clone()) };
+        let Some(found) = table::find_workflow(&*self.advance.store, workflow).await? else { return Ok(run.clone()) };
+        if !found.value.state.is_terminal() {
+            let message = format!("`{workflow}`, the workflow of its step, runs again");
+            return Err(AppError::conflict(format!(
+                "{message}; wait for it with `freehold workflow watch {workflow}`"
+            )));
+        }
+        Ok(run.noticing(workflow, &found.value.state))
     }
 }

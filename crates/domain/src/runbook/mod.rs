@@ -360,6 +360,27 @@ impl Run {
         next
     }
 
+    /// Returns the run with `state` as the end of the workflow of a step that had failed or was cancelled: somebody may have
+    /// continued that workflow by itself.
+    #[must_use]
+    pub fn noticing(&self, workflow: &WorkflowId, state: &WorkflowState) -> Self {
+        let mut next = self.clone();
+        let stopped = |step: &&mut Step| {
+            matches!(step.state, StepState::Failed { .. } | StepState::Cancelled { .. })
+                && step.state.workflow() == Some(workflow)
+        };
+        if let (WorkflowState::Succeeded { .. }, Some(step)) = (state, next.steps.iter_mut().find(stopped)) {
+            step.state = StepState::Succeeded { workflow: Some(workflow.clone()) };
+        }
+        next
+    }
+
+    /// Returns the workflow of the step that stopped the run, if the step has one.
+    pub fn stopped_by(&self) -> Option<&WorkflowId> {
+        let stopped = |step: &&Step| matches!(step.state, StepState::Failed { .. } | StepState::Cancelled { .. });
+        self.steps.iter().find(stopped)?.state.workflow()
+    }
+
     /// Returns the run that goes on at the first step that has not succeeded.
     ///
     /// # Errors
@@ -379,9 +400,11 @@ impl Run {
                 step.state = StepState::Waiting;
             }
         }
+        let is_done = next.steps.iter().all(|step| matches!(step.state, StepState::Succeeded { .. }));
+        let ended_at = resumed.at;
         next.resumed.push(Resumed { after: shortened(&self.failure()), ..resumed });
         next.cancelled_by = None;
-        next.state = RunState::Running;
+        next.state = if is_done { RunState::Succeeded { ended_at } } else { RunState::Running };
         Ok(next)
     }
 

@@ -108,6 +108,19 @@ fn a_step_that_has_nothing_to_remove_succeeds_and_long_reasons_are_cut() {
 }
 
 #[test]
+fn a_workflow_that_somebody_continued_to_its_end_is_not_tried_again() {
+    let begun = run(1).begin();
+    let workflow = looked_at(&begun).1;
+    let stopped = begun.on_end(&workflow, &failed(), NOW);
+    assert_eq!(stopped.stopped_by(), Some(&workflow));
+
+    let noticed = stopped.noticing(&workflow, &WorkflowState::Succeeded { ended_at: NOW });
+
+    assert_eq!(noticed.resume(resumed("fixed")).unwrap().state, RunState::Succeeded { ended_at: NOW });
+    assert_eq!(stopped.noticing(&workflow, &failed()), stopped);
+}
+
+#[test]
 fn who_resumes_a_run_asks_for_its_steps_and_passes_no_window() {
     let mut first = run(1);
     first.now = true;

@@ -49,7 +49,7 @@ pub(super) async fn failed_provisioning() -> (World, WorkflowId) {
 pub(super) async fn resume(world: &World, workflow: &WorkflowId, cause: &str) -> Result<Workflow, AppError> {
     let request = ResumeWorkflowRequest { reason: Some("the network is back".into()) };
     let (by, resume) = (caller("bea"), world.resume_workflow());
-    crate::support::client(async || resume.resume(workflow, &request, Asked { by: &by, cause }).await).await
+    crate::support::client(async || resume.resume(workflow, &request, Asked { by: &by, cause, step: None }).await).await
 }
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn a_key_that_asked_for_something_else_is_refused() {
     resume(&world, &workflow, "resume-1").await.unwrap();
     let (request, by) = (ResumeWorkflowRequest::default(), caller("bea"));
 
-    let asked = Asked { by: &by, cause: "resume-1" };
+    let asked = Asked { by: &by, cause: "resume-1", step: None };
     let refused = world.resume_workflow().resume(&workflow, &request, asked).await.unwrap_err();
 
     assert_eq!(refused.message, "idempotency key was used for another request; use a new one");
@@ -214,7 +214,7 @@ async fn a_reason_is_one_line() {
     let (world, workflow) = failed().await;
     let (request, by) = (ResumeWorkflowRequest { reason: Some("a\nb".into()) }, caller("bea"));
 
-    let asked = Asked { by: &by, cause: "resume-1" };
+    let asked = Asked { by: &by, cause: "resume-1", step: None };
     let refused = world.resume_workflow().resume(&workflow, &request, asked).await.unwrap_err();
 
     assert_eq!(refused.kind, Kind::Invalid);
@@ -228,9 +228,9 @@ async fn an_execution_of_an_earlier_attempt_changes_nothing() {
 
     let planned = world.plan_workflow().plan(&workflow, 0).await.unwrap_err();
     let run = world.plan_workflow().run(&workflow, 0, "stale".into()).await.unwrap_err();
-    let word = world.finish_workflow().finish(&workflow, 0, Some("States.Timeout")).await.unwrap();
+    let ended = world.finish_workflow().finish(&workflow, 0, Some("States.Timeout")).await.unwrap();
 
-    assert_eq!((planned.kind, run.kind, word), (Kind::Conflict, Kind::Conflict, "pending"));
+    assert_eq!((planned.kind, run.kind, ended.state), (Kind::Conflict, Kind::Conflict, "pending"));
     assert_eq!(world.memory.rows(), before);
     assert_eq!(world.plan_workflow().plan(&workflow, 1).await.unwrap(), Next::Run);
     world.settle().await;

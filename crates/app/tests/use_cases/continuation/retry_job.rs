@@ -21,7 +21,7 @@ async fn a_failed_job_runs_again_with_the_nodes_that_it_kept_back() {
     let (request, by) = (RetryJobRequest { reason: None }, caller("bea"));
 
     for _ in 0..2 {
-        world.retry_job().retry(&job, &request, Asked { by: &by, cause: "retry-1" }).await.unwrap();
+        world.retry_job().retry(&job, &request, Asked { by: &by, cause: "retry-1", step: None }).await.unwrap();
     }
     world.settle().await;
 
@@ -38,10 +38,11 @@ async fn a_job_that_succeeded_is_not_retried() {
     let (mut world, workflow) = failed().await;
     let job = job_of(&world, &workflow, "storage").await;
     let (request, by) = (RetryJobRequest::default(), caller("bea"));
-    world.retry_job().retry(&job, &request, Asked { by: &by, cause: "retry-1" }).await.unwrap();
+    world.retry_job().retry(&job, &request, Asked { by: &by, cause: "retry-1", step: None }).await.unwrap();
     world.settle().await;
 
-    let refused = world.retry_job().retry(&job, &request, Asked { by: &by, cause: "retry-2" }).await.unwrap_err();
+    let refused =
+        world.retry_job().retry(&job, &request, Asked { by: &by, cause: "retry-2", step: None }).await.unwrap_err();
 
     assert_eq!(refused.kind, Kind::Conflict);
     assert_eq!(refused.message, format!("workflow `{workflow}` succeeded, so nothing of it is left to run"));

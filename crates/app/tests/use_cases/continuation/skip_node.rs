@@ -13,7 +13,7 @@ use crate::support::{World, caller, globex};
 async fn skip(world: &World, workflow: &WorkflowId, node: &str, reason: &str) -> Result<Workflow, AppError> {
     let request = SkipNodeRequest { node: node.into(), reason: reason.into() };
     let by = caller("bea");
-    world.skip_node().skip(workflow, &request, Asked { by: &by, cause: "skip-1" }).await
+    world.skip_node().skip(workflow, &request, Asked { by: &by, cause: "skip-1", step: None }).await
 }
 
 /// Returns `storage` as `freehold install show` has it.
