@@ -1,6 +1,6 @@
 //! Resumes a run of a runbook at its first step that has not succeeded.
 
-use freehold_domain::runbook::{Resumed, Run};
+use freehold_domain::runbook::{Resumed, Run, RunState};
 use freehold_protocol::RunId;
 use freehold_protocol::api::ReasonRequest;
 
@@ -35,11 +35,11 @@ impl ResumeRun {
         let next =
             self.noticed(&stored.value).await?.resume(Resumed { at: now, by, reason, cause, after: String::new() })?;
         let install = &next.install;
-        let writes = vec![
-            put(&next, Expect::Rev(stored.rev))?,
-            put(&OpenRun { install: install.clone(), run: id.clone() }, Expect::Absent)?,
-            put(&Due::at(now, install.clone(), DueWhat::Runbook { run: id.clone() }), Expect::Any)?,
-        ];
+        let mut writes = vec![put(&next, Expect::Rev(stored.rev))?];
+        if next.state == RunState::Running {
+            writes.push(put(&OpenRun { install: install.clone(), run: id.clone() }, Expect::Absent)?);
+            writes.push(put(&Due::at(now, install.clone(), DueWhat::Runbook { run: id.clone() }), Expect::Any)?);
+        }
         match self.advance.store.commit(writes).await? {
             Committed::Done => {}
             Committed::Conflict(key) if key == open_run_key(install) => {
