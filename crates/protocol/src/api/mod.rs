@@ -1,6 +1,7 @@
 //! The `/v1` API: the requests of the command and the responses of the `api` function. Bodies are JSON. Times are
 //! milliseconds since the epoch. Every POST request has the header `idempotency-key`.
 
+mod approvals;
 mod apps;
 mod artifacts;
 mod builds;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::envelope::PublicKey;
 use crate::{AccountId, Shape, TenantName};
 
+pub use approvals::{ApprovalOption, ApproveJobRequest, PlanView, RejectJobRequest, SetApprovalsRequest};
 pub use apps::{
     AppView, ResolvedSource, SourceUpload, SyncAppRequest, UploadSourceRequest, VersionDocument, VersionView,
 };
@@ -29,7 +31,7 @@ pub use errors::{ErrorBody, ErrorDetail, ErrorKind};
 pub use inputs::{AnsweredBy, InputView, InputsSchema, InstallInputs, SetInputsRequest};
 pub use installs::{
     ChangesView, ConnectionView, CreateInstallRequest, DeployedView, ForgetInstallRequest, ForgetStarted,
-    InstallCreated, InstallDeleted, InstallStack, InstallView, LeftoversView, PartialView, RunnerView,
+    InstallCreated, InstallDeleted, InstallStack, InstallView, LeftoversView, PartialView, RunnerView, WaitingPlan,
 };
 pub use runner_upgrade::UpgradeRunnerRequest;
 pub use toggles::{InstallToggles, SetTogglesRequest, ToggleView, ToggledBy};

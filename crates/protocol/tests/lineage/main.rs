@@ -94,6 +94,9 @@ impl Place {
             terms: None,
             receipt: None,
             policies: Vec::new(),
+            approval: None,
+            approved: None,
+            must_understand: Default::default(),
         }
     }
 
@@ -114,6 +117,7 @@ impl Place {
             proof: None,
             sealing_key: None,
             changes: None,
+            decisions: Vec::new(),
         };
         self.report(AT, ReportBody::Hello(hello))
     }
