@@ -202,7 +202,13 @@ impl Bounds {
             Bug::StaleReturnCounts | Bug::CancelledIsOrderedAgain => Self::WAITING,
             Bug::ReturnOverridesEnd => Self::WAITING_ELSEWHERE,
             Bug::WorksWhilePaused => Self::PAUSE,
-            Bug::FenceNotCompared
+            // Their worlds have no approvals; `tests/approvals.rs` hunts for them.
+            Bug::ApprovalOfAnyPlan
+            | Bug::ExpiredPlanApproved
+            | Bug::RejectionIgnored
+            | Bug::OneApprovalSuffices
+            | Bug::CancelledIsApproved
+            | Bug::FenceNotCompared
             | Bug::OldDispatchAccepted
             | Bug::SequenceIgnored
             | Bug::EndDoesNotAbsorb

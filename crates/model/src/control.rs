@@ -57,7 +57,14 @@ impl Protocol {
                 world.watch(Rule::NoOutcomeLost, lost);
                 world.tell_to_stop(j, report);
             }
-            Answer::Already | Answer::NotYet | Answer::NeverDispatched | Answer::Exhausted | Answer::NotRetryable => {}
+            Answer::Already
+            | Answer::NotYet
+            | Answer::NeverDispatched
+            | Answer::Exhausted
+            | Answer::NotRetryable
+            | Answer::NotWaiting
+            | Answer::OtherPlan
+            | Answer::ExpiredPlan => {}
         }
         Some(())
     }
@@ -185,9 +192,13 @@ impl World {
                 }
                 Event::Finished { .. } => runner != holder,
                 Event::Returned { .. } | Event::Kept { .. } => true,
-                Event::Closed { .. } | Event::Opened | Event::Cancel | Event::Expire | Event::Wait | Event::Retry => {
-                    false
-                }
+                Event::Closed { .. }
+                | Event::Opened
+                | Event::Cancel
+                | Event::Expire
+                | Event::Wait
+                | Event::Retry
+                | Event::Word(_) => false,
             },
             _ => false,
         };

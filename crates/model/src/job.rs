@@ -1,5 +1,6 @@
 //! The job aggregate, small enough to be hashed millions of times; a test holds it equal to the real one.
 
+use crate::approval::{Approved, Word};
 use crate::bug::{Seed, seeded};
 
 /// Which attempt speaks: compared as (dispatch, receive).
@@ -17,6 +18,7 @@ pub enum Outcome {
     Blocked,
     Interrupted,
     Cancelled,
+    NeedsApproval,
 }
 
 /// A job.
@@ -27,6 +29,8 @@ pub struct Job {
     pub cancel_requested: bool,
     /// How many of its orders a runner gave back.
     pub returned: u8,
+    /// The attempt whose plan the present order applies.
+    pub approval: Option<Fence>,
     pub state: JobState,
 }
 
@@ -45,6 +49,12 @@ pub enum JobState {
     },
     /// The customer lets no change start now.
     OutsideWindow,
+    /// People have to approve the plan that an attempt made.
+    Approval {
+        receive: u8,
+        runner: u8,
+        approved: Approved,
+    },
     Succeeded {
         receive: u8,
     },
@@ -106,6 +116,8 @@ pub enum Event {
     /// Time has passed, and the runner is away.
     Wait,
     Retry,
+    /// Somebody says something about a plan.
+    Word(Word),
 }
 
 /// What an event makes of a job; the refusals have the real aggregate's names.
@@ -121,6 +133,9 @@ pub enum Answer {
     NeverDispatched,
     Exhausted,
     NotRetryable,
+    NotWaiting,
+    OtherPlan,
+    ExpiredPlan,
 }
 
 impl Event {
@@ -132,14 +147,20 @@ impl Event {
             | Self::Finished { fence, runner, .. }
             | Self::Returned { fence, runner }
             | Self::Kept { fence, runner } => Some((fence, runner)),
-            Self::Closed { .. } | Self::Opened | Self::Cancel | Self::Expire | Self::Wait | Self::Retry => None,
+            Self::Closed { .. }
+            | Self::Opened
+            | Self::Cancel
+            | Self::Expire
+            | Self::Wait
+            | Self::Retry
+            | Self::Word(_) => None,
         }
     }
 }
 
 impl Default for Job {
     fn default() -> Self {
-        Self { dispatch: 1, cancel_requested: false, returned: 0, state: JobState::Queued }
+        Self { dispatch: 1, cancel_requested: false, returned: 0, approval: None, state: JobState::Queued }
     }
 }
 
@@ -148,7 +169,11 @@ impl Job {
     pub const fn has_ended(&self) -> bool {
         !matches!(
             self.state,
-            JobState::Queued | JobState::Running { .. } | JobState::Waiting { .. } | JobState::OutsideWindow
+            JobState::Queued
+                | JobState::Running { .. }
+                | JobState::Waiting { .. }
+                | JobState::OutsideWindow
+                | JobState::Approval { .. }
         )
     }
 
@@ -169,6 +194,7 @@ impl Job {
             JobState::Waiting { last } | JobState::Lost { last } => last,
             JobState::Queued
             | JobState::OutsideWindow
+            | JobState::Approval { .. }
             | JobState::Succeeded { .. }
             | JobState::Failed { .. }
             | JobState::Blocked { .. }
@@ -187,6 +213,7 @@ impl Job {
             | JobState::Lost { .. }
             | JobState::Cancelled { .. } => None,
             JobState::Running { receive, .. }
+            | JobState::Approval { receive, .. }
             | JobState::Succeeded { receive }
             | JobState::Failed { receive }
             | JobState::Blocked { receive }
@@ -208,6 +235,10 @@ pub struct Time {
     pub begun: bool,
     /// The job has waited for the customer's window for as long as it may.
     pub closed_too_long: bool,
+    /// The plan for which the job waits may be approved no more.
+    pub plan_expired: bool,
+    /// The same, and its approval had time to arrive.
+    pub plan_over: bool,
 }
 
 /// What the control plane decides by.
@@ -233,6 +264,9 @@ impl Control {
                 return Answer::Stale;
             }
         }
+        if let (Event::Word(word), false) = (event, matches!(job.state, JobState::Approval { .. })) {
+            return Self::word_elsewhere(job, *word);
+        }
         match job.state {
             JobState::Queued => self.while_open(job, event, time),
             JobState::Running { receive, runner, seq } => {
@@ -241,6 +275,10 @@ impl Control {
             }
             JobState::Waiting { last } => self.while_waiting(job, last, event, time),
             JobState::OutsideWindow => self.while_outside_window(job, event, time),
+            JobState::Approval { receive, runner, approved } => {
+                let current = Fence { dispatch: job.dispatch, receive };
+                self.while_waiting_for_approval(job, (current, runner, approved), event, time)
+            }
             JobState::Lost { last } if !seeded!(self.seed, LateOutcomeDropped) => self.when_lost(job, last, event),
             JobState::Cancelled { unclaimed: true } if !seeded!(self.seed, LateOutcomeDropped) => {
                 self.when_lost(job, None, event)
@@ -279,17 +317,18 @@ impl Control {
             | Event::Cancel
             | Event::Expire
             | Event::Wait
-            | Event::Retry => None,
+            | Event::Retry
+            | Event::Word(_) => None,
         }
     }
 
-    fn while_open(&self, job: &Job, event: &Event, time: Time) -> Answer {
+    pub(crate) fn while_open(&self, job: &Job, event: &Event, time: Time) -> Answer {
         let changed = |state| Answer::Changed(Job { state, ..*job });
         match *event {
             Event::Started { fence, seq, runner } | Event::Progress { fence, seq, runner } => {
                 changed(JobState::Running { receive: fence.receive, runner, seq })
             }
-            Event::Finished { fence, outcome, .. } => changed(ended(fence.receive, outcome)),
+            Event::Finished { fence, runner, outcome } => ended(job, fence, runner, outcome),
             Event::Cancel if job.cancel_requested => Answer::Already,
             Event::Cancel => {
                 let ends = seeded!(self.seed, CancelEndsQueued) && job.state == JobState::Queued;
@@ -304,6 +343,7 @@ impl Control {
             Event::Closed { .. } | Event::Opened => Answer::Already,
             Event::Expire => self.expire(job, time),
             Event::Wait => self.wait(job, time),
+            Event::Word(word) => Self::word_elsewhere(job, word),
             Event::Retry if seeded!(self.seed, RetryBeforeEnd) => self.retry(job),
             Event::Retry => Answer::NotRetryable,
         }
@@ -335,7 +375,7 @@ impl Control {
                 changed(JobState::Waiting { last: Some((fence.receive, runner)) })
             }
             Event::Finished { .. } if seeded!(self.seed, WaitingIgnoresOutcome) => Answer::Ended,
-            Event::Finished { fence, outcome, .. } => changed(ended(fence.receive, outcome)),
+            Event::Finished { fence, runner, outcome } => ended(job, fence, runner, outcome),
             Event::Returned { fence, .. } => self.order_again(job, fence, time),
             Event::Kept { fence, .. } => keep(job, fence),
             Event::Closed { .. } | Event::Opened => Answer::Already,
@@ -344,6 +384,7 @@ impl Control {
             Event::Expire => self.expire(job, time),
             Event::Wait if job.cancel_requested || time.waited => self.expire(job, time),
             Event::Wait => Answer::NotYet,
+            Event::Word(word) => Self::word_elsewhere(job, word),
             Event::Retry => Answer::NotRetryable,
         }
     }
@@ -367,62 +408,8 @@ impl Control {
             | Event::Returned { .. }
             | Event::Closed { .. }
             | Event::Cancel
+            | Event::Word(_)
             | Event::Retry => self.while_open(job, event, time),
-        }
-    }
-
-    /// The reports of a lost job count as before, but it does not run again.
-    fn when_lost(&self, job: &Job, last: Option<(u8, u8)>, event: &Event) -> Answer {
-        let changed = |state| Answer::Changed(Job { state, ..*job });
-        if let (Some((receive, runner)), Some((fence, speaker))) = (last, event.attempt()) {
-            let current = Fence { dispatch: job.dispatch, receive };
-            if fence < current && !seeded!(self.seed, FenceNotCompared) {
-                return Answer::Stale;
-            }
-            if fence == current && speaker != runner && !seeded!(self.seed, EqualFenceSecondWins) {
-                return Answer::Held;
-            }
-        }
-        match *event {
-            Event::Started { fence, .. } | Event::Progress { fence, .. }
-                if last.is_some_and(|(receive, _)| receive == fence.receive) =>
-            {
-                Answer::Already
-            }
-            Event::Started { fence, runner, .. } | Event::Progress { fence, runner, .. } => {
-                changed(JobState::Lost { last: Some((fence.receive, runner)) })
-            }
-            Event::Finished { fence, outcome, .. } => changed(ended(fence.receive, outcome)),
-            Event::Returned { .. }
-            | Event::Kept { .. }
-            | Event::Closed { .. }
-            | Event::Opened
-            | Event::Cancel
-            | Event::Expire
-            | Event::Wait => Answer::Already,
-            Event::Retry if !job.is_retryable() => Answer::NotRetryable,
-            Event::Retry => self.retry(job),
-        }
-    }
-
-    fn when_ended(&self, job: &Job, event: &Event, time: Time) -> Answer {
-        match *event {
-            Event::Returned { fence, .. } if seeded!(self.seed, ReturnOverridesEnd) => {
-                self.order_again(job, fence, time)
-            }
-            Event::Started { fence, .. }
-            | Event::Progress { fence, .. }
-            | Event::Finished { fence, .. }
-            | Event::Returned { fence, .. }
-            | Event::Kept { fence, .. } => {
-                if seeded!(self.seed, EndDoesNotAbsorb) {
-                    return self.while_open(job, event, time);
-                }
-                if job.receive() == Some(fence.receive) { Answer::Already } else { Answer::Ended }
-            }
-            Event::Closed { .. } | Event::Opened | Event::Cancel | Event::Expire | Event::Wait => Answer::Already,
-            Event::Retry if !job.is_retryable() => Answer::NotRetryable,
-            Event::Retry => self.retry(job),
         }
     }
 
@@ -438,7 +425,7 @@ impl Control {
     }
 
     /// Orders the work again whose order came back, or ends a job that somebody wants cancelled.
-    fn order_again(&self, job: &Job, fence: Fence, time: Time) -> Answer {
+    pub(crate) fn order_again(&self, job: &Job, fence: Fence, time: Time) -> Answer {
         if !time.too_late {
             return Answer::NotYet;
         }
@@ -463,11 +450,17 @@ impl Control {
         Answer::Changed(Job { state, ..*job })
     }
 
-    fn retry(&self, job: &Job) -> Answer {
+    pub(crate) fn retry(&self, job: &Job) -> Answer {
         if job.dispatch.saturating_sub(job.returned) >= self.max_dispatches && !seeded!(self.seed, RetriesUnbounded) {
             return Answer::Exhausted;
         }
-        Answer::Changed(Job { dispatch: job.dispatch + 1, cancel_requested: false, state: JobState::Queued, ..*job })
+        Answer::Changed(Job {
+            dispatch: job.dispatch + 1,
+            cancel_requested: false,
+            approval: None,
+            state: JobState::Queued,
+            ..*job
+        })
     }
 }
 
@@ -480,12 +473,18 @@ const fn keep(job: &Job, fence: Fence) -> Answer {
     Answer::Changed(Job { dispatch, returned, state: JobState::OutsideWindow, ..*job })
 }
 
-const fn ended(receive: u8, outcome: Outcome) -> JobState {
-    match outcome {
-        Outcome::Succeeded => JobState::Succeeded { receive },
-        Outcome::Failed => JobState::Failed { receive },
-        Outcome::Blocked => JobState::Blocked { receive },
-        Outcome::Interrupted => JobState::Interrupted { receive },
-        Outcome::Cancelled => JobState::Cancelled { unclaimed: false },
-    }
+/// Returns what the end of an attempt makes of a job. A job that is over does not wait for an approval.
+pub(crate) fn ended(job: &Job, fence: Fence, runner: u8, outcome: Outcome) -> Answer {
+    let receive = fence.receive;
+    let (approval, state) = match outcome {
+        Outcome::NeedsApproval if job.cancel_requested => (job.approval, JobState::Cancelled { unclaimed: false }),
+        Outcome::NeedsApproval if job.has_ended() => (job.approval, JobState::Blocked { receive }),
+        Outcome::NeedsApproval => (None, JobState::Approval { receive, runner, approved: Approved::default() }),
+        Outcome::Succeeded => (job.approval, JobState::Succeeded { receive }),
+        Outcome::Failed => (job.approval, JobState::Failed { receive }),
+        Outcome::Blocked => (job.approval, JobState::Blocked { receive }),
+        Outcome::Interrupted => (job.approval, JobState::Interrupted { receive }),
+        Outcome::Cancelled => (job.approval, JobState::Cancelled { unclaimed: false }),
+    };
+    Answer::Changed(Job { approval, state, ..*job })
 }

@@ -4,6 +4,7 @@ use freehold_protocol::KeyId;
 use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::report::{Fence, Outcome};
 
+use super::approval_event::ApprovalEvent;
 use super::window_event::WindowEvent;
 
 /// An event that may change a job.
@@ -31,6 +32,8 @@ pub enum JobEvent {
     Undeliverable { dispatch: u32, reason: String },
     /// The customer's change windows keep the job from starting, or let it start.
     Window(WindowEvent),
+    /// People say something about the plan for which the job waits.
+    Approval(ApprovalEvent),
 }
 
 impl JobEvent {
@@ -53,6 +56,7 @@ impl JobEvent {
             Self::Retry => "retry",
             Self::Undeliverable { .. } => "undeliverable",
             Self::Window(window) => window.as_str(),
+            Self::Approval(approval) => approval.as_str(),
         }
     }
 
@@ -65,24 +69,9 @@ impl JobEvent {
             | Self::Refused { fence, runner }
             | Self::Returned { fence, runner } => Some((*fence, runner)),
             Self::Window(window) => window.attempt(),
-            Self::Cancel | Self::Expire | Self::Wait | Self::Retry | Self::Undeliverable { .. } => None,
-        }
-    }
-
-    /// Returns what the policies said that the attempt asked.
-    pub(super) fn policies(&self) -> &[PolicyResult] {
-        match self {
-            Self::Finished { policies, .. } => policies,
-            Self::Started { .. }
-            | Self::Progress { .. }
-            | Self::Refused { .. }
-            | Self::Returned { .. }
-            | Self::Cancel
-            | Self::Expire
-            | Self::Wait
-            | Self::Retry
-            | Self::Undeliverable { .. }
-            | Self::Window(_) => &[],
+            Self::Cancel | Self::Expire | Self::Wait | Self::Retry | Self::Undeliverable { .. } | Self::Approval(_) => {
+                None
+            }
         }
     }
 }

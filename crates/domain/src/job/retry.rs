@@ -12,6 +12,7 @@ impl Job {
             | JobState::Running { .. }
             | JobState::WaitingForRunner { .. }
             | JobState::WaitingForWindow { .. }
+            | JobState::WaitingForApproval { .. }
             | JobState::Succeeded { .. }
             | JobState::Blocked { .. }
             | JobState::Cancelled { .. } => return Err(self.not_retryable()),
@@ -25,6 +26,7 @@ impl Job {
         again.wait_until = now.plus_secs(patience);
         again.cancel_requested = None;
         again.lost_at = None;
+        again.approval = None;
         Ok(again.change(JobState::Queued { dispatch: dispatch + 1 }, event, now))
     }
 

@@ -70,6 +70,7 @@ impl Job {
             | JobEvent::Returned { .. }
             | JobEvent::Retry
             | JobEvent::Undeliverable { .. }
+            | JobEvent::Approval(_)
             | JobEvent::Window(_) => self.while_queued(dispatch, event, now),
         }
     }
