@@ -29,12 +29,15 @@ use freehold_app::install::disable_install::DisableInstall;
 use freehold_app::install::enable_install::EnableInstall;
 use freehold_app::install::enrol_build_runner::EnrolBuildRunner;
 use freehold_app::install::forget_install::ForgetInstall;
+use freehold_app::install::set_approvals::SetApprovals;
 use freehold_app::install::set_inputs::SetInputs;
 use freehold_app::install::set_toggles::SetToggles;
 use freehold_app::install::upgrade_runner::UpgradeRunner;
 use freehold_app::ports::{Clock, Store};
 use freehold_app::read::ShowTenant;
 use freehold_app::stack::render_stack::{RenderStack, RunnerProgram};
+use freehold_app::workflow::approval::approve_job::ApproveJob;
+use freehold_app::workflow::approval::reject_job::RejectJob;
 use freehold_app::workflow::build_components::BuildComponents;
 use freehold_app::workflow::cancel_job::CancelJob;
 use freehold_app::workflow::cancel_workflow::CancelWorkflow;
@@ -66,6 +69,7 @@ pub struct Api {
     enrol_build_runner: EnrolBuildRunner,
     build_components: BuildComponents,
     create_install: CreateInstall,
+    set_approvals: SetApprovals,
     set_inputs: SetInputs,
     set_toggles: SetToggles,
     deploy_components: DeployComponents,
@@ -75,6 +79,8 @@ pub struct Api {
     render_stack: RenderStack,
     cancel_workflow: CancelWorkflow,
     cancel_job: CancelJob,
+    approve_job: ApproveJob,
+    reject_job: RejectJob,
     show_lineage: ShowLineage,
     create_release: CreateRelease,
     delete_install: DeleteInstall,
@@ -162,6 +168,7 @@ impl Api {
                 machines: machines.clone(),
                 clock: Arc::clone(&clock),
             },
+            set_approvals: SetApprovals { store: Arc::clone(&store) },
             set_inputs: SetInputs { store: Arc::clone(&store), versions: versions.clone(), clock: Arc::clone(&clock) },
             set_toggles: SetToggles {
                 store: Arc::clone(&store),
@@ -226,6 +233,8 @@ impl Api {
                 clock: Arc::clone(&clock),
             },
             cancel_workflow: CancelWorkflow { store: Arc::clone(&store), clock: Arc::clone(&clock) },
+            approve_job: ApproveJob { store: Arc::clone(&store), clock: Arc::clone(&clock) },
+            reject_job: RejectJob { store: Arc::clone(&store), clock: Arc::clone(&clock) },
             cancel_job: CancelJob { store: Arc::clone(&store), clock },
             show_lineage: ShowLineage {
                 tenant: settings.tenant.clone(),

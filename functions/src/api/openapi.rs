@@ -1,12 +1,13 @@
 //! The OpenAPI 3.1 document, generated from the table of routes and the types of the API.
 
 use freehold_protocol::api::{
-    AppView, ArtifactsView, BuildComponentsRequest, BuildStarted, BuildView, ContractView, CreateInstallRequest,
-    CreateReleaseRequest, DeployComponentsRequest, ErrorBody, ErrorKind, ForgetInstallRequest, ForgetStarted,
-    IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, InputsSchema, InstallCreated, InstallDeleted, InstallInputs, InstallStack,
-    InstallToggles, InstallView, JobView, LineagePage, LogPage, Page, ReasonRequest, ReleaseView, Revoked,
-    RunActionRequest, SetInputsRequest, SetTogglesRequest, SourceUpload, SyncAppRequest, TeardownInstallRequest,
-    TenantView, UpgradeRunnerRequest, UploadSourceRequest, VersionDocument, VersionView, WorkflowStarted, WorkflowView,
+    AppView, ApproveJobRequest, ArtifactsView, BuildComponentsRequest, BuildStarted, BuildView, ContractView,
+    CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest, ErrorBody, ErrorKind, ForgetInstallRequest,
+    ForgetStarted, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, InputsSchema, InstallCreated, InstallDeleted, InstallInputs,
+    InstallStack, InstallToggles, InstallView, JobView, LineagePage, LogPage, Page, ReasonRequest, RejectJobRequest,
+    ReleaseView, Revoked, RunActionRequest, SetApprovalsRequest, SetInputsRequest, SetTogglesRequest, SourceUpload,
+    SyncAppRequest, TeardownInstallRequest, TenantView, UpgradeRunnerRequest, UploadSourceRequest, VersionDocument,
+    VersionView, WorkflowStarted, WorkflowView,
 };
 use freehold_protocol::contract::Terms;
 use schemars::generate::SchemaSettings;
@@ -194,6 +195,7 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::SetInputs => (Some(schema::<SetInputsRequest>(g)), schema::<InstallInputs>(g)),
         Operation::ShowToggles => (None, schema::<InstallToggles>(g)),
         Operation::SetToggles => (Some(schema::<SetTogglesRequest>(g)), schema::<InstallToggles>(g)),
+        Operation::SetApprovals => (Some(schema::<SetApprovalsRequest>(g)), schema::<InstallView>(g)),
         Operation::RenderStack | Operation::RenderStackOfVersion => (None, schema::<InstallStack>(g)),
         Operation::DeployComponents => (Some(schema::<DeployComponentsRequest>(g)), schema::<WorkflowStarted>(g)),
         Operation::RunAction => (Some(schema::<RunActionRequest>(g)), schema::<WorkflowStarted>(g)),
@@ -204,6 +206,8 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::CancelWorkflow => (None, schema::<WorkflowView>(g)),
         Operation::ShowJob => (None, schema::<JobView>(g)),
         Operation::CancelJob => (None, schema::<JobView>(g)),
+        Operation::ApproveJob => (Some(schema::<ApproveJobRequest>(g)), schema::<JobView>(g)),
+        Operation::RejectJob => (Some(schema::<RejectJobRequest>(g)), schema::<JobView>(g)),
         Operation::ListLogs => (None, schema::<LogPage>(g)),
         Operation::ShowLineage => (None, schema::<LineagePage>(g)),
         Operation::RevokeArtifact => (Some(schema::<ReasonRequest>(g)), schema::<Revoked>(g)),

@@ -28,6 +28,7 @@ pub enum Operation {
     SetInputs,
     ShowToggles,
     SetToggles,
+    SetApprovals,
     RenderStack,
     RenderStackOfVersion,
     DeployComponents,
@@ -39,6 +40,8 @@ pub enum Operation {
     CancelWorkflow,
     ShowJob,
     CancelJob,
+    ApproveJob,
+    RejectJob,
     ListLogs,
     ShowLineage,
     RevokeArtifact,
@@ -89,7 +92,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
 }
 
 /// All routes.
-pub const ROUTES: [Route; 43] = [
+pub const ROUTES: [Route; 46] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
@@ -135,6 +138,12 @@ pub const ROUTES: [Route; 43] = [
         "/v1/installs/{install}/toggles",
         "Switches components of an install on or off",
     ),
+    route(
+        Operation::SetApprovals,
+        "POST",
+        "/v1/installs/{install}/approvals",
+        "Sets whether plans of an install wait until somebody at the vendor approves them",
+    ),
     route(Operation::RenderStack, "GET", "/v1/installs/{install}/stack", "The CloudFormation template to launch"),
     route(
         Operation::RenderStackOfVersion,
@@ -166,6 +175,13 @@ pub const ROUTES: [Route; 43] = [
     route(Operation::CancelWorkflow, "POST", "/v1/workflows/{workflow}/cancel", "Cancels a workflow"),
     route(Operation::ShowJob, "GET", "/v1/jobs/{job}", "A job and its history"),
     route(Operation::CancelJob, "POST", "/v1/jobs/{job}/cancel", "Cancels a job"),
+    route(Operation::ApproveJob, "POST", "/v1/jobs/{job}/approve", "Approves the plan for which a job waits"),
+    route(
+        Operation::RejectJob,
+        "POST",
+        "/v1/jobs/{job}/reject",
+        "Rejects the plan for which a job waits, and ends the job",
+    ),
     route(Operation::ListLogs, "GET", "/v1/jobs/{job}/logs", "A job's log"),
     route(
         Operation::ShowLineage,
