@@ -7,12 +7,13 @@ use serde_json::Value;
 use super::{files, read, top};
 
 /// Commands whose words are not those of their operation, with the reason.
-const OTHER_COMMANDS: [(&str, &str, &str); 5] = [
+const OTHER_COMMANDS: [(&str, &str, &str); 6] = [
     (
         "EnrolBuildRunner",
         "tenant build-runner",
         "it makes the config file of a build runner, and registers the key on the way",
     ),
+    ("SetApprovals", "install approvals", "it has one word to set, as `install toggles` has those to switch"),
     ("SetInputs", "install inputs", "without `--input` it shows the inputs, as `app inputs` does"),
     (
         "SetToggles",
