@@ -18,7 +18,7 @@ use crate::output::time;
 #[command(after_help = Question::Approved.help("\
 Example:
   freehold customer approvals globex --tenant acme
-  freehold customer approve globex --plan sha256:... --tenant acme
+  freehold customer approve globex --plan sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef --tenant acme
 
 Which plans wait for you, you say with the stack's parameter `ApproveChanges`: `none`, `destructive` or `all`. This command writes
 an object into your bucket, below `approvals/`, under your own identity. Your runner sees it within a minute, and applies exactly
@@ -35,7 +35,7 @@ pub(crate) struct Approve {
 #[derive(Debug, Args)]
 #[command(after_help = Question::Approved.help("\
 Example:
-  freehold customer reject globex --plan sha256:... --reason \"not before the audit\" --tenant acme
+  freehold customer reject globex --plan sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef --reason \"not before the audit\" --tenant acme
 
 The job ends as blocked, and has changed nothing."))]
 pub(crate) struct Reject {

@@ -24,13 +24,11 @@ pub(crate) struct Approvals {
     choice: Choice,
 }
 
-/// Whether plans wait for the vendor.
+/// Whether plans wait for the vendor: none of them, or each that changes something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Choice {
-    /// No plan waits.
     #[value(alias = "auto")]
     ApproveAll,
-    /// Each plan that changes something waits.
     Prompt,
 }
 

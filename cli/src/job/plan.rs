@@ -16,7 +16,7 @@ const SHOWN: usize = 40;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
-  freehold job approve job_0123456789abcdef0123 --plan sha256:...
+  freehold job approve job_0123456789abcdef0123 --plan sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
 
 Look at the plan first: `freehold job show JOB` prints what it changes, and its digest. The approval counts for exactly this plan:
 the runner applies these bytes or nothing. When the state or the values have moved on meanwhile, the runner plans anew, and the
@@ -33,7 +33,7 @@ pub(crate) struct Approve {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
-  freehold job reject job_0123456789abcdef0123 --plan sha256:... --reason \"it replaces the database\"
+  freehold job reject job_0123456789abcdef0123 --plan sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef --reason \"it replaces the database\"
 
 The job ends as `blocked`, and has changed nothing.")]
 pub(crate) struct Reject {
