@@ -33,7 +33,7 @@ pub(crate) struct Approve {
 
 /// Reject a plan of the vendor's, as the customer; its job ends.
 #[derive(Debug, Args)]
-#[command(after_help = Question::Approved.help("\
+#[command(override_usage = "freehold customer reject [OPTIONS] --plan <DIGEST>\n                                --reason <REASON> <INSTALL>", after_help = Question::Approved.help("\
 Example:
   freehold customer reject globex --plan sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef --reason \"not before the audit\" --tenant acme
 
