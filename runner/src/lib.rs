@@ -1,6 +1,7 @@
 //! The runner: receives signed orders from a queue, executes the jobs in the customer's account, and answers with
 //! signed reports.
 
+pub mod approvals;
 pub mod aws;
 pub mod backoff;
 pub mod config;

@@ -151,6 +151,9 @@ pub(crate) fn order(n: u32, serial: u64) -> Order {
         terms: None,
         receipt: None,
         policies: Vec::new(),
+        approval: None,
+        approved: None,
+        must_understand: Default::default(),
     }
 }
 

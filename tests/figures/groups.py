@@ -177,6 +177,15 @@ GROUPS = (
         build=(f"{CARGO} -p freehold-windows -p freehold-features --example window-decisions",),
     ),
     Group(
+        "approvals",
+        "tamperings of approved plans with real bytes, and whether the runner applies one of them",
+        "1 min",
+        "approval-figures 1800 {seed}",
+        "approval-figures 180 {seed}",
+        folder=DEBUG / "examples",
+        build=(f"{CARGO} -p freehold-runner -p freehold-features --example approval-figures",),
+    ),
+    Group(
         "iam",
         "decisions of an IAM simulator about what the templates permit",
         "5 min",

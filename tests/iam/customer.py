@@ -210,6 +210,7 @@ class Install:
             ("record-again", f"{bucket}/audit/000000000001.json", ["s3:PutObject"]),
             ("locked", f"{bucket}/locked/net/1.json", ["s3:GetObject", "s3:PutObjectTagging", *objects]),
             ("policies", f"{bucket}/policies/x.rego", ["s3:GetObject", *objects]),
+            ("approvals", f"{bucket}/approvals/x.json", ["s3:GetObject", "s3:PutObjectTagging", *objects]),
             ("plans", f"{bucket}/plans/x", objects),
             ("state", f"{bucket}/terraform/x.tfstate", ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging"]),
             ("audit-list", bucket, listing("audit/x", *both)),

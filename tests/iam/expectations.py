@@ -245,7 +245,9 @@ RUNNER = {
     **dict.fromkeys(("audit", "logs"), {GET_OBJECT, PUT_OBJECT}),
     "record": {PUT_OBJECT},
     "locked": {GET_OBJECT, PUT_OBJECT, DELETE_OBJECT},
+    # The customer's policies and approvals are read, and written by nobody of the install.
     "policies": {GET_OBJECT},
+    "approvals": {GET_OBJECT},
     "audit-list": {LIST},
     "plans": {PUT_OBJECT},
     "repository": {PUSH, PULL},
@@ -352,6 +354,7 @@ CUSTOMER = {
             "bucket": {"s3:PutBucketPolicy", "s3:PutBucketObjectLockConfiguration"},
             "plans": {PUT_OBJECT, DELETE_OBJECT},
             "policies": {GET_OBJECT, PUT_OBJECT, DELETE_OBJECT},
+            "approvals": {GET_OBJECT, PUT_OBJECT, DELETE_OBJECT, "s3:PutObjectTagging"},
             "repository": {PUSH, PULL, "ecr:DeleteRepository"},
             "key": {"kms:Decrypt", "kms:PutKeyPolicy"},
             "key-by-s3": {"kms:Decrypt"},
@@ -374,6 +377,8 @@ CUSTOMER = {
         },
     ),
 }
+# Its role has the name of the install's runner, whom the bucket's own policy keeps from the customer's approvals.
+CUSTOMER["former-runner"] = {**CUSTOMER["former-runner"], "approvals": {GET_OBJECT}}
 
 # By kind of principal and kind of resource: the actions on resources of the same tenant, and of the same install where
 # both have one.

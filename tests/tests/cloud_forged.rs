@@ -241,6 +241,7 @@ fn reports(world: &World, install: &Value, job: &str) -> anyhow::Result<Vec<Stri
         proof: None,
         sealing_key: None,
         changes: None,
+        decisions: Vec::new(),
     });
     let seal = |report: &Report| Envelope::seal(report, &[&stranger]);
     let mut unsigned = seal(&report(world.tenant(), failed.clone())?)?;

@@ -37,7 +37,7 @@ impl Waiting {
             return;
         }
         self.next = Instant::now() + LOOK;
-        if let Some(text) = window(view) {
+        if let Some(text) = window(view).or_else(|| approval(view)) {
             let plain = self.due_secs > 0;
             self.due_secs = 0;
             return progress.waiting(&text, plain);
@@ -66,7 +66,7 @@ pub(crate) async fn describe_wait(api: &Api, view: &WorkflowView) -> Option<Stri
     if view.ended_at.is_some() {
         return None;
     }
-    if let Some(text) = window(view) {
+    if let Some(text) = window(view).or_else(|| approval(view)) {
         return Some(text);
     }
     let now = now()?;
@@ -85,6 +85,16 @@ fn window(view: &WorkflowView) -> Option<String> {
     }
     let until = node.opens_at.map(|at| format!(" until {}", time(at))).unwrap_or_default();
     Some(format!("waits for the customer's window{until}: {}", node.reason))
+}
+
+/// Returns the sentence about the approval that the workflow waits for, if none of its jobs works.
+fn approval(view: &WorkflowView) -> Option<String> {
+    let node = view.nodes.iter().find(|node| node.state == "waiting_for_approval")?;
+    if view.ended_at.is_some() || view.nodes.iter().any(|node| is_open(&node.state)) {
+        return None;
+    }
+    let job = node.job.as_ref().map(|job| format!("; `freehold job show {job}` shows it, and how to approve it"));
+    Some(format!("`{}` waits: {}{}", node.name, node.reason, job.unwrap_or_default()))
 }
 
 /// Returns whether a node with this state has a job that has not ended.

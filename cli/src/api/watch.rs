@@ -134,7 +134,14 @@ fn way_out(view: &WorkflowView) -> Option<String> {
 fn is_bad(node: &NodeView) -> bool {
     !matches!(
         node.state.as_str(),
-        "waiting" | "active" | "waiting_for_runner" | "waiting_for_window" | "skipped" | "succeeded" | "cancelled"
+        "waiting"
+            | "active"
+            | "waiting_for_runner"
+            | "waiting_for_window"
+            | "waiting_for_approval"
+            | "skipped"
+            | "succeeded"
+            | "cancelled"
     )
 }
 

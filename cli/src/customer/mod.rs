@@ -1,6 +1,7 @@
 //! `freehold customer`: answers a customer's questions about an install with the customer's own AWS credentials, and
 //! without any service of the vendor.
 
+mod approve;
 mod changes;
 mod gone;
 mod log;
@@ -30,6 +31,8 @@ pub(crate) enum CustomerCommand {
     Changes(changes::Changes),
     Asked(askers::Asked),
     Approvals(approvals::Approvals),
+    Approve(approve::Approve),
+    Reject(approve::Reject),
     Ran(ran::Ran),
     Origin(origin::Origin),
     #[command(name = "sent")]
@@ -59,6 +62,8 @@ impl CustomerCommand {
             Self::Changes(args) => args.run(context).await,
             Self::Asked(args) => args.run(context).await,
             Self::Approvals(args) => args.run(context).await,
+            Self::Approve(args) => args.run(context).await,
+            Self::Reject(args) => args.run(context).await,
             Self::Ran(args) => args.run(context).await,
             Self::Origin(args) => args.run(context).await,
             Self::SentReports(args) => args.run(context).await,

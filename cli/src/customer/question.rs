@@ -88,8 +88,9 @@ impl Question {
                  check that name."
             }
             Self::Approved => {
-                "Nothing yet: this version asks nobody for an approval, so every job ran without one. Your agreement to \
-                 the contract is the only yes, and each order was held against it by the runner."
+                "The records of plans that waited and of plans that were applied with an approval, each with the digests of \
+                 the plan and of its bytes. Who approved at the vendor is the vendor's word, in the signed order; who approved \
+                 at your side is in your own object below `approvals/`, which no role of the install can write."
             }
             Self::Ran => {
                 "The record of each start and end, and the signed order with the artifacts, images and steps by digest; \

@@ -24,6 +24,7 @@ impl Create {
             unknown_region: self.unknown_region,
             inputs,
             toggles: toggles::by_name(&self.on, &self.off)?,
+            approval_option: self.approval_option.option(),
         };
         let created: InstallCreated = api.post(&["v1", "installs"], &body).await?;
         context.out.show(&created, |created| {

@@ -1,5 +1,6 @@
 //! `freehold install`: the vendor's side (create, list, show, stack) and the customer's (launch, runner-config).
 
+mod approvals;
 mod consent;
 mod create;
 mod delete;
@@ -39,6 +40,7 @@ pub(crate) enum InstallCommand {
     },
     Inputs(Inputs),
     Toggles(Toggles),
+    Approvals(approvals::Approvals),
     Stack(Stack),
     Launch(Launch),
     RunnerConfig(RunnerConfig),
@@ -85,6 +87,9 @@ pub(crate) struct Create {
     /// A toggleable component that the install leaves out; may be repeated.
     #[arg(long, value_name = "COMPONENT")]
     off: Vec<ComponentName>,
+    /// Whether plans wait until somebody at the vendor approves them, as `approval_option` in the config says.
+    #[arg(long, value_enum, default_value_t = approvals::Choice::ApproveAll)]
+    approval_option: approvals::Choice,
 }
 
 /// Show the inputs of an install, or change the inputs that the vendor sets.
@@ -318,6 +323,7 @@ impl InstallCommand {
             Self::Show { install } => show::show(context, &install).await,
             Self::Inputs(args) => args.run(context).await,
             Self::Toggles(args) => args.run(context).await,
+            Self::Approvals(args) => args.run(context).await,
             Self::Stack(args) => args.run(context).await,
             Self::Launch(args) => args.run(context).await,
             Self::RunnerConfig(args) => args.run(context).await,

@@ -1,12 +1,15 @@
 //! `freehold install list` and `show`: lists the installs, and shows one install.
 
 use freehold_protocol::InstallId;
-use freehold_protocol::api::{ChangesView, ConnectionView, InstallView, PartialView, RunnerView, SkippedView};
+use freehold_protocol::api::{
+    ApprovalOption, ChangesView, ConnectionView, InstallView, PartialView, RunnerView, SkippedView,
+};
 use freehold_protocol::audit::verify::Position;
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::job::plain;
+use crate::job::plan::waiting;
 use crate::output::{Output, Table, time};
 use crate::teardown::still_there;
 
@@ -124,6 +127,12 @@ fn render(view: &InstallView, out: Output) -> String {
     }
     if let Some(changes) = &view.changes {
         fact("changes", changes_text(changes));
+    }
+    if view.approval_option == ApprovalOption::Prompt {
+        fact("approvals", "plans wait until somebody at the vendor approves them".to_owned());
+    }
+    for one in &view.approvals {
+        fact(&format!("waits: {}", one.node), waiting(&one.plan, &one.job, &view.install));
     }
     if let Some(url) = &view.orders_queue_url {
         fact("orders", url.clone());

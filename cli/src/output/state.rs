@@ -6,8 +6,21 @@ pub(super) fn coloured(word: &str) -> String {
         "succeeded" | "ready" | "connected" | "built" | "deployed" | "ok" | "pass" => 32,
         "failed" | "fail" | "broken" | "disabled" | "lost" | "interrupted" | "refused" | "blocked" | "timed_out"
         | "cut_off" => 31,
-        "running" | "active" | "building" | "provisioning" | "deploying" | "tearing down" | "pending" | "queued"
-        | "dispatched" | "warn" | "waiting_for_runner" | "waiting_for_window" | "paused" | "silent" => 33,
+        "running"
+        | "active"
+        | "building"
+        | "provisioning"
+        | "deploying"
+        | "tearing down"
+        | "pending"
+        | "queued"
+        | "dispatched"
+        | "warn"
+        | "waiting_for_runner"
+        | "waiting_for_window"
+        | "waiting_for_approval"
+        | "paused"
+        | "silent" => 33,
         "skipped" | "waiting" | "cancelled" | "idle" => 90,
         word if word.ends_with("FAILED") || word.contains("ROLLBACK") => 31,
         word if word.ends_with("_COMPLETE") => 32,

@@ -115,10 +115,14 @@ pub(crate) fn cancelled(
     let silent = ends_by.map(|at| format!("; a runner that does not answer cannot start it after {}", time(at)));
     match (state, active) {
         ("cancelled", _) => Ok(format!("`{what}` has already ended: cancelled")),
-        ("pending" | "running" | "queued" | "waiting_for_runner" | "waiting_for_window", []) => {
-            Ok(format!("`{what}` was asked to stop; none of its jobs is running; it ends within about a minute"))
-        }
-        ("pending" | "running" | "queued" | "waiting_for_runner" | "waiting_for_window", active) => Ok(format!(
+        (
+            "pending" | "running" | "queued" | "waiting_for_runner" | "waiting_for_window" | "waiting_for_approval",
+            [],
+        ) => Ok(format!("`{what}` was asked to stop; none of its jobs is running; it ends within about a minute")),
+        (
+            "pending" | "running" | "queued" | "waiting_for_runner" | "waiting_for_window" | "waiting_for_approval",
+            active,
+        ) => Ok(format!(
             "`{what}` was asked to stop; not ended yet: `{}`; a running job receives the request after its next report, \
              or within about a minute, and keeps its result if it ends before that{}; see `freehold {see} {what}`",
             active.join("`, `"),
@@ -179,6 +183,7 @@ fn show(view: &WorkflowView, out: Output) -> String {
         let job = node.job.as_ref().map(ToString::to_string).unwrap_or_default();
         let reason = match node.waits_since {
             Some(_) if node.state == "waiting_for_window" => awaited_window(node),
+            Some(_) if node.state == "waiting_for_approval" => brief(&node.reason, IN_A_TABLE),
             Some(since) => format!("since {}", time(since)),
             None => brief(&node.reason, IN_A_TABLE),
         };

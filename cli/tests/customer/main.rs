@@ -65,7 +65,7 @@ fn an_honest_install_gets_every_answer_without_an_account_or_a_network() {
 fn nobody_is_said_to_have_approved_what_nobody_was_asked_about() {
     let (_, answer) = honest().ask(&["approvals"]);
 
-    assert_eq!(answer["answer"], json!({ "asked_for": false, "without_approval": 1 }));
+    assert_eq!(answer["answer"], json!({ "waiting": [], "applied": [], "without_approval": 1 }));
 }
 
 #[test]

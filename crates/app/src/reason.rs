@@ -1,4 +1,4 @@
-//! The reason that a person gives: to disable or revoke something, or to continue a workflow. Others see it.
+//! The reason that a person gives: to disable, revoke or reject something, or to continue a workflow. Others see it.
 
 use freehold_protocol::api::{REASON, ReasonRequest};
 

@@ -210,7 +210,13 @@ impl Bounds {
             Bug::ReturnOverridesEnd => Self::WAITING_ELSEWHERE,
             Bug::WorksWhilePaused => Self::PAUSE,
             Bug::ResumeBeforeEnd | Bug::ResumeReusesDispatch => Self::RESUMED,
-            Bug::FenceNotCompared
+            // Their worlds have no approvals; `tests/approvals.rs` hunts for them.
+            Bug::ApprovalOfAnyPlan
+            | Bug::ExpiredPlanApproved
+            | Bug::RejectionIgnored
+            | Bug::OneApprovalSuffices
+            | Bug::CancelledIsApproved
+            | Bug::FenceNotCompared
             | Bug::OldDispatchAccepted
             | Bug::SequenceIgnored
             | Bug::EndDoesNotAbsorb

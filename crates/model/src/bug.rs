@@ -84,6 +84,16 @@ pub enum Bug {
     ResumeBeforeEnd,
     /// A resumed job keeps its dispatch number.
     ResumeReusesDispatch,
+    /// An approval of another plan counts.
+    ApprovalOfAnyPlan,
+    /// A plan is approved after its expiry.
+    ExpiredPlanApproved,
+    /// A rejection changes nothing.
+    RejectionIgnored,
+    /// The approval of one side is enough where two are asked.
+    OneApprovalSuffices,
+    /// A job that somebody wants cancelled is ordered when its plan is approved.
+    CancelledIsApproved,
 }
 
 #[cfg(any(test, feature = "mutants"))]
@@ -130,6 +140,15 @@ impl Bug {
         Self::WorksWhilePaused,
         Self::ResumeBeforeEnd,
         Self::ResumeReusesDispatch,
+    ];
+
+    /// Every mistake about approvals. The worlds of the other mistakes have no approvals.
+    pub const OF_APPROVALS: [Self; 5] = [
+        Self::ApprovalOfAnyPlan,
+        Self::ExpiredPlanApproved,
+        Self::RejectionIgnored,
+        Self::OneApprovalSuffices,
+        Self::CancelledIsApproved,
     ];
 }
 

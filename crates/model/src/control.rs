@@ -57,7 +57,14 @@ impl Protocol {
                 world.watch(Rule::NoOutcomeLost, lost);
                 world.tell_to_stop(j, report);
             }
-            Answer::Already | Answer::NotYet | Answer::NeverDispatched | Answer::Exhausted | Answer::NotRetryable => {}
+            Answer::Already
+            | Answer::NotYet
+            | Answer::NeverDispatched
+            | Answer::Exhausted
+            | Answer::NotRetryable
+            | Answer::NotWaiting
+            | Answer::OtherPlan
+            | Answer::ExpiredPlan => {}
         }
         Some(())
     }
@@ -193,7 +200,8 @@ impl World {
                 | Event::Expire
                 | Event::Wait
                 | Event::Retry
-                | Event::Resume => false,
+                | Event::Resume
+                | Event::Word(_) => false,
             },
             _ => false,
         };

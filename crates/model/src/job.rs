@@ -1,5 +1,6 @@
 //! The job aggregate, small enough to be hashed millions of times; a test holds it equal to the real one.
 
+use crate::approval::{Approved, Word};
 use crate::bug::{Seed, seeded};
 pub use crate::fence::Fence;
 pub use crate::time::Time;
@@ -12,6 +13,7 @@ pub enum Outcome {
     Blocked,
     Interrupted,
     Cancelled,
+    NeedsApproval,
 }
 
 /// A job.
@@ -22,6 +24,8 @@ pub struct Job {
     pub cancel_requested: bool,
     /// How many of its orders a runner gave back.
     pub returned: u8,
+    /// The attempt whose plan the present order applies.
+    pub approval: Option<Fence>,
     pub state: JobState,
 }
 
@@ -40,6 +44,12 @@ pub enum JobState {
     },
     /// The customer lets no change start now.
     OutsideWindow,
+    /// People have to approve the plan that an attempt made.
+    Approval {
+        receive: u8,
+        runner: u8,
+        approved: Approved,
+    },
     Succeeded {
         receive: u8,
     },
@@ -103,6 +113,8 @@ pub enum Event {
     Retry,
     /// A person continues the workflow that the job had ended.
     Resume,
+    /// Somebody says something about a plan.
+    Word(Word),
 }
 
 /// What an event makes of a job; the refusals have the real aggregate's names.
@@ -118,6 +130,9 @@ pub enum Answer {
     NeverDispatched,
     Exhausted,
     NotRetryable,
+    NotWaiting,
+    OtherPlan,
+    ExpiredPlan,
 }
 
 impl Event {
@@ -135,14 +150,15 @@ impl Event {
             | Self::Expire
             | Self::Wait
             | Self::Retry
-            | Self::Resume => None,
+            | Self::Resume
+            | Self::Word(_) => None,
         }
     }
 }
 
 impl Default for Job {
     fn default() -> Self {
-        Self { dispatch: 1, cancel_requested: false, returned: 0, state: JobState::Queued }
+        Self { dispatch: 1, cancel_requested: false, returned: 0, approval: None, state: JobState::Queued }
     }
 }
 
@@ -151,7 +167,11 @@ impl Job {
     pub const fn has_ended(&self) -> bool {
         !matches!(
             self.state,
-            JobState::Queued | JobState::Running { .. } | JobState::Waiting { .. } | JobState::OutsideWindow
+            JobState::Queued
+                | JobState::Running { .. }
+                | JobState::Waiting { .. }
+                | JobState::OutsideWindow
+                | JobState::Approval { .. }
         )
     }
 
@@ -177,6 +197,7 @@ impl Job {
             JobState::Waiting { last } | JobState::Lost { last } => last,
             JobState::Queued
             | JobState::OutsideWindow
+            | JobState::Approval { .. }
             | JobState::Succeeded { .. }
             | JobState::Failed { .. }
             | JobState::Blocked { .. }
@@ -195,6 +216,7 @@ impl Job {
             | JobState::Lost { .. }
             | JobState::Cancelled { .. } => None,
             JobState::Running { receive, .. }
+            | JobState::Approval { receive, .. }
             | JobState::Succeeded { receive }
             | JobState::Failed { receive }
             | JobState::Blocked { receive }
@@ -226,6 +248,9 @@ impl Control {
                 return Answer::Stale;
             }
         }
+        if let (Event::Word(word), false) = (event, matches!(job.state, JobState::Approval { .. })) {
+            return Self::word_elsewhere(job, *word);
+        }
         match job.state {
             JobState::Queued => self.while_open(job, event, time),
             JobState::Running { receive, runner, seq } => {
@@ -234,6 +259,10 @@ impl Control {
             }
             JobState::Waiting { last } => self.while_waiting(job, last, event, time),
             JobState::OutsideWindow => self.while_outside_window(job, event, time),
+            JobState::Approval { receive, runner, approved } => {
+                let current = Fence { dispatch: job.dispatch, receive };
+                self.while_waiting_for_approval(job, (current, runner, approved), event, time)
+            }
             JobState::Lost { last } if !seeded!(self.seed, LateOutcomeDropped) => self.when_lost(job, last, event),
             JobState::Cancelled { unclaimed: true } if !seeded!(self.seed, LateOutcomeDropped) => {
                 self.when_lost(job, None, event)
@@ -273,17 +302,18 @@ impl Control {
             | Event::Expire
             | Event::Wait
             | Event::Retry
-            | Event::Resume => None,
+            | Event::Resume
+            | Event::Word(_) => None,
         }
     }
 
-    fn while_open(&self, job: &Job, event: &Event, time: Time) -> Answer {
+    pub(crate) fn while_open(&self, job: &Job, event: &Event, time: Time) -> Answer {
         let changed = |state| Answer::Changed(Job { state, ..*job });
         match *event {
             Event::Started { fence, seq, runner } | Event::Progress { fence, seq, runner } => {
                 changed(JobState::Running { receive: fence.receive, runner, seq })
             }
-            Event::Finished { fence, outcome, .. } => changed(ended(fence.receive, outcome)),
+            Event::Finished { fence, runner, outcome } => ended(job, fence, runner, outcome),
             Event::Cancel if job.cancel_requested => Answer::Already,
             Event::Cancel => {
                 let ends = seeded!(self.seed, CancelEndsQueued) && job.state == JobState::Queued;
@@ -298,6 +328,7 @@ impl Control {
             Event::Closed { .. } | Event::Opened => Answer::Already,
             Event::Expire => self.expire(job, time),
             Event::Wait => self.wait(job, time),
+            Event::Word(word) => Self::word_elsewhere(job, word),
             Event::Retry if seeded!(self.seed, RetryBeforeEnd) => self.retry(job),
             Event::Resume if seeded!(self.seed, ResumeBeforeEnd) => self.resume(job),
             Event::Retry | Event::Resume => Answer::NotRetryable,
@@ -330,7 +361,7 @@ impl Control {
                 changed(JobState::Waiting { last: Some((fence.receive, runner)) })
             }
             Event::Finished { .. } if seeded!(self.seed, WaitingIgnoresOutcome) => Answer::Ended,
-            Event::Finished { fence, outcome, .. } => changed(ended(fence.receive, outcome)),
+            Event::Finished { fence, runner, outcome } => ended(job, fence, runner, outcome),
             Event::Returned { fence, .. } => self.order_again(job, fence, time),
             Event::Kept { fence, .. } => keep(job, fence),
             Event::Closed { .. } | Event::Opened => Answer::Already,
@@ -339,6 +370,7 @@ impl Control {
             Event::Expire => self.expire(job, time),
             Event::Wait if job.cancel_requested || time.waited => self.expire(job, time),
             Event::Wait => Answer::NotYet,
+            Event::Word(word) => Self::word_elsewhere(job, word),
             Event::Retry | Event::Resume => Answer::NotRetryable,
         }
     }
@@ -362,66 +394,9 @@ impl Control {
             | Event::Returned { .. }
             | Event::Closed { .. }
             | Event::Cancel
+            | Event::Word(_)
             | Event::Retry
             | Event::Resume => self.while_open(job, event, time),
-        }
-    }
-
-    /// The reports of a lost job count as before, but it does not run again.
-    fn when_lost(&self, job: &Job, last: Option<(u8, u8)>, event: &Event) -> Answer {
-        let changed = |state| Answer::Changed(Job { state, ..*job });
-        if let (Some((receive, runner)), Some((fence, speaker))) = (last, event.attempt()) {
-            let current = Fence { dispatch: job.dispatch, receive };
-            if fence < current && !seeded!(self.seed, FenceNotCompared) {
-                return Answer::Stale;
-            }
-            if fence == current && speaker != runner && !seeded!(self.seed, EqualFenceSecondWins) {
-                return Answer::Held;
-            }
-        }
-        match *event {
-            Event::Started { fence, .. } | Event::Progress { fence, .. }
-                if last.is_some_and(|(receive, _)| receive == fence.receive) =>
-            {
-                Answer::Already
-            }
-            Event::Started { fence, runner, .. } | Event::Progress { fence, runner, .. } => {
-                changed(JobState::Lost { last: Some((fence.receive, runner)) })
-            }
-            Event::Finished { fence, outcome, .. } => changed(ended(fence.receive, outcome)),
-            Event::Returned { .. }
-            | Event::Kept { .. }
-            | Event::Closed { .. }
-            | Event::Opened
-            | Event::Cancel
-            | Event::Expire
-            | Event::Wait => Answer::Already,
-            Event::Retry if !job.is_retryable() => Answer::NotRetryable,
-            Event::Retry => self.retry(job),
-            Event::Resume => self.resume(job),
-        }
-    }
-
-    fn when_ended(&self, job: &Job, event: &Event, time: Time) -> Answer {
-        match *event {
-            Event::Returned { fence, .. } if seeded!(self.seed, ReturnOverridesEnd) => {
-                self.order_again(job, fence, time)
-            }
-            Event::Started { fence, .. }
-            | Event::Progress { fence, .. }
-            | Event::Finished { fence, .. }
-            | Event::Returned { fence, .. }
-            | Event::Kept { fence, .. } => {
-                if seeded!(self.seed, EndDoesNotAbsorb) {
-                    return self.while_open(job, event, time);
-                }
-                if job.receive() == Some(fence.receive) { Answer::Already } else { Answer::Ended }
-            }
-            Event::Closed { .. } | Event::Opened | Event::Cancel | Event::Expire | Event::Wait => Answer::Already,
-            Event::Retry if !job.is_retryable() => Answer::NotRetryable,
-            Event::Retry => self.retry(job),
-            Event::Resume if !job.is_resumable() => Answer::NotRetryable,
-            Event::Resume => self.resume(job),
         }
     }
 
@@ -437,7 +412,7 @@ impl Control {
     }
 
     /// Orders the work again whose order came back, or ends a job that somebody wants cancelled.
-    fn order_again(&self, job: &Job, fence: Fence, time: Time) -> Answer {
+    pub(crate) fn order_again(&self, job: &Job, fence: Fence, time: Time) -> Answer {
         if !time.too_late {
             return Answer::NotYet;
         }
@@ -462,17 +437,23 @@ impl Control {
         Answer::Changed(Job { state, ..*job })
     }
 
-    fn retry(&self, job: &Job) -> Answer {
+    pub(crate) fn retry(&self, job: &Job) -> Answer {
         if job.dispatch.saturating_sub(job.returned) >= self.max_dispatches && !seeded!(self.seed, RetriesUnbounded) {
             return Answer::Exhausted;
         }
-        Answer::Changed(Job { dispatch: job.dispatch + 1, cancel_requested: false, state: JobState::Queued, ..*job })
+        Answer::Changed(Job {
+            dispatch: job.dispatch + 1,
+            cancel_requested: false,
+            approval: None,
+            state: JobState::Queued,
+            ..*job
+        })
     }
 
     /// Queues a job again whose workflow was continued.
-    fn resume(&self, job: &Job) -> Answer {
+    pub(crate) fn resume(&self, job: &Job) -> Answer {
         let dispatch = if seeded!(self.seed, ResumeReusesDispatch) { job.dispatch } else { job.dispatch + 1 };
-        Answer::Changed(Job { dispatch, cancel_requested: false, state: JobState::Queued, ..*job })
+        Answer::Changed(Job { dispatch, cancel_requested: false, approval: None, state: JobState::Queued, ..*job })
     }
 }
 
@@ -485,12 +466,18 @@ const fn keep(job: &Job, fence: Fence) -> Answer {
     Answer::Changed(Job { dispatch, returned, state: JobState::OutsideWindow, ..*job })
 }
 
-const fn ended(receive: u8, outcome: Outcome) -> JobState {
-    match outcome {
-        Outcome::Succeeded => JobState::Succeeded { receive },
-        Outcome::Failed => JobState::Failed { receive },
-        Outcome::Blocked => JobState::Blocked { receive },
-        Outcome::Interrupted => JobState::Interrupted { receive },
-        Outcome::Cancelled => JobState::Cancelled { unclaimed: false },
-    }
+/// Returns what the end of an attempt makes of a job. A job that is over does not wait for an approval.
+pub(crate) fn ended(job: &Job, fence: Fence, runner: u8, outcome: Outcome) -> Answer {
+    let receive = fence.receive;
+    let (approval, state) = match outcome {
+        Outcome::NeedsApproval if job.cancel_requested => (job.approval, JobState::Cancelled { unclaimed: false }),
+        Outcome::NeedsApproval if job.has_ended() => (job.approval, JobState::Blocked { receive }),
+        Outcome::NeedsApproval => (None, JobState::Approval { receive, runner, approved: Approved::default() }),
+        Outcome::Succeeded => (job.approval, JobState::Succeeded { receive }),
+        Outcome::Failed => (job.approval, JobState::Failed { receive }),
+        Outcome::Blocked => (job.approval, JobState::Blocked { receive }),
+        Outcome::Interrupted => (job.approval, JobState::Interrupted { receive }),
+        Outcome::Cancelled => (job.approval, JobState::Cancelled { unclaimed: false }),
+    };
+    Answer::Changed(Job { approval, state, ..*job })
 }

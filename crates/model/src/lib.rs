@@ -51,6 +51,8 @@
 )]
 
 pub mod action;
+mod after_end;
+pub mod approval;
 pub mod bounds;
 pub mod bug;
 mod carry;

@@ -13,4 +13,8 @@ pub struct Time {
     pub begun: bool,
     /// The job has waited for the customer's window for as long as it may.
     pub closed_too_long: bool,
+    /// The plan for which the job waits may be approved no more.
+    pub plan_expired: bool,
+    /// The same, and its approval had time to arrive.
+    pub plan_over: bool,
 }

@@ -160,7 +160,15 @@ impl World {
     pub const fn time(&self, j: usize) -> Time {
         let part = &self.jobs[j];
         let too_late = self.order(j, part.job.dispatch).expired;
-        Time { too_late, outlived: part.outlived, waited: part.waited, begun: false, closed_too_long: false }
+        Time {
+            too_late,
+            outlived: part.outlived,
+            waited: part.waited,
+            begun: false,
+            closed_too_long: false,
+            plan_expired: false,
+            plan_over: false,
+        }
     }
 
     /// Returns whether any report about the job's current dispatch is still on its way.

@@ -4,6 +4,7 @@
 
 pub mod api;
 pub mod app_version;
+pub mod approval;
 mod artifact;
 pub mod audit;
 mod build;

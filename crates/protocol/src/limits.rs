@@ -71,6 +71,9 @@ pub const MAX_WAIT_SECS: u64 = 13 * 24 * 60 * 60;
 /// The time that a job waits for the customer's change window, in seconds. Nothing is in a queue meanwhile.
 pub const MAX_WINDOW_WAIT_SECS: u64 = 60 * 24 * 60 * 60;
 
+/// The time that a plan may be approved and applied after it was made, in seconds.
+pub const APPROVAL_SECS: u64 = 7 * 24 * 60 * 60;
+
 /// The time between `not_after` and the moment when a job without a result is marked as lost, in seconds: one lease and
 /// a margin for late reports.
 pub const LOST_GRACE_SECS: u64 = 120;

@@ -29,6 +29,7 @@ use freehold_app::install::disable_install::DisableInstall;
 use freehold_app::install::enable_install::EnableInstall;
 use freehold_app::install::enrol_build_runner::EnrolBuildRunner;
 use freehold_app::install::forget_install::ForgetInstall;
+use freehold_app::install::set_approvals::SetApprovals;
 use freehold_app::install::set_inputs::SetInputs;
 use freehold_app::install::set_toggles::SetToggles;
 use freehold_app::install::upgrade_runner::UpgradeRunner;
@@ -39,6 +40,8 @@ use freehold_app::runbook::cancel_run::CancelRun;
 use freehold_app::runbook::resume_run::ResumeRun;
 use freehold_app::runbook::run_runbook::RunRunbook;
 use freehold_app::stack::render_stack::{RenderStack, RunnerProgram};
+use freehold_app::workflow::approval::approve_job::ApproveJob;
+use freehold_app::workflow::approval::reject_job::RejectJob;
 use freehold_app::workflow::build_components::BuildComponents;
 use freehold_app::workflow::cancel_job::CancelJob;
 use freehold_app::workflow::cancel_workflow::CancelWorkflow;
@@ -73,6 +76,7 @@ pub struct Api {
     enrol_build_runner: EnrolBuildRunner,
     build_components: BuildComponents,
     create_install: CreateInstall,
+    set_approvals: SetApprovals,
     set_inputs: SetInputs,
     set_toggles: SetToggles,
     deploy_components: DeployComponents,
@@ -88,6 +92,8 @@ pub struct Api {
     resume_workflow: ResumeWorkflow,
     retry_job: RetryJob,
     skip_node: SkipNode,
+    approve_job: ApproveJob,
+    reject_job: RejectJob,
     show_lineage: ShowLineage,
     create_release: CreateRelease,
     delete_install: DeleteInstall,
@@ -176,6 +182,7 @@ impl Api {
                 machines: machines.clone(),
                 clock: Arc::clone(&clock),
             },
+            set_approvals: SetApprovals { store: Arc::clone(&store) },
             set_inputs: SetInputs { store: Arc::clone(&store), versions: versions.clone(), clock: Arc::clone(&clock) },
             set_toggles: SetToggles {
                 store: Arc::clone(&store),
@@ -250,6 +257,8 @@ impl Api {
                 clock: Arc::clone(&clock),
             },
             cancel_workflow: CancelWorkflow { store: Arc::clone(&store), clock: Arc::clone(&clock) },
+            approve_job: ApproveJob { store: Arc::clone(&store), clock: Arc::clone(&clock) },
+            reject_job: RejectJob { store: Arc::clone(&store), clock: Arc::clone(&clock) },
             cancel_job: CancelJob { store: Arc::clone(&store), clock },
             show_lineage: ShowLineage {
                 tenant: settings.tenant.clone(),

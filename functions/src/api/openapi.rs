@@ -1,14 +1,14 @@
 //! The OpenAPI 3.1 document, generated from the table of routes and the types of the API.
 
 use freehold_protocol::api::{
-    AppView, ArtifactsView, BuildComponentsRequest, BuildStarted, BuildView, CancelJobRequest, CancelWorkflowRequest,
-    ContractView, CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest, ErrorBody, ErrorKind,
-    ForgetInstallRequest, ForgetStarted, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, InputsSchema, InstallCreated,
-    InstallDeleted, InstallInputs, InstallRunbooks, InstallStack, InstallToggles, InstallView, JobView, LineagePage,
-    LogPage, Page, ReasonRequest, ReleaseView, ResumeWorkflowRequest, RetryJobRequest, Revoked, RunActionRequest,
-    RunRunbookRequest, RunView, SetInputsRequest, SetTogglesRequest, SkipNodeRequest, SourceUpload, SyncAppRequest,
-    TeardownInstallRequest, TenantView, UpgradeRunnerRequest, UploadSourceRequest, VersionDocument, VersionView,
-    WorkflowStarted, WorkflowView,
+    AppView, ApproveJobRequest, ArtifactsView, BuildComponentsRequest, BuildStarted, BuildView, CancelJobRequest,
+    CancelWorkflowRequest, ContractView, CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest,
+    ErrorBody, ErrorKind, ForgetInstallRequest, ForgetStarted, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, InputsSchema,
+    InstallCreated, InstallDeleted, InstallInputs, InstallRunbooks, InstallStack, InstallToggles, InstallView, JobView,
+    LineagePage, LogPage, Page, ReasonRequest, RejectJobRequest, ReleaseView, ResumeWorkflowRequest, RetryJobRequest,
+    Revoked, RunActionRequest, RunRunbookRequest, RunView, SetApprovalsRequest, SetInputsRequest, SetTogglesRequest,
+    SkipNodeRequest, SourceUpload, SyncAppRequest, TeardownInstallRequest, TenantView, UpgradeRunnerRequest,
+    UploadSourceRequest, VersionDocument, VersionView, WorkflowStarted, WorkflowView,
 };
 use freehold_protocol::contract::Terms;
 use schemars::generate::SchemaSettings;
@@ -196,6 +196,7 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::SetInputs => (Some(schema::<SetInputsRequest>(g)), schema::<InstallInputs>(g)),
         Operation::ShowToggles => (None, schema::<InstallToggles>(g)),
         Operation::SetToggles => (Some(schema::<SetTogglesRequest>(g)), schema::<InstallToggles>(g)),
+        Operation::SetApprovals => (Some(schema::<SetApprovalsRequest>(g)), schema::<InstallView>(g)),
         Operation::RenderStack | Operation::RenderStackOfVersion => (None, schema::<InstallStack>(g)),
         Operation::DeployComponents => (Some(schema::<DeployComponentsRequest>(g)), schema::<WorkflowStarted>(g)),
         Operation::RunAction => (Some(schema::<RunActionRequest>(g)), schema::<WorkflowStarted>(g)),
@@ -214,6 +215,8 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::RetryJob => (Some(schema::<RetryJobRequest>(g)), schema::<WorkflowView>(g)),
         Operation::ShowJob => (None, schema::<JobView>(g)),
         Operation::CancelJob => (Some(schema::<CancelJobRequest>(g)), schema::<JobView>(g)),
+        Operation::ApproveJob => (Some(schema::<ApproveJobRequest>(g)), schema::<JobView>(g)),
+        Operation::RejectJob => (Some(schema::<RejectJobRequest>(g)), schema::<JobView>(g)),
         Operation::ListLogs => (None, schema::<LogPage>(g)),
         Operation::ShowLineage => (None, schema::<LineagePage>(g)),
         Operation::RevokeArtifact => (Some(schema::<ReasonRequest>(g)), schema::<Revoked>(g)),

@@ -8,12 +8,13 @@ use freehold_app::contract::terms::{show_contract, show_terms};
 use freehold_app::{read, table};
 use freehold_domain::workflow::RunTrigger;
 use freehold_protocol::api::{
-    BuildComponentsRequest, CancelJobRequest, CancelWorkflowRequest, CreateInstallRequest, CreateReleaseRequest,
-    DeployComponentsRequest, ForgetInstallRequest, InstallCreated, ReasonRequest, ResumeWorkflowRequest,
-    RetryJobRequest, RunActionRequest, RunRunbookRequest, SetInputsRequest, SetTogglesRequest, SkipNodeRequest,
-    SyncAppRequest, TeardownInstallRequest, UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted,
+    ApproveJobRequest, BuildComponentsRequest, CancelJobRequest, CancelWorkflowRequest, CreateInstallRequest,
+    CreateReleaseRequest, DeployComponentsRequest, ForgetInstallRequest, InstallCreated, ReasonRequest,
+    RejectJobRequest, ResumeWorkflowRequest, RetryJobRequest, RunActionRequest, RunRunbookRequest, SetApprovalsRequest,
+    SetInputsRequest, SetTogglesRequest, SkipNodeRequest, SyncAppRequest, TeardownInstallRequest, UpgradeRunnerRequest,
+    UploadSourceRequest, WorkflowStarted,
 };
-use freehold_protocol::{AppName, Digest, InstallId, WorkflowId};
+use freehold_protocol::{AppName, Digest, InstallId, JobId, WorkflowId};
 
 use super::routes::Operation;
 use super::{Api, Call, to_json};
@@ -79,6 +80,11 @@ impl Api {
             }
             Operation::SetToggles => {
                 to_json(&self.set_toggles.set(&call.install()?, &call.json::<SetTogglesRequest>()?).await?)
+            }
+            Operation::SetApprovals => {
+                let install: InstallId = call.install()?;
+                self.set_approvals.set(&install, &call.json::<SetApprovalsRequest>()?).await?;
+                to_json(&read::show_install(&self.versions, &install, now).await?)
             }
             Operation::RenderStack => to_json(&self.render_stack.render_stack(&call.install()?).await?),
             Operation::RenderStackOfVersion => {
@@ -154,6 +160,14 @@ impl Api {
             Operation::CancelJob => {
                 let (request, by): (CancelJobRequest, _) = (call.json()?, call.asked_by()?);
                 to_json(&read::job_view(self.cancel_job.cancel(&call.job()?, &request, &by).await?, now))
+            }
+            Operation::ApproveJob => {
+                let (job, request): (JobId, ApproveJobRequest) = (call.job()?, call.json()?);
+                to_json(&read::job_view(self.approve_job.approve(&job, &request, &call.asked_by()?).await?, now))
+            }
+            Operation::RejectJob => {
+                let (job, request): (JobId, RejectJobRequest) = (call.job()?, call.json()?);
+                to_json(&read::job_view(self.reject_job.reject(&job, &request, &call.asked_by()?).await?, now))
             }
             Operation::ShowLineage => {
                 to_json(&self.show_lineage.show(&call.artifact()?, call.only_install.as_ref(), after).await?)

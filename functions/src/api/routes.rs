@@ -28,6 +28,7 @@ pub enum Operation {
     SetInputs,
     ShowToggles,
     SetToggles,
+    SetApprovals,
     RenderStack,
     RenderStackOfVersion,
     DeployComponents,
@@ -48,6 +49,8 @@ pub enum Operation {
     ShowJob,
     CancelJob,
     RetryJob,
+    ApproveJob,
+    RejectJob,
     ListLogs,
     ShowLineage,
     RevokeArtifact,
@@ -99,7 +102,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
 }
 
 /// All routes.
-pub const ROUTES: [Route; 52] = [
+pub const ROUTES: [Route; 55] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
@@ -144,6 +147,12 @@ pub const ROUTES: [Route; 52] = [
         "POST",
         "/v1/installs/{install}/toggles",
         "Switches components of an install on or off",
+    ),
+    route(
+        Operation::SetApprovals,
+        "POST",
+        "/v1/installs/{install}/approvals",
+        "Sets whether plans of an install wait until somebody at the vendor approves them",
     ),
     route(Operation::RenderStack, "GET", "/v1/installs/{install}/stack", "The CloudFormation template to launch"),
     route(
@@ -214,6 +223,13 @@ pub const ROUTES: [Route; 52] = [
         "POST",
         "/v1/jobs/{job}/retry",
         "Retries a failed job of a workflow that has ended, and runs what was not reached because of it",
+    ),
+    route(Operation::ApproveJob, "POST", "/v1/jobs/{job}/approve", "Approves the plan for which a job waits"),
+    route(
+        Operation::RejectJob,
+        "POST",
+        "/v1/jobs/{job}/reject",
+        "Rejects the plan for which a job waits, and ends the job",
     ),
     route(Operation::ListLogs, "GET", "/v1/jobs/{job}/logs", "A job's log"),
     route(

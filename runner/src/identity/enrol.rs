@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use freehold_protocol::Digest;
+use freehold_protocol::approval::CustomerDecision;
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::report::{ChangeTimes, Hello, RoleProof};
 use tokio::time::Instant;
@@ -34,6 +35,8 @@ const FRESH: Duration = Duration::from_secs(5 * 60);
 const ROUND: Duration = Duration::from_secs(10 * 60);
 /// The same while the customer holds all changes.
 const HELD_ROUND: Duration = Duration::from_secs(60);
+/// The longest time between two looks for what the customer decided about a plan, while one waits for them.
+const DECISION_ROUND: Duration = Duration::from_secs(30);
 /// The time after which a runner that has never enrolled ends, if it has no credentials of a role.
 const GIVE_UP: Duration = Duration::from_secs(5 * 60);
 /// The time after which a runner that has never enrolled ends, if the reports queue refuses it.
@@ -50,6 +53,8 @@ struct Announced {
     digests: Digests,
     /// When changes may start; `None` if at any time.
     changes: Option<ChangeTimes>,
+    /// What the customer decided about plans that wait for them.
+    decisions: Vec<CustomerDecision>,
 }
 
 /// The result of sending a hello.
@@ -66,17 +71,24 @@ enum Sent {
 
 /// Announces the runner at the start, again whenever a secret of the app has changed, and repeatedly.
 pub async fn run(agent: Arc<Agent>, prover: RoleProver, key: PublicKey, beat: Beat) {
-    let mut announced = Announced { digests: digests(&agent).await, changes: changes(&agent, None).await };
+    let mut announced = Announced {
+        digests: digests(&agent).await,
+        changes: changes(&agent, None).await,
+        decisions: decisions(&agent, &[]).await,
+    };
     announce(&agent, &prover, (&key, &announced), &beat).await;
     let (mut last, mut pause) = (Instant::now(), REPEAT);
     loop {
         // While the customer holds all changes, the control plane is told within a minute that they continue.
         let is_held = announced.changes.as_ref().is_some_and(|times| times.held);
         let round = if is_held { HELD_ROUND } else { ROUND };
+        // While a plan waits for the customer, the runner looks for their decision, so that nobody else has to.
+        let round = if agent.plans.is_waiting() { round.min(DECISION_ROUND) } else { round };
         let is_back = tokio::select! {
             () = tokio::time::sleep(round.min(pause.saturating_sub(last.elapsed()))) => false,
             () = agent.presence.is_back() => true,
             () = agent.changes.has_kept_back() => false,
+            () = agent.plans.has_proposed() => false,
         };
         beat.alive();
         // A hello would say that this runner takes orders.
@@ -87,16 +99,21 @@ pub async fn run(agent: Arc<Agent>, prover: RoleProver, key: PublicKey, beat: Be
         let now = Announced {
             digests: digests(&agent).await.or_else(|| announced.digests.clone()),
             changes: changes(&agent, announced.changes.as_ref()).await,
+            decisions: decisions(&agent, &announced.decisions).await,
         };
         let is_other_secret = now.digests != announced.digests;
         let is_other_rule = !is_same_rule(now.changes.as_ref(), announced.changes.as_ref());
+        let is_decided = now.decisions.iter().any(|one| !announced.decisions.contains(one));
         announced = now;
-        if is_back || is_other_secret || is_other_rule {
+        if is_back || is_other_secret || is_other_rule || is_decided {
             if is_other_secret {
                 info!("A secret of the app changed: this runner announces itself again");
             }
             if is_other_rule {
                 info!("The customer's rules about changes are others: this runner announces itself again");
+            }
+            if is_decided {
+                info!("The customer decided about a plan: this runner announces itself again");
             }
             pause = REPEAT;
         } else if last.elapsed() >= pause {
@@ -136,6 +153,15 @@ async fn changes(agent: &Agent, known: Option<&ChangeTimes>) -> Option<ChangeTim
             known.cloned()
         }
     }
+}
+
+/// Returns what the customer decided about plans that wait, or what is `known` if the bucket cannot be read.
+async fn decisions(agent: &Agent, known: &[CustomerDecision]) -> Vec<CustomerDecision> {
+    let now = agent.clock.now(Instant::now()).unwrap_or_else(clock::local);
+    agent.plans.decisions(now).await.unwrap_or_else(|reason| {
+        warn!("Cannot see what the customer decided about plans: {reason}");
+        known.to_vec()
+    })
 }
 
 async fn announce(agent: &Agent, prover: &RoleProver, (key, announced): (&PublicKey, &Announced), beat: &Beat) {
@@ -227,6 +253,7 @@ fn hello(agent: &Agent, (key, announced): (&PublicKey, &Announced), proof: RoleP
         proof: Some(proof),
         sealing_key: Some(agent.sensitive_inputs.sealing_key()),
         changes: announced.changes.clone(),
+        decisions: announced.decisions.clone(),
     };
     agent.reporter.hello(hello).inspect_err(|error| error!("{}", aws::explain(error))).ok()
 }

@@ -106,7 +106,7 @@ impl JobBucket {
     }
 
     /// Uploads `bytes` as an object.
-    pub(super) async fn put(&self, key: &str, bytes: impl Into<Vec<u8>>) -> Result<(), Failure> {
+    pub(crate) async fn put(&self, key: &str, bytes: impl Into<Vec<u8>>) -> Result<(), Failure> {
         self.upload(key, ByteStream::from(bytes.into())).await
     }
 
@@ -130,6 +130,18 @@ impl JobBucket {
     /// # Errors
     /// When the object cannot be read, is larger than `max` bytes or has another digest, or the file cannot be written.
     pub async fn fetch(&self, key: &str, digest: &Digest, max: u64, path: &Path) -> Result<(), Failure> {
+        let found = self.download(key, max, path).await?;
+        if found == *digest {
+            return Ok(());
+        }
+        Err(Failure::new(format!("object `{key}` has digest `{found}` instead of `{digest}`; it is not used")))
+    }
+
+    /// Streams an object into a new file, and returns its digest.
+    ///
+    /// # Errors
+    /// When the object cannot be read or is larger than `max` bytes, or the file cannot be written.
+    pub(super) async fn download(&self, key: &str, max: u64, path: &Path) -> Result<Digest, Failure> {
         let local = |error: std::io::Error| Failure::because("could not write into the workspace", &error);
         let answer = self.client.get_object().bucket(&self.bucket).key(key).send().await;
         let mut body = answer.map_err(|error| self.failure("read", key, &error))?.body;
@@ -147,11 +159,7 @@ impl JobBucket {
             file.write_all(&chunk).await.map_err(local)?;
         }
         file.flush().await.map_err(local)?;
-        let found = Digest::from_sha256(hash.finalize().as_slice());
-        if found == *digest {
-            return Ok(());
-        }
-        Err(Failure::new(format!("object `{key}` has digest `{found}` instead of `{digest}`; it is not used")))
+        Ok(Digest::from_sha256(hash.finalize().as_slice()))
     }
 
     /// Returns a pre-signed URL by which `key` can be read for one hour.

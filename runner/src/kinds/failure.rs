@@ -5,6 +5,7 @@ use std::error::Error;
 use freehold_aws_errors::chain;
 use freehold_oci::RegistryError;
 use freehold_protocol::ComponentName;
+use freehold_protocol::approval::ProposedPlan;
 use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::report::{Block, Outcome};
 
@@ -23,6 +24,10 @@ pub enum Failure {
     Failed { reason: String, partial: bool },
     /// The runner stopped the job.
     Stopped { reason: StopReason, partial: bool },
+    /// Somebody has to approve the plan. Nothing was changed.
+    Waits(Box<ProposedPlan>),
+    /// The plan is not applied, because its approval does not count or somebody rejected it. Nothing was changed.
+    NotApproved { reason: String },
 }
 
 impl Failure {
@@ -70,6 +75,7 @@ impl Failure {
         match self {
             Self::Failed { reason, .. } => Self::Failed { reason, partial: true },
             Self::Stopped { reason, .. } => Self::Stopped { reason, partial: true },
+            unchanged @ (Self::Waits(_) | Self::NotApproved { .. }) => unchanged,
         }
     }
 
@@ -86,6 +92,11 @@ impl Failure {
                 return Outcome::Cancelled;
             }
             Self::Stopped { reason, partial } => (sentence(reason, job.order.timeout_secs), partial),
+            Self::Waits(plan) => return Outcome::NeedsApproval { plan },
+            Self::NotApproved { reason } => {
+                let reason = job.log.redacted(&reason).chars().take(MAX_REASON).collect();
+                return Outcome::Blocked { block: Block::NotApproved, reason };
+            }
         };
         let reason = job.log.redacted(&reason).chars().take(MAX_REASON).collect();
         // A job goes no further after a policy has stopped it.

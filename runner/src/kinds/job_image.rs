@@ -51,7 +51,7 @@ pub(super) async fn prepare(job: &Job) -> Result<(), Failure> {
     let about = wanted.describe();
     let image = ready(job, &wanted).await.map_err(|failure| match failure {
         Failure::Failed { reason, partial } => Failure::Failed { reason: format!("{about}: {reason}"), partial },
-        stopped @ Failure::Stopped { .. } => stopped,
+        other @ (Failure::Stopped { .. } | Failure::Waits(_) | Failure::NotApproved { .. }) => other,
     })?;
     job.log.line(&format!("programs run in image {}", image.digest()));
     // INVARIANT: an attempt prepares its image once.

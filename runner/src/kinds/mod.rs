@@ -37,6 +37,7 @@ use freehold_protocol::report::Outcome;
 
 pub(crate) use templates::owner;
 
+use crate::approvals;
 use crate::work::agent::Execute;
 use crate::work::job::Job;
 use failure::Failure;
@@ -64,6 +65,7 @@ pub async fn execute(job: &Job) -> Outcome {
 }
 
 async fn run(job: &Job) -> Result<Done, Failure> {
+    Box::pin(approvals::settle_whole(job)).await?;
     match &job.order.work {
         Work::ContainerImage(work) => container_image::run(job, work).await,
         Work::TerraformModule(work) | Work::Sandbox(work) => terraform_module::apply(job, work).await,
@@ -91,6 +93,8 @@ async fn run(job: &Job) -> Result<Done, Failure> {
 pub fn granted_manifests(artifact: &Artifact, granted: &[ManifestBytes]) -> Result<Vec<Manifest>, String> {
     sync_artifact::granted_manifests(artifact, granted).map_err(|failure| match failure {
         Failure::Failed { reason, .. } => reason,
-        Failure::Stopped { .. } => "the attempt was stopped while it waited for the grant".to_owned(),
+        Failure::Stopped { .. } | Failure::Waits(_) | Failure::NotApproved { .. } => {
+            "the attempt was stopped while it waited for the grant".to_owned()
+        }
     })
 }

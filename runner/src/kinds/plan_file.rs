@@ -3,14 +3,14 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use freehold_protocol::Digest;
 
 use crate::files;
-use crate::kinds::bucket::open_digest;
+use crate::kinds::bucket::{JobBucket, open_digest};
 use crate::kinds::failure::Failure;
 use crate::work::job::Job;
 use crate::workspace;
@@ -42,6 +42,26 @@ impl PlanFile {
         let file = Arc::new(copied.map_err(|error| unreadable(io::Error::other(error)))?.map_err(unreadable)?);
         let digest = open_digest(&file).await.map_err(unreadable)?;
         Ok(Self { directory, file, digest })
+    }
+
+    /// Fetches a plan that an earlier attempt made, and compares it with `digest`. Returns `None` if the object has other bytes.
+    pub(super) async fn fetch(
+        job: &Job,
+        bucket: &JobBucket,
+        object: &str,
+        digest: &Digest,
+    ) -> Result<Option<Self>, Failure> {
+        let unwritable = |error: io::Error| Failure::because("could not write the plan", &error);
+        let directory = Directory::beside(&job.workspace).map_err(unwritable)?;
+        let path = directory.plan();
+        if bucket.download(object, MAX_PLAN, &path).await? != *digest {
+            return Ok(None);
+        }
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).map_err(unwritable)?;
+        let file = Arc::new(File::open(&path).map_err(unwritable)?);
+        // The digest is taken of the open file, which is applied.
+        let found = open_digest(&file).await.map_err(unwritable)?;
+        Ok((found == *digest).then_some(Self { directory, file, digest: found }))
     }
 
     pub(super) const fn digest(&self) -> &Digest {

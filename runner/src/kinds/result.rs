@@ -12,8 +12,15 @@ use crate::kinds::failure::Failure;
 use crate::sandbox::{self, Ended, Program};
 use crate::work::job::Job;
 
-/// The log line of a job that applies nothing, because its plan changes nothing and its order asks for that.
-pub(super) const SKIPPED: &str = "the plan changes nothing, so nothing is applied (`skip_noops`)";
+/// The log lines of a job that applies nothing, because its plan changes nothing: its order asks for that, or somebody would have
+/// to approve the plan.
+const SKIPPED: &str = "the plan changes nothing, so nothing is applied (`skip_noops`)";
+const NOBODY_ASKED: &str = "the plan changes nothing, so nothing is applied, and nobody has to approve it";
+
+/// Returns the log line of a job that applies nothing, because its plan changes nothing.
+pub(super) fn skipped(job: &Job) -> &'static str {
+    if job.order.skip_noops { SKIPPED } else { NOBODY_ASKED }
+}
 
 /// The outputs and the artifact of a successful job.
 #[derive(Debug, Default)]

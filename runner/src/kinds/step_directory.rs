@@ -25,7 +25,7 @@ pub(super) async fn prepare(job: &Job, work: &RunAction) -> Result<Directories, 
             Failure::Failed { reason, partial } => {
                 Failure::Failed { reason: format!("the directory `{}` of a step: {reason}", one.component), partial }
             }
-            stopped @ Failure::Stopped { .. } => stopped,
+            other @ (Failure::Stopped { .. } | Failure::Waits(_) | Failure::NotApproved { .. }) => other,
         };
         unpack(job, work, one, (&mut directories, &mut left)).await.map_err(about)?;
     }

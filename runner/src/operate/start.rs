@@ -11,6 +11,7 @@ use freehold_protocol::report::AwayReason;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use crate::approvals::plan_store::PlanStore;
 use crate::aws;
 use crate::config::stack::StackSource;
 use crate::config::{Config, Role};
@@ -214,6 +215,7 @@ fn assemble(
         sensitive_inputs: SensitiveInputs::new(sdk, config.tenant.clone(), config.install.clone(), opening_key),
         app_secrets: AppSecrets::new(sdk, config.tenant.clone(), config.install.clone()),
         sensitive_outputs: SensitiveOutputs::new(sdk, config.bucket.clone()),
+        plans: PlanStore::new(sdk, config.bucket.clone()),
         app_roles,
         grants: Arc::new(PendingGrants::default()),
         in_flight: InFlight::default(),

@@ -10,6 +10,7 @@ use freehold_protocol::{KeyId, Timestamp};
 use tokio::time::Instant;
 use tracing::{error, warn};
 
+use crate::approvals::plan_store::PlanStore;
 use crate::aws;
 use crate::config::Config;
 use crate::identity::app_secrets::AppSecrets;
@@ -61,6 +62,8 @@ pub struct Agent {
     pub sensitive_inputs: SensitiveInputs,
     pub app_secrets: AppSecrets,
     pub sensitive_outputs: SensitiveOutputs,
+    /// The plans that wait for an approval.
+    pub plans: PlanStore,
     /// Lists the roles that the app created; `None` for a build runner.
     pub app_roles: Option<Arc<dyn AppRoles>>,
     pub grants: Arc<PendingGrants>,

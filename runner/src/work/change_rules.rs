@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use freehold_protocol::approval::{APPROVE_CHANGES, ApproveChanges};
 use freehold_protocol::order::{Mode, Order};
 use freehold_protocol::report::{ChangeTimes, FreeActions, OpenTime};
 use freehold_protocol::{RoleKey, Timestamp};
@@ -127,6 +128,22 @@ impl StackRules {
             )
         });
         Some(KeptBack { reason: format!("{closed}{}", refused.unwrap_or_default()), until: closed.until })
+    }
+
+    /// Returns which plans of the order wait for the customer's approval. Work that changes nothing has no plan, and work under
+    /// break-glass rights, which the customer has switched on, waits for nobody.
+    ///
+    /// # Errors
+    /// The reason, when no stack says it.
+    pub fn approve_changes(&self, order: &Order) -> Result<ApproveChanges, String> {
+        let free = self.rules.as_ref().map(|rules| rules.free_actions().clone()).unwrap_or_default();
+        if !is_change(&order.work, &free) || is_break_glass(order) {
+            return Ok(ApproveChanges::None);
+        }
+        if self.is_gone {
+            return Err(format!("no install stack says which plans wait for an approval (`{APPROVE_CHANGES}`)"));
+        }
+        Ok(ApproveChanges::of(self.parameters.get(APPROVE_CHANGES).map(String::as_str)))
     }
 
     /// Returns what the runner announces; `None` if changes may start at any time.

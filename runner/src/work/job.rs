@@ -8,13 +8,15 @@ use async_trait::async_trait;
 use aws_credential_types::provider::SharedCredentialsProvider;
 pub use freehold_egress::Refusal;
 pub use freehold_iam_proxy::{Change, Recorder, Used};
-use freehold_protocol::Digest;
+use freehold_protocol::approval::ApproveChanges;
+use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::grant::GrantAnswer;
 use freehold_protocol::order::{Artifact, Order};
 use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::provenance::BuildFacts;
 use freehold_protocol::report::Fence;
 use freehold_protocol::succession::Roots;
+use freehold_protocol::{Digest, Timestamp};
 use tokio::sync::watch;
 
 use crate::config::Config;
@@ -55,6 +57,8 @@ pub struct Job {
     pub iam: Arc<dyn Recorder>,
     /// Records what the policies said about the job's plan.
     pub policies: Arc<dyn PolicyRecorder>,
+    /// Keeps the job's plan while it waits for an approval.
+    pub plans: Arc<dyn Plans>,
     /// Keeps the sensitive outputs of the job for later jobs, with the runner's own role.
     pub sensitive_outputs: SensitiveOutputs,
     /// Lets another program take the place of this one.
@@ -78,6 +82,37 @@ pub trait PolicyRecorder: Send + Sync + std::fmt::Debug {
 
     /// Returns the results that were recorded last.
     fn results(&self) -> Vec<PolicyResult>;
+}
+
+/// Knows which plans wait for the customer, and keeps plans that wait for an approval.
+#[async_trait]
+pub trait Plans: Send + Sync + std::fmt::Debug {
+    /// Returns which plans of the order wait for the customer's approval.
+    ///
+    /// # Errors
+    /// The reason, when the customer's stack cannot be read.
+    async fn customer_asks(&self, order: &Order) -> Result<ApproveChanges, String>;
+
+    /// Returns an object of the install's bucket, which no role of a mode can write.
+    ///
+    /// # Errors
+    /// The reason, when it cannot be read.
+    async fn get(&self, object: &str) -> Result<Option<Vec<u8>>, String>;
+
+    /// Writes such an object.
+    ///
+    /// # Errors
+    /// The reason, when it cannot be written.
+    async fn put(&self, object: &str, bytes: Vec<u8>) -> Result<(), String>;
+
+    /// Records durably what happens to a plan. The job must not continue without this.
+    ///
+    /// # Errors
+    /// The reason, when it cannot be recorded.
+    async fn record(&self, event: AuditEvent) -> Result<(), String>;
+
+    /// Returns the time by the answers of AWS.
+    fn now(&self) -> Timestamp;
 }
 
 /// Hands the runner over to another program.

@@ -189,6 +189,7 @@ fn presentable(outcome: Outcome, log: &JobLog) -> Outcome {
         Outcome::Blocked { block, reason } => Outcome::Blocked { block, reason: text(reason) },
         Outcome::Interrupted { reason } => Outcome::Interrupted { reason: text(reason) },
         Outcome::Cancelled => Outcome::Cancelled,
+        Outcome::NeedsApproval { plan } => Outcome::NeedsApproval { plan },
     }
 }
 
@@ -226,6 +227,7 @@ pub const fn outcome_name(outcome: &Outcome) -> &'static str {
         Outcome::Blocked { .. } => "blocked",
         Outcome::Interrupted { .. } => "interrupted",
         Outcome::Cancelled => "cancelled",
+        Outcome::NeedsApproval { .. } => "needs approval",
     }
 }
 

@@ -10,6 +10,8 @@ use async_trait::async_trait;
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
 use ed25519_dalek::SigningKey;
+use freehold_protocol::approval::ApproveChanges;
+use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::grant::GrantAnswer;
 use freehold_protocol::order::{Artifact, BuildArtifact, Mode, Order, Redelivery, Work};
 use freehold_protocol::policy::PolicyResult;
@@ -21,7 +23,8 @@ use freehold_runner::config::{Config, Role, SandboxKind};
 use freehold_runner::identity::sensitive_outputs::SensitiveOutputs;
 use freehold_runner::record::log::JobLog;
 use freehold_runner::work::job::{
-    Change, Connections, GrantError, Grants, HandOver, Job, PolicyRecorder, Recorder, Refusal, Stop, StopReason, Used,
+    Change, Connections, GrantError, Grants, HandOver, Job, Plans, PolicyRecorder, Recorder, Refusal, Stop, StopReason,
+    Used,
 };
 use rustix::fs::{CWD, FileType, mknodat};
 use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process};
@@ -143,6 +146,40 @@ impl PolicyRecorder for PolicyRecords {
     }
 }
 
+/// Keeps plans in memory, as the customer's bucket does.
+#[derive(Debug, Default)]
+pub(crate) struct KeptPlans {
+    /// The value of the stack's parameter `ApproveChanges`.
+    pub(crate) asks: Mutex<Option<String>>,
+    pub(crate) objects: Mutex<BTreeMap<String, Vec<u8>>>,
+    pub(crate) events: Mutex<Vec<AuditEvent>>,
+}
+
+#[async_trait]
+impl Plans for KeptPlans {
+    async fn customer_asks(&self, _: &Order) -> Result<ApproveChanges, String> {
+        Ok(ApproveChanges::of(self.asks.lock().unwrap().as_deref()))
+    }
+
+    async fn get(&self, object: &str) -> Result<Option<Vec<u8>>, String> {
+        Ok(self.objects.lock().unwrap().get(object).cloned())
+    }
+
+    async fn put(&self, object: &str, bytes: Vec<u8>) -> Result<(), String> {
+        self.objects.lock().unwrap().insert(object.to_owned(), bytes);
+        Ok(())
+    }
+
+    async fn record(&self, event: AuditEvent) -> Result<(), String> {
+        self.events.lock().unwrap().push(event);
+        Ok(())
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(2_000_000)
+    }
+}
+
 #[async_trait]
 impl HandOver for NoGrants {
     fn begin(&self) {}
@@ -181,6 +218,7 @@ impl Bench {
             connections: Arc::new(NoGrants),
             iam: Arc::new(IamRecords::default()),
             policies: Arc::new(PolicyRecords::default()),
+            plans: Arc::new(KeptPlans::default()),
             sensitive_outputs: SensitiveOutputs::new(&aws_types::SdkConfig::builder().build(), None),
             hand_over: Arc::new(NoGrants),
         };
@@ -259,6 +297,9 @@ fn order(work: Work) -> Order {
         terms: None,
         receipt: None,
         policies: Vec::new(),
+        approval: None,
+        approved: None,
+        must_understand: Default::default(),
     }
 }
 

@@ -4,6 +4,7 @@
 #![cfg(test)]
 
 mod action;
+mod approvals;
 mod artifacts;
 mod bare_machine;
 mod cloud;

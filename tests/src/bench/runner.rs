@@ -127,6 +127,9 @@ impl Measured {
             terms: None,
             receipt: None,
             policies: Vec::new(),
+            approval: None,
+            approved: None,
+            must_understand: Default::default(),
         };
         self.sqs.send(ORDERS, &signed(&order)?, Some(group), Some(&format!("{job}.1")));
         self.work = Some(order.work);

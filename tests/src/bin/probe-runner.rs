@@ -13,7 +13,8 @@ use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
 use clap::Parser;
 use ed25519_dalek::SigningKey;
-use freehold_protocol::Digest;
+use freehold_protocol::approval::ApproveChanges;
+use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::contract::{FORMAT, OrderTerms, PackedTerms, Terms};
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::grant::GrantAnswer;
@@ -22,6 +23,7 @@ use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::provenance::BuildFacts;
 use freehold_protocol::report::Fence;
 use freehold_protocol::succession::Roots;
+use freehold_protocol::{Digest, Timestamp};
 use freehold_runner::config::{Config, Role};
 use freehold_runner::identity::runner_key::Identity;
 use freehold_runner::identity::sensitive_outputs::SensitiveOutputs;
@@ -29,7 +31,8 @@ use freehold_runner::kinds::execute;
 use freehold_runner::record::log::JobLog;
 use freehold_runner::sandbox;
 use freehold_runner::work::job::{
-    Change, Connections, GrantError, Grants, HandOver, Job, PolicyRecorder, Recorder, Refusal, Stop, StopReason, Used,
+    Change, Connections, GrantError, Grants, HandOver, Job, Plans, PolicyRecorder, Recorder, Refusal, Stop, StopReason,
+    Used,
 };
 use serde_json::json;
 use tokio::sync::watch;
@@ -117,6 +120,7 @@ fn job(
         connections: Arc::new(NoGrants),
         iam: Arc::new(NoGrants),
         policies: Arc::new(NoGrants),
+        plans: Arc::new(NoGrants),
         sensitive_outputs: SensitiveOutputs::new(&aws_config::SdkConfig::builder().build(), None),
         hand_over: Arc::new(NoGrants),
     };
@@ -217,6 +221,29 @@ impl PolicyRecorder for NoGrants {
 
     fn results(&self) -> Vec<PolicyResult> {
         Vec::new()
+    }
+}
+
+#[async_trait]
+impl Plans for NoGrants {
+    async fn customer_asks(&self, _: &Order) -> Result<ApproveChanges, String> {
+        Ok(ApproveChanges::None)
+    }
+
+    async fn get(&self, _: &str) -> Result<Option<Vec<u8>>, String> {
+        Err("a probe has no plan".to_owned())
+    }
+
+    async fn put(&self, _: &str, _: Vec<u8>) -> Result<(), String> {
+        Err("a probe has no plan".to_owned())
+    }
+
+    async fn record(&self, _: AuditEvent) -> Result<(), String> {
+        Err("a probe has no plan".to_owned())
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::default()
     }
 }
 

@@ -165,5 +165,8 @@ pub fn order(world: &World, install: &str, cause: &str) -> anyhow::Result<Order>
         terms: None,
         receipt: None,
         policies: Vec::new(),
+        approval: None,
+        approved: None,
+        must_understand: Default::default(),
     })
 }

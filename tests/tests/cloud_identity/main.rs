@@ -61,6 +61,7 @@ fn hello(key: &SigningKey, proof: Option<RoleProof>) -> anyhow::Result<String> {
         proof,
         sealing_key: None,
         changes: None,
+        decisions: Vec::new(),
     };
     let (tenant, install) = ("acme".parse()?, "globex".parse()?);
     let report = Report { tenant, install, runner, at: now()?, head: None, body: ReportBody::Hello(hello) };

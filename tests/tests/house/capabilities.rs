@@ -7,12 +7,15 @@ use serde_json::Value;
 use super::{files, read, top};
 
 /// Commands whose words are not those of their operation, with the reason.
-const OTHER_COMMANDS: [(&str, &str, &str); 6] = [
+const OTHER_COMMANDS: [(&str, &str, &str); 9] = [
     (
         "EnrolBuildRunner",
         "tenant build-runner",
         "it makes the config file of a build runner, and registers the key on the way",
     ),
+    ("CancelRun", "runbook cancel", "the commands about runs stand beside the one that starts them"),
+    ("ResumeRun", "runbook resume", "the commands about runs stand beside the one that starts them"),
+    ("SetApprovals", "install approvals", "it has one word to set, as `install toggles` has those to switch"),
     ("SetInputs", "install inputs", "without `--input` it shows the inputs, as `app inputs` does"),
     (
         "SetToggles",
@@ -25,8 +28,10 @@ const OTHER_COMMANDS: [(&str, &str, &str); 6] = [
 ];
 
 /// Reading operations that no command of their words shows, with a command that calls them and the reason.
-const OTHER_READS: [(&str, &str, &str); 3] = [
+const OTHER_READS: [(&str, &str, &str); 5] = [
     ("ListArtifacts", "artifact prune", "with `--dry-run` it lists the artifacts and what a prune would do"),
+    ("ListRuns", "runbook runs", "the commands about runs stand beside the one that starts them"),
+    ("ShowRun", "runbook show", "the commands about runs stand beside the one that starts them"),
     ("ShowTenant", "tenant build-runner", "a command that needs the tenant's key or queue asks for it on the way"),
     ("ShowTerms", "contract diff", "terms are compared with others, and nobody reads them alone"),
 ];

@@ -1,46 +1,147 @@
-//! `freehold customer approvals`: who approved what. This version asks nobody, and says so.
+//! `freehold customer approvals`: which plans wait for an approval, and who approved what was applied.
+
+use std::collections::BTreeSet;
 
 use clap::Args;
+use freehold_protocol::approval::{PlanSummary, Side};
+use freehold_protocol::audit::AuditEvent;
+use freehold_protocol::audit::verify::RecordsCopy;
+use freehold_protocol::order::AskedBy;
+use freehold_protocol::{ComponentName, Digest, JobId, Timestamp};
 use serde::Serialize;
 
 use super::super::question::Question;
 use super::evidence::Records;
-use super::history::runs;
+use super::history::{records, runs};
 use super::{answer, askers};
 use crate::context::Context;
 use crate::error::Result;
-use crate::output::plural;
+use crate::job::plan::changes;
+use crate::output::{plural, time};
 
-/// Say who approved what ran, as the customer.
+/// Say which plans wait for an approval, and who approved what was applied, as the customer.
 #[derive(Debug, Args)]
 #[command(after_help = Question::Approved.help("\
 Example:
-  freehold customer approvals globex --tenant acme"))]
+  freehold customer approvals globex --tenant acme
+
+`freehold customer approve INSTALL --plan DIGEST` approves a plan that waits for you."))]
 pub(crate) struct Approvals {
     #[command(flatten)]
     records: Records,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Approved {
-    /// Whether this version asks anybody for an approval.
-    asked_for: bool,
-    /// The number of attempts that ran, none of them with an approval.
+    /// The plans that wait, as far as the records say.
+    waiting: Vec<OnePlan>,
+    /// The plans that were applied with an approval.
+    applied: Vec<OnePlan>,
+    /// The number of attempts that ran without an approval.
     without_approval: usize,
+}
+
+/// A plan, as a record says.
+#[derive(Debug, Clone, Serialize)]
+struct OnePlan {
+    record: u64,
+    at: Timestamp,
+    job: JobId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    component: Option<ComponentName>,
+    plan: Digest,
+    /// The digest of the plan's bytes, which are in the bucket.
+    bytes: Digest,
+    until: Timestamp,
+    asks: BTreeSet<Side>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vendor: Option<AskedBy>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    customer: Option<String>,
+    summary: PlanSummary,
 }
 
 impl Approvals {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let evidence = self.records.read(context).await?;
         let runs = runs(&evidence.copy, evidence.roots.as_ref());
-        let approved = Approved { asked_for: false, without_approval: runs.len() };
+        let now = Timestamp::from_millis(u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default());
+        let mut approved = plans(&evidence.copy, now);
+        let attempts: BTreeSet<&JobId> = approved.applied.iter().chain(&approved.waiting).map(|one| &one.job).collect();
+        let without_approval = runs.iter().filter(|run| !attempts.contains(&run.job)).count();
+        approved.without_approval = without_approval;
         let doubts = askers::doubts(&runs);
-        answer::give(Question::Approved, &evidence, (&approved, &doubts), context, |_| {
-            format!(
-                "Nobody: this version of Freehold asks nobody for an approval. {} ran without one. You agreed to the \
-                 contract once, and the runner held each order against it.",
-                plural(runs.len(), "attempt")
-            )
-        })
+        answer::give(Question::Approved, &evidence, (&approved, &doubts), context, |_| text(&approved))
     }
+}
+
+/// Returns the plans that the records name.
+fn plans(copy: &RecordsCopy, now: Timestamp) -> Approved {
+    let mut all = Approved::default();
+    for record in records(copy) {
+        match record.event {
+            AuditEvent::Approval {
+                job, component, plan, bytes, until, stage, asks, vendor, customer, summary, ..
+            } => {
+                let (seq, at) = (record.seq, record.at);
+                let one =
+                    OnePlan { record: seq, at, job, component, plan, bytes, until, asks, vendor, customer, summary };
+                all.waiting.retain(|other| other.job != one.job);
+                if stage == "applied" { all.applied.push(one) } else { all.waiting.push(one) }
+            }
+            AuditEvent::Started { .. }
+            | AuditEvent::Ended { .. }
+            | AuditEvent::Joined { .. }
+            | AuditEvent::PoliciesAsked { .. }
+            | AuditEvent::Strangers { .. }
+            | AuditEvent::Sent { .. }
+            | AuditEvent::Refused { .. }
+            | AuditEvent::ConnectionRefused { .. }
+            | AuditEvent::Cancelled { .. }
+            | AuditEvent::KeyReplaced { .. }
+            | AuditEvent::IamChange { .. }
+            | AuditEvent::IamUsed { .. } => {}
+        }
+    }
+    all.waiting.retain(|one| one.until > now);
+    all
+}
+
+fn text(approved: &Approved) -> String {
+    let mut lines = Vec::new();
+    for one in &approved.waiting {
+        let whom: Vec<&str> = one.asks.iter().map(|side| side.as_str()).collect();
+        lines.push(format!(
+            "{} of {} waits for the {} since {}, at most until {}",
+            one.plan,
+            one.job,
+            whom.join(" and the "),
+            time(one.at),
+            time(one.until)
+        ));
+        lines.extend(changes(&one.summary));
+        lines.push(format!("  freehold customer approve INSTALL --plan {}", one.plan));
+    }
+    for one in &approved.applied {
+        let by = [
+            one.vendor.as_ref().map(|by| format!("{by} (vendor)")),
+            one.customer.clone().map(|by| format!("{by} (customer)")),
+        ];
+        let by: Vec<String> = by.into_iter().flatten().collect();
+        lines.push(format!(
+            "{} of {} was applied at {}, approved by {}",
+            one.plan,
+            one.job,
+            time(one.at),
+            by.join(" and ")
+        ));
+    }
+    if lines.is_empty() {
+        lines.push("No plan waited for an approval.".to_owned());
+    }
+    lines.push(format!(
+        "{} ran without one. You agreed to the contract once, and the runner held each order against it.",
+        plural(approved.without_approval, "attempt")
+    ));
+    lines.join("\n")
 }

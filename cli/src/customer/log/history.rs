@@ -116,6 +116,7 @@ pub(super) fn runs(copy: &RecordsCopy, roots: Option<&Roots>) -> Vec<Run> {
             }
             AuditEvent::Joined { .. }
             | AuditEvent::PoliciesAsked { .. }
+            | AuditEvent::Approval { .. }
             | AuditEvent::Strangers { .. }
             | AuditEvent::Sent { .. }
             | AuditEvent::Refused { .. }

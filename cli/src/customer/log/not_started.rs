@@ -108,6 +108,7 @@ pub(super) fn not_started(copy: &RecordsCopy, roots: Option<&Roots>) -> Vec<NotS
         | AuditEvent::KeyReplaced { .. }
         | AuditEvent::IamChange { .. }
         | AuditEvent::PoliciesAsked { .. }
+        | AuditEvent::Approval { .. }
         | AuditEvent::IamUsed { .. } => None,
     });
     ended.collect()
@@ -156,6 +157,6 @@ fn reason_of(outcome: Outcome) -> Option<String> {
         Outcome::Failed { reason, .. } | Outcome::Blocked { reason, .. } | Outcome::Interrupted { reason } => {
             Some(reason)
         }
-        Outcome::Succeeded { .. } | Outcome::Cancelled => None,
+        Outcome::Succeeded { .. } | Outcome::Cancelled | Outcome::NeedsApproval { .. } => None,
     }
 }

@@ -68,6 +68,7 @@ impl CreateInstall {
             next_serial: 1 + (u64::from(generation) << 32),
             inputs: merged(&BTreeMap::new(), &request.inputs),
             toggles,
+            approval_option: request.approval_option,
             ..Install::new(id.clone(), serves, account, region, now)
         };
         let workflow_id = fresh.provisioning();
@@ -125,6 +126,12 @@ impl CreateInstall {
             return Err(AppError::conflict(format!(
                 "install `{0}` exists already, with other components switched on or off; `freehold install toggles {0}` \
                  shows and switches them",
+                install.id
+            )));
+        }
+        if request.approval_option != install.approval_option {
+            return Err(AppError::conflict(format!(
+                "install `{0}` exists already, with another approval option; `freehold install approvals {0}` changes it",
                 install.id
             )));
         }

@@ -12,6 +12,7 @@ pub mod forget_install;
 pub mod register_install;
 pub mod remove_forgotten;
 mod report_shards;
+pub mod set_approvals;
 pub mod set_inputs;
 pub mod set_toggles;
 mod settings_change;

@@ -5,17 +5,20 @@ use std::collections::BTreeMap;
 use freehold_domain::install::change_gate::Gate;
 use freehold_domain::install::connection::Connection;
 use freehold_domain::install::{Install, Serves};
+use freehold_domain::job::Job;
 use freehold_domain::plan::SkippedBy;
 use freehold_domain::toggles;
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::api::{
     ChangesView, ConnectionView, DeployedView, InstallView, LeftoversView, Page, PartialView, RunnerView, SkippedView,
+    WaitingPlan,
 };
 use freehold_protocol::report::ChangeTimes;
 use freehold_protocol::time::rfc3339;
-use freehold_protocol::{InstallId, Timestamp};
+use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 use futures_util::future::try_join_all;
 
+use super::job::plan_view;
 use super::last_report::heard_of;
 use super::{List, page};
 use crate::AppError;
@@ -46,8 +49,13 @@ pub async fn show_install(versions: &Versions, id: &InstallId, now: Timestamp) -
         Some(app) => toggles::off(&versions.load(app, None).await?.document, &install.toggles).into_iter().collect(),
         None => Vec::new(),
     };
+    let waiting = match &install.live {
+        Some(live) if install.forgetting.is_none() => waiting_plans(store, live).await?,
+        Some(_) | None => Vec::new(),
+    };
     let mut view = install_view(store, install, now).await?;
     view.run = load::<OpenRun>(store, &table::open_run_key(id)).await?.map(|open| open.value.run);
+    view.approvals = waiting;
     // The list of leftovers is from the last teardown of everything. It is no longer true when a component is deployed
     // again.
     if components.is_empty() {
@@ -147,10 +155,23 @@ async fn install_view(store: &dyn Store, install: Install, now: Timestamp) -> Re
         components: Vec::new(),
         off: Vec::new(),
         leftovers: None,
+        approval_option: install.approval_option,
+        approvals: Vec::new(),
         accepted_contract: install.accepted_contract,
         orders_queue_url: install.orders_queue_url,
         audit,
     })
+}
+
+/// Returns the jobs of the running workflow whose plans wait for an approval.
+async fn waiting_plans(store: &dyn Store, live: &WorkflowId) -> Result<Vec<WaitingPlan>, AppError> {
+    let Some(found) = table::find_workflow(store, live).await? else { return Ok(Vec::new()) };
+    let jobs = try_join_all(found.value.active_jobs().map(async |id| load::<Job>(store, &table::job_key(id)).await));
+    let waiting = jobs.await?.into_iter().flatten().filter_map(|found| {
+        let plan = plan_view(&found.value)?;
+        Some(WaitingPlan { job: found.value.id, node: found.value.node, plan })
+    });
+    Ok(waiting.collect())
 }
 
 fn connection_view(connection: Connection) -> ConnectionView {

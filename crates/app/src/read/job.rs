@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use freehold_domain::job::{Job, JobState};
-use freehold_protocol::api::{HistoryView, JobView, LogChunk, LogPage};
+use freehold_protocol::api::{HistoryView, JobView, LogChunk, LogPage, PlanView};
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Report, ReportBody};
 use freehold_protocol::{JobId, Timestamp};
 
@@ -34,6 +34,7 @@ pub fn job_view(job: Job, now: Timestamp) -> JobView {
         waits_until: (!job.state.is_terminal()).then(|| job.waits_until()),
         opens_at: job.opens_at(),
         ends_by: job.ends_by(),
+        plan: plan_view(&job),
         reason: job.reason().unwrap_or_default(),
         fence: job.state.fence(),
         outputs,
@@ -46,6 +47,7 @@ pub fn job_view(job: Job, now: Timestamp) -> JobView {
         role: job.role,
         created_at: job.created_at,
         policies: job.policies,
+        approval: job.approval,
         history: job
             .history
             .into_iter()
@@ -58,6 +60,18 @@ pub fn job_view(job: Job, now: Timestamp) -> JobView {
             })
             .collect(),
     }
+}
+
+/// Returns the plan for whose approval the job waits.
+pub(super) fn plan_view(job: &Job) -> Option<PlanView> {
+    let JobState::WaitingForApproval { since, plan, vendor, customer, .. } = &job.state else { return None };
+    Some(PlanView {
+        proposed: (**plan).clone(),
+        waits_for: job.waits_for(),
+        approved_by_vendor: vendor.as_ref().map(|(by, _)| by.to_string()),
+        approved_by_customer: customer.as_ref().map(|(by, _)| by.clone()),
+        since: *since,
+    })
 }
 
 /// Returns the word for a job's state at the time `now`.

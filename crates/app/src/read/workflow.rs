@@ -47,8 +47,8 @@ pub async fn show_workflow(store: &dyn Store, id: &WorkflowId, now: Timestamp) -
         if waits_since.is_some() {
             node.waits_since = waits_since;
             node.opens_at = job.opens_at();
-            if let JobState::WaitingForWindow { reason, .. } = &job.state {
-                node.reason.clone_from(reason);
+            if matches!(job.state, JobState::WaitingForWindow { .. } | JobState::WaitingForApproval { .. }) {
+                node.reason = job.state.reason().unwrap_or_default();
             }
             node.state = state_word(&job, now).to_owned();
         }

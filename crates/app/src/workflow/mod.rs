@@ -3,6 +3,7 @@
 pub mod accept_report;
 pub mod admit_report;
 pub mod advance;
+pub mod approval;
 mod attempted_part;
 pub mod build_components;
 pub mod cancel_job;

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use freehold_domain::workflow::{Request, Workflow};
+use freehold_protocol::api::ApprovalOption;
 use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input, PolicyEngine, SandboxTool, Secret, StepSource};
+use freehold_protocol::approval::ApprovalRule;
 use freehold_protocol::order::{
     ApplyManifest, ApplyTerraform, Artifact, ClusterOf, CopySecrets, DeployStack, InstallChart, JobImage, RunAction,
     RunKubernetesJob, RunPulumi, SecretCopy, Source, StepDirectory, SyncImage, Work,
@@ -196,6 +198,36 @@ pub(super) fn upgrade_work(workflow: &Workflow) -> Result<Work, AppError> {
 pub(super) fn skips_noops(version: &AppVersion, work: &Work) -> bool {
     let part = work.component().filter(|_| !matches!(work, Work::Remove(_))).and_then(|name| version.part(name));
     part.is_some_and(|part| part.settings.skip_noops)
+}
+
+/// Returns whether somebody at the vendor has to approve the plan of `work`. Work without a plan, such as an action or the copy
+/// of an image, waits for nobody at the vendor.
+pub(super) fn approval(option: ApprovalOption, version: &AppVersion, work: &Work) -> Option<ApprovalRule> {
+    match option {
+        ApprovalOption::ApproveAll => return None,
+        ApprovalOption::Prompt => {}
+    }
+    match work.made_by() {
+        Work::TerraformModule(_)
+        | Work::Sandbox(_)
+        | Work::Pulumi(_)
+        | Work::PulumiSandbox(_)
+        | Work::CloudformationStack(_)
+        | Work::HelmChart(_)
+        | Work::KubernetesManifest(_) => {}
+        Work::ContainerImage(_)
+        | Work::KubernetesJob(_)
+        | Work::CopySecrets(_)
+        | Work::Remove(_)
+        | Work::Action(_)
+        | Work::Build(_)
+        | Work::Preflight(_)
+        | Work::Leftovers(_)
+        | Work::Upgrade(_) => return None,
+    }
+    let part = work.component().and_then(|name| version.part(name));
+    let by_policies = part.is_some_and(|part| part.settings.auto_approve_on_policies_passing);
+    Some(if by_policies { ApprovalRule::PromptUnlessPoliciesPass } else { ApprovalRule::Prompt })
 }
 
 /// Returns the sensitive inputs, and those whose values are `sealed` because they are sensitive in another version. Their

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use freehold_domain::job::{Job, JobEvent, JobState, WindowEvent};
+use freehold_domain::job::{ApprovalEvent, Job, JobEvent, JobState, WindowEvent};
 use freehold_domain::workflow::{NodeState, Workflow, WorkflowState};
-use freehold_protocol::limits::MAX_JOB_SECS;
+use freehold_protocol::limits::{LOST_GRACE_SECS, MAX_JOB_SECS};
 use freehold_protocol::{JobId, Timestamp, WorkflowId};
 use futures_util::StreamExt as _;
 use serde_json::json;
@@ -44,6 +44,9 @@ const WAKE_FROM_SECS: u64 = 60;
 /// for the runner that its jobs wait for. What the customer does resumes the workflow at once; the look is for when that was
 /// lost, and for jobs that have waited long enough.
 const WAITING_SECS: u64 = 900;
+/// The longest time, in seconds, until the next look at a job that waits for an approval. The state machine of the workflow
+/// ends without a sign of life within three days.
+const LOOK_AT_LEAST_SECS: u64 = 24 * 60 * 60;
 /// The number of workflows that are looked at at the same time.
 const AT_ONCE: usize = 16;
 /// The time in seconds after which a sweep starts no new look. The next sweep continues. This time and the sweep's
@@ -76,7 +79,7 @@ pub struct Swept {
     pub lost: u32,
     /// The number of jobs that began to wait for their runner past the expiry of their order.
     pub waiting: u32,
-    /// The number of jobs that were ordered because the customer's window has opened.
+    /// The number of jobs that were ordered because the customer's window has opened, or their plan was approved.
     pub opened: u32,
     pub stuck: u32,
     /// The number of builds that need the build runner and have not changed for a minute.
@@ -124,7 +127,7 @@ enum Found {
 }
 
 impl Found {
-    const fn of(job: &Job, now: Timestamp) -> Self {
+    fn of(job: &Job, now: Timestamp) -> Self {
         if job.state.is_terminal() {
             Self::Ended
         } else if job.is_left_to_wait() {
@@ -338,12 +341,20 @@ impl Sweep {
         advance::dispatch_cancel(&*self.outbox, job).await?;
         if let (JobState::WaitingForWindow { .. }, None) = (&job.state, job.cancel_requested) {
             match change_windows::opens(&*self.store, job, now).await? {
-                Opens::Now => return self.open_window(id, now, swept).await,
+                Opens::Now => return self.order(id, JobEvent::Window(WindowEvent::Opened), now, swept).await,
                 Opens::LookAt(at) => {
                     let found = self.waited(id, job, now, swept).await?;
                     return Ok(if let Found::Waiting(_) = found { Found::Waiting(at) } else { found });
                 }
             }
+        }
+        if let (JobState::WaitingForApproval { plan, .. }, None) = (&job.state, job.cancel_requested) {
+            if job.is_approved() {
+                return self.order(id, JobEvent::Approval(ApprovalEvent::Proceed), now, swept).await;
+            }
+            let at = plan.until.plus_secs(LOST_GRACE_SECS).min(now.plus_secs(LOOK_AT_LEAST_SECS));
+            let found = self.waited(id, job, now, swept).await?;
+            return Ok(if let Found::Waiting(_) = found { Found::Waiting(at) } else { found });
         }
         let since = job.history.last().map_or(job.created_at, |record| record.at);
         let age = now.since(since) / 1000;
@@ -356,10 +367,10 @@ impl Sweep {
         self.waited(id, job, now, swept).await
     }
 
-    /// Orders a job whose window has opened. If the dispatch is lost, the order is sent as that of any queued job.
-    async fn open_window(&self, id: &JobId, now: Timestamp, swept: &mut Swept) -> Result<Found, AppError> {
-        let opened = JobEvent::Window(WindowEvent::Opened);
-        let advanced = advance::job_event(&*self.store, id, &opened, None, now).await?;
+    /// Orders a job whose window has opened, or whose plan is approved. If the dispatch is lost, the order is sent as that of
+    /// any queued job.
+    async fn order(&self, id: &JobId, event: JobEvent, now: Timestamp, swept: &mut Swept) -> Result<Found, AppError> {
+        let advanced = advance::job_event(&*self.store, id, &event, None, now).await?;
         let (Advanced::Now { job, .. } | Advanced::NotYet(job) | Advanced::Rejected(job, _)) = advanced;
         if let JobState::Queued { dispatch } = &job.state {
             swept.opened += 1;

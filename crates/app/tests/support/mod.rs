@@ -280,6 +280,7 @@ impl World {
             unknown_region: false,
             inputs: [("greeting".to_owned(), json!("hi"))].into(),
             toggles: BTreeMap::new(),
+            approval_option: Default::default(),
         }
     }
 

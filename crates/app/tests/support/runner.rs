@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ed25519_dalek::SigningKey;
 use freehold_app::testing::prove;
+use freehold_protocol::approval::{CustomerDecision, ProposedPlan};
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::grant::{ArtifactGrant, GrantAnswer};
 use freehold_protocol::order::{Artifact, BuildArtifact, Cancel, Order, Retired, Source, Work};
@@ -29,6 +30,8 @@ pub(crate) enum Behaviour {
     Hangs,
     /// Never takes the order.
     Ignores,
+    /// Ends with this plan, until an order names its approval.
+    Proposes(Box<ProposedPlan>),
 }
 
 /// An attempt under way.
@@ -63,6 +66,8 @@ pub(crate) struct Runner {
     pub(crate) seals: bool,
     /// When it says that the customer lets changes start.
     pub(crate) changes: Option<ChangeTimes>,
+    /// What it says that the customer decided about plans.
+    pub(crate) decisions: Vec<CustomerDecision>,
     /// The keyed digests of the app's secrets.
     pub(crate) secrets: Option<BTreeMap<String, Digest>>,
     pub(crate) behaviours: BTreeMap<String, Behaviour>,
@@ -98,6 +103,7 @@ impl Runner {
             secrets: None,
             seals: true,
             changes: None,
+            decisions: Vec::new(),
             accepted_contract: None,
             behaviours: BTreeMap::new(),
             started: Vec::new(),
@@ -159,6 +165,7 @@ impl Runner {
             proof,
             sealing_key: self.seals.then(|| self.sealing_key()),
             changes: self.changes.clone(),
+            decisions: self.decisions.clone(),
         };
         let report = self.report(ReportBody::Hello(hello), at);
         self.sign(&report)
@@ -298,14 +305,15 @@ impl Runner {
     }
 
     fn end(&mut self, job: &JobId, now: Timestamp) -> Vec<String> {
-        let Attempt { order: Order { work, dispatch, .. }, pushed, .. } = self.attempts[job].clone();
+        let Attempt { order: Order { work, dispatch, approved, .. }, pushed, .. } = self.attempts[job].clone();
         let outcome = match self.behaviours.get(&subject(&work)) {
             Some(Behaviour::Ends(outcome)) => outcome.clone(),
             Some(Behaviour::Hangs | Behaviour::Ignores) => return Vec::new(),
             Some(Behaviour::FailsBefore(wanted)) if dispatch < *wanted => {
                 Outcome::Failed { reason: "exit status 1".into(), partial: true }
             }
-            Some(Behaviour::FailsBefore(_)) | None => success(&work, pushed),
+            Some(Behaviour::Proposes(plan)) if approved.is_none() => Outcome::NeedsApproval { plan: plan.clone() },
+            Some(Behaviour::FailsBefore(_) | Behaviour::Proposes(_)) | None => success(&work, pushed),
         };
         self.finish(job, outcome, now)
     }

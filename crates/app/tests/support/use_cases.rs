@@ -7,12 +7,15 @@ use freehold_app::artifact::list_artifacts::ListArtifacts;
 use freehold_app::install::create_install::CreateInstall;
 use freehold_app::install::enrol_build_runner::EnrolBuildRunner;
 use freehold_app::install::register_install::RegisterInstall;
+use freehold_app::install::set_approvals::SetApprovals;
 use freehold_app::install::turn_queues::TurnQueues;
 use freehold_app::install::upgrade_runner::UpgradeRunner;
 use freehold_app::ports::{Expect, Store as _};
 use freehold_app::read::ShowTenant;
 use freehold_app::table::{Contact, Stored, contact_key, load, look_soon_writes, put};
 use freehold_app::workflow::accept_report::AcceptReport;
+use freehold_app::workflow::approval::approve_job::ApproveJob;
+use freehold_app::workflow::approval::reject_job::RejectJob;
 use freehold_app::workflow::build_components::BuildComponents;
 use freehold_app::workflow::cancel_job::CancelJob;
 use freehold_app::workflow::cancel_workflow::CancelWorkflow;
@@ -135,6 +138,18 @@ impl World {
 
     pub(crate) fn cancel_job(&self) -> CancelJob {
         CancelJob { store: self.memory.clone(), clock: self.memory.clone() }
+    }
+
+    pub(crate) fn approve_job(&self) -> ApproveJob {
+        ApproveJob { store: self.memory.clone(), clock: self.memory.clone() }
+    }
+
+    pub(crate) fn reject_job(&self) -> RejectJob {
+        RejectJob { store: self.memory.clone(), clock: self.memory.clone() }
+    }
+
+    pub(crate) fn set_approvals(&self) -> SetApprovals {
+        SetApprovals { store: self.memory.clone() }
     }
 
     pub(crate) fn accept_report(&self) -> AcceptReport {

@@ -40,6 +40,7 @@ mod install {
     mod forget_install;
     mod register_install;
     mod sealed_inputs;
+    mod set_approvals;
     mod set_inputs;
     mod set_toggles;
     mod upgrade_runner;
@@ -85,6 +86,11 @@ mod workflow {
     mod teardown_install;
     mod tool_image;
     mod triggers;
+}
+
+mod approval {
+    mod approve_job;
+    mod reject_job;
 }
 
 mod asked_by;

@@ -94,7 +94,10 @@ pub(super) const SECRETS: &[Key] =
 pub(super) const INSTALL: &[Key] = &[
     must("name", Text).doc("The install's name; unique in the app"),
     may("approval_option", Word(&["approve-all", "auto", "prompt"]))
-        .doc("Whether plans wait for a person (`prompt`) or not (`approve-all`, `auto`); default `prompt`"),
+        .doc(
+            "Whether plans wait for a person (`prompt`) or not (`approve-all`, `auto`). A file of an install is checked and not \
+             read: pass the word to `freehold install create --approval-option`, whose default is `approve-all`",
+        ),
     may("labels", Any).doc("Labels by key, such as `env = \"production\"`"),
     may("aws_account", Table(&[must("region", Text).doc("The region to install into, such as `eu-west-1`")]))
         .doc("The place of the install in AWS"),

@@ -52,8 +52,7 @@ pub(super) const COMPONENT: &[Key] = &[
         .doc("How often a failed deploy is retried automatically; `0` by default, at most `10`"),
     may("skip_noops", Flag).doc("Whether to skip the apply when the plan has no changes; `false` by default"),
     may("auto_approve_on_policies_passing", Flag)
-        .doc("Whether a plan that passes every policy is approved without a person; `false` by default")
-        .not_yet(),
+        .doc("Whether a plan that passes every policy is approved without a person of the vendor; `false` by default"),
     may("health", Table(HEALTH)).doc("When a deploy of the component counts as healthy").not_yet(),
     may("drift_schedule", Template).doc("When to look for drift: five cron fields, in UTC; never by default").not_yet(),
 ];

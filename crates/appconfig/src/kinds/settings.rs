@@ -32,8 +32,7 @@ pub(super) const SANDBOX: &[Key] = &[
     may("max_auto_retries", Whole).doc("How often a failed run is retried automatically; default `0`, at most `10`"),
     may("skip_noops", Flag).doc("Whether to skip the apply when the plan has no changes; default `false`"),
     may("auto_approve_on_policies_passing", Flag)
-        .doc("Whether a plan is approved without a person when it passes every policy; default `false`")
-        .not_yet(),
+        .doc("Whether a plan is approved without a person of the vendor when it passes every policy; default `false`"),
 ];
 
 pub(super) const RUNNER: &[Key] = &[

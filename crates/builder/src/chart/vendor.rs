@@ -217,6 +217,6 @@ fn named(dependency: &Dependency, failure: Failure) -> Failure {
         Failure::Failed { reason, partial } => {
             Failure::Failed { reason: format!("dependency `{}`: {reason}", dependency.name), partial }
         }
-        stopped @ Failure::Stopped { .. } => stopped,
+        other @ (Failure::Stopped { .. } | Failure::Waits(_) | Failure::NotApproved { .. }) => other,
     }
 }

@@ -5,6 +5,7 @@ pub mod connection;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use freehold_protocol::api::ApprovalOption;
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::report::Hello;
 use freehold_protocol::sealing::SealingKey;
@@ -49,6 +50,9 @@ pub struct Install {
     /// choice has the default of its config ([`crate::toggles`]).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub toggles: BTreeMap<ComponentName, bool>,
+    /// Whether plans wait until somebody at the vendor approves them.
+    #[serde(default, skip_serializing_if = "ApprovalOption::approves_all")]
+    pub approval_option: ApprovalOption,
     /// The customer's answers in the install stack, by parameter, as the runner last reported them.
     /// [`crate::inputs::resolve_inputs`] decides whether an answer is a valid value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -218,6 +222,7 @@ impl Install {
             inputs: BTreeMap::new(),
             sealed_at: Timestamp::default(),
             toggles: BTreeMap::new(),
+            approval_option: ApprovalOption::default(),
             answers: BTreeMap::new(),
             secrets: BTreeMap::new(),
             accepted_contract: None,

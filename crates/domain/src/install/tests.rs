@@ -27,6 +27,7 @@ fn hello(seed: u8) -> Hello {
         proof: None,
         sealing_key: Some(SealingKey::from_bytes([seed; 32])),
         changes: None,
+        decisions: Vec::new(),
     }
 }
 

@@ -7,6 +7,7 @@ use freehold_protocol::report::{Fence, Outcome};
 
 use serde::{Deserialize, Serialize};
 
+use super::approval_event::ApprovalEvent;
 use super::window_event::WindowEvent;
 
 /// Who asked to cancel a job, and why.
@@ -59,6 +60,8 @@ pub enum JobEvent {
     Undeliverable { dispatch: u32, reason: String },
     /// The customer's change windows keep the job from starting, or let it start.
     Window(WindowEvent),
+    /// People say something about the plan for which the job waits.
+    Approval(ApprovalEvent),
 }
 
 impl JobEvent {
@@ -82,6 +85,7 @@ impl JobEvent {
             Self::Resume { .. } => "resume",
             Self::Undeliverable { .. } => "undeliverable",
             Self::Window(window) => window.as_str(),
+            Self::Approval(approval) => approval.as_str(),
         }
     }
 
@@ -99,7 +103,8 @@ impl JobEvent {
             | Self::Wait
             | Self::Retry
             | Self::Resume { .. }
-            | Self::Undeliverable { .. } => None,
+            | Self::Undeliverable { .. }
+            | Self::Approval(_) => None,
         }
     }
 
@@ -117,25 +122,8 @@ impl JobEvent {
             | Self::Wait
             | Self::Retry
             | Self::Undeliverable { .. }
-            | Self::Window(_) => String::new(),
-        }
-    }
-
-    /// Returns what the policies said that the attempt asked.
-    pub(super) fn policies(&self) -> &[PolicyResult] {
-        match self {
-            Self::Finished { policies, .. } => policies,
-            Self::Started { .. }
-            | Self::Progress { .. }
-            | Self::Refused { .. }
-            | Self::Returned { .. }
-            | Self::Cancel(_)
-            | Self::Expire
-            | Self::Wait
-            | Self::Retry
-            | Self::Resume { .. }
-            | Self::Undeliverable { .. }
-            | Self::Window(_) => &[],
+            | Self::Window(_)
+            | Self::Approval(_) => String::new(),
         }
     }
 }

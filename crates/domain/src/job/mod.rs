@@ -1,5 +1,8 @@
 //! Jobs: one unit of work for one runner, its states and their transitions.
 
+mod approval;
+mod approval_event;
+mod changed;
 mod event;
 mod retry;
 mod state;
@@ -7,16 +10,18 @@ mod waiting;
 mod window;
 mod window_event;
 
+use freehold_protocol::approval::OrderApproval;
 use freehold_protocol::limits::MAX_JOB_SECS;
 use freehold_protocol::order::Mode;
 use freehold_protocol::policy::PolicyResult;
-use freehold_protocol::report::{Fence, Outcome};
+use freehold_protocol::report::{Block, Fence, Outcome};
 use freehold_protocol::time::rfc3339;
-use freehold_protocol::{Group, InstallId, JobId, KeyId, RoleKey, Timestamp, WorkflowId};
+use freehold_protocol::{Digest, Group, InstallId, JobId, KeyId, RoleKey, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 
 use crate::AuditRecord;
 
+pub use approval_event::ApprovalEvent;
 pub use event::{CancelAsked, JobEvent};
 pub use state::{JobState, LastAttempt};
 pub use window_event::WindowEvent;
@@ -66,6 +71,9 @@ pub struct Job {
     /// What the policies said that the runner asked, as the report of the job's end says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<PolicyResult>,
+    /// The plan that the job's present order applies, and who approved it at the vendor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<OrderApproval>,
     pub state: JobState,
     /// The audit records of all changes, oldest first. They are stored in the job's own item, so that a state and its
     /// audit record are written together.
@@ -106,6 +114,15 @@ pub enum Rejected {
     /// A job in this state cannot be retried.
     #[error("job `{job}` is {state}, but only a failed, interrupted or lost job can be retried")]
     NotRetryable { job: JobId, state: &'static str },
+    /// The job waits for no approval.
+    #[error("job `{job}` is {state}, and waits for no approval")]
+    NotWaiting { job: JobId, state: &'static str },
+    /// The job waits for the approval of another plan.
+    #[error("job `{job}` waits for the approval of plan `{waits}`, not of `{named}`; look at the present plan first")]
+    OtherPlan { job: JobId, waits: Digest, named: Digest },
+    /// The time for the approval has passed.
+    #[error("plan `{plan}` of job `{job}` could be approved until {}; start the job again", utc(*.until))]
+    ExpiredPlan { job: JobId, plan: Digest, until: Timestamp },
 }
 
 /// How long a job waits for a runner, in seconds.
@@ -153,6 +170,7 @@ impl Job {
             cancel_asked: None,
             last_report: None,
             policies: Vec::new(),
+            approval: None,
             lost_at: None,
             state: JobState::Queued { dispatch: 1 },
             history: Vec::new(),
@@ -167,6 +185,11 @@ impl Job {
         if let Some((fence, _)) = event.attempt() {
             self.check_dispatch(fence)?;
         }
+        if let (JobEvent::Approval(approval), false) =
+            (event, matches!(self.state, JobState::WaitingForApproval { .. }))
+        {
+            return self.approval_elsewhere(approval);
+        }
         match &self.state {
             JobState::Queued { dispatch } => self.while_queued(*dispatch, event, now),
             JobState::Running { fence, runner, last_seq, .. } => {
@@ -177,6 +200,9 @@ impl Job {
             }
             JobState::WaitingForWindow { dispatch, since, .. } => {
                 self.while_waiting_for_window(*dispatch, *since, event, now)
+            }
+            JobState::WaitingForApproval { fence, runner, .. } => {
+                self.while_waiting_for_approval((*fence, runner), event, now)
             }
             JobState::Lost { attempt, .. } => self.when_lost(attempt.as_ref(), event, now),
             JobState::Cancelled { unclaimed: true, .. } => self.when_lost(None, event, now),
@@ -209,48 +235,6 @@ impl Job {
         Some(reason.map_or_else(|| late.clone(), |reason| format!("{late}: {reason}")))
     }
 
-    /// Returns whether the job ended without success and one of its attempts may have changed something. A runner may
-    /// have worked on an earlier delivery of the order although none of its reports arrived, so a report that nothing
-    /// changed counts only if its attempt was the first one.
-    pub fn may_have_changed(&self) -> bool {
-        match &self.state {
-            JobState::Queued { .. }
-            | JobState::Running { .. }
-            | JobState::WaitingForRunner { .. }
-            | JobState::WaitingForWindow { .. }
-            | JobState::Succeeded { .. } => false,
-            JobState::Blocked { fence, .. } => !is_first(*fence),
-            JobState::Failed { fence, partial, .. } => *partial || !is_first(*fence),
-            JobState::Interrupted { .. } | JobState::Lost { .. } => true,
-            JobState::Cancelled { .. } => !self.is_refused_unstarted(),
-        }
-    }
-
-    /// Returns whether the job was cancelled before its first attempt started.
-    fn is_refused_unstarted(&self) -> bool {
-        let is_refusal = |record: &AuditRecord| {
-            matches!(record.what.as_str(), "refused" | "returned" | "outside_window")
-                && record.fence.is_some_and(is_first)
-        };
-        self.history.last().is_some_and(is_refusal) && !self.history.iter().any(|record| record.to == "running")
-    }
-
-    /// Returns whether a report says that the job has ended and changed nothing. Returns false for every job that was
-    /// lost or cancelled.
-    pub fn changed_nothing(&self) -> bool {
-        match &self.state {
-            JobState::Failed { .. } | JobState::Blocked { .. } => self.lost_at.is_none() && !self.may_have_changed(),
-            JobState::Queued { .. }
-            | JobState::Running { .. }
-            | JobState::WaitingForRunner { .. }
-            | JobState::WaitingForWindow { .. }
-            | JobState::Succeeded { .. }
-            | JobState::Interrupted { .. }
-            | JobState::Cancelled { .. }
-            | JobState::Lost { .. } => false,
-        }
-    }
-
     /// Records the time `sent_at`, at which the queue took a report. `before` is the job as it was before this report.
     /// The time of the last report never goes backward. The time at which the report is handled does not count: it may
     /// be much later, and the runner may have stopped meanwhile.
@@ -270,6 +254,7 @@ impl Job {
             JobState::Queued { .. }
             | JobState::WaitingForRunner { .. }
             | JobState::WaitingForWindow { .. }
+            | JobState::WaitingForApproval { .. }
             | JobState::Succeeded { .. }
             | JobState::Failed { .. }
             | JobState::Blocked { .. }
@@ -294,6 +279,7 @@ impl Job {
             JobEvent::Returned { .. } => Ok(self.order_again(event, now)),
             JobEvent::Retry | JobEvent::Resume { .. } => Err(self.not_retryable()),
             JobEvent::Window(window) => Ok(self.on_window(window, event, now)),
+            JobEvent::Approval(approval) => self.approval_elsewhere(approval),
             JobEvent::Undeliverable { dispatch: failed, .. } if *failed != dispatch => Ok(Step::Already),
             JobEvent::Undeliverable { reason, .. } => {
                 // No attempt has this fence, because receives are counted from 1.
@@ -329,6 +315,7 @@ impl Job {
             JobEvent::Returned { .. } => Ok(self.order_again(event, now)),
             JobEvent::Retry | JobEvent::Resume { .. } => Err(self.not_retryable()),
             JobEvent::Window(window) => Ok(self.on_window(window, event, now)),
+            JobEvent::Approval(approval) => self.approval_elsewhere(approval),
             JobEvent::Undeliverable { .. } => Ok(Step::Already),
         }
     }
@@ -353,6 +340,7 @@ impl Job {
             | JobEvent::Window(WindowEvent::Closed { .. } | WindowEvent::Opened) => Ok(Step::Already),
             JobEvent::Retry => self.retry(event, now),
             JobEvent::Resume { .. } => self.resume(event, now),
+            JobEvent::Approval(approval) => self.approval_elsewhere(approval),
         }
     }
 
@@ -381,6 +369,7 @@ impl Job {
             | JobEvent::Undeliverable { .. } => Ok(Step::Already),
             JobEvent::Retry => self.retry(event, now),
             JobEvent::Resume { .. } => self.resume(event, now),
+            JobEvent::Approval(approval) => self.approval_elsewhere(approval),
         }
     }
 
@@ -420,8 +409,23 @@ impl Job {
 
     fn ended(&self, event: &JobEvent, fence: Fence, outcome: &Outcome, now: Timestamp) -> Step {
         let ended_at = now;
-        let asked = Self { policies: event.policies().to_vec(), ..self.clone() };
+        let mut asked = self.clone();
+        if let JobEvent::Finished { policies, .. } = event {
+            asked.policies.clone_from(policies);
+        }
         let state = match outcome.clone() {
+            Outcome::NeedsApproval { .. } if self.cancel_requested.is_some() => {
+                JobState::Cancelled { dispatch: fence.dispatch, ended_at, unclaimed: false }
+            }
+            Outcome::NeedsApproval { .. } if self.state.is_terminal() => {
+                let reason = "the job had ended before its plan could be approved; start it again".to_owned();
+                JobState::Blocked { fence, ended_at, block: Block::NotApproved, reason }
+            }
+            Outcome::NeedsApproval { plan } => {
+                asked.approval = None;
+                let Some((_, runner)) = event.attempt() else { return Step::Already };
+                Self::waiting_for_approval(fence, runner, *plan, now)
+            }
             Outcome::Succeeded { outputs, sensitive, artifact } => {
                 JobState::Succeeded { fence, ended_at, outputs, sensitive, artifact }
             }
@@ -481,12 +485,6 @@ impl Job {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 const fn is_zero(number: &u32) -> bool {
     *number == 0
-}
-
-/// Returns whether no attempt came before the one with this fence. The receive count of an order that was never sent is
-/// 0.
-const fn is_first(fence: Fence) -> bool {
-    fence.dispatch == 1 && fence.receive <= 1
 }
 
 fn utc(time: Timestamp) -> String {

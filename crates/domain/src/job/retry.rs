@@ -12,6 +12,7 @@ impl Job {
             | JobState::Running { .. }
             | JobState::WaitingForRunner { .. }
             | JobState::WaitingForWindow { .. }
+            | JobState::WaitingForApproval { .. }
             | JobState::Succeeded { .. }
             | JobState::Blocked { .. }
             | JobState::Cancelled { .. } => return Err(self.not_retryable()),
@@ -36,6 +37,7 @@ impl Job {
             | JobState::Running { .. }
             | JobState::WaitingForRunner { .. }
             | JobState::WaitingForWindow { .. }
+            | JobState::WaitingForApproval { .. }
             | JobState::Succeeded { .. } => return Err(self.not_retryable()),
         }
         Ok(self.queued_again(event, now))
@@ -48,6 +50,7 @@ impl Job {
         again.cancel_requested = None;
         again.cancel_asked = None;
         again.lost_at = None;
+        again.approval = None;
         again.change(JobState::Queued { dispatch: self.state.dispatch() + 1 }, event, now)
     }
 

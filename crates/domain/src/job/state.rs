@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use freehold_protocol::order::Artifact;
+use freehold_protocol::approval::ProposedPlan;
+use freehold_protocol::order::{Artifact, AskedBy};
 use freehold_protocol::report::{Block, Fence};
 use freehold_protocol::{Digest, KeyId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,20 @@ pub enum JobState {
         until: Option<Timestamp>,
         /// Why no change may start, as a sentence.
         reason: String,
+    },
+    /// The runner made a plan that people have to approve. No order is in the queue, and no attempt works.
+    WaitingForApproval {
+        /// The attempt that made the plan, and its runner.
+        fence: Fence,
+        runner: KeyId,
+        since: Timestamp,
+        plan: Box<ProposedPlan>,
+        /// Who approved the plan at the vendor, and when.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        vendor: Option<(AskedBy, Timestamp)>,
+        /// Who approved it at the customer, as the runner announced, and when.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        customer: Option<(String, Timestamp)>,
     },
     Succeeded {
         fence: Fence,
@@ -105,6 +120,7 @@ impl JobState {
             Self::Running { .. } => "running",
             Self::WaitingForRunner { .. } => "waiting_for_runner",
             Self::WaitingForWindow { .. } => "waiting_for_window",
+            Self::WaitingForApproval { .. } => "waiting_for_approval",
             Self::Succeeded { .. } => "succeeded",
             Self::Failed { .. } => "failed",
             Self::Blocked { .. } => "blocked",
@@ -120,7 +136,8 @@ impl JobState {
             Self::Queued { .. }
             | Self::Running { .. }
             | Self::WaitingForRunner { .. }
-            | Self::WaitingForWindow { .. } => false,
+            | Self::WaitingForWindow { .. }
+            | Self::WaitingForApproval { .. } => false,
             Self::Succeeded { .. }
             | Self::Failed { .. }
             | Self::Blocked { .. }
@@ -139,6 +156,7 @@ impl JobState {
             | Self::Lost { dispatch, .. }
             | Self::Cancelled { dispatch, .. } => *dispatch,
             Self::Running { fence, .. }
+            | Self::WaitingForApproval { fence, .. }
             | Self::Succeeded { fence, .. }
             | Self::Failed { fence, .. }
             | Self::Blocked { fence, .. }
@@ -156,6 +174,7 @@ impl JobState {
             | Self::Lost { .. }
             | Self::Cancelled { .. } => None,
             Self::Running { fence, .. }
+            | Self::WaitingForApproval { fence, .. }
             | Self::Succeeded { fence, .. }
             | Self::Failed { fence, .. }
             | Self::Blocked { fence, .. }
@@ -170,6 +189,7 @@ impl JobState {
             | Self::Running { .. }
             | Self::WaitingForRunner { .. }
             | Self::WaitingForWindow { .. }
+            | Self::WaitingForApproval { .. }
             | Self::Lost { .. }
             | Self::Cancelled { unclaimed: true, .. } => None,
             Self::Succeeded { ended_at, .. }
@@ -186,6 +206,10 @@ impl JobState {
         match self {
             Self::Queued { .. } | Self::Running { .. } | Self::WaitingForRunner { .. } | Self::Succeeded { .. } => None,
             Self::WaitingForWindow { reason, .. } => Some(reason.clone()),
+            Self::WaitingForApproval { plan, .. } => {
+                let instead = plan.instead.as_ref().map(|why| format!("; another plan was approved: {why}"));
+                Some(format!("the plan needs an approval: {}{}", plan.summary, instead.unwrap_or_default()))
+            }
             Self::Failed { reason, partial: true, .. } => Some(format!("{reason} (partial)")),
             Self::Failed { reason, partial: false, .. }
             | Self::Blocked { reason, .. }

@@ -111,6 +111,9 @@ fn outcome(result: Result<Step, Rejected>) -> String {
         Err(Rejected::NeverDispatched { .. }) => "NEVER".into(),
         Err(Rejected::Exhausted { .. }) => "EXHAUSTED".into(),
         Err(Rejected::NotRetryable { .. }) => "NO".into(),
+        Err(Rejected::NotWaiting { .. } | Rejected::OtherPlan { .. } | Rejected::ExpiredPlan { .. }) => {
+            "no plan".into()
+        }
     }
 }
 

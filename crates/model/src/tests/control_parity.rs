@@ -1,12 +1,14 @@
 //! The model's job and the real aggregate give the same answers to the same events.
 
-use freehold_domain::job::{self as real, JobEvent, NewJob, Rejected, Step, WindowEvent};
-use freehold_protocol::limits::{LOST_GRACE_SECS, MAX_WINDOW_WAIT_SECS};
-use freehold_protocol::order::Mode;
+use freehold_domain::job::{self as real, ApprovalEvent, JobEvent, NewJob, Rejected, Step, WindowEvent};
+use freehold_protocol::approval::{CustomerDecision, PlanSummary, ProposedPlan, Side};
+use freehold_protocol::limits::{APPROVAL_SECS, LOST_GRACE_SECS, MAX_WINDOW_WAIT_SECS};
+use freehold_protocol::order::{AskedBy, Mode};
 use freehold_protocol::report::{self, Block};
-use freehold_protocol::{KeyId, Timestamp, WorkflowId};
+use freehold_protocol::{Digest, KeyId, Timestamp, WorkflowId};
 use proptest::prelude::*;
 
+use crate::approval::{Approved, Word};
 use crate::bug::Seed;
 use crate::job::{Answer, Control, Event, Fence, Job, JobState, Outcome, Time};
 
@@ -22,6 +24,7 @@ fn happenings() -> impl Strategy<Value = Vec<(u64, Event)>> {
         1 => Just(Outcome::Blocked),
         2 => Just(Outcome::Interrupted),
         1 => Just(Outcome::Cancelled),
+        4 => Just(Outcome::NeedsApproval),
     ];
     let event = prop_oneof![
         3 => (fence(), 1..4_u8, 0..2_u8).prop_map(|(fence, seq, runner)| Event::Started { fence, seq, runner }),
@@ -31,13 +34,19 @@ fn happenings() -> impl Strategy<Value = Vec<(u64, Event)>> {
         2 => (fence(), 0..2_u8).prop_map(|(fence, runner)| Event::Kept { fence, runner }),
         2 => (1..5_u8).prop_map(|dispatch| Event::Closed { dispatch }),
         2 => Just(Event::Opened),
+        1 => fence().prop_map(|fence| Event::Word(Word::Reject(fence))),
+        1 => fence().prop_map(|fence| Event::Word(Word::CustomerRejects(fence))),
+        3 => fence().prop_map(|fence| Event::Word(Word::Approve(fence))),
+        3 => fence().prop_map(|fence| Event::Word(Word::CustomerApproves(fence))),
+        3 => Just(Event::Word(Word::Proceed)),
         1 => Just(Event::Cancel),
         2 => Just(Event::Expire),
         3 => Just(Event::Wait),
         3 => Just(Event::Retry),
         2 => Just(Event::Resume),
     ];
-    let pause = prop_oneof![40 => 0..20_u64, 10 => 100..400_u64, 1 => Just(MAX_WINDOW_WAIT_SECS)];
+    let pause =
+        prop_oneof![40 => 0..20_u64, 10 => 100..400_u64, 1 => Just(MAX_WINDOW_WAIT_SECS), 1 => Just(APPROVAL_SECS)];
     prop::collection::vec((pause, event), 1..40)
 }
 
@@ -68,7 +77,44 @@ fn real_fence(fence: Fence) -> report::Fence {
     report::Fence { dispatch: fence.dispatch.into(), receive: fence.receive.into() }
 }
 
-fn real_event(event: Event) -> JobEvent {
+fn plan(fence: Fence) -> Digest {
+    Digest::of(format!("{}.{}", fence.dispatch, fence.receive).as_bytes())
+}
+
+fn real_word(word: Word) -> ApprovalEvent {
+    let by = AskedBy::Schedule;
+    let customer = |fence: Fence, approved| {
+        ApprovalEvent::Customer(CustomerDecision {
+            job: new_job().id,
+            plan: plan(fence),
+            approved,
+            by: "eva".into(),
+            at: Timestamp::default(),
+            reason: String::new(),
+        })
+    };
+    match word {
+        Word::Approve(fence) => ApprovalEvent::Approve { plan: plan(fence), by },
+        Word::Reject(fence) => ApprovalEvent::Reject { plan: plan(fence), by, reason: String::new() },
+        Word::CustomerApproves(fence) => customer(fence, true),
+        Word::CustomerRejects(fence) => customer(fence, false),
+        Word::Proceed => ApprovalEvent::Proceed,
+    }
+}
+
+/// Returns the plan that the attempt with this fence makes, which both sides have to approve until the time `until`.
+fn proposed(fence: Fence, until: Timestamp) -> ProposedPlan {
+    ProposedPlan {
+        plan: plan(fence),
+        until,
+        asks: [Side::Vendor, Side::Customer].into(),
+        summary: PlanSummary::default(),
+        policies: Digest::of(b""),
+        instead: None,
+    }
+}
+
+fn real_event(event: Event, until: Timestamp) -> JobEvent {
     match event {
         Event::Started { fence, seq, runner } => {
             JobEvent::Started { fence: real_fence(fence), seq: seq.into(), runner: key(runner) }
@@ -77,7 +123,7 @@ fn real_event(event: Event) -> JobEvent {
             JobEvent::Progress { fence: real_fence(fence), seq: seq.into(), runner: key(runner) }
         }
         Event::Finished { fence, runner, outcome } => {
-            JobEvent::finished(real_fence(fence), key(runner), real_outcome(outcome))
+            JobEvent::finished(real_fence(fence), key(runner), real_outcome(outcome, fence, until))
         }
         Event::Cancel => JobEvent::Cancel(Default::default()),
         Event::Returned { fence, runner } => JobEvent::Returned { fence: real_fence(fence), runner: key(runner) },
@@ -91,6 +137,7 @@ fn real_event(event: Event) -> JobEvent {
             JobEvent::Window(WindowEvent::Closed { dispatch: dispatch.into(), until: None, reason: String::new() })
         }
         Event::Opened => JobEvent::Window(WindowEvent::Opened),
+        Event::Word(word) => JobEvent::Approval(real_word(word)),
         Event::Expire => JobEvent::Expire,
         Event::Wait => JobEvent::Wait,
         Event::Retry => JobEvent::Retry,
@@ -98,7 +145,7 @@ fn real_event(event: Event) -> JobEvent {
     }
 }
 
-fn real_outcome(outcome: Outcome) -> report::Outcome {
+fn real_outcome(outcome: Outcome, fence: Fence, until: Timestamp) -> report::Outcome {
     let reason = String::new();
     match outcome {
         Outcome::Succeeded => {
@@ -108,6 +155,7 @@ fn real_outcome(outcome: Outcome) -> report::Outcome {
         Outcome::Blocked => report::Outcome::Blocked { block: Block::Policy, reason },
         Outcome::Interrupted => report::Outcome::Interrupted { reason },
         Outcome::Cancelled => report::Outcome::Cancelled,
+        Outcome::NeedsApproval => report::Outcome::NeedsApproval { plan: Box::new(proposed(fence, until)) },
     }
 }
 
@@ -128,6 +176,11 @@ fn abstracted(job: &real::Job) -> Job {
             last: attempt.as_ref().map(|last| (small(last.fence.receive), runner_of(&last.runner))),
         },
         real::JobState::WaitingForWindow { .. } => JobState::OutsideWindow,
+        real::JobState::WaitingForApproval { fence, runner, vendor, customer, .. } => JobState::Approval {
+            receive: small(fence.receive),
+            runner: runner_of(runner),
+            approved: Approved { vendor: vendor.is_some(), customer: customer.is_some() },
+        },
         real::JobState::Succeeded { fence, .. } => JobState::Succeeded { receive: small(fence.receive) },
         real::JobState::Failed { fence, .. } => JobState::Failed { receive: small(fence.receive) },
         real::JobState::Blocked { fence, .. } => JobState::Blocked { receive: small(fence.receive) },
@@ -138,7 +191,11 @@ fn abstracted(job: &real::Job) -> Job {
         real::JobState::Cancelled { unclaimed, .. } => JobState::Cancelled { unclaimed: *unclaimed },
     };
     let cancel_requested = job.cancel_requested.is_some();
-    Job { dispatch: small(job.state.dispatch()), cancel_requested, returned: small(job.returned), state }
+    let approval = job.approval.as_ref().map(|approval| {
+        let all = (1..=u8::MAX).flat_map(|dispatch| (1..4).map(move |receive| Fence { dispatch, receive }));
+        all.into_iter().find(|fence| plan(*fence) == approval.plan).unwrap()
+    });
+    Job { dispatch: small(job.state.dispatch()), cancel_requested, returned: small(job.returned), approval, state }
 }
 
 fn answer(result: &Result<Step, Rejected>) -> Answer {
@@ -152,6 +209,9 @@ fn answer(result: &Result<Step, Rejected>) -> Answer {
         Err(Rejected::NeverDispatched { .. }) => Answer::NeverDispatched,
         Err(Rejected::Exhausted { .. }) => Answer::Exhausted,
         Err(Rejected::NotRetryable { .. }) => Answer::NotRetryable,
+        Err(Rejected::NotWaiting { .. }) => Answer::NotWaiting,
+        Err(Rejected::OtherPlan { .. }) => Answer::OtherPlan,
+        Err(Rejected::ExpiredPlan { .. }) => Answer::ExpiredPlan,
     }
 }
 
@@ -171,10 +231,12 @@ proptest! {
                 waited: now >= job.wait_until(),
                 begun: job.may_have_begun(),
                 closed_too_long: now >= job.waits_until(),
+                plan_expired: now > job.waits_until(),
+                plan_over: now >= job.waits_until().plus_secs(LOST_GRACE_SECS),
             };
             let modelled = CONTROL.on(&abstracted(&job), &event, time);
 
-            let decided = job.on(&real_event(event), now);
+            let decided = job.on(&real_event(event, now.plus_secs(APPROVAL_SECS)), now);
 
             prop_assert_eq!(answer(&decided), modelled, "{:?} after {:?}", event, job.state);
             if let Ok(Step::Changed { job: next, .. }) = decided {

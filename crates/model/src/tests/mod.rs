@@ -1,6 +1,7 @@
 //! The rules hold in every space, no space has a cycle, every seeded mistake breaks a rule, and the model equals the
 //! code.
 
+mod approvals;
 mod control_parity;
 mod mutants;
 mod runner_parity;

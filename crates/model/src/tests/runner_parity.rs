@@ -91,6 +91,9 @@ fn order(job: u8, fence: Fence, redelivery: Redelivery) -> Order {
         terms: None,
         receipt: None,
         policies: Vec::new(),
+        approval: None,
+        approved: None,
+        must_understand: Default::default(),
     }
 }
 
@@ -107,6 +110,7 @@ fn real_outcome(outcome: Outcome) -> RealOutcome {
         Outcome::Failed | Outcome::Blocked => RealOutcome::Failed { reason, partial: true },
         Outcome::Interrupted => RealOutcome::Interrupted { reason },
         Outcome::Cancelled => RealOutcome::Cancelled,
+        Outcome::NeedsApproval => panic!("no runner of these worlds makes a plan"),
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::{ApprovalOption, PlanView};
 use crate::audit::ChainHead;
 use crate::order::AskedBy;
 use crate::order::leftovers::Leftovers;
@@ -28,6 +29,9 @@ pub struct CreateInstallRequest {
     /// Whether the install has a toggleable component, by its name. Other components have the default of the config.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub toggles: BTreeMap<ComponentName, bool>,
+    /// Whether plans of the install wait until somebody at the vendor approves them.
+    #[serde(default, skip_serializing_if = "ApprovalOption::approves_all")]
+    pub approval_option: ApprovalOption,
 }
 
 #[cfg(feature = "schema")]
@@ -77,6 +81,12 @@ pub struct InstallView {
     /// When the customer lets changes start, as the runner announced it; absent when changes may start at any time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangesView>,
+    /// Whether plans wait until somebody at the vendor approves them.
+    #[serde(default, skip_serializing_if = "ApprovalOption::approves_all")]
+    pub approval_option: ApprovalOption,
+    /// The jobs whose plans wait for an approval. Empty in lists.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<WaitingPlan>,
     /// The values of inputs that were answered, by name, without defaults. Empty in lists.
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
@@ -140,6 +150,15 @@ pub struct ConnectionView {
     /// Why the runner takes no orders, as a sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
+}
+
+/// A job whose plan waits for an approval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WaitingPlan {
+    pub job: JobId,
+    pub node: String,
+    pub plan: PlanView,
 }
 
 /// When the customer lets changes start. The runner decides; this is what it announced.

@@ -1,6 +1,7 @@
 //! The `/v1` API: the requests of the command and the responses of the `api` function. Bodies are JSON. Times are
 //! milliseconds since the epoch. Every POST request has the header `idempotency-key`.
 
+mod approvals;
 mod apps;
 mod artifacts;
 mod builds;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::envelope::PublicKey;
 use crate::{AccountId, Shape, TenantName};
 
+pub use approvals::{ApprovalOption, ApproveJobRequest, PlanView, RejectJobRequest, SetApprovalsRequest};
 pub use apps::{
     AppView, ResolvedSource, SourceUpload, SyncAppRequest, UploadSourceRequest, VersionDocument, VersionView,
 };
@@ -35,6 +37,7 @@ pub use inputs::{AnsweredBy, InputView, InputsSchema, InstallInputs, SetInputsRe
 pub use installs::{
     ChangesView, ConnectionView, CreateInstallRequest, DeployedView, ForgetInstallRequest, ForgetStarted,
     InstallCreated, InstallDeleted, InstallStack, InstallView, LeftoversView, PartialView, RunnerView, SkippedView,
+    WaitingPlan,
 };
 pub use runbooks::{InstallRunbooks, ResumedView, RunRunbookRequest, RunStepView, RunView, RunbookView};
 pub use runner_upgrade::UpgradeRunnerRequest;

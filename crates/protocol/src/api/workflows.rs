@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::AgainView;
+use super::{AgainView, PlanView};
+use crate::approval::OrderApproval;
 use crate::order::AskedBy;
 use crate::policy::PolicyResult;
 use crate::report::Fence;
@@ -151,7 +152,7 @@ pub struct WorkflowView {
 pub struct NodeView {
     pub name: String,
     /// The state: `waiting`, `active`, `waiting_for_runner` (no runner has claimed its job), `waiting_for_window` (the customer
-    /// lets no change start now), `skipped`, `refused` (something
+    /// lets no change start now), `waiting_for_approval` (people have to approve its plan), `skipped`, `refused` (something
     /// that the node needs does not exist), or the final state of its job.
     pub state: String,
     #[serde(default)]
@@ -192,7 +193,7 @@ pub struct JobView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<RoleKey>,
     /// The state: `queued`, `waiting_for_runner` (no runner has claimed the job), `waiting_for_window` (the customer lets no
-    /// change start now; `reason` says why), `running`, `succeeded`, `failed`, `blocked`,
+    /// change start now; `reason` says why), `waiting_for_approval` (people have to approve its `plan`), `running`, `succeeded`, `failed`, `blocked`,
     /// `interrupted`, `lost` or `cancelled`.
     pub state: String,
     /// The time since which the job waits for a runner or for the customer's window; absent in every other state.
@@ -208,6 +209,12 @@ pub struct JobView {
     /// job that nobody cancelled or that has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_by: Option<Timestamp>,
+    /// The plan that waits for its approval; absent in every other state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanView>,
+    /// The plan that the job's present order applies, and who approved it at the vendor; absent when nobody was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<OrderApproval>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     pub created_at: Timestamp,

@@ -7,10 +7,11 @@
 mod chain_head;
 pub mod verify;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::approval::{PlanSummary, Side};
 use crate::order::{AskedBy, Mode};
 use crate::policy::PolicyResult;
 use crate::report::{Fence, Refusal};
@@ -112,6 +113,32 @@ pub enum AuditEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         component: Option<ComponentName>,
         results: Vec<PolicyResult>,
+    },
+    /// A plan waits for its approval, or is applied with one. The record is written before the plan is applied.
+    Approval {
+        job: JobId,
+        fence: Fence,
+        /// The component that the job changes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        component: Option<ComponentName>,
+        /// The digest of the plan's record.
+        plan: Digest,
+        /// The digest of the plan's bytes.
+        bytes: Digest,
+        until: Timestamp,
+        /// `asked` when the plan waits, `applied` before it is applied.
+        stage: String,
+        /// Who has to approve the plan.
+        asks: BTreeSet<Side>,
+        /// What the plan changes, without values.
+        #[serde(default)]
+        summary: PlanSummary,
+        /// Who approved it at the vendor, as the signed order says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        vendor: Option<AskedBy>,
+        /// Who approved it at the customer, as their object says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        customer: Option<String>,
     },
     /// A job ended, or did not start after all: then `result` says so.
     Ended {

@@ -170,7 +170,11 @@ impl Check<'_> {
         };
         let (outputs, artifact) = match outcome {
             Outcome::Succeeded { outputs, artifact, .. } => (outputs, artifact.clone()),
-            Outcome::Failed { .. } | Outcome::Blocked { .. } | Outcome::Interrupted { .. } | Outcome::Cancelled => {
+            Outcome::Failed { .. }
+            | Outcome::Blocked { .. }
+            | Outcome::Interrupted { .. }
+            | Outcome::Cancelled
+            | Outcome::NeedsApproval { .. } => {
                 return Err(other("the outcome of the report", "no success", "success"));
             }
         };

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::app_version::{Input, Secret};
+use crate::approval::{ApprovalRule, OrderApproval};
 use crate::contract::OrderTerms;
 use crate::envelope::{Delegated, Payload};
 use crate::flag::is_false;
@@ -116,6 +117,15 @@ pub struct Order {
     /// The policies of the app version that guard the work. The runner asks them after the plan and before the apply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<OrderPolicy>,
+    /// Whether somebody at the vendor has to approve the plan; absent when nobody has to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalRule>,
+    /// The plan to apply, which the runner has made for an earlier order of the job, and who approved it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved: Option<Box<OrderApproval>>,
+    /// What a runner has to know to do the order as it is meant ([`OrderHead`]).
+    #[serde(default, skip_serializing_if = "Demands::is_empty")]
+    pub must_understand: Demands,
     /// The terms of the app version that the work belongs to; absent for builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<Box<OrderTerms>>,

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::approval::{CustomerDecision, ProposedPlan};
 use crate::artifact::Artifact;
 use crate::audit::ChainHead;
 use crate::envelope::{Payload, PublicKey};
@@ -91,6 +92,9 @@ pub struct Hello {
     /// When the customer lets changes start; absent when changes may start at any time, and from an earlier version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangeTimes>,
+    /// What the customer decided about plans that wait for an approval.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decisions: Vec<CustomerDecision>,
 }
 
 /// One message about one attempt.
@@ -175,6 +179,11 @@ pub enum Outcome {
     },
     /// The runner stopped the job because the control plane cancelled it.
     Cancelled,
+    /// The runner made a plan that somebody has to approve, and changed nothing. The job is ordered again when the plan is
+    /// approved.
+    NeedsApproval {
+        plan: Box<ProposedPlan>,
+    },
 }
 
 /// The cause that blocks a job.
@@ -188,6 +197,8 @@ pub enum Block {
     Policy,
     /// The customer has not agreed to everything that the release may do.
     ContractNotAccepted,
+    /// The plan was rejected, nobody approved it in time, or its approval does not count.
+    NotApproved,
 }
 
 /// The refusal of an order.

@@ -3,6 +3,7 @@
 
 #![cfg(test)]
 
+mod approvals;
 mod orders;
 mod previous_version;
 
@@ -11,6 +12,7 @@ use std::fmt::Debug;
 
 use ed25519_dalek::SigningKey;
 use freehold_protocol::app_version::{AppVersion, PolicyEngine};
+use freehold_protocol::approval::CustomerDecision;
 use freehold_protocol::audit::{ChainHead, Receipt};
 use freehold_protocol::canonical;
 use freehold_protocol::contract::{Contract, OrderTerms, PackedTerms, SignedContract, Terms, TermsChange};
@@ -124,6 +126,9 @@ fn order(work: Work) -> Order {
         terms: None,
         receipt: None,
         policies: Vec::new(),
+        approval: None,
+        approved: None,
+        must_understand: Default::default(),
     }
 }
 
@@ -329,6 +334,7 @@ fn reports() {
         proof: None,
         sealing_key: None,
         changes: None,
+        decisions: Vec::new(),
     };
     golden("report-hello", &report(ReportBody::Hello(hello.clone())));
     let inputs = BTreeMap::from([("InputDomainName".to_owned(), "globex.example".to_owned())]);
@@ -359,6 +365,16 @@ fn reports() {
         known_until: AT.plus_secs(10_000),
         free_actions: FreeActions::Named(vec!["health".parse().unwrap()]),
     };
+    let decision = CustomerDecision {
+        job: job(),
+        plan: Digest::of(b"record"),
+        approved: true,
+        by: "arn:aws:iam::222222222222:user/eva".into(),
+        at: AT,
+        reason: String::new(),
+    };
+    let decided = Hello { decisions: vec![decision], ..hello.clone() };
+    golden("report-hello-decisions", &report(ReportBody::Hello(decided)));
     golden("report-hello-changes", &report(ReportBody::Hello(Hello { changes: Some(changes), ..hello })));
     golden("report-heartbeat", &report(ReportBody::Heartbeat));
     golden("report-started", &attempt(AttemptEvent::Started));
@@ -391,6 +407,7 @@ fn reports() {
         ("blocked", Outcome::Blocked { block: Block::ModeDisabled, reason: "mode is off".into() }),
         ("interrupted", Outcome::Interrupted { reason: "the runner died".into() }),
         ("cancelled", Outcome::Cancelled),
+        ("needs-approval", Outcome::NeedsApproval { plan: Box::new(approvals::proposed_plan()) }),
     ];
     let said = PolicyResult {
         name: "policies/no-eip.rego".into(),

@@ -95,6 +95,9 @@ impl Place {
             terms: None,
             receipt: None,
             policies: Vec::new(),
+            approval: None,
+            approved: None,
+            must_understand: Default::default(),
         }
     }
 
@@ -115,6 +118,7 @@ impl Place {
             proof: None,
             sealing_key: None,
             changes: None,
+            decisions: Vec::new(),
         };
         self.report(AT, ReportBody::Hello(hello))
     }

@@ -49,7 +49,7 @@ async fn halt(order: &Order, client: &Client, name: &str, cancels: bool) -> Opti
     let stack = match describe(client, name).await {
         Ok(stack) => stack?,
         Err(Failure::Failed { reason, .. }) => return Some(unknown(name, &reason)),
-        Err(Failure::Stopped { .. }) => return None,
+        Err(Failure::Stopped { .. } | Failure::Waits(_) | Failure::NotApproved { .. }) => return None,
     };
     if stack.state() != State::Working || ownership::check(order, name, &stack).is_err() {
         return None;

@@ -12,10 +12,13 @@ use std::collections::BTreeMap;
 use aws_sdk_cloudformation::Client;
 use aws_sdk_cloudformation::operation::create_change_set::builders::CreateChangeSetFluentBuilder;
 use aws_sdk_cloudformation::types::{
-    Capability, ChangeAction, ChangeSetStatus, ChangeSetType, Parameter, Replacement, ResourceChange, Tag,
+    Capability, ChangeAction, ChangeSetStatus, ChangeSetType, Parameter, Replacement, ResourceAttribute,
+    ResourceChange, Tag,
 };
 use freehold_protocol::order::{DeployStack, TEMPLATE_LAYER};
+use serde_json::{Value, json};
 
+use crate::approvals::{self, Asked};
 use crate::kinds::bucket::{JobBucket, explain};
 use crate::kinds::failure::Failure;
 use crate::kinds::guard;
@@ -42,6 +45,7 @@ pub(super) async fn run(job: &Job, work: &DeployStack) -> Result<Done, Failure> 
     let parameters = templates.map("parameter", &work.parameters)?;
     let sdk = sdk_config(job).await;
     let client = Client::new(&sdk);
+    let asked = approvals::asked(job).await?;
     let done = until_stopped(job, async {
         let repository = sync_artifact(job, &work.artifact).await?;
         fetch_layer(&repository, &work.artifact, TEMPLATE_LAYER, &job.workspace.join(TEMPLATE)).await?;
@@ -50,7 +54,8 @@ pub(super) async fn run(job: &Job, work: &DeployStack) -> Result<Done, Failure> 
         let request = deploy.change_set(work, &parameters, creates);
         let request = with_template(job, &sdk, request).await?;
         if deploy.plan(request).await? {
-            if let Err(failure) = deploy.ask().await {
+            let asked = deploy.ask(asked, (work, &parameters)).await;
+            if let Err(failure) = asked {
                 deploy.drop_change_set().await;
                 return Err(failure);
             }
@@ -194,17 +199,30 @@ impl Deploy<'_> {
         }
     }
 
-    /// Asks the policies about the changes in the change set.
-    async fn ask(&self) -> Result<(), Failure> {
+    /// Asks the policies about the changes in the change set, and people if one of them has to approve it.
+    async fn ask(
+        &self,
+        asked: Asked,
+        (work, parameters): (&DeployStack, &BTreeMap<String, String>),
+    ) -> Result<(), Failure> {
         let set = self.client.describe_change_set().stack_name(self.name).change_set_name(self.change_set_name());
         let mut pages = set.into_paginator().send();
-        let mut changes = Vec::new();
+        let (mut changes, mut details) = (Vec::new(), Vec::new());
         while let Some(page) = pages.next().await {
             let page = page.map_err(|error| self.failure("read the planned change of", explain(&error)))?;
             let resources = page.changes().iter().filter_map(|change| change.resource_change());
-            changes.extend(resources.map(change));
+            for resource in resources {
+                changes.push(change(resource));
+                details.push(detail(resource));
+            }
         }
-        guard::changes(self.job, changes).await
+        let planned = approvals::of_plan(&json!({ "resource_changes": changes }));
+        guard::changes(self.job, changes).await?;
+        let template = workspace::read(&self.job.workspace, TEMPLATE, MAX_BYTES).await?;
+        let template = String::from_utf8_lossy(&template);
+        let document = json!({ "stack": self.name, "template": template, "changes": details });
+        let inputs = json!({ "parameters": parameters, "capabilities": work.capabilities });
+        approvals::settle_again(self.job, asked, planned, (&document, inputs)).await
     }
 
     /// Deletes the change set, and ignores a failure: a remaining change set only lengthens the stack's list of change
@@ -250,6 +268,18 @@ fn change(change: &ResourceChange) -> serde_json::Value {
     let (address, kind) =
         (change.logical_resource_id().unwrap_or_default(), change.resource_type().unwrap_or_default());
     guard::change(address, kind, actions, &serde_json::Value::Null, &serde_json::Value::Null)
+}
+
+/// Returns what a change of the change set says of a resource, for the bytes that an approval names.
+fn detail(change: &ResourceChange) -> Value {
+    json!({
+        "action": change.action().map(ChangeAction::as_str),
+        "id": change.logical_resource_id(),
+        "physical_id": change.physical_resource_id(),
+        "type": change.resource_type(),
+        "replacement": change.replacement().map(Replacement::as_str),
+        "scope": change.scope().iter().map(ResourceAttribute::as_str).collect::<Vec<_>>(),
+    })
 }
 
 /// Returns whether `reason` says that the change set is empty. CloudFormation does not have an error code for that.

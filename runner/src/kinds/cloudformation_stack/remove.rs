@@ -3,11 +3,12 @@
 
 use aws_sdk_cloudformation::Client;
 use freehold_protocol::order::DeployStack;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::events::Events;
 use super::stack::{State, describe, settle};
 use super::{halt, ownership};
+use crate::approvals;
 use crate::kinds::bucket::explain;
 use crate::kinds::failure::Failure;
 use crate::kinds::guard;
@@ -82,7 +83,10 @@ impl Removal<'_> {
         if !held.is_empty() && !destroy_data {
             return Err(Failure::destroys_data(&held));
         }
+        let planned = approvals::of_plan(&json!({ "resource_changes": changes }));
+        let document = json!({ "stack": name, "removal": changes });
         guard::changes(job, changes).await?;
+        approvals::settle_again(job, approvals::asked(job).await?, planned, (&document, Value::Null)).await?;
         let deleted = client.delete_stack().stack_name(*name).send().await;
         deleted.map_err(|error| Failure::new(format!("could not delete stack `{name}`: {}", explain(&error))))?;
         match settle(job, client, name, &mut events).await? {

@@ -13,14 +13,16 @@ use std::time::{Duration, Instant};
 
 use freehold_protocol::Digest;
 use freehold_protocol::order::{CHART_LAYER, InstallChart};
+use serde_json::{Value, json};
 
+use crate::approvals;
 use crate::identity::job_aws::JobAws;
 use crate::kinds::attempt_mark::AttemptMark;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::cluster_images;
 use crate::kinds::failure::Failure;
 use crate::kinds::guard;
-use crate::kinds::result::{Done, SKIPPED, sdk_config, until_stopped};
+use crate::kinds::result::{Done, sdk_config, skipped, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
 use crate::kubernetes::{Api, ClusterAccess};
@@ -117,18 +119,22 @@ impl Attempt<'_> {
         job.log.line(&format!("plan {}: {}", Digest::of(plan.rendered.as_bytes()), plan.changes));
         plan.changes.lines().for_each(|line| job.log.line(&line));
         let key = format!("plans/{}/{}.yaml", job.order.job, job.fence);
-        until_stopped(job, self.bucket.put(&key, plan.rendered)).await?;
+        until_stopped(job, self.bucket.put(&key, plan.rendered.clone())).await?;
         let held = plan.changes.deleted_data();
         if !held.is_empty() {
             return Err(Failure::deletes_data(&work.component, &held));
         }
 
         let is_deployed = revisions.last().is_some_and(|last| last.status == "deployed");
-        if job.order.skip_noops && plan.changes.is_noop() && is_deployed {
-            job.log.line(SKIPPED);
+        let asked = approvals::asked(job).await?;
+        if plan.changes.is_noop() && is_deployed && (job.order.skip_noops || asked.is_any()) {
+            job.log.line(skipped(job));
             return Ok(Done { outputs: self.helm.outputs().await?, ..Done::default() });
         }
         guard::objects(job, &plan.changes, &plan.objects, &plan.hooks).await?;
+        let changes = [approvals::of_cluster(&plan.changes), approvals::of_hooks(&plan.hooks)].concat();
+        let document = json!({ "chart": work.artifact.digest, "rendered": plan.rendered, "changes": changes });
+        approvals::settle_again(job, asked, changes, (&document, Value::Null)).await?;
         until_stopped(job, cluster_images::admit(job, self.api, Some(registry))).await?;
         // From here on, every failure may leave objects partly changed.
         self.helm.upgrade(work, values, self.time_left()).await.map_err(Failure::after_change)?;
@@ -156,6 +162,8 @@ impl Attempt<'_> {
             return Err(Failure::destroys_data(&held));
         }
         guard::objects(job, &plan, &[], &[]).await?;
+        let (asked, changes) = (approvals::asked(job).await?, approvals::of_cluster(&plan));
+        approvals::settle_again(job, asked, changes.clone(), (&json!(changes), Value::Null)).await?;
         // The rule would also refuse the hooks of an uninstall; the next deploy applies it again.
         cluster_images::withdraw(job, self.api).await;
         self.helm.uninstall(self.time_left()).await.map_err(Failure::after_change)?;

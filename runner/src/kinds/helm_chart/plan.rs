@@ -107,7 +107,7 @@ fn named(work: &InstallChart, failure: Failure) -> Failure {
             reason: format!("component `{}`: the chart does not render: {reason}", work.component),
             partial,
         },
-        stopped @ Failure::Stopped { .. } => stopped,
+        other @ (Failure::Stopped { .. } | Failure::Waits(_) | Failure::NotApproved { .. }) => other,
     }
 }
 
@@ -174,7 +174,7 @@ impl Compare<'_> {
                         let (component, place) = (&self.work.component, &object.place);
                         Failure::Failed { reason: format!("component `{component}`, {place}: {reason}"), partial }
                     }
-                    stopped @ Failure::Stopped { .. } => stopped,
+                    other @ (Failure::Stopped { .. } | Failure::Waits(_) | Failure::NotApproved { .. }) => other,
                 })
             }
         }

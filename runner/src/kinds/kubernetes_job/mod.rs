@@ -13,8 +13,9 @@ mod run;
 use std::time::{Duration, Instant};
 
 use freehold_protocol::order::RunKubernetesJob;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::approvals;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::cluster_images;
 use crate::kinds::failure::Failure;
@@ -41,7 +42,9 @@ pub(super) async fn run(job: &Job, work: &RunKubernetesJob) -> Result<Done, Fail
         let why = match tokio::time::timeout(STOP, stop(job, work)).await {
             Ok(Ok(())) => return ended,
             Ok(Err(Failure::Failed { reason, .. })) => reason,
-            Ok(Err(Failure::Stopped { .. })) | Err(_) => "the cluster did not answer in time".to_owned(),
+            Ok(Err(Failure::Stopped { .. } | Failure::Waits(_) | Failure::NotApproved { .. })) | Err(_) => {
+                "the cluster did not answer in time".to_owned()
+            }
         };
         job.log.line(&format!("could not end the program, so it runs until its own time limit: {why}"));
     }
@@ -123,6 +126,8 @@ pub(super) async fn remove(job: &Job, work: &RunKubernetesJob) -> Result<Done, F
     job.log.line(&format!("plan: {plan}"));
     plan.lines().for_each(|line| job.log.line(&line));
     guard::objects(job, &plan, &[], &[]).await?;
+    let (asked, changes) = (approvals::asked(job).await?, approvals::of_cluster(&plan));
+    approvals::settle_again(job, asked, changes.clone(), (&json!(changes), Value::Null)).await?;
     let removed = async {
         run.delete(&all).await?;
         cluster_images::withdraw(job, &api).await;

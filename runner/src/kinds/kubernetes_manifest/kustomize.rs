@@ -34,7 +34,7 @@ pub(super) async fn render(job: &Job, work: &ApplyManifest, templates: &Template
     let words = arguments(&options);
     run(job, target, words).await.map_err(|failure| match failure {
         Failure::Failed { reason, .. } => failed(reason),
-        stopped @ Failure::Stopped { .. } => stopped,
+        other @ (Failure::Stopped { .. } | Failure::Waits(_) | Failure::NotApproved { .. }) => other,
     })
 }
 

@@ -12,14 +12,15 @@ use std::time::Instant;
 
 use freehold_protocol::Digest;
 use freehold_protocol::order::ApplyManifest;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::approvals;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::cluster_images;
 use crate::kinds::failure::Failure;
 use crate::kinds::guard;
 use crate::kinds::inventory::Inventory;
-use crate::kinds::result::{Done, SKIPPED, sdk_config, until_stopped};
+use crate::kinds::result::{Done, sdk_config, skipped, until_stopped};
 use crate::kinds::templates::Templates;
 use crate::kubernetes::{ClusterAccess, Id, Object};
 use crate::work::job::Job;
@@ -51,18 +52,21 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     job.log.line(&format!("plan {}: {plan}", Digest::of(text.as_bytes())));
     plan.lines().for_each(|line| job.log.line(&line));
     let key = format!("plans/{}/{}.yaml", job.order.job, job.fence);
-    until_stopped(job, bucket.put(&key, text)).await?;
+    until_stopped(job, bucket.put(&key, text.clone())).await?;
     let held = plan.deleted_data();
     if !held.is_empty() {
         return Err(Failure::deletes_data(&work.component, &held));
     }
 
-    let is_skipped = job.order.skip_noops && plan.is_noop();
+    let asked = approvals::asked(job).await?;
+    let is_skipped = plan.is_noop() && (job.order.skip_noops || asked.is_any());
     if is_skipped {
-        job.log.line(SKIPPED);
+        job.log.line(skipped(job));
     }
     if !is_skipped {
         guard::objects(job, &plan, &objects, &[]).await?;
+        let document = json!({ "manifest": text, "namespace": namespace, "changes": approvals::of_cluster(&plan) });
+        approvals::settle_again(job, asked, approvals::of_cluster(&plan), (&document, Value::Null)).await?;
     }
     until_stopped(job, cluster_images::admit(job, &api, Some(&registry))).await?;
     // The inventory is written before the first change. So it also names the objects of an attempt that is killed.
@@ -96,6 +100,8 @@ pub(super) async fn remove(job: &Job, work: &ApplyManifest, destroy_data: bool) 
         return Err(Failure::destroys_data(&held));
     }
     guard::objects(job, &plan, &[], &[]).await?;
+    let (asked, changes) = (approvals::asked(job).await?, approvals::of_cluster(&plan));
+    approvals::settle_again(job, asked, changes.clone(), (&json!(changes), Value::Null)).await?;
     let removed = async {
         rollout.prune(&plan).await?;
         rollout.wait_until_gone(&all).await?;

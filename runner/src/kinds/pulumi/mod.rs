@@ -20,16 +20,18 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use freehold_protocol::order::{PROGRAM_LAYER, RunPulumi};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::approvals;
 use crate::identity::job_aws::JobAws;
 use crate::kinds::archive;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::guard;
 use crate::kinds::plan_file::PlanFile;
-use crate::kinds::result::{Done, SKIPPED, keep_sensitive, sdk_config, until_stopped};
+use crate::kinds::result::{Done, keep_sensitive, sdk_config, skipped, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
+use crate::kinds::templates::Templates;
 use crate::work::job::Job;
 use files::{PLAN_FILE, PROGRAM};
 use program::Pulumi;
@@ -69,9 +71,14 @@ async fn run(job: &Job, work: &RunPulumi, goal: Goal) -> Result<Done, Failure> {
         stack::write(job, work, &sdk, &bucket).await
     })
     .await?;
+    let templates = Templates::of(job);
+    let config =
+        work.config.iter().map(|(name, value)| Ok((name, templates.value(&format!("config `{name}`"), value)?)));
+    let config = config.collect::<Result<BTreeMap<_, _>, Failure>>()?;
+    let inputs = json!({ "config": config, "environment": templates.map("environment variable", &work.env_vars)? });
     // This is the last step that can fail or be stopped before the code below, which always writes how the attempt ended.
     let locks = StackLocks::take_over(job, &bucket, &work.component).await?;
-    let done = change(&pulumi, &bucket, &locks, goal).await;
+    let done = change(&pulumi, (&bucket, &locks), goal, inputs).await;
     aws.finish().await;
     // This also runs after a stop: the mark tells the next attempt whether this attempt left a lock behind.
     let ended = locks.end(&bucket, pulumi.ended_abruptly()).await;
@@ -93,24 +100,33 @@ async fn fetch(job: &Job, work: &RunPulumi) -> Result<(), Failure> {
     std::fs::remove_file(&layer).map_err(|error| Failure::because("could not remove the packed program", &error))
 }
 
-async fn change(pulumi: &Pulumi<'_>, bucket: &JobBucket, locks: &StackLocks, goal: Goal) -> Result<Done, Failure> {
+async fn change(
+    pulumi: &Pulumi<'_>,
+    (bucket, locks): (&JobBucket, &StackLocks),
+    goal: Goal,
+    inputs: Value,
+) -> Result<Done, Failure> {
     let job = pulumi.job();
+    let asked = approvals::asked(job).await?;
     pulumi.check_version().await?;
     // Pulumi locks the stack also to create it, so the locks of a killed attempt are removed first.
     locks.remove_stale(job, bucket).await?;
     pulumi.select_stack().await?;
     match goal {
         Goal::Update => {
-            let steps = pulumi.preview(PLAN_FILE).await?;
+            let steps = pulumi.preview(PLAN_FILE, job.order.skip_noops || asked.is_any()).await?;
             let plan = PlanFile::copy(job, &Path::new(PROGRAM).join(PLAN_FILE)).await?;
             job.log.line(&format!("plan {}: {steps}", plan.digest()));
             let key = format!("plans/{}/{}.bin", job.order.job, job.fence);
             until_stopped(job, bucket.put_file(&key, plan.file())).await?;
-            if job.order.skip_noops && steps.is_noop() && saved_plan::is_noop(&plan, steps.kept()).await {
-                job.log.line(SKIPPED);
+            let skips = job.order.skip_noops || asked.is_any();
+            if skips && steps.is_noop() && saved_plan::is_noop(&plan, steps.kept()).await {
+                job.log.line(skipped(job));
                 return finish(pulumi).await;
             }
             guard::changes(job, steps.changes()).await?;
+            let document = json!({ "resource_changes": steps.changes() });
+            approvals::settle_again(job, asked, approvals::of_plan(&document), (&document, inputs)).await?;
             // From here on, every failure may leave resources partly created.
             pulumi.up(&plan).await.map_err(Failure::after_change)?;
             finish(pulumi).await.map_err(Failure::after_change)
@@ -123,6 +139,8 @@ async fn change(pulumi: &Pulumi<'_>, bucket: &JobBucket, locks: &StackLocks, goa
                 return Err(Failure::destroys_data(&held));
             }
             guard::changes(job, exported.changes()).await?;
+            let document = json!({ "resource_changes": exported.changes() });
+            approvals::settle_again(job, asked, approvals::of_plan(&document), (&document, inputs)).await?;
             pulumi.destroy().await.map_err(Failure::after_change)?;
             Ok(Done::default())
         }

@@ -101,11 +101,12 @@ impl<'a> Pulumi<'a> {
     }
 
     /// Previews an update, and saves the plan in the file `plan` of the program's directory. With `--json`, Pulumi prints
-    /// all messages into its document, also those about a failure, and writes nothing of them to standard error.
-    pub(super) async fn preview(&self, plan: &str) -> Result<Steps, Failure> {
+    /// all messages into its document, also those about a failure, and writes nothing of them to standard error. `sames` asks for the
+    /// steps of resources that stay, too.
+    pub(super) async fn preview(&self, plan: &str, sames: bool) -> Result<Steps, Failure> {
         let mut arguments = self.on_stack(&["preview", "--json"]);
         arguments.push(format!("--save-plan={plan}"));
-        if self.job.order.skip_noops {
+        if sames {
             arguments.push("--show-sames".to_owned());
         }
         let printed = Printed::new(self.job).map_err(|error| unreadable("preview", &error))?;
@@ -118,7 +119,7 @@ impl<'a> Pulumi<'a> {
                 diagnosis.errors().for_each(|error| self.job.log.line(&format!("error: {error}")));
                 Err(Failure::Failed { reason: format!("{reason}{}", diagnosis.summary()), partial })
             }
-            Err(stopped @ Failure::Stopped { .. }) => Err(stopped),
+            Err(other @ (Failure::Stopped { .. } | Failure::Waits(_) | Failure::NotApproved { .. })) => Err(other),
         }
     }
 

@@ -20,13 +20,22 @@ pub(super) const PLAN_FILE: &str = "plan.bin";
 const BACKEND_FILE: &str = "freehold_backend_override.tf.json";
 const VARIABLES_FILE: &str = "freehold.auto.tfvars.json";
 
-/// Writes the backend and the variables into the module. Returns Terraform's options for the variable files, in order.
+/// The variables of a module, as they were written.
+#[derive(Debug)]
+pub(super) struct Variables {
+    /// Terraform's options for the variable files, in order.
+    pub(super) options: Vec<String>,
+    /// All values, which may be secret.
+    pub(super) values: Value,
+}
+
+/// Writes the backend and the variables into the module.
 pub(super) async fn write(
     job: &Job,
     work: &ApplyTerraform,
     templates: &Templates,
     (bucket, objects): (&str, &StateObjects),
-) -> Result<Vec<String>, Failure> {
+) -> Result<Variables, Failure> {
     put(job, BACKEND_FILE, backend(bucket, objects, &job.config.region).to_string()).await?;
     let vars: BTreeMap<&String, Value> = work
         .vars
@@ -34,13 +43,15 @@ pub(super) async fn write(
         .map(|(name, value)| Ok((name, templates.value(&format!("variable `{name}`"), value)?)))
         .collect::<Result<_, Failure>>()?;
     put(job, VARIABLES_FILE, json!(vars).to_string()).await?;
-    let mut options = Vec::new();
+    let (mut options, mut texts) = (Vec::new(), Vec::new());
     for (index, text) in work.var_files.iter().enumerate() {
         let name = format!("freehold_{index:02}.tfvars");
-        put(job, &name, templates.text(&format!("variable file {}", index + 1), text)?).await?;
+        let text = templates.text(&format!("variable file {}", index + 1), text)?;
+        put(job, &name, text.clone()).await?;
+        texts.push(text);
         options.push(format!("-var-file={name}"));
     }
-    Ok(options)
+    Ok(Variables { options, values: json!({ "vars": vars, "files": texts }) })
 }
 
 /// Returns the backend. Terraform's lock is an object beside the state (`use_lockfile`). Path-style addresses also work

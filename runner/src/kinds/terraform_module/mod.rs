@@ -10,26 +10,30 @@ mod plan;
 mod program;
 pub mod provider_zip;
 mod providers;
+mod state;
 mod state_lock;
 
 pub use program::first_error;
 
 use std::path::Path;
 
+use freehold_protocol::approval::PlanRecord;
 use freehold_protocol::order::{ApplyTerraform, MODULE_LAYER};
+use serde_json::json;
 
+use crate::approvals::{self, Asked, Facts, Made, Recalled};
 use crate::identity::job_aws::JobAws;
 use crate::kinds::archive;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::guard;
 use crate::kinds::plan_file::PlanFile;
-use crate::kinds::result::{Done, SKIPPED, keep_sensitive, sdk_config, until_stopped};
+use crate::kinds::result::{Done, keep_sensitive, sdk_config, skipped, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
 use crate::state_objects::StateObjects;
 use crate::work::job::Job;
-use files::{MODULE, PLAN_FILE};
+use files::{MODULE, PLAN_FILE, Variables};
 use plan::Changes;
 use program::Terraform;
 use providers::Providers;
@@ -68,12 +72,15 @@ async fn run(job: &Job, work: &ApplyTerraform, goal: Goal) -> Result<Done, Failu
     let objects = StateObjects::of(&job.order.work).ok_or_else(|| {
         Failure::new("this order is not for Terraform, so it has no state; this is a mistake in the runner")
     })?;
-    let Prepared { variable_files, providers } = until_stopped(job, prepare(job, work, &bucket, &objects)).await?;
+    let Prepared { variables, providers } = until_stopped(job, prepare(job, work, &bucket, &objects)).await?;
     terraform.take_providers(providers);
+    let asked = approvals::asked(job).await?;
     // This is the last step that can fail or be stopped before the code below, which always writes how the attempt
     // ended.
     let lock = StateLock::take_over(job, &bucket, &objects).await?;
-    let done = change(&terraform, &bucket, &lock, variable_files, goal).await;
+    let change =
+        Change { terraform: &terraform, bucket: &bucket, objects: &objects, variables: &variables, goal, asked };
+    let done = change.make(&lock).await;
     aws.finish().await;
     // This also runs after a stop: the mark tells the next attempt whether this attempt left a lock behind.
     let ended = lock.end(&bucket, terraform.ended_abruptly()).await;
@@ -84,8 +91,7 @@ async fn run(job: &Job, work: &ApplyTerraform, goal: Goal) -> Result<Done, Failu
 
 /// The result of the preparations: everything that a run of Terraform needs.
 struct Prepared {
-    /// Terraform's options for the variable files.
-    variable_files: Vec<String>,
+    variables: Variables,
     /// The providers that came with the module. `None` for a module whose providers Terraform fetches.
     providers: Option<Providers>,
 }
@@ -107,46 +113,91 @@ async fn prepare(
         .map_err(|error| Failure::because("could not unpack the module", &error))?;
     let _ = std::fs::remove_file(&layer);
     let providers = providers::unpack(job, &repository, &work.artifact).await?;
-    let variable_files = files::write(job, work, &Templates::of(job), (bucket.bucket(), objects)).await?;
-    Ok(Prepared { variable_files, providers })
+    let variables = files::write(job, work, &Templates::of(job), (bucket.bucket(), objects)).await?;
+    Ok(Prepared { variables, providers })
 }
 
-async fn change(
-    terraform: &Terraform<'_>,
-    bucket: &JobBucket,
-    lock: &StateLock,
-    variable_files: Vec<String>,
+/// A change of the module's resources: from its plan, new or approved before, to the apply of exactly this plan.
+struct Change<'a> {
+    terraform: &'a Terraform<'a>,
+    bucket: &'a JobBucket,
+    objects: &'a StateObjects,
+    variables: &'a Variables,
     goal: Goal,
-) -> Result<Done, Failure> {
-    let job = terraform.job();
-    terraform.check_version().await?;
-    terraform.init().await?;
-    if let Some(id) = lock.stale() {
-        job.log.line(&format!("removing lock `{id}`, which a killed attempt left on the state"));
-        terraform.run("force-unlock", ["force-unlock", "-force", "-no-color", id].map(String::from).to_vec()).await?;
-    }
-    let plan = ["plan", "-input=false", "-no-color", LOCK_TIMEOUT, "-out=plan.bin"].map(String::from);
-    let destroy = matches!(goal, Goal::Destroy { .. }).then(|| "-destroy".to_owned());
-    terraform.run("plan", plan.into_iter().chain(destroy).chain(variable_files).collect()).await?;
+    asked: Asked,
+}
 
-    let (Changes { counts, data, is_noop }, document) = plan::read(terraform).await?;
-    let plan = PlanFile::copy(job, &Path::new(MODULE).join(PLAN_FILE)).await?;
-    job.log.line(&format!("plan {}: {counts}", plan.digest()));
-    let key = format!("plans/{}/{}.bin", job.order.job, job.fence);
-    until_stopped(job, bucket.put_file(&key, plan.file())).await?;
+impl Change<'_> {
+    async fn make(&self, lock: &StateLock) -> Result<Done, Failure> {
+        let Self { terraform, asked, .. } = self;
+        let job = terraform.job();
+        terraform.check_version().await?;
+        terraform.init().await?;
+        if let Some(id) = lock.stale() {
+            job.log.line(&format!("removing lock `{id}`, which a killed attempt left on the state"));
+            let unlock = ["force-unlock", "-force", "-no-color", id].map(String::from).to_vec();
+            terraform.run("force-unlock", unlock).await?;
+        }
+        let facts = self.facts().await?;
+        let recalled = approvals::recall(job, &facts).await?;
+        let (plan, object) = match &recalled {
+            Recalled::Plan(record) => (self.approved(record).await?, record.object.clone()),
+            Recalled::Nothing | Recalled::MovedOn(_) => self.planned().await?,
+        };
+        let (Changes { counts, data, is_noop }, document) = plan::read(terraform, &plan).await?;
+        job.log.line(&format!("plan {}: {counts}", plan.digest()));
+        if matches!(self.goal, Goal::Destroy { data: false }) && !data.is_empty() {
+            return Err(Failure::destroys_data(&data));
+        }
+        if is_noop && (job.order.skip_noops || asked.is_any()) {
+            job.log.line(skipped(job));
+            return finish(terraform).await;
+        }
+        let changes = approvals::of_plan(&document);
+        guard::plan(job, document).await?;
+        let made = Made { changes, bytes: plan.digest().clone(), object, facts };
+        approvals::settle(job, *asked, made, recalled).await?;
+        let apply = ["apply", "-input=false", "-no-color", LOCK_TIMEOUT].map(String::from).to_vec();
+        // From here on, every failure may leave resources partly created.
+        terraform.apply(apply, &plan).await.map_err(Failure::after_change)?;
+        finish(terraform).await.map_err(Failure::after_change)
+    }
 
-    if matches!(goal, Goal::Destroy { data: false }) && !data.is_empty() {
-        return Err(Failure::destroys_data(&data));
+    /// Returns what the plan is made from and against. Without anybody to ask, nobody needs it.
+    async fn facts(&self) -> Result<Facts, Failure> {
+        let job = self.terraform.job();
+        if !self.asked.is_any() && job.order.approved.is_none() {
+            return Ok(Facts { inputs: json!(null), state: String::new() });
+        }
+        let state = until_stopped(job, state::describe(self.bucket, self.objects)).await?;
+        let inputs = json!({ "variables": self.variables.values, "settings": self.terraform.settings() });
+        Ok(Facts { inputs, state })
     }
-    if job.order.skip_noops && is_noop {
-        job.log.line(SKIPPED);
-        return finish(terraform).await;
+
+    /// Makes a plan, and stores it. Returns it with the object that holds it.
+    async fn planned(&self) -> Result<(PlanFile, String), Failure> {
+        let job = self.terraform.job();
+        let plan = ["plan", "-input=false", "-no-color", LOCK_TIMEOUT, "-out=plan.bin"].map(String::from);
+        let destroy = matches!(self.goal, Goal::Destroy { .. }).then(|| "-destroy".to_owned());
+        let options = self.variables.options.iter().cloned();
+        self.terraform.run("plan", plan.into_iter().chain(destroy).chain(options).collect()).await?;
+        let plan = PlanFile::copy(job, &Path::new(MODULE).join(PLAN_FILE)).await?;
+        let object = format!("plans/{}/{}.bin", job.order.job, job.fence);
+        until_stopped(job, self.bucket.put_file(&object, plan.file())).await?;
+        Ok((plan, object))
     }
-    guard::plan(job, document).await?;
-    let apply = ["apply", "-input=false", "-no-color", LOCK_TIMEOUT].map(String::from).to_vec();
-    // From here on, every failure may leave resources partly created.
-    terraform.apply(apply, &plan).await.map_err(Failure::after_change)?;
-    finish(terraform).await.map_err(Failure::after_change)
+
+    /// Fetches the approved plan, whose bytes the approval names.
+    async fn approved(&self, record: &PlanRecord) -> Result<PlanFile, Failure> {
+        let job = self.terraform.job();
+        let plan = until_stopped(job, PlanFile::fetch(job, self.bucket, &record.object, &record.bytes)).await?;
+        plan.ok_or_else(|| Failure::NotApproved {
+            reason: format!(
+                "the approved plan is not applied: object `{}` of the install's bucket has other bytes than                  `{}`",
+                record.object, record.bytes
+            ),
+        })
+    }
 }
 
 async fn finish(terraform: &Terraform<'_>) -> Result<Done, Failure> {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::data::holds_data;
 use super::program::Terraform;
 use crate::kinds::failure::Failure;
-use crate::kinds::terraform_module::files::PLAN_FILE;
+use crate::kinds::plan_file::PlanFile;
 
 /// The numbers of resources that a plan creates, updates, replaces and deletes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -107,9 +107,10 @@ impl Plan {
 }
 
 /// Returns the changes in the plan file, and the whole plan as JSON.
-pub(super) async fn read(terraform: &Terraform<'_>) -> Result<(Changes, Value), Failure> {
-    let arguments = ["show", "-json", "-no-color", PLAN_FILE].map(String::from).to_vec();
-    let document: Value = terraform.capture("show", arguments).await?;
+pub(super) async fn read(terraform: &Terraform<'_>, plan: &PlanFile) -> Result<(Changes, Value), Failure> {
+    let mut arguments = ["show", "-json", "-no-color"].map(String::from).to_vec();
+    arguments.push(plan.path().display().to_string());
+    let document: Value = terraform.capture_of("show", arguments, plan).await?;
     let plan = Plan::deserialize(&document)
         .map_err(|error| Failure::because("could not read what `terraform show` printed", &error))?;
     let changes = Changes { counts: plan.counts(), data: plan.destroyed_data(), is_noop: plan.is_noop() };

@@ -14,6 +14,7 @@ use freehold_protocol::terraform::{
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use crate::identity::job_aws::JobAws;
@@ -43,6 +44,8 @@ pub(super) struct Terraform<'a> {
     job: &'a Job,
     executable: PathBuf,
     environment: BTreeMap<String, String>,
+    /// The environment variables that the config gives the module.
+    own: BTreeMap<String, String>,
     /// The directory of Terraform's plugin cache, for fetched providers.
     plugins: PathBuf,
     /// The providers that came with the module. If there are any, Terraform does not fetch providers.
@@ -73,7 +76,7 @@ impl<'a> Terraform<'a> {
         // `TF_CLI_ARGS` is dropped, because its options would apply to every command, including the apply of the plan.
         // `TF_DATA_DIR` is dropped, because the build installed modules in Terraform's default data directory.
         let is_kept = |name: &str| !name.starts_with("TF_CLI_ARGS") && name != "TF_DATA_DIR";
-        environment.extend(own.into_iter().filter(|(name, _)| is_kept(name)));
+        environment.extend(own.clone().into_iter().filter(|(name, _)| is_kept(name)));
         environment.extend(aws.environment());
         let fixed = [
             ("TF_IN_AUTOMATION", "1".to_owned()),
@@ -89,6 +92,7 @@ impl<'a> Terraform<'a> {
             job,
             executable,
             environment,
+            own,
             plugins,
             providers: None,
             services: aws.services(),
@@ -156,10 +160,34 @@ impl<'a> Terraform<'a> {
         name: &str,
         arguments: Vec<String>,
     ) -> Result<T, Failure> {
+        self.captured(name, arguments, Vec::new()).await
+    }
+
+    /// Runs a subcommand about a plan, as [`Self::capture`] does.
+    pub(super) async fn capture_of<T: DeserializeOwned + Send + 'static>(
+        &self,
+        name: &str,
+        arguments: Vec<String>,
+        plan: &PlanFile,
+    ) -> Result<T, Failure> {
+        self.captured(name, arguments, vec![plan.directory().to_owned()]).await
+    }
+
+    async fn captured<T: DeserializeOwned + Send + 'static>(
+        &self,
+        name: &str,
+        arguments: Vec<String>,
+        shown: Vec<PathBuf>,
+    ) -> Result<T, Failure> {
         let unreadable = |error| Failure::because(&format!("could not read what `terraform {name}` printed"), &error);
         let printed = Printed::new(self.job).map_err(unreadable)?;
-        self.start(name, arguments, Output::Kept(printed.clone()), Vec::new()).await?;
+        self.start_with(name, arguments, Output::Kept(printed.clone()), Vec::new(), shown).await?;
         printed.json().await.map_err(unreadable)
+    }
+
+    /// Returns the module's own environment variables and the version of the program, which a plan depends on.
+    pub(super) fn settings(&self) -> Value {
+        json!({ "environment": self.own, "version": self.wanted_version })
     }
 
     /// Returns the directories that Terraform must be able to read: the module's providers or the plugin cache, which

@@ -77,6 +77,7 @@ impl Trying {
 /// One line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "one line is in memory at a time, and a box would save nothing")]
 enum Line {
     Entry(Entry),
     /// This record is about to be written into the bucket.

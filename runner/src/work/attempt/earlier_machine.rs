@@ -96,6 +96,7 @@ fn seen_in(event: &AuditEvent, order: &Order, receive_count: u32) -> Option<Seen
         AuditEvent::Joined { .. }
         | AuditEvent::Sent { .. }
         | AuditEvent::PoliciesAsked { .. }
+        | AuditEvent::Approval { .. }
         | AuditEvent::Strangers { .. }
         | AuditEvent::ConnectionRefused { .. }
         | AuditEvent::KeyReplaced { .. }

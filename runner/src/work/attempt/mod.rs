@@ -1,6 +1,7 @@
 //! One attempt, from admission until the message is deleted: first the journal, then the job, then the durable report.
 
 mod attempt_directory;
+mod attempt_plans;
 mod earlier_machine;
 mod given_back;
 mod iam_audit;
@@ -170,9 +171,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// Returns the order to the queue, because reports under the replaced key of this runner are refused. A job that
-    /// ended here is in the journal: if this machine receives the order again under its new key, it reports that
-    /// outcome.
+    /// Returns the order to the queue, because reports under the replaced key of this runner are refused. A job that ended here is
+    /// in the journal: if this machine receives the order again under its new key, it reports that outcome.
     async fn hand_back(&self) -> Message {
         let job = &self.held.order.job;
         info!(job.id = %job, "The order of job `{job}` goes back to the queue, because the key of this runner was replaced");
@@ -298,12 +298,13 @@ impl Attempt<'_> {
                     grants: Arc::new(AttemptGrants::new(agent.grants.clone(), reporter.clone())),
                     iam: Arc::new(IamAudit::new(agent, &held.order.job, held.fence)),
                     policies: policies.clone(),
+                    plans: Arc::new(attempt_plans::AttemptPlans(agent.clone())),
                     sensitive_outputs: agent.sensitive_outputs.clone(),
                     roots: agent.trust.roots.now(),
                     hand_over: Arc::new(RunnerHandOver { agent: agent.clone(), held: held.clone() }),
                 };
                 let ended = supervise::run(agent.kinds.clone(), job, held, reporter, self.limits()).await;
-                // No box could be made in advance while its image was not unpacked. This job may have unpacked it.
+                // A box needs an image that is unpacked, and this job may have unpacked it.
                 if agent.boxes.is_empty() {
                     agent.boxes.refill();
                 }

@@ -28,6 +28,10 @@ pub(super) async fn check(
     credentials: SharedCredentialsProvider,
     outcome: Outcome,
 ) -> Outcome {
+    // Nothing was changed: the plan waits for its approval.
+    if matches!(outcome, Outcome::NeedsApproval { .. }) {
+        return outcome;
+    }
     let Some(app_roles) = agent.app_roles.as_ref().filter(|_| may_make_roles(&held.order.work)) else {
         return outcome;
     };
@@ -99,6 +103,7 @@ fn own_outcome(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Succeeded { .. } => "; the work itself is done".to_owned(),
         Outcome::Cancelled => "; the job was cancelled".to_owned(),
+        Outcome::NeedsApproval { .. } => "; nothing was changed".to_owned(),
         Outcome::Failed { reason, .. } | Outcome::Blocked { reason, .. } | Outcome::Interrupted { reason } => {
             format!("; before that: {reason}")
         }

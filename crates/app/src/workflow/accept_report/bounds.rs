@@ -2,6 +2,7 @@
 //! at most 400 KB. A runner limits its reports too, so only a modified runner sends a report over these limits.
 
 use freehold_protocol::Envelope;
+use freehold_protocol::approval::ProposedPlan;
 use freehold_protocol::limits::{MAX_LOG_BYTES_PER_REPORT, MAX_OUTPUTS_BYTES};
 use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Outcome};
@@ -58,7 +59,13 @@ fn bounded_outcome(outcome: Outcome, message_bytes: usize) -> Outcome {
         Outcome::Blocked { block, reason } => Outcome::Blocked { block, reason: cut(&reason, MAX_REASON_BYTES) },
         Outcome::Interrupted { reason } => Outcome::Interrupted { reason: cut(&reason, MAX_REASON_BYTES) },
         Outcome::Cancelled => Outcome::Cancelled,
+        Outcome::NeedsApproval { plan } => Outcome::NeedsApproval { plan: Box::new(bounded_plan(*plan)) },
     }
+}
+
+fn bounded_plan(plan: ProposedPlan) -> ProposedPlan {
+    let instead = plan.instead.map(|why| cut(&why, MAX_REASON_BYTES));
+    ProposedPlan { summary: plan.summary.bounded(), instead, ..plan }
 }
 
 /// Returns what policies said, without what is over the limit. The number of policies that stopped the job stays right,

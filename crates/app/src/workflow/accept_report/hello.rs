@@ -72,6 +72,7 @@ impl AcceptReport {
                     tracing::info!(install.id = %next.id, "Runner of `{}` announced itself", next.id);
                 }
                 self.note_changes(&next, hello.changes.as_ref(), arrival.sent_at).await?;
+                self.note_decisions(&next, &hello.decisions).await?;
                 self.after_hello(&next, arrival.sent_at, reported_head(&report, arrival.sent_at)).await
             }
             Err(reason) => {

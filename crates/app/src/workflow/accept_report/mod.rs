@@ -6,6 +6,7 @@ mod away;
 mod bounds;
 mod changes;
 mod contact;
+mod decisions;
 mod hello;
 mod refusal;
 mod role;

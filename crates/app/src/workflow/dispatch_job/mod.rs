@@ -9,8 +9,9 @@ use std::sync::Arc;
 use freehold_domain::install::{BUILD_INSTALL, Install};
 use freehold_domain::job::{Job, JobState};
 use freehold_domain::workflow::Again;
+use freehold_protocol::approval::{self, ApprovalRule};
 use freehold_protocol::limits::{CLAIM_WINDOW_SECS, MAX_INLINE_PAYLOAD_BYTES};
-use freehold_protocol::order::{Cancel, Order, Retired};
+use freehold_protocol::order::{Cancel, Demands, Order, Retired};
 use freehold_protocol::{Envelope, InstallId, JobId, KeyId, TenantName, Timestamp};
 
 use crate::AppError;
@@ -246,11 +247,19 @@ impl DispatchJob {
             kept_outputs: task.hidden.outputs,
             tool_image,
             policies: task.policies,
+            must_understand: demands(task.approval, job),
+            approval: task.approval,
+            approved: job.approval.clone().map(Box::new),
             terms: task.terms,
             receipt: None,
         };
         Ok((order, part))
     }
+}
+
+/// Returns what a runner has to know of the order's fields: an earlier one would apply a plan that nobody approved.
+fn demands(approval: Option<ApprovalRule>, job: &Job) -> Demands {
+    if approval.is_some() || job.approval.is_some() { Demands::feature(approval::FEATURE) } else { Demands::default() }
 }
 
 fn queue_url(install: &Install) -> Result<&str, AppError> {

@@ -12,6 +12,7 @@ use freehold_domain::preflight;
 use freehold_domain::sealed_inputs::take_sealed;
 use freehold_domain::workflow::{Node, Request, Target, Use, Workflow, WorkflowKind};
 use freehold_protocol::app_version::{AppVersion, Input, Reference, Secret};
+use freehold_protocol::approval::ApprovalRule;
 use freehold_protocol::contract::OrderTerms;
 use freehold_protocol::order::{Artifact, BuildArtifact, KeptOutputs, Recipe, RemovePart, ToolImage, Work};
 use freehold_protocol::policy::OrderPolicy;
@@ -27,7 +28,7 @@ use crate::stack::nuon_tree;
 use crate::table::{self, Stored, build_key, load};
 use crate::workflow::advance;
 use crate::workflow::order_work::{
-    action_work, component_work, copies_of_secrets, no_copies_of_secrets, policies, sandbox_work, secrets,
+    action_work, approval, component_work, copies_of_secrets, no_copies_of_secrets, policies, sandbox_work, secrets,
     sensitive_inputs, skips_noops, upgrade_work,
 };
 use crate::workflow::teardown_install::reads;
@@ -53,6 +54,8 @@ pub(super) struct Task {
     pub(super) tools: Option<ComponentName>,
     /// The policies of the task's version that guard the work.
     pub(super) policies: Vec<OrderPolicy>,
+    /// Whether somebody at the vendor has to approve the plan.
+    pub(super) approval: Option<ApprovalRule>,
     pub(super) terms: Option<Box<OrderTerms>>,
 }
 
@@ -60,7 +63,8 @@ impl Task {
     /// Returns a task that reads no input, no secret and no output.
     fn bare(work: Work, terms: Option<Box<OrderTerms>>) -> Self {
         let context = json!({ "nuon": {} });
-        Self { work, skip_noops: false, context, hidden: Hidden::default(), tools: None, policies: Vec::new(), terms }
+        let (hidden, policies) = (Hidden::default(), Vec::new());
+        Self { work, skip_noops: false, context, hidden, tools: None, policies, approval: None, terms }
     }
 }
 
@@ -192,7 +196,8 @@ impl DispatchJob {
         let tools = version.tool_image().map(|component| component.name.clone());
         let skip_noops = skips_noops(version, &work);
         let policies = policies(version, &work)?;
-        Ok(Task { work, skip_noops, context, hidden, tools, policies, terms: Some(Box::new(terms)) })
+        let approval = approval(install.approval_option, version, &work);
+        Ok(Task { work, skip_noops, context, hidden, tools, policies, approval, terms: Some(Box::new(terms)) })
     }
 
     /// Returns the install's app and the given version of the app.

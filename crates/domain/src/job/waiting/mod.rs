@@ -20,10 +20,21 @@ impl Job {
         self.created_at.plus_secs(window.saturating_sub(self.timeout_secs.into()))
     }
 
-    /// Returns the time until which the job waits for a runner, or for the customer's window.
+    /// Returns the time until which the job waits for a runner, for the customer's window or for an approval.
     pub fn waits_until(&self) -> Timestamp {
-        let JobState::WaitingForWindow { since, .. } = &self.state else { return self.wait_until() };
-        since.plus_secs(MAX_WINDOW_WAIT_SECS)
+        match &self.state {
+            JobState::WaitingForWindow { since, .. } => since.plus_secs(MAX_WINDOW_WAIT_SECS),
+            JobState::WaitingForApproval { plan, .. } => plan.until,
+            JobState::Queued { .. }
+            | JobState::Running { .. }
+            | JobState::WaitingForRunner { .. }
+            | JobState::Succeeded { .. }
+            | JobState::Failed { .. }
+            | JobState::Blocked { .. }
+            | JobState::Interrupted { .. }
+            | JobState::Lost { .. }
+            | JobState::Cancelled { .. } => self.wait_until(),
+        }
     }
 
     /// Returns the time until which the job waits for a runner.
@@ -42,7 +53,9 @@ impl Job {
         let asked = self.cancel_requested?;
         match &self.state {
             JobState::Queued { .. } | JobState::Running { .. } => Some(self.not_after.plus_secs(LOST_GRACE_SECS)),
-            JobState::WaitingForRunner { .. } | JobState::WaitingForWindow { .. } => Some(asked),
+            JobState::WaitingForRunner { .. }
+            | JobState::WaitingForWindow { .. }
+            | JobState::WaitingForApproval { .. } => Some(asked),
             JobState::Succeeded { .. }
             | JobState::Failed { .. }
             | JobState::Blocked { .. }
@@ -52,11 +65,14 @@ impl Job {
         }
     }
 
-    /// Returns the time since which the job waits for a runner or for the customer's window, as far as is known at the time `now`; `None` while an
+    /// Returns the time since which the job waits for a runner, for the customer's window or for an approval, as far as is
+    /// known at the time `now`; `None` while an
     /// attempt works, and for a job that has ended.
     pub fn waits_since(&self, now: Timestamp) -> Option<Timestamp> {
         match &self.state {
-            JobState::WaitingForRunner { since, .. } | JobState::WaitingForWindow { since, .. } => Some(*since),
+            JobState::WaitingForRunner { since, .. }
+            | JobState::WaitingForWindow { since, .. }
+            | JobState::WaitingForApproval { since, .. } => Some(*since),
             JobState::Queued { .. } => (now.since(self.created_at) >= UNCLAIMED_SECS * 1000).then_some(self.created_at),
             JobState::Running { .. }
             | JobState::Succeeded { .. }
@@ -68,11 +84,22 @@ impl Job {
         }
     }
 
-    /// Returns whether the job waits for its runner past the expiry of its order, or for the customer's window, and nobody
+    /// Returns whether the job waits for its runner past the expiry of its order, for the customer's window or for an approval, and nobody
     /// wants it cancelled: nothing is to be done for it until the customer does something, or it has waited long enough.
-    pub const fn is_left_to_wait(&self) -> bool {
-        matches!(self.state, JobState::WaitingForRunner { .. } | JobState::WaitingForWindow { .. })
-            && self.cancel_requested.is_none()
+    pub fn is_left_to_wait(&self) -> bool {
+        let waits = match &self.state {
+            JobState::WaitingForRunner { .. } | JobState::WaitingForWindow { .. } => true,
+            JobState::WaitingForApproval { .. } => !self.is_approved(),
+            JobState::Queued { .. }
+            | JobState::Running { .. }
+            | JobState::Succeeded { .. }
+            | JobState::Failed { .. }
+            | JobState::Blocked { .. }
+            | JobState::Interrupted { .. }
+            | JobState::Lost { .. }
+            | JobState::Cancelled { .. } => false,
+        };
+        waits && self.cancel_requested.is_none()
     }
 
     pub(super) fn last_attempt(&self) -> Option<LastAttempt> {
@@ -81,6 +108,7 @@ impl Job {
             JobState::WaitingForRunner { attempt, .. } | JobState::Lost { attempt, .. } => attempt.clone(),
             JobState::Queued { .. }
             | JobState::WaitingForWindow { .. }
+            | JobState::WaitingForApproval { .. }
             | JobState::Succeeded { .. }
             | JobState::Failed { .. }
             | JobState::Blocked { .. }
@@ -133,6 +161,7 @@ impl Job {
             JobEvent::Wait => Ok(Step::NotYet),
             JobEvent::Retry | JobEvent::Resume { .. } => Err(self.not_retryable()),
             JobEvent::Window(window) => Ok(self.on_window(window, event, now)),
+            JobEvent::Approval(approval) => self.approval_elsewhere(approval),
             JobEvent::Undeliverable { .. } => Ok(Step::Already),
         }
     }

@@ -345,6 +345,7 @@ impl Chain<'_> {
             AuditEvent::Ended { job, .. } => drop(self.verified.without_end.remove(job)),
             AuditEvent::Joined { .. }
             | AuditEvent::PoliciesAsked { .. }
+            | AuditEvent::Approval { .. }
             | AuditEvent::Strangers { .. }
             | AuditEvent::Refused { .. }
             | AuditEvent::ConnectionRefused { .. }

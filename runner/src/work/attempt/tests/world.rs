@@ -231,6 +231,7 @@ impl World {
                 config.install.clone(),
             ),
             sensitive_outputs: crate::identity::sensitive_outputs::SensitiveOutputs::new(&sdk, None),
+            plans: crate::approvals::plan_store::PlanStore::new(&sdk, None),
             app_roles: Some(roles.clone()),
             grants: Arc::new(PendingGrants::default()),
             in_flight: InFlight::default(),

@@ -442,6 +442,7 @@ proptest! {
                 Outcome::Interrupted { .. } => "interrupted",
                 Outcome::Blocked { .. } => "blocked",
                 Outcome::Cancelled => "cancelled",
+                Outcome::NeedsApproval { .. } => "waiting_for_approval",
             };
             assert_eq!(state.as_str(), expected);
             assert!(world.workflow(&workflow).await.state.is_terminal());

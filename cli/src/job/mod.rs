@@ -1,4 +1,6 @@
-//! `freehold job`: shows, cancels and retries a job, and prints its log.
+//! `freehold job`: shows, cancels and retries a job, approves and rejects its plan, and prints its log.
+
+pub(crate) mod plan;
 
 use std::time::Duration;
 
@@ -26,6 +28,8 @@ pub(crate) enum JobCommand {
         job: JobId,
     },
     Logs(Logs),
+    Approve(plan::Approve),
+    Reject(plan::Reject),
     /// Ask a job to stop; exit code 4 when the job has already ended and was not cancelled.
     Cancel {
         /// Id of the job.
@@ -67,6 +71,8 @@ impl JobCommand {
                     args.job
                 ))),
             },
+            Self::Approve(args) => args.run(context).await,
+            Self::Reject(args) => args.run(context).await,
             Self::Retry(retry) => retry.run(context).await,
             Self::Cancel { job, reason } => {
                 let path = ["v1", "jobs", job.as_str(), "cancel"];
@@ -119,6 +125,9 @@ impl Logs {
 fn without_log(view: &JobView) -> String {
     let JobView { job, install, state, .. } = view;
     match state.as_str() {
+        "waiting_for_approval" => {
+            format!("job `{job}` has no log yet: its plan waits for an approval; `freehold job show {job}` shows it")
+        }
         "waiting_for_window" => format!(
             "job `{job}` has no log yet, because it waits for the customer's window; `freehold job show {job}` shows until when"
         ),
@@ -141,6 +150,8 @@ fn show(view: &JobView, out: Output) -> String {
     if view.state == "waiting_for_window" {
         let until = view.opens_at.map(|at| format!(" until {}", time(at))).unwrap_or_default();
         parts.push(format!("waits for the customer's window{until}"));
+    } else if let Some(waiting) = &view.plan {
+        parts.push(plan::waiting(waiting, &view.job, &view.install));
     } else if let Some(since) = view.waits_since {
         let until = view.waits_until.map(|until| format!(", at most until {}", time(until))).unwrap_or_default();
         let install = &view.install;
@@ -149,7 +160,8 @@ fn show(view: &JobView, out: Output) -> String {
             time(since)
         ));
     }
-    if !view.reason.is_empty() {
+    parts.extend(view.approval.as_ref().map(plan::approved));
+    if !view.reason.is_empty() && view.plan.is_none() {
         parts.push(view.reason.clone());
     }
     let found = findings(view);

@@ -1,0 +1,119 @@
+//! `freehold customer approve` and `freehold customer reject`: writes the customer's word about a plan into the install's
+//! bucket, with the customer's own credentials. The runner reads it there. No role of the install can write it.
+
+use clap::Args;
+use freehold_protocol::approval::{CustomerWord, PlanRecord, Side, approval_object, record_object};
+use freehold_protocol::{Digest, InstallId, Timestamp};
+use serde_json::json;
+
+use super::own_install::OwnInstall;
+use super::question::Question;
+use crate::context::Context;
+use crate::error::{Error, Result, ResultExt};
+use crate::job::plan::changes;
+use crate::output::time;
+
+/// Approve a plan of the vendor's, as the customer.
+#[derive(Debug, Args)]
+#[command(after_help = Question::Approved.help("\
+Example:
+  freehold customer approvals globex --tenant acme
+  freehold customer approve globex --plan sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef --tenant acme
+
+Which plans wait for you, you say with the stack's parameter `ApproveChanges`: `none`, `destructive` or `all`. This command writes
+an object into your bucket, below `approvals/`, under your own identity. Your runner sees it within a minute, and applies exactly
+this plan or nothing."))]
+pub(crate) struct Approve {
+    /// Name of the install.
+    install: InstallId,
+    /// The digest of the plan, as `freehold customer approvals` prints it.
+    #[arg(long, value_name = "DIGEST")]
+    plan: Digest,
+}
+
+/// Reject a plan of the vendor's, as the customer; its job ends.
+#[derive(Debug, Args)]
+#[command(override_usage = "freehold customer reject [OPTIONS] --plan <DIGEST>\n                                --reason <REASON> <INSTALL>", after_help = Question::Approved.help("\
+Example:
+  freehold customer reject globex --plan sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef --reason \"not before the audit\" --tenant acme
+
+The job ends as blocked, and has changed nothing."))]
+pub(crate) struct Reject {
+    /// Name of the install.
+    install: InstallId,
+    /// The digest of the plan, as `freehold customer approvals` prints it.
+    #[arg(long, value_name = "DIGEST")]
+    plan: Digest,
+    /// Why; the vendor sees it.
+    #[arg(long, value_name = "REASON")]
+    reason: String,
+}
+
+impl Approve {
+    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        decide(context, (&self.install, &self.plan), true, "").await
+    }
+}
+
+impl Reject {
+    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        decide(context, (&self.install, &self.plan), false, &self.reason).await
+    }
+}
+
+async fn decide(context: &Context, (install, plan): (&InstallId, &Digest), approved: bool, reason: &str) -> Result<()> {
+    let own = OwnInstall::find(context, install).await?;
+    let record = record(&own, plan).await?;
+    let now = Timestamp::from_millis(u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default());
+    if now > record.until {
+        return Err(Error::conflict(format!("plan {plan} could be approved until {}", time(record.until)))
+            .or("the vendor starts the job again, which makes a new plan"));
+    }
+    if !record.asks.contains(&Side::Customer) {
+        return Err(Error::conflict(format!("plan {plan} does not wait for you"))
+            .or("set the stack's parameter `ApproveChanges` to be asked"));
+    }
+    let by = crate::aws::caller(&own.config).await?.arn;
+    let word = CustomerWord {
+        tenant: own.tenant.clone(),
+        install: own.install.clone(),
+        plan: plan.clone(),
+        approved,
+        by,
+        at: now,
+        reason: reason.to_owned(),
+    };
+    let (bucket, object) = (own.bucket(), approval_object(plan));
+    let body = serde_json::to_vec(&word).map_err(|error| Error::internal(error.to_string()))?;
+    let put = own.s3().put_object().bucket(&bucket).key(&object).body(body.into()).send().await;
+    put.doing(format!("write `{object}` into bucket `{bucket}`"))?;
+    let (job, did) = (record.job.to_string(), if approved { "approved" } else { "rejected" });
+    let shown = json!({ "plan": plan, "job": job, "decision": did, "by": word.by, "object": object });
+    context.out.show(&shown, |_| {
+        let does = if approved { "the runner applies it within some minutes" } else { "its job ends" };
+        let mut lines = vec![format!("plan {plan} of {job} ({}) is {did}; {does}", record.changes)];
+        lines.extend(changes(&record.summary));
+        lines.push(format!("the whole plan: object `{}` of bucket `{bucket}`", record.object));
+        lines.join("\n")
+    })
+}
+
+/// Returns the record of a plan, whose digest is that of the plan.
+async fn record(own: &OwnInstall, plan: &Digest) -> Result<PlanRecord> {
+    let (bucket, object) = (own.bucket(), record_object(plan));
+    let answer = own.s3().get_object().bucket(&bucket).key(&object).send().await;
+    if answer.as_ref().is_err_and(|error| error.as_service_error().is_some_and(|error| error.is_no_such_key())) {
+        return Err(Error::not_found(format!("bucket `{bucket}` has no plan {plan}"))
+            .or("`freehold customer approvals` lists the plans that wait"));
+    }
+    let answer = answer.doing(format!("read `{object}` of bucket `{bucket}`"))?;
+    let bytes = answer.body.collect().await;
+    let bytes = bytes.map_err(|error| Error::transient(format!("cannot read `{object}`: {error}; try again")))?;
+    let bytes = bytes.to_vec();
+    if Digest::of(&bytes) != *plan {
+        return Err(Error::failed(format!("object `{object}` of bucket `{bucket}` is not the record of plan {plan}"))
+            .or("somebody changed it: approve nothing, and ask the vendor"));
+    }
+    serde_json::from_slice(&bytes)
+        .map_err(|error| Error::failed(format!("the record of plan {plan} cannot be read: {error}")))
+}

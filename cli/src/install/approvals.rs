@@ -1,0 +1,53 @@
+//! `freehold install approvals`: sets whether plans of an install wait until somebody at the vendor approves them.
+
+use clap::{Args, ValueEnum};
+use freehold_protocol::InstallId;
+use freehold_protocol::api::{ApprovalOption, InstallView, SetApprovalsRequest};
+
+use crate::context::Context;
+use crate::error::Result;
+
+/// Set whether plans of an install wait until somebody at the vendor approves them.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold install approvals globex prompt
+  freehold install approvals globex approve-all
+
+With `prompt`, each plan that changes something waits, except plans of components with `auto_approve_on_policies_passing` about
+which no policy warns. `freehold job approve` approves one. Orders that are made from now on follow it. What the customer wants to
+approve, they say in their install stack (`ApproveChanges`).")]
+pub(crate) struct Approvals {
+    /// Name of the install.
+    install: InstallId,
+    /// Whether plans wait.
+    choice: Choice,
+}
+
+/// Whether plans wait for the vendor: none of them, or each that changes something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Choice {
+    #[value(alias = "auto")]
+    ApproveAll,
+    Prompt,
+}
+
+impl Choice {
+    pub(super) const fn option(self) -> ApprovalOption {
+        match self {
+            Self::ApproveAll => ApprovalOption::ApproveAll,
+            Self::Prompt => ApprovalOption::Prompt,
+        }
+    }
+}
+
+impl Approvals {
+    pub(super) async fn run(&self, context: &Context) -> Result<()> {
+        let body = SetApprovalsRequest { approval_option: self.choice.option() };
+        let api = context.api().await?;
+        let view: InstallView = api.post(&["v1", "installs", self.install.as_str(), "approvals"], &body).await?;
+        context
+            .out
+            .show(&view, |view| format!("approval option of `{}`: {}", self.install, view.approval_option.as_str()))
+    }
+}

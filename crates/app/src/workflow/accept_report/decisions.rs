@@ -1,0 +1,37 @@
+//! Takes what the customer decided about plans, as a hello of their runner says.
+
+use freehold_domain::install::Install;
+use freehold_domain::job::{ApprovalEvent, JobEvent, JobState};
+use freehold_protocol::approval::CustomerDecision;
+
+use super::{AcceptReport, bounds};
+use crate::AppError;
+use crate::workflow::advance::{self, Advanced};
+
+/// The maximum number of decisions of one hello that count. A hello repeats those of all plans that still wait.
+const MOST: usize = 200;
+/// The maximum size of the name of who decided, and of the reason, in bytes.
+const MAX_BYTES: usize = 1024;
+
+impl AcceptReport {
+    /// Applies the customer's decisions to the jobs that wait for them. A decision about another plan, or about a job that does
+    /// not wait, changes nothing. `sweep` orders a job that everybody has approved.
+    pub(super) async fn note_decisions(&self, install: &Install, all: &[CustomerDecision]) -> Result<(), AppError> {
+        for decision in all.iter().take(MOST) {
+            let Some(job) = self.job_of(install, &decision.job).await? else { continue };
+            if !matches!(job.state, JobState::WaitingForApproval { .. }) {
+                continue;
+            }
+            let (by, reason) = (bounds::cut(&decision.by, MAX_BYTES), bounds::cut(&decision.reason, MAX_BYTES));
+            let event =
+                JobEvent::Approval(ApprovalEvent::Customer(CustomerDecision { by, reason, ..decision.clone() }));
+            let now = self.clock.now();
+            if let Advanced::Now { workflow: Some(workflow), started, .. } =
+                advance::job_event(&*self.store, &job.id, &event, None, now).await?
+            {
+                self.after_end(&workflow, &started, now).await?;
+            }
+        }
+        Ok(())
+    }
+}

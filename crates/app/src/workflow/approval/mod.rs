@@ -1,0 +1,20 @@
+//! Takes what people at the vendor say about the plan for which a job waits.
+
+pub mod approve_job;
+pub mod reject_job;
+
+use freehold_domain::Job;
+use freehold_domain::job::{ApprovalEvent, JobEvent};
+use freehold_protocol::JobId;
+
+use crate::AppError;
+use crate::ports::{Clock, Store};
+use crate::workflow::advance::{self, Advanced};
+
+/// Applies the word to the job. `sweep` performs the effects: the API may write to no queue and resume no state machine.
+async fn say(store: &dyn Store, clock: &dyn Clock, id: &JobId, word: ApprovalEvent) -> Result<Job, AppError> {
+    match advance::job_event(store, id, &JobEvent::Approval(word), None, clock.now()).await? {
+        Advanced::Now { job, .. } | Advanced::NotYet(job) => Ok(*job),
+        Advanced::Rejected(_, rejected) => Err(AppError::conflict(rejected.to_string())),
+    }
+}

@@ -1,0 +1,183 @@
+//! How a job waits until people approve its plan. No order is in the queue meanwhile: the runner has made the plan and ended
+//! its attempt, and the job is ordered again when everybody who is asked has approved exactly this plan.
+
+use freehold_protocol::approval::{OrderApproval, ProposedPlan, Side};
+use freehold_protocol::limits::LOST_GRACE_SECS;
+use freehold_protocol::order::AskedBy;
+use freehold_protocol::report::{Block, Fence, Outcome};
+use freehold_protocol::time::rfc3339;
+use freehold_protocol::{Digest, KeyId, Timestamp};
+
+use super::{ApprovalEvent, Job, JobEvent, JobState, Rejected, Step};
+
+impl Job {
+    /// Returns whether the job waits for an approval, and everybody who is asked has approved its plan.
+    pub fn is_approved(&self) -> bool {
+        let JobState::WaitingForApproval { plan, vendor, customer, .. } = &self.state else { return false };
+        plan.asks.iter().all(|side| match side {
+            Side::Vendor => vendor.is_some(),
+            Side::Customer => customer.is_some(),
+        })
+    }
+
+    /// Returns who still has to approve the plan for which the job waits.
+    pub fn waits_for(&self) -> Vec<Side> {
+        let JobState::WaitingForApproval { plan, vendor, customer, .. } = &self.state else { return Vec::new() };
+        let is_missing = |side: &Side| match side {
+            Side::Vendor => vendor.is_none(),
+            Side::Customer => customer.is_none(),
+        };
+        plan.asks.iter().copied().filter(is_missing).collect()
+    }
+
+    /// Returns the state in which the job waits until `plan`, which the attempt with this fence made, is approved.
+    pub(super) fn waiting_for_approval(fence: Fence, runner: &KeyId, plan: ProposedPlan, now: Timestamp) -> JobState {
+        let (runner, plan) = (runner.clone(), Box::new(plan));
+        JobState::WaitingForApproval { fence, runner, since: now, plan, vendor: None, customer: None }
+    }
+
+    /// Returns the effect of an event on a job that waits for an approval.
+    pub(super) fn while_waiting_for_approval(
+        &self,
+        (current, holder): (Fence, &KeyId),
+        event: &JobEvent,
+        now: Timestamp,
+    ) -> Result<Step, Rejected> {
+        self.check_attempt(current, holder, event)?;
+        if event.attempt().is_some_and(|(fence, _)| fence == current) {
+            return Ok(Step::Already);
+        }
+        match event {
+            // Another delivery of the order, on a machine that does not know that the first one ended. It makes a plan anew.
+            JobEvent::Started { fence, seq, runner } | JobEvent::Progress { fence, seq, runner } => {
+                Ok(self.running(event, *fence, *seq, runner, now))
+            }
+            JobEvent::Finished { fence, outcome, .. } => Ok(self.ended(event, *fence, outcome, now)),
+            JobEvent::Refused { fence, .. } => Ok(self.ended(event, *fence, &Outcome::Cancelled, now)),
+            JobEvent::Cancel(by) => Ok(self.cancel_requested(by, event, now)),
+            JobEvent::Expire | JobEvent::Wait => Ok(self.waited_for_approval(current, event, now)),
+            JobEvent::Retry | JobEvent::Resume { .. } => Err(self.not_retryable()),
+            JobEvent::Returned { .. } | JobEvent::Undeliverable { .. } | JobEvent::Window(_) => Ok(Step::Already),
+            JobEvent::Approval(approval) => self.on_approval(approval, event, now),
+        }
+    }
+
+    /// Returns the effect of a word about a plan on a job that waits for no approval.
+    pub(super) fn approval_elsewhere(&self, event: &ApprovalEvent) -> Result<Step, Rejected> {
+        let known = |plan: &Digest| self.approval.as_ref().is_some_and(|approval| approval.plan == *plan);
+        match event {
+            ApprovalEvent::Approve { plan, .. } if known(plan) => Ok(Step::Already),
+            ApprovalEvent::Approve { .. } | ApprovalEvent::Reject { .. } => {
+                Err(Rejected::NotWaiting { job: self.id.clone(), state: self.state.as_str() })
+            }
+            ApprovalEvent::Customer(_) | ApprovalEvent::Proceed => Ok(Step::Already),
+        }
+    }
+
+    fn on_approval(&self, approval: &ApprovalEvent, event: &JobEvent, now: Timestamp) -> Result<Step, Rejected> {
+        let JobState::WaitingForApproval { fence, plan, vendor, customer, .. } = &self.state else {
+            return self.approval_elsewhere(approval);
+        };
+        match approval {
+            ApprovalEvent::Approve { plan: named, .. } | ApprovalEvent::Reject { plan: named, .. }
+                if *named != plan.plan =>
+            {
+                Err(Rejected::OtherPlan { job: self.id.clone(), waits: plan.plan.clone(), named: named.clone() })
+            }
+            ApprovalEvent::Approve { .. } if now > plan.until => {
+                Err(Rejected::ExpiredPlan { job: self.id.clone(), plan: plan.plan.clone(), until: plan.until })
+            }
+            ApprovalEvent::Approve { .. } if vendor.is_some() => Ok(Step::Already),
+            ApprovalEvent::Approve { by, .. } => {
+                let state = self.with_words(Some((by.clone(), now)), customer.clone());
+                Ok(self.change(state, event, now))
+            }
+            ApprovalEvent::Reject { by, reason, .. } => {
+                Ok(self.rejected_plan(*fence, &format!("{by} (vendor)"), reason, event, now))
+            }
+            // A decision about a plan that was replaced.
+            ApprovalEvent::Customer(decision) if decision.plan != plan.plan => Ok(Step::Already),
+            ApprovalEvent::Customer(decision) if !decision.approved => {
+                let by = format!("{} (customer)", decision.by);
+                Ok(self.rejected_plan(*fence, &by, &decision.reason, event, now))
+            }
+            ApprovalEvent::Customer(_) if customer.is_some() => Ok(Step::Already),
+            ApprovalEvent::Customer(decision) => {
+                let state = self.with_words(vendor.clone(), Some((decision.by.clone(), decision.at)));
+                Ok(self.change(state, event, now))
+            }
+            ApprovalEvent::Proceed => {
+                if self.cancel_requested.is_some() || !self.is_approved() {
+                    return Ok(Step::Already);
+                }
+                Ok(self.order_approved(*fence, plan, vendor.as_ref(), event, now))
+            }
+        }
+    }
+
+    fn with_words(
+        &self,
+        by_vendor: Option<(AskedBy, Timestamp)>,
+        by_customer: Option<(String, Timestamp)>,
+    ) -> JobState {
+        let mut state = self.state.clone();
+        if let JobState::WaitingForApproval { vendor, customer, .. } = &mut state {
+            (*vendor, *customer) = (by_vendor, by_customer);
+        }
+        state
+    }
+
+    /// Orders the job again with its approved plan.
+    fn order_approved(
+        &self,
+        fence: Fence,
+        plan: &ProposedPlan,
+        vendor: Option<&(AskedBy, Timestamp)>,
+        event: &JobEvent,
+        now: Timestamp,
+    ) -> Step {
+        let patience = self.wait_until().since(self.created_at) / 1000;
+        let approval = OrderApproval {
+            plan: plan.plan.clone(),
+            by: vendor.map(|(by, _)| by.clone()),
+            at: vendor.map_or(now, |(_, at)| *at),
+            until: plan.until,
+            policies: plan.policies.clone(),
+        };
+        let again = Self {
+            wait_until: now.plus_secs(patience),
+            // Orders that approvals make do not count as tries.
+            returned: self.returned + 1,
+            approval: Some(approval),
+            ..self.with_new_order(now)
+        };
+        again.change(JobState::Queued { dispatch: fence.dispatch + 1 }, event, now)
+    }
+
+    fn rejected_plan(&self, fence: Fence, by: &str, why: &str, event: &JobEvent, now: Timestamp) -> Step {
+        let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+        let reason = format!("{by} rejected the plan{why}; nothing was changed by it");
+        self.ended(event, fence, &Outcome::Blocked { block: Block::NotApproved, reason }, now)
+    }
+
+    /// Ends the job if somebody wants it cancelled, or if nobody approved its plan in time.
+    fn waited_for_approval(&self, fence: Fence, event: &JobEvent, now: Timestamp) -> Step {
+        let JobState::WaitingForApproval { plan, .. } = &self.state else { return Step::Already };
+        if self.cancel_requested.is_some() {
+            return self.ended(event, fence, &Outcome::Cancelled, now);
+        }
+        if now < plan.until.plus_secs(LOST_GRACE_SECS) {
+            return Step::NotYet;
+        }
+        let missing: Vec<&str> = self.waits_for().into_iter().map(Side::as_str).collect();
+        let until = rfc3339::text(plan.until).unwrap_or_default();
+        let reason = format!(
+            "the plan was not approved until {until} (waited for: {}); nothing was changed by it; start the job again",
+            missing.join(", ")
+        );
+        self.ended(event, fence, &Outcome::Blocked { block: Block::NotApproved, reason }, now)
+    }
+}
+
+#[cfg(test)]
+mod tests;

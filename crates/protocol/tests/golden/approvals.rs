@@ -1,0 +1,48 @@
+//! The wire format of approvals: in orders, and of the customer's word.
+
+use freehold_protocol::approval::{
+    ApprovalRule, ChangeKind, CustomerWord, FEATURE, OrderApproval, PlanSummary, PlannedChange, ProposedPlan, Side,
+};
+use freehold_protocol::order::Demands;
+
+use super::*;
+
+pub(super) fn proposed_plan() -> ProposedPlan {
+    let change = PlannedChange { address: "aws_vpc.main".into(), kind: "aws_vpc".into(), change: ChangeKind::Replace };
+    ProposedPlan {
+        plan: Digest::of(b"record"),
+        until: AT.plus_secs(604_800),
+        asks: [Side::Vendor, Side::Customer].into(),
+        summary: PlanSummary::of(vec![change]),
+        policies: Digest::of(b"policies"),
+        instead: Some("the state moved on".into()),
+    }
+}
+
+#[test]
+fn approvals() {
+    let image = order(Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() }));
+    let approval = OrderApproval {
+        plan: Digest::of(b"record"),
+        by: Some(AskedBy::Schedule),
+        at: AT,
+        until: AT.plus_secs(604_800),
+        policies: Digest::of(b"policies"),
+    };
+    let must_understand = Demands::feature(FEATURE);
+    let asks = Order { approval: Some(ApprovalRule::Prompt), must_understand, ..image };
+    golden("order-approval", &asks);
+    golden("order-approved", &Order { approved: Some(Box::new(approval)), ..asks });
+    golden(
+        "customer-word",
+        &CustomerWord {
+            tenant: "acme".parse().unwrap(),
+            install: "globex".parse().unwrap(),
+            plan: Digest::of(b"record"),
+            approved: false,
+            by: "arn:aws:iam::222222222222:user/eva".into(),
+            at: AT,
+            reason: "after the audit".into(),
+        },
+    );
+}

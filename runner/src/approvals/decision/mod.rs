@@ -1,0 +1,191 @@
+//! Decides whether an approved plan may be applied: compares everything that the approval is bound to. It does no I/O.
+
+use std::collections::BTreeSet;
+
+use freehold_protocol::approval::{CustomerWord, OrderApproval, PlanRecord, Side};
+use freehold_protocol::order::{Order, Work};
+use freehold_protocol::time::rfc3339;
+use freehold_protocol::{Digest, Timestamp, canonical};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// What a plan is made from and against, besides the order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// The rendered values that the plan is made from. They may contain secrets; only a digest with salt is kept.
+    pub inputs: Value,
+    /// What the plan is made against, such as the lineage and the serial of a state.
+    pub state: String,
+}
+
+/// Which order applies a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Use {
+    pub job: String,
+    pub dispatch: u32,
+}
+
+/// Everything that the runner finds about a plan that an order names.
+#[derive(Debug, Clone, Copy)]
+pub struct Found<'a> {
+    /// The bytes of the plan's record in the customer's bucket; absent when there is none.
+    pub record: Option<&'a [u8]>,
+    /// The bytes of the note which order applies the plan; absent before the first.
+    pub used: Option<&'a [u8]>,
+    pub now: Timestamp,
+}
+
+/// Why an approved plan is not applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotApplied {
+    /// The approval does not count for this order. The job ends.
+    Refused(String),
+    /// What the plan was made from has moved on. The runner plans anew, and asks anew.
+    MovedOn(String),
+}
+
+/// Returns the record of the plan that `order` names, if the approval is bound to this order and nothing has moved on.
+///
+/// # Errors
+/// [`NotApplied`] with the reason.
+pub fn recalled(
+    order: &Order,
+    named: &OrderApproval,
+    facts: &Facts,
+    found: Found<'_>,
+) -> Result<PlanRecord, NotApplied> {
+    let refused = |why: String| Err(NotApplied::Refused(format!("plan `{}` is not applied: {why}", named.plan)));
+    let Some(bytes) = found.record else {
+        return refused("the install's bucket has no record of it".to_owned());
+    };
+    let digest = Digest::of(bytes);
+    if digest != named.plan {
+        return refused(format!("its record has other bytes, with digest `{digest}`"));
+    }
+    let record: PlanRecord = match serde_json::from_slice(bytes) {
+        Ok(record) => record,
+        Err(error) => return refused(format!("its record cannot be read: {error}")),
+    };
+    if (&record.tenant, &record.install) != (&order.tenant, &order.install) {
+        return refused(format!("it is for install `{}` of `{}`", record.install, record.tenant));
+    }
+    let (changes, removal) = (order.work.changes(), is_removal(order));
+    if (record.changes.as_str(), record.removal) != (changes.as_str(), removal) {
+        let what = if record.removal { "the removal of " } else { "" };
+        return refused(format!("it is for {what}`{}`, and this job changes `{changes}`", record.changes));
+    }
+    if record.job != order.job {
+        return refused(format!("it is the plan of job `{}`", record.job));
+    }
+    let until = record.until.min(named.until);
+    if found.now > until {
+        return refused(format!("its approval expired at {}", rfc3339::text(until).unwrap_or_default()));
+    }
+    if record.policies != named.policies {
+        return refused("its approval was given for other answers of the policies".to_owned());
+    }
+    if let Some(used) = found.used {
+        let this = Use { job: order.job.to_string(), dispatch: order.dispatch };
+        match serde_json::from_slice::<Use>(used) {
+            // A delivery of the same order. Whether an earlier one changed something, the state says.
+            Ok(used) if used == this => {}
+            Ok(used) => {
+                let Use { job, dispatch } = used;
+                return refused(format!("dispatch {dispatch} of job `{job}` has applied it already"));
+            }
+            Err(error) => return refused(format!("the note who applied it cannot be read: {error}")),
+        }
+    }
+    let moved = |what: &str| Err(NotApplied::MovedOn(format!("{what} since the approved plan `{}`", named.plan)));
+    match (work_digest(order), inputs_digest(&facts.inputs, &record.salt)) {
+        (Ok(work), _) if work != record.work => return moved("the artifact or the config changed"),
+        (Ok(_), Ok(inputs)) if inputs != record.inputs => return moved("the values changed"),
+        (Ok(_), Ok(_)) => {}
+        (Err(error), _) | (_, Err(error)) => return refused(format!("its inputs have no canonical form: {error}")),
+    }
+    if facts.state != record.state {
+        return moved("the state moved on");
+    }
+    Ok(record)
+}
+
+/// What the job would apply now, and who has to approve it now.
+#[derive(Debug, Clone, Copy)]
+pub struct Present<'a> {
+    /// The digest of the plan's bytes.
+    pub bytes: &'a Digest,
+    /// The digest of what the policies say about it.
+    pub policies: &'a Digest,
+    pub asks: &'a BTreeSet<Side>,
+}
+
+/// Returns who of the customer approved the plan, if it may be applied: the bytes are those of the record, the policies say the
+/// same, and everybody who is asked now has approved it.
+///
+/// # Errors
+/// [`NotApplied`] with the reason.
+pub fn agreed(
+    record: &PlanRecord,
+    named: &OrderApproval,
+    now: &Present<'_>,
+    word: Option<&[u8]>,
+) -> Result<Option<String>, NotApplied> {
+    let plan = &named.plan;
+    if record.bytes != *now.bytes {
+        return Err(NotApplied::MovedOn(format!(
+            "the job would change something else now than approved plan `{plan}`"
+        )));
+    }
+    if record.policies != *now.policies {
+        return Err(NotApplied::MovedOn(format!("the policies say something else now about approved plan `{plan}`")));
+    }
+    let customer = approved_by_customer(record, plan, word).map_err(NotApplied::Refused)?;
+    let missing = now.asks.iter().find(|side| match side {
+        Side::Vendor => named.by.is_none(),
+        Side::Customer => customer.is_none(),
+    });
+    match missing {
+        Some(side) => {
+            let side = side.as_str();
+            Err(NotApplied::Refused(format!("plan `{plan}` is not applied: the {side} has not approved it")))
+        }
+        None => Ok(customer),
+    }
+}
+
+/// Returns who approved a plan at the customer, if their object approves this plan of this install.
+fn approved_by_customer(record: &PlanRecord, plan: &Digest, word: Option<&[u8]>) -> Result<Option<String>, String> {
+    let Some(word) = word.and_then(|bytes| serde_json::from_slice::<CustomerWord>(bytes).ok()) else {
+        return Ok(None);
+    };
+    let is_this = (&word.tenant, &word.install, &word.plan) == (&record.tenant, &record.install, plan);
+    match (is_this, word.approved) {
+        (false, _) => Ok(None),
+        (true, true) => Ok(Some(word.by)),
+        (true, false) => Err(format!("{} (customer) rejected plan `{plan}`: {}", word.by, word.reason)),
+    }
+}
+
+/// Returns whether the order removes something.
+pub fn is_removal(order: &Order) -> bool {
+    matches!(order.work, Work::Remove(_))
+}
+
+/// Returns the digest of the order's work: its artifacts, templates and options, and the rights that it runs under.
+///
+/// # Errors
+/// As [`canonical::digest`].
+pub fn work_digest(order: &Order) -> Result<Digest, serde_json::Error> {
+    canonical::digest(&json!({ "work": order.work, "mode": order.mode, "role": order.role }))
+}
+
+/// Returns the digest of the values that a plan is made from.
+///
+/// # Errors
+/// As [`canonical::digest`].
+pub fn inputs_digest(inputs: &Value, salt: &str) -> Result<Digest, serde_json::Error> {
+    canonical::digest(&json!({ "salt": salt, "inputs": inputs }))
+}
+
+#[cfg(test)]
+mod tests;

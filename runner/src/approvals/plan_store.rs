@@ -1,0 +1,182 @@
+//! The records of plans in the install's bucket, with the runner's own role, and the customer's decisions about them. Roles of
+//! modes cannot read or write the records, and neither they nor the runner can write a decision.
+
+use std::sync::{Mutex, PoisonError};
+
+use aws_sdk_s3::Client;
+use aws_sdk_s3::primitives::ByteStream;
+use freehold_protocol::approval::{
+    APPROVALS, CustomerDecision, CustomerWord, PLANS, PlanRecord, Side, approval_object, record_object, use_object,
+};
+use freehold_protocol::{Digest, Timestamp};
+
+use tokio::sync::Notify;
+
+use crate::aws;
+
+/// The maximum size of one object, in bytes.
+const MAX_BYTES: usize = 1024 * 1024;
+
+/// The plans of one install.
+#[derive(Debug)]
+pub struct PlanStore {
+    /// `None` when the runner has no bucket.
+    bucket: Option<(Client, String)>,
+    /// The plans that wait for the customer; `None` before the bucket was read.
+    waiting: Mutex<Option<Vec<(Digest, PlanRecord)>>>,
+    proposed: Notify,
+}
+
+impl PlanStore {
+    /// Returns the store, which uses the credentials of `sdk`.
+    pub fn new(sdk: &aws_config::SdkConfig, bucket: Option<String>) -> Self {
+        // As in `kinds::bucket`: a path-style address also works where a bucket does not have a host name.
+        let config = || aws_sdk_s3::config::Builder::from(sdk).force_path_style(true).build();
+        Self {
+            bucket: bucket.map(|bucket| (Client::from_conf(config()), bucket)),
+            waiting: Mutex::default(),
+            proposed: Notify::new(),
+        }
+    }
+
+    /// Returns an object, or `None` if it does not exist.
+    ///
+    /// # Errors
+    /// The reason, when it cannot be read.
+    pub async fn get(&self, object: &str) -> Result<Option<Vec<u8>>, String> {
+        let (client, bucket) = self.bucket()?;
+        let cannot = |error: String| {
+            format!(
+                "cannot read `{object}` of bucket `{bucket}`: {error}; when the install stack is older than the runner, launch \
+                 its current template"
+            )
+        };
+        // S3 answers `AccessDenied` for an absent object to a role that may not list everything, so it is listed first.
+        let listed = client.list_objects_v2().bucket(bucket).prefix(object).max_keys(1).send().await;
+        let listed = listed.map_err(|error| cannot(aws::explain(&error)))?;
+        if listed.contents().first().and_then(|found| found.key()) != Some(object) {
+            return Ok(None);
+        }
+        let answer = client.get_object().bucket(bucket).key(object).send().await;
+        let mut body = answer.map_err(|error| cannot(aws::explain(&error)))?.body;
+        let mut bytes = Vec::new();
+        while let Some(chunk) = aws::next_bytes(&mut body).await.map_err(|error| cannot(aws::explain(&error)))? {
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() > MAX_BYTES {
+                return Err(cannot(format!("it is larger than {MAX_BYTES} bytes")));
+            }
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Writes an object. A record of a plan that asks the customer waits from now on; one that is used waits no longer.
+    ///
+    /// # Errors
+    /// The reason, when it cannot be written.
+    pub async fn put(&self, object: &str, bytes: Vec<u8>) -> Result<(), String> {
+        let (client, bucket) = self.bucket()?;
+        let record = serde_json::from_slice::<PlanRecord>(&bytes).ok().map(|record| (Digest::of(&bytes), record));
+        let request = client.put_object().bucket(bucket).key(object).body(ByteStream::from(bytes));
+        request.send().await.map_err(|error| {
+            format!(
+                "cannot write `{object}` of bucket `{bucket}`: {}; when the install stack is older than the runner, launch its \
+                 current template",
+                aws::explain(&error)
+            )
+        })?;
+        if let Some(waiting) = &mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) {
+            waiting.retain(|(plan, _)| use_object(plan) != object);
+            waiting.extend(record.filter(|(_, record)| record.asks.contains(&Side::Customer)));
+        }
+        self.proposed.notify_one();
+        Ok(())
+    }
+
+    /// Waits until a plan was written, which may wait for the customer.
+    pub async fn has_proposed(&self) {
+        self.proposed.notified().await;
+    }
+
+    /// Returns what the customer has decided about plans that wait for them. Reads nothing while none waits.
+    ///
+    /// # Errors
+    /// The reason, when the bucket cannot be read.
+    pub async fn decisions(&self, now: Timestamp) -> Result<Vec<CustomerDecision>, String> {
+        if self.bucket.is_none() {
+            return Ok(Vec::new());
+        }
+        let waiting = self.still_waiting(now).await?;
+        if waiting.is_empty() {
+            return Ok(Vec::new());
+        }
+        let written = self.list(APPROVALS).await?;
+        let mut decisions = Vec::new();
+        for (plan, record) in waiting {
+            let object = approval_object(&plan);
+            if !written.contains(&object) {
+                continue;
+            }
+            let Some(bytes) = self.get(&object).await? else { continue };
+            let Ok(word) = serde_json::from_slice::<CustomerWord>(&bytes) else { continue };
+            if (&word.tenant, &word.install, &word.plan) != (&record.tenant, &record.install, &plan) {
+                continue;
+            }
+            let CustomerWord { approved, by, at, reason, .. } = word;
+            decisions.push(CustomerDecision { job: record.job, plan, approved, by, at, reason });
+        }
+        Ok(decisions)
+    }
+
+    /// Returns whether a plan waits for the customer, as far as is known.
+    pub fn is_waiting(&self) -> bool {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.as_ref().is_some_and(|waiting| !waiting.is_empty())
+    }
+
+    async fn still_waiting(&self, now: Timestamp) -> Result<Vec<(Digest, PlanRecord)>, String> {
+        let known = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut all = match known {
+            Some(known) => known,
+            None => self.kept().await?,
+        };
+        all.retain(|(_, record)| record.until > now);
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(all.clone());
+        Ok(all)
+    }
+
+    /// Returns the plans in the bucket that ask the customer and were not applied.
+    async fn kept(&self) -> Result<Vec<(Digest, PlanRecord)>, String> {
+        let objects = self.list(PLANS).await?;
+        let mut kept = Vec::new();
+        for object in objects.iter().filter(|object| object.ends_with(".json")) {
+            let Some(bytes) = self.get(object).await? else { continue };
+            let plan = Digest::of(&bytes);
+            let is_used = objects.contains(&use_object(&plan));
+            if is_used || record_object(&plan) != *object {
+                continue;
+            }
+            let record = serde_json::from_slice::<PlanRecord>(&bytes).ok();
+            kept.extend(record.filter(|record| record.asks.contains(&Side::Customer)).map(|record| (plan, record)));
+        }
+        Ok(kept)
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<String>, String> {
+        let (client, bucket) = self.bucket()?;
+        let mut pages = client.list_objects_v2().bucket(bucket).prefix(prefix).into_paginator().send();
+        let mut all = Vec::new();
+        while let Some(page) = pages.next().await {
+            let page =
+                page.map_err(|error| format!("cannot list `{prefix}` of bucket `{bucket}`: {}", aws::explain(&error)))?;
+            all.extend(page.contents().iter().filter_map(|object| object.key()).map(str::to_owned));
+        }
+        Ok(all)
+    }
+
+    fn bucket(&self) -> Result<&(Client, String), String> {
+        self.bucket.as_ref().ok_or_else(|| {
+            "this runner's config names no bucket; write the install stack's `BucketName` into the key `bucket`"
+                .to_owned()
+        })
+    }
+}

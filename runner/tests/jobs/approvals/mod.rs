@@ -1,0 +1,184 @@
+//! Approvals between the plan and the apply, with real programs: kinds whose plan each order makes anew, and work without a plan.
+
+use std::sync::Arc;
+
+use freehold_protocol::approval::{ApprovalRule, CustomerWord, OrderApproval, ProposedPlan, Side, approval_object};
+use freehold_protocol::audit::AuditEvent;
+use freehold_protocol::order::{
+    ActionStep, ApplyManifest, Artifact, AskedBy, ClusterOf, MANIFEST_ARTIFACT, MANIFEST_LAYER, Package, RunAction,
+    Work,
+};
+use freehold_protocol::report::{Block, Outcome};
+use freehold_runner::kinds::execute;
+use freehold_skips::have;
+use serde_json::Value;
+
+use crate::artifacts::of_layer;
+use crate::cloud::Cloud;
+use crate::cluster::{self, Cluster, DEPLOYER};
+use crate::fixture::{Bench, KeptPlans, outputs};
+
+/// Lets the customer ask for these plans.
+fn asks(bench: &mut Bench, what: &str) -> Arc<KeptPlans> {
+    let kept = Arc::new(KeptPlans::default());
+    *kept.asks.lock().unwrap() = Some(what.to_owned());
+    bench.job.plans = kept.clone();
+    kept
+}
+
+fn proposed(outcome: Outcome) -> ProposedPlan {
+    match outcome {
+        Outcome::NeedsApproval { plan } => *plan,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn refused(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Blocked { block: Block::NotApproved, reason } => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The next order of the job, which names the plan, as approved by the vendor.
+fn order_with(bench: &mut Bench, plan: &ProposedPlan, dispatch: u32) {
+    bench.next_attempt();
+    bench.job.fence.dispatch = dispatch;
+    let approval = OrderApproval {
+        plan: plan.plan.clone(),
+        by: Some(AskedBy::Schedule),
+        at: plan.until,
+        until: plan.until,
+        policies: plan.policies.clone(),
+    };
+    bench.change_order(|order| {
+        order.dispatch = dispatch;
+        order.approved = Some(Box::new(approval));
+    });
+}
+
+/// The customer approves or rejects the plan.
+fn says(bench: &Bench, kept: &KeptPlans, plan: &ProposedPlan, approved: bool) {
+    let word = CustomerWord {
+        tenant: bench.job.order.tenant.clone(),
+        install: bench.job.order.install.clone(),
+        plan: plan.plan.clone(),
+        approved,
+        by: "arn:aws:iam::222222222222:user/eva".into(),
+        at: plan.until,
+        reason: "no".into(),
+    };
+    let object = approval_object(&plan.plan);
+    kept.objects.lock().unwrap().insert(object, serde_json::to_vec(&word).unwrap());
+}
+
+fn manifest(artifact: &Artifact) -> Work {
+    Work::KubernetesManifest(ApplyManifest {
+        component: "network".parse().unwrap(),
+        artifact: artifact.clone(),
+        cluster: ClusterOf::Sandbox,
+        namespace: "{{ .nuon.install.id }}".into(),
+    })
+}
+
+#[tokio::test]
+async fn a_manifest_is_applied_when_both_sides_approved_the_same_objects_and_planned_anew_when_they_changed() {
+    let test =
+        "approvals::a_manifest_is_applied_when_both_sides_approved_the_same_objects_and_planned_anew_when_they_changed";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
+    let cluster = Cluster::make(&cloud).await;
+    let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {token: the-value}\n";
+    let layer = text.as_bytes().to_vec();
+    let artifact = of_layer(&cloud, Package::KubernetesManifest, layer, (MANIFEST_LAYER, MANIFEST_ARTIFACT)).await;
+    let mut bench = Cluster::bench(&cloud, DEPLOYER, manifest(&artifact), &artifact).await;
+    let kept = asks(&mut bench, "all");
+    bench.change_order(|order| order.approval = Some(ApprovalRule::Prompt));
+
+    let first = proposed(execute(&bench.job).await);
+    let untouched = cluster.object("configmap", "globex-prod", "one");
+    order_with(&mut bench, &first, 2);
+    let alone = refused(execute(&bench.job).await);
+    // Somebody else makes the object, so that the same order would update it.
+    cluster.kubectl(&["create", "namespace", "globex-prod"]).unwrap();
+    cluster.kubectl(&["create", "configmap", "one", "--namespace=globex-prod"]).unwrap();
+    says(&bench, &kept, &first, true);
+    order_with(&mut bench, &first, 3);
+    let anew = proposed(execute(&bench.job).await);
+    order_with(&mut bench, &anew, 4);
+    says(&bench, &kept, &anew, true);
+    outputs(execute(&bench.job).await);
+    let applied = cluster.object("configmap", "globex-prod", "one");
+    bench.next_attempt();
+    bench.change_order(|order| order.approved = None);
+    outputs(execute(&bench.job).await);
+    let noop = bench.log();
+    cluster.kubectl(&["delete", "configmap", "one", "--namespace=globex-prod"]).unwrap();
+    order_with(&mut bench, &anew, 5);
+    let replayed = refused(execute(&bench.job).await);
+
+    assert_eq!((first.asks.len(), first.summary.create, untouched), (2, 1, Value::Null));
+    assert!(!serde_json::to_string(&first).unwrap().contains("the-value"));
+    assert!(alone.contains("the customer has not approved it"), "{alone}");
+    assert!(anew.instead.as_ref().unwrap().contains("would change something else now"), "{anew:?}");
+    assert_eq!((anew.summary.update, &applied["data"]["token"]), (1, &Value::from("the-value")));
+    assert!(replayed.contains("has applied it already"), "{replayed}");
+    assert!(noop.contains("nothing is applied, and nobody has to approve it"), "{noop}");
+    let events = kept.events.lock().unwrap().clone();
+    let last = events.iter().rev().find_map(|event| match event {
+        AuditEvent::Approval { stage, vendor, customer, plan, .. } if stage == "applied" => {
+            Some((vendor.clone(), customer.clone(), plan.clone()))
+        }
+        _ => None,
+    });
+    assert_eq!(last, Some((Some(AskedBy::Schedule), Some("arn:aws:iam::222222222222:user/eva".to_owned()), anew.plan)));
+}
+
+#[tokio::test]
+async fn an_action_runs_only_with_the_steps_that_the_customer_approved() {
+    let test = "approvals::an_action_runs_only_with_the_steps_that_the_customer_approved";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(_cloud) = Cloud::here(test).await else { return };
+    let action = |command: &str| {
+        let step = ActionStep {
+            name: "say".into(),
+            command: command.into(),
+            inline_contents: String::new(),
+            env_vars: Default::default(),
+        };
+        Work::Action(RunAction {
+            action: "say".parse().unwrap(),
+            steps: vec![step],
+            directories: Vec::new(),
+            env_vars: Default::default(),
+            idempotent: true,
+            cluster: None,
+            image: String::new(),
+        })
+    };
+    let mut bench = Bench::new(action("echo said"));
+    let kept = asks(&mut bench, "destructive");
+
+    let plan = proposed(execute(&bench.job).await);
+    says(&bench, &kept, &plan, true);
+    order_with(&mut bench, &plan, 2);
+    bench.change_order(|order| order.work = action("echo other"));
+    let other = proposed(execute(&bench.job).await);
+    order_with(&mut bench, &plan, 3);
+    bench.change_order(|order| order.work = action("echo said"));
+    outputs(execute(&bench.job).await);
+    let log = bench.log();
+    says(&bench, &kept, &other, false);
+    order_with(&mut bench, &other, 4);
+    bench.change_order(|order| order.work = action("echo other"));
+    let rejected = refused(execute(&bench.job).await);
+
+    assert_eq!((plan.asks, plan.summary.run), ([Side::Customer].into(), 1));
+    assert!(other.instead.unwrap().contains("the artifact or the config changed"));
+    assert!(log.contains("said") && !log.contains("other"), "{log}");
+    assert!(rejected.contains("user/eva (customer) rejected plan"), "{rejected}");
+}
