@@ -48,8 +48,6 @@ CARGO = "cargo build --quiet"
 
 # Figures that docs/figures.md describes and that may have no row there, each with the reason.
 MAY_LACK_A_ROW = {
-    "api.cases": "the long form takes 10 minutes, and `make test` runs the short form",
-    "api.server_errors": "the same run as `api.cases`",
     **dict.fromkeys(
         ("faults.classes", "takeover.p99_secs", "deploys.repeated"),
         "the group takes an hour on an idle machine and has not run whole yet",

@@ -185,7 +185,7 @@ class Install(unittest.TestCase):
 
         self.assertEqual(bucket["VersioningConfiguration"], {"Status": "Enabled"})
         self.assertEqual(encryption["SSEAlgorithm"], "aws:kms")
-        self.assertEqual(expires, {"logs/", "plans/"})
+        self.assertEqual(expires, {"logs/", "plans/", "locked/_plans/"})
 
     def test_the_bucket_can_lock_and_locks_nothing_by_itself(self):
         bucket, parameters = properties(self.template, "Bucket"), self.template["Parameters"]

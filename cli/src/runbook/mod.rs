@@ -8,10 +8,9 @@ use freehold_protocol::api::{InstallRunbooks, ReasonRequest, RunView};
 use freehold_protocol::{InstallId, RunId};
 use serde_json::json;
 
-use crate::api::Api;
 use crate::context::Context;
 use crate::error::Result;
-use run::{RunRunbook, follow_run};
+use run::{RunRunbook, follow_run, shown};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunbookCommand {
@@ -91,8 +90,4 @@ impl RunbookCommand {
             }
         }
     }
-}
-
-async fn shown(api: &Api, run: &RunId) -> Result<RunView> {
-    api.get(&["v1", "runs", run.as_str()]).await
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use freehold_protocol::api::{RunRunbookRequest, RunView, WorkflowView};
-use freehold_protocol::{InstallId, RunbookName};
+use freehold_protocol::{InstallId, RunId, RunbookName};
 use serde_json::Value;
 
 use super::text::{outcome, step_name};
@@ -103,7 +103,7 @@ async fn until_ended(api: &Api, mut view: RunView, progress: &Progress) -> Resul
             progress.waiting(&waits, true);
         }
         tokio::time::sleep(LOOK).await;
-        view = super::shown(api, &view.run).await?;
+        view = shown(api, &view.run).await?;
     }
 }
 
@@ -113,4 +113,9 @@ async fn waits(api: &Api, view: &RunView) -> Option<String> {
     let running = view.steps.iter().find(|step| step.state == "running")?;
     let workflow: WorkflowView = api.get(&["v1", "workflows", running.workflow.as_ref()?.as_str()]).await.ok()?;
     describe_wait(api, &workflow).await
+}
+
+/// Returns a run.
+pub(super) async fn shown(api: &Api, run: &RunId) -> Result<RunView> {
+    api.get(&["v1", "runs", run.as_str()]).await
 }

@@ -2,28 +2,7 @@
 
 use crate::bug::seeded;
 use crate::job::{Answer, Control, Event, Fence, Job, JobState, Time, ended};
-
-/// A word about a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Word {
-    /// The vendor approves the plan of this attempt.
-    Approve(Fence),
-    /// The vendor rejects it.
-    Reject(Fence),
-    /// The customer approves it.
-    CustomerApproves(Fence),
-    /// The customer rejects it.
-    CustomerRejects(Fence),
-    /// The job is ordered if both have approved.
-    Proceed,
-}
-
-/// Which of the two sides have approved the plan for which a job waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Approved {
-    pub vendor: bool,
-    pub customer: bool,
-}
+use crate::word::{Approved, Word};
 
 impl Control {
     /// Returns what a word means for a job that waits for no approval.

@@ -1,9 +1,9 @@
 //! The job aggregate, small enough to be hashed millions of times; a test holds it equal to the real one.
 
-use crate::approval::{Approved, Word};
 use crate::bug::{Seed, seeded};
 pub use crate::fence::Fence;
 pub use crate::time::Time;
+use crate::word::{Approved, Word};
 
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

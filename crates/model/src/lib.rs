@@ -52,7 +52,7 @@
 
 pub mod action;
 mod after_end;
-pub mod approval;
+mod approval;
 pub mod bounds;
 pub mod bug;
 mod carry;
@@ -66,6 +66,7 @@ pub mod rule;
 pub mod rules;
 pub mod runner;
 pub mod time;
+pub mod word;
 mod work;
 pub mod world;
 

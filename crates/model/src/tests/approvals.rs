@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use crate::approval::Word;
 use crate::bug::{Bug, Seed};
 use crate::job::{Answer, Control, Event, Fence, Job, JobState, Outcome, Time};
+use crate::word::Word;
 
 /// The number of events of the longest sequences.
 const DEPTH: usize = 8;

@@ -8,9 +8,9 @@ use freehold_protocol::report::{self, Block};
 use freehold_protocol::{Digest, KeyId, Timestamp, WorkflowId};
 use proptest::prelude::*;
 
-use crate::approval::{Approved, Word};
 use crate::bug::Seed;
 use crate::job::{Answer, Control, Event, Fence, Job, JobState, Outcome, Time};
+use crate::word::{Approved, Word};
 
 const CLAIM_WINDOW_SECS: u64 = 60;
 const CONTROL: Control = Control { max_dispatches: real::MAX_DISPATCHES as u8, seed: Seed { bug: None } };

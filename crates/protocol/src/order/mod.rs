@@ -18,6 +18,7 @@ use crate::{
 };
 
 mod asked_by;
+mod demands;
 mod head;
 mod kept_outputs;
 mod kubernetes;
@@ -29,7 +30,8 @@ pub mod upgrade;
 use self::leftovers::FindLeftovers;
 
 pub use self::asked_by::{AskedBy, CallerArn, CallerArnError, Principal};
-pub use self::head::{CancelHead, Demands, OrderHead};
+pub use self::demands::Demands;
+pub use self::head::{CancelHead, OrderHead};
 pub use self::kept_outputs::KeptOutputs;
 pub use self::kubernetes::{ApplyManifest, ClusterOf, InstallChart, JobImage, RunKubernetesJob};
 pub use self::retirement::Retired;
