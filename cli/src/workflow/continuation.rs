@@ -15,7 +15,8 @@ use crate::output::time;
 Example:
   freehold workflow resume wf_0123456789abcdef0123 --reason \"the registry is back\"
 
-Nodes that succeeded do not run again. The workflow keeps its id and its version. It is refused when another workflow has
+Nodes that succeeded do not run again. What failed does, also an action that was interrupted and is not idempotent: look at
+its log first. The workflow keeps its id and its version. It is refused when another workflow has
 changed the install since, when inputs or toggles of the install have changed, or when the customer no longer accepts
 the contract of the version; `freehold deploy` plans the work anew then.
 

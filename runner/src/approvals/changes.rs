@@ -1,5 +1,7 @@
 //! The changes of a plan as people approve them: addresses, types and kinds of change, without values.
 
+use std::collections::BTreeSet;
+
 use freehold_protocol::approval::{ChangeKind, PlannedChange};
 use serde_json::Value;
 
@@ -8,14 +10,20 @@ use crate::kubernetes::{Change, Plan};
 /// Returns the changes of a document in the form of Terraform's plans (Terraform "JSON output format", "Change
 /// representation"). A change whose actions are not known counts as one that nobody knows.
 pub fn of_plan(document: &Value) -> Vec<PlannedChange> {
+    let executing = executing(document);
     let resources = document.get("resource_changes").and_then(Value::as_array).into_iter().flatten();
     let outputs = document.get("output_changes").and_then(Value::as_object).into_iter().flatten();
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let resources = resources.filter_map(|one| {
         let change = one.get("change")?;
+        let resource = without_keys(&text(one, "address"));
+        let runs =
+            executing.contains(&resource) || KINDS_THAT_EXECUTE.iter().any(|kind| text(one, "type").starts_with(kind));
         let moved = one.get("previous_address").is_some() || change.get("importing").is_some();
         let kind = match kind(change) {
+            Some(ChangeKind::Create | ChangeKind::Update) if runs => ChangeKind::Run,
             Some(kind) => kind,
+            None if runs && is_read(change) => ChangeKind::Run,
             None if moved => ChangeKind::Update,
             None => return None,
         };
@@ -27,6 +35,56 @@ pub fn of_plan(document: &Value) -> Vec<PlannedChange> {
         Some(PlannedChange { address: format!("output.{name}"), kind: String::new(), change: ChangeKind::Update })
     });
     resources.chain(outputs).collect()
+}
+
+/// The beginnings of the types of resources that execute something: what CloudFormation calls custom resources, and stacks in
+/// stacks, whose changes are not known.
+const KINDS_THAT_EXECUTE: [&str; 4] =
+    ["Custom::", "AWS::CloudFormation::CustomResource", "AWS::CloudFormation::Stack", "external"];
+
+/// Returns the addresses of the resources with provisioners, in the modules of the plan's configuration. A resource in a module
+/// that is counted has the address without keys.
+fn executing(document: &Value) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    if let Some(root) = document.pointer("/configuration/root_module") {
+        of_module(root, "", &mut found);
+    }
+    found
+}
+
+fn of_module(module: &Value, prefix: &str, found: &mut BTreeSet<String>) {
+    let resources = module.get("resources").and_then(Value::as_array).into_iter().flatten();
+    let executes = |resource: &&Value| {
+        resource.get("provisioners").and_then(Value::as_array).is_some_and(|provisioners| !provisioners.is_empty())
+    };
+    let address = |resource: &Value| resource.get("address").and_then(Value::as_str).map(str::to_owned);
+    found.extend(resources.filter(executes).filter_map(address).map(|address| format!("{prefix}{address}")));
+    let calls = module.get("module_calls").and_then(Value::as_object).into_iter().flatten();
+    for (name, call) in calls {
+        if let Some(inner) = call.get("module") {
+            of_module(inner, &format!("{prefix}module.{name}."), found);
+        }
+    }
+}
+
+/// Returns the address of a resource without the keys of its instances and modules, such as `module.a.b.c` for
+/// `module.a["x"].b.c[0]`.
+fn without_keys(address: &str) -> String {
+    let (mut plain, mut depth, mut quoted) = (String::new(), 0_u32, false);
+    for c in address.chars() {
+        match c {
+            '"' if depth > 0 => quoted = !quoted,
+            '[' if !quoted => depth += 1,
+            ']' if !quoted => depth = depth.saturating_sub(1),
+            c if depth == 0 => plain.push(c),
+            _ => {}
+        }
+    }
+    plain
+}
+
+fn is_read(change: &Value) -> bool {
+    change.pointer("/actions/0").and_then(Value::as_str) == Some("read")
 }
 
 fn kind(change: &Value) -> Option<ChangeKind> {
@@ -45,7 +103,9 @@ fn kind(change: &Value) -> Option<ChangeKind> {
 /// Returns the changes of a plan for a cluster.
 pub(crate) fn of_cluster(plan: &Plan) -> Vec<PlannedChange> {
     let changes = plan.changes.iter().filter_map(|(change, id)| {
+        let executes = ["Job", "CronJob", "Pod"].contains(&id.kind.as_str());
         let change = match change {
+            Change::Create | Change::Update if executes => ChangeKind::Run,
             Change::Create => ChangeKind::Create,
             Change::Update => ChangeKind::Update,
             Change::Delete => ChangeKind::Delete,
@@ -77,15 +137,34 @@ mod tests {
             "resource_changes": [
                 one("a", json!(["create"])), one("b", json!(["no-op"])), one("c", json!(["delete", "create"])),
                 one("d", json!(["delete"])), one("e", json!(["read"])), one("f", json!(["later"])),
+                one("module.m[\"x[\"].aws_vpc.p[0]", json!(["create"])),
+                { "address": "s", "type": "AWS::CloudFormation::Stack", "change": { "actions": ["update"] } },
+                { "address": "x", "type": "external", "change": { "actions": ["read"] } },
                 { "address": "g", "type": "aws_vpc", "previous_address": "h", "change": { "actions": ["no-op"] } },
             ],
+            "configuration": { "root_module": { "module_calls": { "m": { "module": { "resources": [
+                { "address": "aws_vpc.p", "provisioners": [{ "type": "local-exec" }] }, { "address": "aws_vpc.q" },
+            ] } } } } },
             "output_changes": { "url": { "actions": ["delete"] }, "same": { "actions": ["no-op"] } },
         });
 
         let changes = of_plan(&document);
 
         let found: Vec<String> = changes.iter().map(|one| format!("{} {}", one.change.as_str(), one.address)).collect();
-        assert_eq!(found, ["create a", "replace c", "delete d", "run f", "update g", "update output.url"]);
+        assert_eq!(
+            found,
+            [
+                "create a",
+                "replace c",
+                "delete d",
+                "run f",
+                "run module.m[\"x[\"].aws_vpc.p[0]",
+                "run s",
+                "run x",
+                "update g",
+                "update output.url"
+            ]
+        );
         assert!(!serde_json::to_string(&changes).unwrap().contains("secret"));
     }
 }

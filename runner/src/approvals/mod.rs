@@ -167,7 +167,10 @@ pub(crate) async fn settle_whole(job: &Job) -> Result<(), Failure> {
     let changes = vec![PlannedChange { address, kind: String::new(), change }];
     let work = serde_json::to_value(&job.order.work)
         .map_err(|error| Failure::because("the work has no canonical form", &error))?;
-    settle_again(job, asked, changes, (&work, Value::Null)).await
+    // The templates of the work are rendered from these.
+    let inputs = serde_json::to_value(&job.order.context)
+        .map_err(|error| Failure::because("the values have no canonical form", &error))?;
+    settle_again(job, asked, changes, (&work, inputs)).await
 }
 
 /// Decides whether the plan may be applied now. Policies were asked about it before.
@@ -178,7 +181,7 @@ pub(crate) async fn settle_whole(job: &Job) -> Result<(), Failure> {
 pub async fn settle(job: &Job, asked: Asked, made: Made, recalled: Recalled) -> Result<(), Failure> {
     let results = job.policies.results();
     let policies = digest(&results)?;
-    let summary = redacted(job, PlanSummary::of(made.changes));
+    let summary = PlanSummary::of(redacted(job, made.changes));
     let asks = asked.needed(&summary, &results);
     let instead = match (recalled, &job.order.approved) {
         (Recalled::Plan(record), Some(named)) => {
@@ -295,10 +298,14 @@ fn salt() -> Result<String, Failure> {
     Ok(hex(&random))
 }
 
-fn redacted(job: &Job, summary: PlanSummary) -> PlanSummary {
-    let changes = summary.changes.into_iter();
-    let changes = changes.map(|one| PlannedChange { address: job.log.redacted(&one.address), ..one }).collect();
-    PlanSummary { changes, ..summary }
+/// Returns the changes without secrets. What is cut later would not be recognized any more.
+fn redacted(job: &Job, changes: Vec<PlannedChange>) -> Vec<PlannedChange> {
+    let redacted = |one: PlannedChange| PlannedChange {
+        address: job.log.redacted(&one.address),
+        kind: job.log.redacted(&one.kind),
+        ..one
+    };
+    changes.into_iter().map(redacted).collect()
 }
 
 fn digest(results: &[PolicyResult]) -> Result<Digest, Failure> {

@@ -23,8 +23,16 @@ pub struct PlanStore {
     /// `None` when the runner has no bucket.
     bucket: Option<(Client, String)>,
     /// The plans that wait for the customer; `None` before the bucket was read.
-    waiting: Mutex<Option<Vec<(Digest, PlanRecord)>>>,
+    waiting: Mutex<Waiting>,
     proposed: Notify,
+}
+
+/// The plans that wait for the customer, as far as is known.
+#[derive(Debug, Default)]
+struct Waiting {
+    /// Whether the bucket was read for the plans of an earlier process.
+    is_read: bool,
+    plans: Vec<(Digest, PlanRecord)>,
 }
 
 impl PlanStore {
@@ -84,10 +92,10 @@ impl PlanStore {
                 aws::explain(&error)
             )
         })?;
-        if let Some(waiting) = &mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) {
-            waiting.retain(|(plan, _)| use_object(plan) != object);
-            waiting.extend(record.filter(|(_, record)| record.asks.contains(&Side::Customer)));
-        }
+        let asks = record.filter(|(_, record)| record.asks.contains(&Side::Customer));
+        let plans = &mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner).plans;
+        plans.retain(|(plan, _)| use_object(plan) != object);
+        plans.extend(asks);
         self.proposed.notify_one();
         Ok(())
     }
@@ -129,19 +137,20 @@ impl PlanStore {
 
     /// Returns whether a plan waits for the customer, as far as is known.
     pub fn is_waiting(&self) -> bool {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.as_ref().is_some_and(|waiting| !waiting.is_empty())
+        !self.waiting.lock().unwrap_or_else(PoisonError::into_inner).plans.is_empty()
     }
 
     async fn still_waiting(&self, now: Timestamp) -> Result<Vec<(Digest, PlanRecord)>, String> {
-        let known = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut all = match known {
-            Some(known) => known,
-            None => self.kept().await?,
-        };
-        all.retain(|(_, record)| record.until > now);
-        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(all.clone());
-        Ok(all)
+        let is_read = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_read;
+        // While the bucket is read, jobs may propose plans.
+        let kept = if is_read { Vec::new() } else { self.kept().await? };
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = |plan: &Digest, known: &[(Digest, PlanRecord)]| known.iter().all(|(known, _)| known != plan);
+        let added: Vec<_> = kept.into_iter().filter(|(plan, _)| is_new(plan, &waiting.plans)).collect();
+        waiting.plans.extend(added);
+        waiting.plans.retain(|(_, record)| record.until > now);
+        waiting.is_read = true;
+        Ok(waiting.plans.clone())
     }
 
     /// Returns the plans in the bucket that ask the customer and were not applied.

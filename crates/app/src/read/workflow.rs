@@ -102,7 +102,7 @@ pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
                     NodeState::Active { job } | NodeState::Succeeded { job } => (Some(job.clone()), String::new()),
                     NodeState::Failed { job, reason, .. } => (Some(job.clone()), reason.clone()),
                     NodeState::Refused { reason } => (None, reason.clone()),
-                    NodeState::Skipped { because } => (None, because.clone()),
+                    NodeState::Skipped { because, .. } => (None, because.clone()),
                     NodeState::SkippedByRequest { by, reason } => (None, format!("skipped by {by}: {reason}")),
                 };
                 NodeView {

@@ -114,7 +114,7 @@ impl AdvanceRun {
                     Some(ended) if ended.is_terminal() => run.on_end(&workflow, ended, now),
                     None if run.cancelled_by.is_some() => run.on_refusal(&workflow, "cancelled before it started", now),
                     // The call that committed a pending workflow may have died before it started the execution.
-                    Some(_) | None => match self.start(&stored, step).await? {
+                    Some(_) | None => match self.start(&stored, step, found.is_some()).await? {
                         Started::Yes => return Ok(Looked::Waits),
                         Started::NothingToRemove => run.on_nothing(&workflow, now),
                         Started::Refused(reason) => run.on_refusal(&workflow, &reason, now),
@@ -140,16 +140,16 @@ impl AdvanceRun {
         Ok(())
     }
 
-    /// Starts the workflow of a step.
-    async fn start(&self, stored: &Stored<Run>, at: usize) -> Result<Started, AppError> {
+    /// Starts the workflow of a step, or its execution if the workflow `exists`.
+    async fn start(&self, stored: &Stored<Run>, at: usize, exists: bool) -> Result<Started, AppError> {
         let run = &stored.value;
         let Some(step) = run.steps.get(at) else {
             // INVARIANT: `Run::next` returns the index of one of its steps.
             return Err(AppError::internal(format!("run `{}` has no step {at}", run.id)));
         };
         let started = match self.is_removed(run, step).await {
-            Ok(true) => return Ok(Started::NothingToRemove),
-            Ok(false) => self.start_step(stored, step, &run.cause(at)).await,
+            Ok(true) if !exists => return Ok(Started::NothingToRemove),
+            Ok(_) => self.start_step(stored, step, &run.cause(at)).await,
             Err(error) => Err(error),
         };
         match started {

@@ -39,10 +39,22 @@ enum Progress {
     Waiting,
     Active,
     Succeeded,
-    Failed { outcome: String, reason: String },
-    Skipped { because: String },
-    SkippedByRequest { by: AskedBy, reason: String },
-    Refused { reason: String },
+    Failed {
+        outcome: String,
+        reason: String,
+    },
+    Skipped {
+        because: String,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        left_out: bool,
+    },
+    SkippedByRequest {
+        by: AskedBy,
+        reason: String,
+    },
+    Refused {
+        reason: String,
+    },
 }
 
 /// The nodes of a workflow as they were planned. The row's key contains the digest of the nodes: if the workflow is
@@ -177,7 +189,7 @@ fn progress(workflow: &WorkflowId, node: &Node) -> Result<Progress, AppError> {
         NodeState::Active { .. } => Progress::Active,
         NodeState::Succeeded { .. } => Progress::Succeeded,
         NodeState::Failed { outcome, reason, .. } => Progress::Failed { outcome, reason },
-        NodeState::Skipped { because } => Progress::Skipped { because },
+        NodeState::Skipped { because, left_out } => Progress::Skipped { because, left_out },
         NodeState::SkippedByRequest { by, reason } => Progress::SkippedByRequest { by, reason },
         NodeState::Refused { reason } => Progress::Refused { reason },
     })
@@ -190,7 +202,7 @@ fn state(workflow: &WorkflowId, node: &str, progress: Progress) -> NodeState {
         Progress::Active => NodeState::Active { job },
         Progress::Succeeded => NodeState::Succeeded { job },
         Progress::Failed { outcome, reason } => NodeState::Failed { job, outcome, reason },
-        Progress::Skipped { because } => NodeState::Skipped { because },
+        Progress::Skipped { because, left_out } => NodeState::Skipped { because, left_out },
         Progress::SkippedByRequest { by, reason } => NodeState::SkippedByRequest { by, reason },
         Progress::Refused { reason } => NodeState::Refused { reason },
     }

@@ -159,7 +159,7 @@ impl DeployInput<'_> {
         let sandbox = self.deployed.get(&ComponentName::sandbox());
         let outputs = sandbox.map(Deployed::outputs_with_digests).unwrap_or_default();
         let read = self.reads(component).digest(&outputs).map_err(|error| PlanError::Unwritable(error.to_string()))?;
-        let is_behind = live.partial || self.is_behind(component, live);
+        let is_behind = live.partial || live.skipped.is_some() || self.is_behind(component, live);
         Ok(live.fingerprint != *fingerprint || live.sandbox != read || is_behind)
     }
 

@@ -232,7 +232,7 @@ impl Workflow {
         next.cancelled_by = Some(by.clone());
         for node in &mut next.nodes {
             if node.state == NodeState::Waiting {
-                node.state = NodeState::Skipped { because: "cancelled on request".into() };
+                node.state = NodeState::not_reached("cancelled on request");
             }
         }
         Advance { workflow: next, jobs: Vec::new(), again: Vec::new(), changed: true }
@@ -273,7 +273,7 @@ impl Workflow {
         };
         for node in &mut next.nodes {
             if node.state == NodeState::Waiting {
-                node.state = NodeState::Skipped { because: "the workflow ended before this node started".into() };
+                node.state = NodeState::not_reached("the workflow ended before this node started");
             }
         }
         Advance { workflow: next, jobs: Vec::new(), again: Vec::new(), changed: true }
@@ -338,7 +338,13 @@ impl Workflow {
                 NodeState::Succeeded { .. } | NodeState::Skipped { .. } | NodeState::SkippedByRequest { .. } => None,
             })
             .collect();
-        (!failed.is_empty()).then(|| failed.join("; "))
+        if !failed.is_empty() {
+            return Some(failed.join("; "));
+        }
+        // A continued workflow may have nodes that an earlier execution did not reach.
+        let is_missing = |node: &&Node| matches!(node.state, NodeState::Skipped { left_out: false, .. });
+        let missing = self.nodes.iter().find(is_missing).filter(|_| self.cancel_requested.is_none())?;
+        Some(format!("`{}` was not reached; run it with `freehold workflow resume {}`", missing.name, self.id))
     }
 
     /// Returns what a person can do when a deploy could not remove a component that is off, as the end of a sentence.
@@ -348,7 +354,7 @@ impl Workflow {
             return String::new();
         };
         let root = root_of(node);
-        let is_kept_back = |one: &&Node| matches!(&one.state, NodeState::Skipped { because } if *because == root);
+        let is_kept_back = |one: &&Node| matches!(&one.state, NodeState::Skipped { because, .. } if *because == root);
         let kept_back: Vec<_> = self.nodes.iter().filter(is_kept_back).filter_map(|one| one.target.deploys()).collect();
         let install = &self.install;
         let ways = format!(
@@ -383,7 +389,7 @@ impl Workflow {
             let mut changed = false;
             for node in self.nodes.iter_mut().filter(|node| node.state == NodeState::Waiting) {
                 if let Some(root) = node.dependencies.iter().find_map(|name| dead.get(name)) {
-                    node.state = NodeState::Skipped { because: root.clone() };
+                    node.state = NodeState::not_reached(root.clone());
                     changed = true;
                 }
             }
@@ -460,7 +466,7 @@ impl Workflow {
 /// Returns a description of the failure that keeps the dependents of `node` from running.
 fn root_of(node: &Node) -> String {
     match &node.state {
-        NodeState::Skipped { because } => because.clone(),
+        NodeState::Skipped { because, .. } => because.clone(),
         NodeState::Failed { outcome, .. } => format!("`{}` {outcome}", node.name),
         NodeState::Refused { .. } => format!("`{}` refused", node.name),
         NodeState::Waiting

@@ -83,6 +83,10 @@ pub enum NodeState {
     /// The node never started. `because` is the reason: a failed node, a request to cancel, or the end of the workflow.
     Skipped {
         because: String,
+        /// Whether the plan left the node out, because something that it needs is switched off. It never runs then, also when
+        /// the workflow is continued.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        left_out: bool,
     },
     /// The node's job failed, and a person let the workflow continue without it.
     SkippedByRequest {
@@ -111,6 +115,11 @@ impl Node {
 }
 
 impl NodeState {
+    /// Returns the state of a node that was not reached, for this reason.
+    pub fn not_reached(because: impl Into<String>) -> Self {
+        Self::Skipped { because: because.into(), left_out: false }
+    }
+
     /// Returns the state's name.
     pub fn as_str(&self) -> &str {
         match self {

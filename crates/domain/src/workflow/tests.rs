@@ -102,7 +102,7 @@ fn a_failure_stops_its_dependents_only() {
     let after_a = started.workflow.on_job(&end(&started.jobs[0], false), NOW).unwrap();
     let after_b = after_a.workflow.on_job(&end(&started.jobs[1], true), NOW).unwrap();
 
-    assert_eq!(after_a.workflow.nodes[3].state, NodeState::Skipped { because: "`a` failed".into() });
+    assert_eq!(after_a.workflow.nodes[3].state, NodeState::not_reached("`a` failed"));
     assert_eq!(names(&after_b.jobs), ["e"]);
 }
 

@@ -134,8 +134,9 @@ const fn is_zero(number: &u32) -> bool {
 }
 
 impl PlanSummary {
-    /// Counts the changes, and keeps the first of them.
-    pub fn of(all: Vec<PlannedChange>) -> Self {
+    /// Counts the changes, and keeps the first of them: those that delete, replace or execute something come first.
+    pub fn of(mut all: Vec<PlannedChange>) -> Self {
+        all.sort_by_key(|one| matches!(one.change, ChangeKind::Create | ChangeKind::Update));
         let count = |wanted: ChangeKind| {
             u32::try_from(all.iter().filter(|one| one.change == wanted).count()).unwrap_or(u32::MAX)
         };
@@ -167,9 +168,13 @@ impl PlanSummary {
 
 impl PlannedChange {
     fn shortened(self) -> Self {
-        let short = |text: String| match text.char_indices().nth(LONGEST_ADDRESS) {
-            Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-            None => text,
+        let short = |text: String| {
+            // Names are the vendor's, and a line break in one could look like another line of the list.
+            let text: String = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+            match text.char_indices().nth(LONGEST_ADDRESS) {
+                Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+                None => text,
+            }
         };
         Self { address: short(self.address), kind: short(self.kind), ..self }
     }

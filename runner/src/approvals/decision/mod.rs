@@ -89,6 +89,13 @@ pub fn recalled(
         match serde_json::from_slice::<Use>(used) {
             // A delivery of the same order. Whether an earlier one changed something, the state says.
             Ok(used) if used == this => {}
+            // The machine died while it applied the plan, and the job was ordered again. The rest is a new plan.
+            Ok(used) if used.job == this.job => {
+                return Err(NotApplied::MovedOn(format!(
+                    "dispatch {} has begun to apply plan `{}`",
+                    used.dispatch, named.plan
+                )));
+            }
             Ok(used) => {
                 let Use { job, dispatch } = used;
                 return refused(format!("dispatch {dispatch} of job `{job}` has applied it already"));
@@ -171,12 +178,14 @@ pub fn is_removal(order: &Order) -> bool {
     matches!(order.work, Work::Remove(_))
 }
 
-/// Returns the digest of the order's work: its artifacts, templates and options, and the rights that it runs under.
+/// Returns the digest of the order's work: its artifacts, templates and options, the image that its programs come from, and the
+/// rights that it runs under.
 ///
 /// # Errors
 /// As [`canonical::digest`].
 pub fn work_digest(order: &Order) -> Result<Digest, serde_json::Error> {
-    canonical::digest(&json!({ "work": order.work, "mode": order.mode, "role": order.role }))
+    let tools = order.tool_image.as_ref().map(|image| &image.artifact.digest);
+    canonical::digest(&json!({ "work": order.work, "tools": tools, "mode": order.mode, "role": order.role }))
 }
 
 /// Returns the digest of the values that a plan is made from.

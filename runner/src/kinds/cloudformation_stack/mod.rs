@@ -263,7 +263,9 @@ fn change(change: &ResourceChange) -> serde_json::Value {
         Some(ChangeAction::Add) => &["create"],
         Some(ChangeAction::Remove) => &["delete"],
         Some(ChangeAction::Modify) if is_replaced => &["delete", "create"],
-        Some(_) | None => &["update"],
+        Some(ChangeAction::Modify) => &["update"],
+        // CloudFormation does not know yet, or a later version of it says something else.
+        Some(_) | None => &["unknown"],
     };
     let (address, kind) =
         (change.logical_resource_id().unwrap_or_default(), change.resource_type().unwrap_or_default());

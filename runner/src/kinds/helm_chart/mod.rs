@@ -127,7 +127,9 @@ impl Attempt<'_> {
 
         let is_deployed = revisions.last().is_some_and(|last| last.status == "deployed");
         let asked = approvals::asked(job).await?;
-        if plan.changes.is_noop() && is_deployed && (job.order.skip_noops || asked.is_any()) {
+        // Hooks run in every upgrade, so a chart with hooks is skipped only where the config says so.
+        let is_skippable = job.order.skip_noops || (asked.is_any() && plan.hooks.is_empty());
+        if plan.changes.is_noop() && is_deployed && is_skippable {
             job.log.line(skipped(job));
             return Ok(Done { outputs: self.helm.outputs().await?, ..Done::default() });
         }

@@ -193,7 +193,7 @@ impl Change<'_> {
         let plan = until_stopped(job, PlanFile::fetch(job, self.bucket, &record.object, &record.bytes)).await?;
         plan.ok_or_else(|| Failure::NotApproved {
             reason: format!(
-                "the approved plan is not applied: object `{}` of the install's bucket has other bytes than                  `{}`",
+                "the approved plan is not applied: object `{}` of the install's bucket has other bytes than `{}`",
                 record.object, record.bytes
             ),
         })

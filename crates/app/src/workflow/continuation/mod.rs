@@ -6,17 +6,18 @@ pub mod skip_node;
 
 use std::collections::BTreeSet;
 
+use freehold_domain::build::Build;
 use freehold_domain::install::Install;
 use freehold_domain::job::{JobEvent, JobState, Step};
 use freehold_domain::plan::SkippedBy;
-use freehold_domain::workflow::{Act, Advance, Again, Request, Workflow, WorkflowState};
+use freehold_domain::workflow::{Act, Advance, Again, NodeState, Request, Use, Workflow, WorkflowState};
 use freehold_protocol::{Digest, JobId, Timestamp, WorkflowId};
 
 use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::contract::terms;
 use crate::ports::{Clock, Expect, Machines, Store, Write};
-use crate::table::{self, Decided, DeployedRecord, Look, OpenWorkflow, load, put};
+use crate::table::{self, Decided, DeployedRecord, Look, OpenWorkflow, Stored, load, put};
 use crate::workflow::start_workflow::{Asked, require_runner, used_before};
 
 /// What a continued workflow needs of the world.
@@ -112,8 +113,29 @@ impl Continuation<'_> {
                  one with `freehold deploy {install}`"
             )));
         }
+        self.check_artifacts(workflow, install).await?;
         let version = self.versions.load(install.require_app()?, workflow.version.as_ref()).await?;
         terms::check_accepted(self.versions, install, &version, None).await
+    }
+
+    /// Checks that what the nodes run from still has the artifacts with which the workflow was planned: an artifact that nobody
+    /// used may have been removed, and built again.
+    async fn check_artifacts(&self, workflow: &Workflow, install: &Install) -> Result<(), AppError> {
+        let app = install.require_app()?;
+        let waiting = workflow.nodes.iter().filter(|node| node.state == NodeState::Waiting);
+        for (part, Use { build, artifact }) in waiting.flat_map(|node| node.target.uses()) {
+            let found: Option<Stored<Build>> =
+                table::load(&*self.versions.store, &table::build_key(app, build)).await?;
+            let usable = found.as_ref().and_then(|found| found.value.usable());
+            if usable.is_none_or(|usable| usable.digest != *artifact) {
+                let (id, install) = (&workflow.id, &install.id);
+                return Err(AppError::conflict(format!(
+                    "the artifact of `{part}` was removed or built again since workflow `{id}` was planned; start another \
+                     one with `freehold deploy {install}`"
+                )));
+            }
+        }
+        Ok(())
     }
 }
 

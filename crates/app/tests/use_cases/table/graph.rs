@@ -37,7 +37,7 @@ async fn a_workflow_is_read_as_it_was_written() {
         NodeState::Active { job: job(1) },
         NodeState::Succeeded { job: job(2) },
         NodeState::Failed { job: job(3), outcome: "interrupted".into(), reason: "it was".into() },
-        NodeState::Skipped { because: "`n3` interrupted".into() },
+        NodeState::Skipped { because: "`n3` interrupted".into(), left_out: true },
     ];
     for (node, state) in written.nodes.iter_mut().zip(states) {
         node.state = state;

@@ -340,7 +340,7 @@ pub fn add(
     for one in idle {
         let node = action_node(one.node.clone(), one.action, BTreeSet::new());
         let because = lacks(&one, occurrences, off).map(|name| because(one.action, name)).unwrap_or_default();
-        nodes.push(Node { state: NodeState::Skipped { because }, ..node });
+        nodes.push(Node { state: NodeState::Skipped { because, left_out: true }, ..node });
     }
     let removes = |one: &&Fired<'_>| occurrences.get(one.at).is_some_and(|of| of.event.removes_component());
     fired.iter().filter(removes).map(|one| one.node.clone()).collect()

@@ -211,12 +211,13 @@ impl Node {
                 self.retried = 0;
                 self.state = NodeState::Waiting;
             }
-            (NodeState::Skipped { .. }, _) => self.state = NodeState::Waiting,
+            (NodeState::Skipped { left_out: false, .. }, _) => self.state = NodeState::Waiting,
             (
                 NodeState::Failed { .. }
                 | NodeState::Waiting
                 | NodeState::Active { .. }
                 | NodeState::Succeeded { .. }
+                | NodeState::Skipped { left_out: true, .. }
                 | NodeState::SkippedByRequest { .. }
                 | NodeState::Refused { .. },
                 _,

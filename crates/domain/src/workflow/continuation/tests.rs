@@ -114,7 +114,7 @@ fn a_retry_leaves_other_failed_nodes_as_they_are() {
 
     assert_eq!(story.states(), ["succeeded", "failed", "succeeded", "skipped"]);
     assert_eq!(story.workflow.state.as_str(), "failed");
-    assert_eq!(story.workflow.nodes[3].state, NodeState::Skipped { because: "`b` failed".into() });
+    assert_eq!(story.workflow.nodes[3].state, NodeState::not_reached("`b` failed"));
 }
 
 #[test]
