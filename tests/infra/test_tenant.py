@@ -12,11 +12,7 @@ TABLE = ["BatchGetItem", "ConditionCheckItem", "DeleteItem", "GetItem", "PutItem
 TABLE = {f"dynamodb:{action} Table.Arn" for action in TABLE}
 CONSUME = {"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
 START = {f"states:StartExecution states:stateMachine:fh-T--{name}" for name in templates.DEFINITIONS}
-# The machines of a runbook's steps.
-STEPS = {
-    f"states:StartExecution states:stateMachine:fh-T--{name}"
-    for name in ("deploy-components", "run-action", "teardown-install")
-}
+STEPS = {one for one in START if one.endswith(("--deploy-components", "--run-action", "--teardown-install"))}
 LOOK = {f"states:DescribeExecution states:execution:fh-T--{name}:*" for name in templates.DEFINITIONS}
 RESUME = {f"states:SendTask{what} *" for what in ("Failure", "Heartbeat", "Success")}
 SIGN = {"kms:Sign RootKeyArn or SigningKey.Arn", "kms:GetPublicKey RootKeyArn or SigningKey.Arn"}

@@ -52,7 +52,7 @@ pub(crate) struct One {
 pub(crate) struct Resume {
     /// Id of the run, as `freehold runbook runs` shows it.
     run: RunId,
-    /// Why the run goes on, which the run shows. Steps are then asked for by you, and pass no closed change window.
+    /// Why the run continues, which the run shows. Steps are then asked for by you, and pass no closed change window.
     #[arg(long, value_name = "REASON")]
     reason: String,
     /// Resume the run and return at once.

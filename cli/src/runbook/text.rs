@@ -116,7 +116,7 @@ pub(super) fn outcome(view: &RunView) -> Result<String> {
     let look = failed.and_then(|step| step.workflow.as_ref());
     let look = look.map(|workflow| format!("see `freehold workflow show {workflow}`, then ")).unwrap_or_default();
     let error = Error::quoting(Kind::Failed, format!("{subject} {} ({}){because}", view.state, view.run));
-    Err(error.or(format!("{look}go on at this step with `freehold runbook resume {} --reason 'WHY'`", view.run)))
+    Err(error.or(format!("{look}resume it at this step with `freehold runbook resume {} --reason 'WHY'`", view.run)))
 }
 
 /// Returns the sentence after a request to cancel a run. It is an error when the run has already ended and was not
@@ -179,7 +179,7 @@ mod tests {
         let error = outcome(&view("failed")).unwrap_err();
 
         assert_eq!(error.kind().exit_code(), 1);
-        insta::assert_snapshot!(error, @"runbook `restore` of `globex` failed (run_00000000000000000001): step 2 (run action check): exit status 1; see `freehold workflow show wf_00000000000000000002`, then go on at this step with `freehold runbook resume run_00000000000000000001 --reason 'WHY'`");
+        insta::assert_snapshot!(error, @"runbook `restore` of `globex` failed (run_00000000000000000001): step 2 (run action check): exit status 1; see `freehold workflow show wf_00000000000000000002`, then resume it at this step with `freehold runbook resume run_00000000000000000001 --reason 'WHY'`");
         assert_eq!(
             outcome(&view("succeeded")).unwrap(),
             "runbook `restore` of `globex` succeeded in 12 s (run_00000000000000000001)"

@@ -91,7 +91,7 @@ impl AdvanceRun {
     ///
     /// # Errors
     /// The errors of the ports. What cannot be started, because the install or the app does not permit it, ends the run and
-    /// is no error.
+    /// is not an error.
     pub async fn advance(&self, id: &RunId) -> Result<(), AppError> {
         for _ in 0..MOST {
             if matches!(self.look(id).await?, Looked::Waits) {

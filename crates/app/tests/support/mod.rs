@@ -5,7 +5,7 @@ pub(crate) mod app;
 pub(crate) mod doubles;
 pub(crate) mod events;
 pub(crate) mod grants;
-pub(crate) mod interleaved;
+pub(crate) mod interleaving;
 mod runbooks;
 pub(crate) mod runner;
 pub(crate) mod state;

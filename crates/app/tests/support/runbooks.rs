@@ -16,7 +16,7 @@ use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::report::Outcome;
 use futures_util::future::BoxFuture;
 
-use super::interleaved::Interleaved;
+use super::interleaving::Interleaved;
 use super::runner::subject;
 use super::walk::Mail;
 use super::{World, asked_with, client, globex, member};

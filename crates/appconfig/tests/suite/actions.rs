@@ -240,7 +240,7 @@ fn an_input_of_a_run_is_read_by_its_name_and_only_by_steps() {
     let config = with_runbook(
         "[[inputs]]\nname = \"ticket\"\n[[steps]]\ntype = \"command\"\ncommand = \"echo {{ .nuon.runbook.inputs.tikcet }}\"\n",
     )
-    .with("components/net.toml", "name = \"net\"\ntype = \"container_image\"\n[public]\nimage_url = \"x/y\"\ntag = \"{{ .nuon.runbook.inputs.ticket }}\"\n");
+    .with("components/net.toml", "name = \"net\"\ntype = \"kubernetes_manifest\"\nnamespace = \"n\"\nmanifest = \"kind: {{ .nuon.runbook.inputs.ticket }}\"\n");
 
     let found = config.faults().to_string();
 

@@ -2,7 +2,7 @@
 
 mod approval;
 mod approval_event;
-mod changed;
+mod effects;
 mod event;
 mod retry;
 mod state;

@@ -381,7 +381,7 @@ impl Run {
         self.steps.iter().find(stopped)?.state.workflow()
     }
 
-    /// Returns the run that goes on at the first step that has not succeeded.
+    /// Returns the run that continues at the first step that has not succeeded.
     ///
     /// # Errors
     /// [`RunbookError`] for a run that has not ended, has succeeded, or was resumed too often.

@@ -60,7 +60,7 @@ pub struct ArtifactView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReasonRequest {
-    /// Why the artifact is revoked, the install is disabled or the run goes on, in one line of 1 to 500 characters. Refused
+    /// Why the artifact is revoked, the install is disabled or the run continues, in one line of 1 to 500 characters. Refused
     /// requests and the run show it.
     #[cfg_attr(feature = "schema", schemars(schema_with = "reason_schema"))]
     pub reason: String,

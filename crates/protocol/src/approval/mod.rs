@@ -13,10 +13,10 @@ use crate::{Digest, InstallId, JobId, TenantName, Timestamp};
 
 pub use record::PlanRecord;
 
-/// The folder of the install's bucket in which the runner keeps the records of plans. No role of a mode reads or writes it.
+/// The prefix in the install's bucket below which the runner keeps the records of plans. No role of a mode reads or writes it.
 /// No component has a name that begins with `_`.
 pub const PLANS: &str = "locked/_plans/";
-/// The folder of the install's bucket in which the customer approves and rejects plans. No role of the install writes it.
+/// The prefix in the install's bucket below which the customer approves and rejects plans. No role of the install writes it.
 pub const APPROVALS: &str = "approvals/";
 /// The stack parameter by which the customer says which plans wait for their approval.
 pub const APPROVE_CHANGES: &str = "ApproveChanges";

@@ -13,11 +13,12 @@ use crate::flag::is_false;
 use crate::policy::OrderPolicy;
 use crate::preflight::CheckInstall;
 use crate::{
-    ActionName, BuildId, ComponentName, Digest, Envelope, Group, InstallId, JobId, KeyId, KeyUse, RoleKey, TenantName,
+    ActionName, ComponentName, Digest, Envelope, Group, InstallId, JobId, KeyId, KeyUse, RoleKey, TenantName,
     Timestamp, WorkflowId, canonical,
 };
 
 mod asked_by;
+mod build_artifact;
 mod demands;
 mod head;
 mod kept_outputs;
@@ -30,6 +31,7 @@ pub mod upgrade;
 use self::leftovers::FindLeftovers;
 
 pub use self::asked_by::{AskedBy, CallerArn, CallerArnError, Principal};
+pub use self::build_artifact::BuildArtifact;
 pub use self::demands::Demands;
 pub use self::head::{CancelHead, OrderHead};
 pub use self::kept_outputs::KeptOutputs;
@@ -486,18 +488,4 @@ pub struct StepDirectory {
     /// The component name under which the directory was built.
     pub component: ComponentName,
     pub artifact: Artifact,
-}
-
-/// Makes one artifact and pushes it to the tenant registry.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct BuildArtifact {
-    pub build: BuildId,
-    pub component: ComponentName,
-    pub package: Package,
-    pub source: Source,
-    /// The settings of the build in the app version, in addition to the source.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recipe: Option<Recipe>,
-    /// The name of the repository in the tenant registry.
-    pub repository: String,
 }

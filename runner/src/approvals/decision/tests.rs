@@ -84,7 +84,10 @@ fn other_bytes_an_expired_approval_and_one_that_was_used_are_refused() {
     assert!(refusal(found(None, None, NOW)).contains("has no record of it"));
     assert!(refusal(found(Some(&tampered), None, NOW)).contains("its record has other bytes"));
     assert!(refusal(found(Some(&bytes), None, UNTIL.plus_secs(1))).contains("its approval expired at"));
-    assert!(refusal(found(Some(&bytes), Some(&used(2)), NOW)).contains("has applied it already"));
+    let elsewhere = serde_json::to_vec(&Use { job: "job_00000000000000000009".into(), dispatch: 1 }).unwrap();
+    assert!(refusal(found(Some(&bytes), Some(&elsewhere), NOW)).contains("has applied it already"));
+    let died = found(Some(&bytes), Some(&used(2)), NOW);
+    assert!(matches!(died, Err(NotApplied::MovedOn(why)) if why.contains("dispatch 2 has begun to apply")));
     assert!(refusal(found(Some(&bytes), Some(b"?"), NOW)).contains("cannot be read"));
     assert!(found(Some(&bytes), Some(&used(1)), NOW).is_ok(), "a delivery of the same order");
     let other_answers = OrderApproval { policies: Digest::of(b"other"), ..named(&record) };

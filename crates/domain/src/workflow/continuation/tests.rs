@@ -118,6 +118,36 @@ fn a_retry_leaves_other_failed_nodes_as_they_are() {
 }
 
 #[test]
+fn what_the_plan_left_out_never_runs() {
+    let idle = Node { state: NodeState::Skipped { because: "`c` is off".into(), left_out: true }, ..node("idle", &[]) };
+    let mut story = Story::start(vec![node("a", &[]), idle], 9);
+    story.run(|_| false);
+
+    story.go_on(Act::Resume, 9).unwrap();
+    story.run(|_| true);
+
+    assert_eq!(story.ran, ["a", "a"]);
+    assert_eq!((story.states(), story.workflow.state.as_str()), (vec!["succeeded", "skipped"], "succeeded"));
+}
+
+#[test]
+fn a_retry_is_no_success_while_another_node_was_not_reached() {
+    let mut story = Story::start(vec![node("a", &[]), node("b", &[])], 1);
+    story.workflow = story.workflow.cancel(&AskedBy::Sweep, NOW).workflow;
+    story.run(|_| false);
+    assert_eq!(story.states(), ["failed", "skipped"]);
+
+    story.go_on(retry("a"), 9).unwrap();
+    story.run(|_| true);
+
+    let WorkflowState::Failed { reason, .. } = &story.workflow.state else { panic!("{:?}", story.workflow.state) };
+    assert!(reason.contains("`b` was not reached; run it with `freehold workflow resume"), "{reason}");
+    story.go_on(Act::Resume, 9).unwrap();
+    story.run(|_| true);
+    assert_eq!(story.workflow.state.as_str(), "succeeded");
+}
+
+#[test]
 fn a_skipped_node_lets_its_dependents_go_on_and_says_who_and_why() {
     let graph = vec![node("a", &[]), node("b", &["a"])];
     let mut story = Story::start(graph, 9);
