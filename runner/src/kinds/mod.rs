@@ -57,8 +57,8 @@ impl Execute for InstallKinds {
 /// Runs the job and returns its outcome. When `job.stop` requests a stop, the job ends soon and leaves no process
 /// running.
 pub async fn execute(job: &Job) -> Outcome {
-    let ended = match job_image::prepare(job).await {
-        Ok(()) => run(job).await,
+    let ended = match Box::pin(job_image::prepare(job)).await {
+        Ok(()) => Box::pin(run(job)).await,
         Err(failure) => Err(failure),
     };
     result::outcome(job, ended)
@@ -67,22 +67,22 @@ pub async fn execute(job: &Job) -> Outcome {
 async fn run(job: &Job) -> Result<Done, Failure> {
     Box::pin(approvals::settle_whole(job)).await?;
     match &job.order.work {
-        Work::ContainerImage(work) => container_image::run(job, work).await,
-        Work::TerraformModule(work) | Work::Sandbox(work) => terraform_module::apply(job, work).await,
-        Work::Pulumi(work) | Work::PulumiSandbox(work) => pulumi::update(job, work).await,
-        Work::CloudformationStack(work) => cloudformation_stack::run(job, work).await,
-        Work::HelmChart(work) => helm_chart::run(job, work).await,
-        Work::KubernetesManifest(work) => kubernetes_manifest::run(job, work).await,
-        Work::KubernetesJob(work) => kubernetes_job::run(job, work).await,
-        Work::CopySecrets(work) => copy_secrets::run(job, work).await,
-        Work::Remove(work) => remove::run(job, work).await,
-        Work::Action(work) => action::run(job, work).await,
+        Work::ContainerImage(work) => Box::pin(container_image::run(job, work)).await,
+        Work::TerraformModule(work) | Work::Sandbox(work) => Box::pin(terraform_module::apply(job, work)).await,
+        Work::Pulumi(work) | Work::PulumiSandbox(work) => Box::pin(pulumi::update(job, work)).await,
+        Work::CloudformationStack(work) => Box::pin(cloudformation_stack::run(job, work)).await,
+        Work::HelmChart(work) => Box::pin(helm_chart::run(job, work)).await,
+        Work::KubernetesManifest(work) => Box::pin(kubernetes_manifest::run(job, work)).await,
+        Work::KubernetesJob(work) => Box::pin(kubernetes_job::run(job, work)).await,
+        Work::CopySecrets(work) => Box::pin(copy_secrets::run(job, work)).await,
+        Work::Remove(work) => Box::pin(remove::run(job, work)).await,
+        Work::Action(work) => Box::pin(action::run(job, work)).await,
         Work::Build(_) => Err(Failure::new(
             "an install runner does not build; start `freehold-builder` in the tenant's account for that",
         )),
-        Work::Preflight(work) => preflight::run(job, work).await,
-        Work::Leftovers(_) => leftovers::run(job).await,
-        Work::Upgrade(work) => upgrade::run(job, work).await,
+        Work::Preflight(work) => Box::pin(preflight::run(job, work)).await,
+        Work::Leftovers(_) => Box::pin(leftovers::run(job)).await,
+        Work::Upgrade(work) => Box::pin(upgrade::run(job, work)).await,
     }
 }
 

@@ -127,7 +127,7 @@ pub(super) async fn remove(job: &Job, work: &RunKubernetesJob) -> Result<Done, F
     plan.lines().for_each(|line| job.log.line(&line));
     guard::objects(job, &plan, &[], &[]).await?;
     let (asked, changes) = (approvals::asked(job).await?, approvals::of_cluster(&plan));
-    approvals::settle_again(job, asked, changes.clone(), (&json!(changes), Value::Null)).await?;
+    Box::pin(approvals::settle_again(job, asked, changes.clone(), (&json!(changes), Value::Null))).await?;
     let removed = async {
         run.delete(&all).await?;
         cluster_images::withdraw(job, &api).await;

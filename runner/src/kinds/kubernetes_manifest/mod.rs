@@ -66,7 +66,7 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     if !is_skipped {
         guard::objects(job, &plan, &objects, &[]).await?;
         let document = json!({ "manifest": text, "namespace": namespace, "changes": approvals::of_cluster(&plan) });
-        approvals::settle_again(job, asked, approvals::of_cluster(&plan), (&document, Value::Null)).await?;
+        Box::pin(approvals::settle_again(job, asked, approvals::of_cluster(&plan), (&document, Value::Null))).await?;
     }
     until_stopped(job, cluster_images::admit(job, &api, Some(&registry))).await?;
     // The inventory is written before the first change. So it also names the objects of an attempt that is killed.
@@ -101,7 +101,7 @@ pub(super) async fn remove(job: &Job, work: &ApplyManifest, destroy_data: bool) 
     }
     guard::objects(job, &plan, &[], &[]).await?;
     let (asked, changes) = (approvals::asked(job).await?, approvals::of_cluster(&plan));
-    approvals::settle_again(job, asked, changes.clone(), (&json!(changes), Value::Null)).await?;
+    Box::pin(approvals::settle_again(job, asked, changes.clone(), (&json!(changes), Value::Null))).await?;
     let removed = async {
         rollout.prune(&plan).await?;
         rollout.wait_until_gone(&all).await?;
