@@ -86,8 +86,10 @@ fn order(number: usize) -> Result<Order> {
 fn case(draw: &mut Draw, number: usize) -> Result<Case> {
     let order = order(number)?;
     let plan = draw.bytes(64, 16 * 1024);
-    let facts =
-        Facts { inputs: json!({ "size": draw.next() }), state: format!("lineage l, serial {}", draw.below(1000)) };
+    let facts = Facts {
+        inputs: json!({ "size": draw.next() >> 12 }),
+        state: format!("lineage l, serial {}", draw.below(1000)),
+    };
     let (now, policies) = (Timestamp::from_millis(2_000_000), Digest::of(&draw.bytes(8, 8)));
     let until = now.plus_secs(1 + draw.next() % 604_800);
     let salt = Digest::of(&draw.bytes(32, 1)).hex().to_owned();
@@ -156,7 +158,7 @@ fn tamper(case: &mut Case, kind: usize, draw: &mut Draw) -> Result<()> {
             case.used = Some(serde_json::to_vec(&Use { job: case.order.job.to_string(), dispatch })?);
         }
         "the state moved on" => case.facts.state.push_str(&draw.below(10).to_string()),
-        "the values moved on" => case.facts.inputs = json!({ "size": draw.next() }),
+        "the values moved on" => case.facts.inputs = json!({ "size": draw.next() >> 12 }),
         "other rights" => case.order.mode = Mode::Provision,
         "no approval of the vendor" => case.named.by = None,
         "no approval of the customer" => case.word = None,
