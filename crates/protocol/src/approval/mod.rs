@@ -274,16 +274,18 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_counts_every_change_and_lists_the_first() {
+    fn a_summary_counts_every_change_and_lists_the_first_and_deletions_before_them() {
         let long = "a".repeat(300);
-        let mut all = vec![change(&long, ChangeKind::Create), change("b", ChangeKind::Delete)];
+        let mut all = vec![change(&long, ChangeKind::Create)];
         all.extend((0..300).map(|n| change(&format!("c{n}"), ChangeKind::Update)));
+        all.push(change("b\n0 to delete", ChangeKind::Delete));
 
         let summary = PlanSummary::of(all);
 
         assert_eq!(summary.to_string(), "1 to create, 300 to update, 0 to replace, 1 to delete");
         assert_eq!((summary.changes.len(), summary.count()), (MOST_CHANGES, 302));
-        assert_eq!(summary.changes[0].address.chars().count(), LONGEST_ADDRESS + 1);
+        assert_eq!(summary.changes[0].address, "b?0 to delete", "what deletes comes first, on one line");
+        assert_eq!(summary.changes[1].address.chars().count(), LONGEST_ADDRESS + 1);
         assert!(summary.is_destructive());
     }
 
