@@ -117,14 +117,14 @@ async fn a_manifest_is_applied_when_both_sides_approved_the_same_objects_and_pla
     let noop = bench.log();
     cluster.kubectl(&["delete", "configmap", "one", "--namespace=globex-prod"]).unwrap();
     order_with(&mut bench, &anew, 5);
-    let replayed = refused(execute(&bench.job).await);
+    let replayed = proposed(execute(&bench.job).await).instead.unwrap_or_default();
 
     assert_eq!((first.asks.len(), first.summary.create, untouched), (2, 1, Value::Null));
     assert!(!serde_json::to_string(&first).unwrap().contains("the-value"));
     assert!(alone.contains("the customer has not approved it"), "{alone}");
     assert!(anew.instead.as_ref().unwrap().contains("would change something else now"), "{anew:?}");
     assert_eq!((anew.summary.update, &applied["data"]["token"]), (1, &Value::from("the-value")));
-    assert!(replayed.contains("has applied it already"), "{replayed}");
+    assert!(replayed.contains("dispatch 4 has begun to apply"), "{replayed}");
     assert!(noop.contains("nothing is applied, and nobody has to approve it"), "{noop}");
     let events = kept.events.lock().unwrap().clone();
     let last = events.iter().rev().find_map(|event| match event {
