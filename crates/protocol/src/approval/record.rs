@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{PlanSummary, Side};
 use crate::{Digest, InstallId, JobId, TenantName, Timestamp, canonical};
 
-/// The record of a plan: everything that an approval is bound to. It stays in the customer's bucket, in [`PLANS`]; its
+/// The record of a plan: everything that an approval is bound to. It stays in the customer's bucket, in [`super::PLANS`]; its
 /// digest is what people approve.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
