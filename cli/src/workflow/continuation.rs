@@ -48,7 +48,7 @@ pub(crate) struct Skip {
     workflow: WorkflowId,
     /// Name of the node, as `freehold workflow show` shows it.
     node: String,
-    /// Why, in one line; the workflow and the customer's audit log show it.
+    /// Why, in one line; the workflow shows it, and the customer's audit log when another node runs because of it.
     #[arg(long, value_name = "TEXT")]
     reason: String,
     /// Start the work and return at once.

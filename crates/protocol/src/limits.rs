@@ -20,6 +20,9 @@ pub const MAX_VERSION_REQUEST_BYTES: usize = MAX_APP_VERSION_BYTES + 64 * 1024;
 /// form.
 pub const MAX_TITLE_CHARS: usize = 120;
 
+/// The maximum number of steps of a runbook. The state of all of them is in one row of the tenant's table.
+pub const MAX_RUNBOOK_STEPS: usize = 100;
+
 /// The largest packed source directory, in bytes.
 pub const MAX_SOURCE_BYTES: u64 = 512 * 1024 * 1024;
 

@@ -37,8 +37,8 @@ pub fn of_plan(document: &Value) -> Vec<PlannedChange> {
     resources.chain(outputs).collect()
 }
 
-/// The beginnings of the types of resources that execute something: what CloudFormation calls custom resources, and stacks in
-/// stacks, whose changes are not known.
+/// The beginnings of the types of resources that execute something: data sources of Terraform's provider `external`, what
+/// CloudFormation calls custom resources, and stacks in stacks, whose changes are not known.
 const KINDS_THAT_EXECUTE: [&str; 4] =
     ["Custom::", "AWS::CloudFormation::CustomResource", "AWS::CloudFormation::Stack", "external"];
 

@@ -14,8 +14,8 @@ use freehold_protocol::app_version::{AppVersion, StepKind};
 use freehold_protocol::{ComponentName, RunId};
 
 use crate::app_version::versions::Versions;
-use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
-use crate::table::{self, Stored, open_run_key, put};
+use crate::ports::{Clock, Committed, Expect, Machines, Store};
+use crate::table::{self, Stored, put};
 use crate::workflow::deploy_components::DeployComponents;
 use crate::workflow::run_action::RunAction;
 use crate::workflow::start_workflow::{Asked, RunStep};
@@ -127,12 +127,8 @@ impl AdvanceRun {
     }
 
     /// Commits the change of a run, unless somebody else has changed the run since it was loaded: it is then looked at again.
-    /// The end of the run frees its install for the next one.
     async fn commit(&self, stored: &Stored<Run>, next: &Run) -> Result<(), AppError> {
-        let mut writes = vec![put(next, Expect::Rev(stored.rev))?];
-        if next.state != RunState::Running {
-            writes.push(Write::Delete { key: open_run_key(&next.install) });
-        }
+        let writes = table::run_writes(next, Expect::Rev(stored.rev))?;
         if self.store.commit(writes).await? == Committed::Done && next.state != RunState::Running {
             let (id, state) = (&next.id, next.state.as_str());
             tracing::info!(run.id = %id, install.id = %next.install, "Run `{id}` {state}");

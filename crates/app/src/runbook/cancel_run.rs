@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use freehold_domain::runbook::{Next, Run, RunState};
+use freehold_domain::runbook::{Next, Run};
 use freehold_protocol::RunId;
 use freehold_protocol::api::CancelWorkflowRequest;
 use freehold_protocol::order::AskedBy;
 
 use crate::AppError;
-use crate::ports::{Expect, Write};
+use crate::ports::Expect;
 use crate::runbook::advance_run::AdvanceRun;
-use crate::table::{self, Decided, open_run_key, put};
+use crate::table::{self, Decided};
 use crate::workflow::cancel_workflow::CancelWorkflow;
 
 /// The use case that cancels a run.
@@ -31,11 +31,7 @@ impl CancelRun {
             if next == stored.value {
                 return Ok(Decided::Keep(next));
             }
-            let mut writes = vec![put(&next, Expect::Rev(stored.rev))?];
-            if next.state != RunState::Running {
-                writes.push(Write::Delete { key: open_run_key(&next.install) });
-            }
-            Ok(Decided::Commit(writes, next))
+            Ok(Decided::Commit(table::run_writes(&next, Expect::Rev(stored.rev))?, next))
         });
         let run = run.await?;
         let Next::Look { workflow, .. } = run.next() else { return Ok(run) };

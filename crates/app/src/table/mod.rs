@@ -76,7 +76,7 @@ pub use reporting::{
     BudgetRecord, Budgeted, INSTALL_SENDERS_PREFIX, InstallSender, KnownSender, budget_key, known_sender_key,
     report_shard_key, report_shards_key,
 };
-pub use runbook::{OpenRun, RUNS_PREFIX, RunEntry, find_run, open_run_key, run, run_key};
+pub use runbook::{OpenRun, RUNS_PREFIX, RunEntry, find_run, open_run_key, run, run_key, run_writes};
 pub use version::{Document, VersionEntry, VersionRecord, version_key};
 pub use workflow::{
     Look, OpenWorkflow, Phase, TaskToken, WorkflowEntry, due_looks, look_soon_writes, open_key, token_key, token_pk,

@@ -1,14 +1,14 @@
 //! The rows of runs of runbooks.
 
 use freehold_domain::absence::Absence;
-use freehold_domain::runbook::Run;
+use freehold_domain::runbook::{Run, RunState};
 use freehold_protocol::{InstallId, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::install::install_pk;
-use super::record::{Record, Stored, key, load};
+use super::record::{Record, Stored, key, load, put};
 use crate::AppError;
-use crate::ports::{Key, Store};
+use crate::ports::{Expect, Key, Store, Write};
 
 /// The beginning of the sort keys of an install's runs.
 pub const RUNS_PREFIX: &str = "run#";
@@ -56,6 +56,18 @@ impl Record for OpenRun {
     fn key(&self) -> Key {
         open_run_key(&self.install)
     }
+}
+
+/// Returns the writes of a changed run. The end of the run frees its install for the next one.
+///
+/// # Errors
+/// Internal when the run cannot be written as JSON.
+pub fn run_writes(run: &Run, expect: Expect) -> Result<Vec<Write>, AppError> {
+    let mut writes = vec![put(run, expect)?];
+    if run.state != RunState::Running {
+        writes.push(Write::Delete { key: open_run_key(&run.install) });
+    }
+    Ok(writes)
 }
 
 /// Loads a run, if it exists.

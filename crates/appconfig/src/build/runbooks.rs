@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use freehold_protocol::app_version::{Action, Runbook, RunbookInput, RunbookStep, StepKind};
+use freehold_protocol::limits::MAX_RUNBOOK_STEPS;
 use freehold_protocol::order::ActionStep;
 use freehold_protocol::{ActionName, ComponentName, RunbookName};
 
@@ -16,9 +17,6 @@ use crate::read::document::{Entry, Node};
 use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
-
-/// The maximum number of steps of a runbook: the state of all of them is one row of the tenant's table.
-const MAX_STEPS: usize = 100;
 
 /// Returns the app's runbooks, sorted by name. Adds the actions of their commands to `actions`, which stay sorted by name.
 pub(crate) fn build(app: &mut App, index: &Index, actions: &mut Vec<Action>) -> Vec<Runbook> {
@@ -62,8 +60,9 @@ impl Reader<'_> {
                 return None;
             }
         };
-        if nodes.len() > MAX_STEPS {
-            let message = format!("the runbook has {} steps, more than the maximum of {MAX_STEPS}", nodes.len());
+        if nodes.len() > MAX_RUNBOOK_STEPS {
+            let message =
+                format!("the runbook has {} steps, more than the maximum of {MAX_RUNBOOK_STEPS}", nodes.len());
             self.drafts.push(Draft::error(checked.place_of(root, "name"), message).help("split it"));
         }
         let readme = root.get("readme").and_then(|node| checked.content(node));

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use freehold_protocol::app_version::{Runbook, RunbookInput, RunbookStep, StepKind};
+use freehold_protocol::limits::MAX_RUNBOOK_STEPS;
 use freehold_protocol::order::AskedBy;
 use freehold_protocol::{AppName, Digest, InstallId, RunId, RunbookName, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
@@ -13,8 +14,6 @@ use crate::workflow::WorkflowState;
 
 /// The largest inputs of a run, in bytes: all names and values together. The orders of its actions have them.
 pub const MAX_INPUTS_BYTES: usize = 16 * 1024;
-/// The maximum number of steps of a runbook.
-pub const MAX_STEPS: usize = 100;
 /// The largest run when it begins, in bytes of JSON. Its row grows with the reasons of its steps and of those who resume it,
 /// and a row has at most 400 KB.
 pub const MAX_RUN_BYTES: usize = 128 * 1024;
@@ -178,7 +177,7 @@ pub enum RunbookError {
     Unknown { app: AppName, runbook: RunbookName, number: u64, known: Known },
     #[error("runbook `{0}` has no steps; add one to its file and sync the app")]
     Empty(RunbookName),
-    #[error("runbook `{runbook}` has {steps} steps, more than the maximum of {MAX_STEPS}; split it")]
+    #[error("runbook `{runbook}` has {steps} steps, more than the maximum of {MAX_RUNBOOK_STEPS}; split it")]
     LongRunbook { runbook: RunbookName, steps: usize },
     #[error("runbook `{runbook}` has no input `{input}`; {}", .known.way_out("inputs"))]
     UnknownInput { runbook: RunbookName, input: String, known: Known },
@@ -203,7 +202,7 @@ pub enum RunbookError {
 pub fn check_steps(runbook: &Runbook) -> Result<(), RunbookError> {
     match runbook.steps.len() {
         0 => Err(RunbookError::Empty(runbook.name.clone())),
-        steps if steps > MAX_STEPS => Err(RunbookError::LongRunbook { runbook: runbook.name.clone(), steps }),
+        steps if steps > MAX_RUNBOOK_STEPS => Err(RunbookError::LongRunbook { runbook: runbook.name.clone(), steps }),
         _ => Ok(()),
     }
 }

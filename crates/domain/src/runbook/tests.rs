@@ -192,7 +192,7 @@ fn a_runbook_has_between_one_and_a_hundred_steps() {
     };
     let refused = |count| check_steps(&of(count)).unwrap_err().to_string();
 
-    assert!(check_steps(&of(1)).is_ok() && check_steps(&of(MAX_STEPS)).is_ok());
+    assert!(check_steps(&of(1)).is_ok() && check_steps(&of(MAX_RUNBOOK_STEPS)).is_ok());
     assert!(refused(0).contains("has no steps") && refused(101).contains("has 101 steps"));
 }
 

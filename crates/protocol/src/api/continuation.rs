@@ -51,7 +51,8 @@ pub struct RetryJobRequest {
 pub struct SkipNodeRequest {
     /// The name of the node, such as `db`.
     pub node: String,
-    /// Why the workflow continues without the node, in one line of 1 to 500 characters. The customer's audit log shows it.
+    /// Why the workflow continues without the node, in one line of 1 to 500 characters. The workflow shows it, and so does the
+    /// customer's audit log when another node runs because of it.
     #[cfg_attr(feature = "schema", schemars(schema_with = "super::artifacts::reason_schema"))]
     pub reason: String,
 }

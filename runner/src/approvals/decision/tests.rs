@@ -56,6 +56,18 @@ fn the_plan_that_was_approved_is_applied() {
 }
 
 #[test]
+fn another_tool_image_is_another_plan() {
+    let mut order = order(1, 7);
+    let digest = Digest::of(b"another image");
+    let artifact = json!({ "media_type": "", "digest": digest, "manifests": [], "blobs": [] });
+    order.tool_image = Some(serde_json::from_value(json!({ "component": "tools", "artifact": artifact })).unwrap());
+
+    let found = of(&order, &record(), &facts());
+
+    assert!(matches!(found, Err(NotApplied::MovedOn(why)) if why.contains("the artifact or the config changed")));
+}
+
+#[test]
 fn an_approval_of_another_install_part_or_job_does_not_count() {
     let other = |change: &dyn Fn(&mut PlanRecord)| {
         let mut record = record();

@@ -137,8 +137,8 @@ async fn a_manifest_is_applied_when_both_sides_approved_the_same_objects_and_pla
 }
 
 #[tokio::test]
-async fn an_action_runs_only_with_the_steps_that_the_customer_approved() {
-    let test = "approvals::an_action_runs_only_with_the_steps_that_the_customer_approved";
+async fn an_action_runs_only_with_the_steps_and_values_that_the_customer_approved() {
+    let test = "approvals::an_action_runs_only_with_the_steps_and_values_that_the_customer_approved";
     if !have(&["bwrap"]) {
         return;
     }
@@ -165,18 +165,28 @@ async fn an_action_runs_only_with_the_steps_that_the_customer_approved() {
 
     let plan = proposed(execute(&bench.job).await);
     says(&bench, &kept, &plan, true);
+    let context = bench.job.order.context.clone();
     order_with(&mut bench, &plan, 2);
-    bench.change_order(|order| order.work = action("echo other"));
-    let other = proposed(execute(&bench.job).await);
+    bench.change_order(|order| {
+        order.context = serde_json::json!({ "nuon": { "inputs": { "inputs": { "cmd": "other" } } } })
+    });
+    let values = proposed(execute(&bench.job).await);
     order_with(&mut bench, &plan, 3);
+    bench.change_order(|order| {
+        order.context = context;
+        order.work = action("echo other");
+    });
+    let other = proposed(execute(&bench.job).await);
+    order_with(&mut bench, &plan, 4);
     bench.change_order(|order| order.work = action("echo said"));
     outputs(execute(&bench.job).await);
     let log = bench.log();
     says(&bench, &kept, &other, false);
-    order_with(&mut bench, &other, 4);
+    order_with(&mut bench, &other, 5);
     bench.change_order(|order| order.work = action("echo other"));
     let rejected = refused(execute(&bench.job).await);
 
+    assert!(values.instead.unwrap().contains("the values changed"));
     assert_eq!((plan.asks, plan.summary.run), ([Side::Customer].into(), 1));
     assert!(other.instead.unwrap().contains("the artifact or the config changed"));
     assert!(log.contains("said") && !log.contains("other"), "{log}");

@@ -3,11 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use freehold_app::install::set_inputs::SetInputs;
+use freehold_app::ports::{Committed, Expect, Store as _};
 use freehold_app::read;
+use freehold_app::table::Stored;
 use freehold_app::testing::Fault;
 use freehold_app::workflow::plan_workflow::Next;
 use freehold_app::workflow::start_workflow::Asked;
 use freehold_app::{AppError, Kind, table};
+use freehold_domain::build::Build;
 use freehold_domain::workflow::{Workflow, WorkflowKind};
 use freehold_protocol::api::{
     DeployComponentsRequest, ResumeWorkflowRequest, SetInputsRequest, TeardownInstallRequest,
@@ -293,4 +296,22 @@ async fn messages_in_any_order_and_up_to_three_times_run_each_node_once() {
         assert_eq!(world.machines[&workflow].at, At::Ended("succeeded"), "seed {seed}");
         assert_eq!(world.runners["globex"].started, ["storage", "info"], "seed {seed}");
     }
+}
+
+#[tokio::test]
+async fn a_workflow_whose_artifact_was_removed_or_built_again_is_not_resumed() {
+    let (world, workflow) = failed().await;
+    let nodes = world.workflow(&workflow).await.nodes;
+    let uses = nodes.iter().find_map(|node| node.target.uses().into_iter().next());
+    let (part, used) = uses.map(|(part, used)| (part, used.build.clone())).unwrap();
+    let key = table::build_key(&"demo".parse().unwrap(), &used);
+    let mut build: Stored<Build> = table::load(&*world.memory, &key).await.unwrap().unwrap();
+    build.value.unused_since = Some(world.now());
+    let marked = table::put(&build.value, Expect::Rev(build.rev)).unwrap();
+    assert_eq!(world.memory.commit(vec![marked]).await.unwrap(), Committed::Done);
+
+    let refused = resume(&world, &workflow, "resume-1").await.unwrap_err();
+
+    assert_eq!(refused.kind, Kind::Conflict);
+    assert!(refused.message.contains(&format!("the artifact of `{part}` was removed or built again")), "{refused:?}");
 }

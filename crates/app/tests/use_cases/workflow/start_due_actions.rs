@@ -179,3 +179,15 @@ async fn what_could_not_be_read_is_started_a_minute_later_under_the_minute_that_
 
     assert_eq!((failed.failed, started.started, runs(&world)), (1, 1, 1));
 }
+
+#[tokio::test]
+async fn a_task_of_a_later_release_does_not_stop_the_others() {
+    let world = World::with_schedule().await;
+    let mut key = noted(&world).await.first().unwrap().key();
+    key.sk = format!("{:010}#globex#later", 0);
+    let body = serde_json::json!({ "minute": 0, "install": "globex", "due": "later" }).to_string();
+    let later = Write::Put { key, body, expect: Expect::Absent, expires: None };
+    let _ = world.memory.commit(vec![later]).await.unwrap();
+
+    assert_eq!(start(&world).await.started, 1);
+}

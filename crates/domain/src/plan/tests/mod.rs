@@ -151,6 +151,20 @@ fn a_provisioning_and_a_first_deploy_begin_with_a_preflight() {
 }
 
 #[test]
+fn a_component_that_somebody_skipped_is_deployed_by_the_next_deploy() {
+    let scope = DeployScope::default();
+    let first = planned(json!({ "greeting": "hi" }), &BTreeMap::new(), &scope);
+    let mut deployed = after(&first);
+    let (workflow, by) = (WorkflowId::derive("x", "1"), freehold_protocol::order::AskedBy::Sweep);
+    let skipped = SkippedBy { workflow, by, reason: "next week".into(), at: Timestamp::default() };
+    deployed.get_mut(&"settings".parse().unwrap()).unwrap().skipped = Some(skipped);
+
+    let second = planned(json!({ "greeting": "hi" }), &deployed, &scope);
+
+    assert!(names(&second).contains(&"settings"), "{:?}", names(&second));
+}
+
+#[test]
 fn a_changed_input_runs_only_what_refers_to_it_and_what_depends_on_that() {
     let first = planned(json!({ "greeting": "hi" }), &BTreeMap::new(), &DeployScope::default());
 

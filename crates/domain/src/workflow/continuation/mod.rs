@@ -25,8 +25,8 @@ pub enum AgainError {
     )]
     NeverPlanned { workflow: WorkflowId, install: InstallId },
     #[error(
-        "job `{job}` of workflow `{workflow}` has not ended yet, although somebody cancelled it; `freehold job show {job}` \
-         shows how it ends; try again then"
+        "job `{job}` of workflow `{workflow}` has not ended yet, although the workflow has; `freehold job show {job}` shows \
+         how it ends; try again then"
     )]
     JobOpen { workflow: WorkflowId, job: JobId },
     #[error("no node of workflow `{workflow}` can run again; plan its work anew with `freehold deploy {install}`")]
