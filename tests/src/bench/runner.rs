@@ -48,7 +48,7 @@ impl Measured {
     /// When it cannot be started, or does not announce itself.
     pub async fn start(program: &Path, sandbox: &str, target: Option<&str>) -> anyhow::Result<Self> {
         let sqs = FastSqs::start("127.0.0.1:0").await?;
-        answer_sts_and_ecr(&sqs, target);
+        answer_aws(&sqs, target);
         let state = tempfile::Builder::new().prefix("freehold-bench-").tempdir()?;
         let install = if target.is_some() { "build" } else { "globex" };
         let config = state.path().join("runner.toml");
@@ -284,11 +284,19 @@ pub fn now() -> Timestamp {
     Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-fn answer_sts_and_ecr(sqs: &FastSqs, registry: Option<&str>) {
+fn answer_aws(sqs: &FastSqs, registry: Option<&str>) {
     let role = "<AssumeRoleResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><AssumeRoleResult><Credentials>\
         <AccessKeyId>ASIAMEASURED</AccessKeyId><SecretAccessKey>none</SecretAccessKey><SessionToken>none</SessionToken>\
         <Expiration>2099-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>";
     sqs.answer_also("AssumeRole", "text/xml", role);
+    // The install stack says when changes may start: at any time, because it has no parameter.
+    let stack = format!(
+        "<DescribeStacksResponse xmlns=\"http://cloudformation.amazonaws.com/doc/2010-05-15/\"><DescribeStacksResult><Stacks>\
+         <member><StackName>freehold-{TENANT}--globex</StackName><StackId>arn:aws:cloudformation:eu-west-1:222222222222:stack/\
+         freehold-{TENANT}--globex/1</StackId><StackStatus>CREATE_COMPLETE</StackStatus>\
+         <CreationTime>2026-01-01T00:00:00Z</CreationTime></member></Stacks></DescribeStacksResult></DescribeStacksResponse>"
+    );
+    sqs.answer_also("DescribeStacks", "text/xml", &stack);
     if let Some(address) = registry {
         // `AWS:none`, as base64.
         let login = serde_json::json!({"authorizationData": [{"authorizationToken": "QVdTOm5vbmU=", "proxyEndpoint": address}]});
