@@ -29,13 +29,10 @@ class Line:
         return self.what, self.gate, self.aim, self.measured, said
 
 
-def judge(rows, results, known, either=()):
-    """Returns a line for each row. `known` has the reasons of rows that may be over their gate.
-
-    Those that `either` names may also be under it.
-    """
+def judge(rows, results, known):
+    """Returns a line for each row. `known` has the rows that may be over their gate."""
     medians = {name: statistics.median(values) for name, values in results.values.items()}
-    return [_line(row, medians, results, known, either) for row in rows] + [
+    return [_line(row, medians, results, known) for row in rows] + [
         Line(what, verdict="skipped", detail=reason) for what, reason in NEVER
     ]
 
@@ -60,31 +57,29 @@ def report(lines, known):
     return 1 if failures else 0
 
 
-def _line(row, medians, results, known, either):
+def _line(row, medians, results, known):
     shown = Line(row.what, row.shown_gate(), row.aim)
     reason = _why_skipped(row, results)
     if reason:
         return Line(row.what, shown.gate, row.aim, verdict="skipped", detail=reason)
     value = row.value(medians)
     verdict, detail = _verdict(row, value, results, known)
-    if verdict == "back" and row.what in either:
-        verdict = "ok"
     return Line(row.what, shown.gate, row.aim, row.show(value), verdict, detail)
 
 
 def _verdict(row, value, results, known):
     if row.gate is None:
         return "", ""
-    reason = known.get(row.what)
+    of = known.get(row.what)
     if math.isnan(value) or value > row.gate:
-        if reason:
-            return "known", reason
+        if of and value <= of.most:
+            return "known", of.reason
         built = next((program for name, program in results.dev_builds.items() if _is_of(row, name)), None)
         if built:
             return "dev build", f"not judged: {built} is a dev build; `tests/bench/run --release` builds what ships"
         return "over", ""
     back = row.gate if row.counted else row.gate * BACK
-    return ("back", "") if reason and value <= back else ("ok", "")
+    return ("back", "") if of and not of.either_way and value <= back else ("ok", "")
 
 
 def _why_skipped(row, results):

@@ -4,20 +4,20 @@ import contextlib
 import io
 import unittest
 
-from known import EITHER_WAY, KNOWN
+from known import KNOWN, Known
 from programs import Results
 from rows import Row, plain, rows
 from table import judge, report
 
 
 class Verdicts(unittest.TestCase):
-    def judged(self, value, known=None, dev=False, counted=True, gate=10, either=()):
+    def judged(self, value, known=None, dev=False, counted=True, gate=10):
         """Returns the verdict on one row, the exit code and what was printed."""
         results, known = Results(), known or {}
         results.add("a.b", value)
         if dev:
             results.is_dev_build("a", "the program")
-        lines = judge([Row("the row", gate, "", ("a.b",), plain(0), counted=counted)], results, known, either)
+        lines = judge([Row("the row", gate, "", ("a.b",), plain(0), counted=counted)], results, known)
         with contextlib.redirect_stdout(io.StringIO()) as out:
             code = report(lines, known)
         return lines[0].verdict, code, out.getvalue()
@@ -35,19 +35,19 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(("over", 1), self.judged(float("nan"))[:2])
 
     def test_a_known_row_over_its_gate_does_not_fail_and_tells_the_reason(self):
-        verdict, code, text = self.judged(11, {"the row": "the reason"})
+        verdict, code, text = self.judged(11, {"the row": Known("the reason", most=20)})
 
         self.assertEqual(("known", 0), (verdict, code))
         self.assertIn("the row: 11, gate 10; the reason", text)
 
     def test_a_known_row_that_is_back_under_its_gate_fails(self):
-        verdict, code, text = self.judged(10, {"the row": "the reason"})
+        verdict, code, text = self.judged(10, {"the row": Known("the reason", most=20)})
 
         self.assertEqual(("back", 1), (verdict, code))
         self.assertIn("take it out of tests/bench/known.py", text)
 
     def test_a_known_row_that_is_timed_is_back_when_it_is_a_tenth_under(self):
-        known = {"the row": "the reason"}
+        known = {"the row": Known("the reason", most=20)}
 
         self.assertEqual(("ok", 0), self.judged(9.5, known, counted=False)[:2])
         self.assertEqual(("back", 1), self.judged(9, known, counted=False)[:2])
@@ -60,12 +60,18 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(("", 0), self.judged(11, gate=None)[:2])
 
     def test_a_known_row_that_the_machine_decides_may_be_under_its_gate(self):
-        known = {"the row": "the reason"}
-        self.assertEqual(("ok", 0), self.judged(1, known, counted=False, either={"the row"})[:2])
-        self.assertEqual(("known", 0), self.judged(11, known, counted=False, either={"the row"})[:2])
+        known = {"the row": Known("the reason", most=20, either_way=True)}
+        self.assertEqual(("ok", 0), self.judged(1, known, counted=False)[:2])
+        self.assertEqual(("known", 0), self.judged(11, known, counted=False)[:2])
+
+    def test_a_known_row_over_its_own_limit_fails(self):
+        known = {"the row": Known("the reason", most=20)}
+        self.assertEqual(("known", 0), self.judged(20, known)[:2])
+        self.assertEqual(("over", 1), self.judged(21, known)[:2])
+        self.assertEqual(("over", 1), self.judged(float("nan"), known)[:2])
 
     def test_a_known_row_that_does_not_exist_fails(self):
-        self.assertEqual(1, self.judged(9, {"another row": "the reason"})[1])
+        self.assertEqual(1, self.judged(9, {"another row": Known("the reason", most=20)})[1])
 
     def test_a_row_is_skipped_with_the_reason_of_the_nearest_name(self):
         results = Results()
@@ -85,7 +91,11 @@ class Rows(unittest.TestCase):
         gated = {row.what for row in rows(200) if row.gate is not None}
 
         self.assertEqual(set(), set(KNOWN) - gated)
-        self.assertEqual(set(), EITHER_WAY - set(KNOWN))
+
+    def test_the_limit_of_a_known_row_is_above_its_gate(self):
+        gates = {row.what: row.gate for row in rows(200)}
+
+        self.assertEqual([], [what for what, known in KNOWN.items() if known.most <= gates[what]])
 
     def test_every_row_has_a_name_of_its_own(self):
         names = [row.what for row in rows(200)]
