@@ -318,7 +318,8 @@ fn internal(dependencies: &[String]) -> impl Iterator<Item = &str> {
 
 #[test]
 fn tests_switch_on_no_feature_that_the_other_builds_lack() {
-    let (without, with) = (third_party("normal,build"), third_party("normal,build,dev"));
+    let (without, with) =
+        (third_party("normal,build", &["--workspace"]), third_party("normal,build,dev", &["--workspace"]));
     assert!(without.len() > 100, "`cargo tree` answers something else than expected: {without:?}");
 
     let changed: Vec<&String> = without.difference(&with).collect();
@@ -330,10 +331,26 @@ fn tests_switch_on_no_feature_that_the_other_builds_lack() {
     );
 }
 
-/// Returns the third-party crates of the workspace, each with its version and features.
-fn third_party(edges: &str) -> BTreeSet<String> {
+#[test]
+fn the_demo_compiles_no_crate_that_the_tests_compile_again() {
+    let script = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/demo/run")).unwrap();
+    let build = script.lines().find_map(|line| line.trim().strip_prefix("cargo build --bins ")).unwrap();
+    let packages: Vec<&str> = build.split(" || ").next().unwrap().split_whitespace().collect();
+    assert!(packages.contains(&"freehold-cli") && packages.contains(&"freehold-features"), "{packages:?}");
+    let (demo, tests) = (third_party("normal,build", &packages), third_party("normal,build,dev", &["--workspace"]));
+    assert!(demo.len() > 100, "`cargo tree` answers something else than expected: {demo:?}");
+
+    let changed: Vec<&String> = demo.difference(&tests).collect();
+
+    assert!(changed.is_empty(), "the demo builds these crates with other features than the tests do: {changed:?}");
+}
+
+/// Returns the third-party crates of these packages, each with its version and features.
+fn third_party(edges: &str, packages: &[&str]) -> BTreeSet<String> {
     let output = Command::new(env!("CARGO"))
-        .args(["tree", "--workspace", "--locked", "--offline", "--edges", edges, "--prefix", "none"])
+        .arg("tree")
+        .args(packages)
+        .args(["--locked", "--offline", "--edges", edges, "--prefix", "none"])
         .args(["--format", "{p} with {f}"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
