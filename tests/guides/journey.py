@@ -17,8 +17,9 @@ FUNCTIONS = ROOT / "target" / "lambda" / "local"
 # Who types the commands of a guide, and the profile and account of both people.
 PEOPLE = {"vendor": "vendor", "customer": "customer", "operations": "vendor"}
 PROFILES = {"vendor": ("acme", VENDOR), "customer": ("globex", CUSTOMER)}
-# What the vendor sends to the customer.
-SENT = ("globex.yaml", "my-app.contract.json")
+# What the vendor sends to the customer: files, and those of the release.
+SENT = ("globex.yaml", "my-app.contract.json", "release-key.pub")
+RELEASED = ("SHA256SUMS", "SHA256SUMS.sig", "x86_64/freehold")
 
 
 class Journey:
@@ -43,7 +44,6 @@ class Journey:
             (release / "functions").symlink_to(FUNCTIONS)
             for program in ("freehold", "freehold-builder", "freehold-runner"):
                 (release / program).symlink_to(BIN / program)
-        _sign(folder / "target" / "dist")
 
     def turn(self, guide, sections):
         """Does the blocks of some sections of a guide."""
@@ -97,23 +97,27 @@ class Journey:
             there = self.shells["customer"].folder / name
             if not there.exists():
                 shutil.copy(self.shells["vendor"].folder / name, there)
+        vendor = self.shells["vendor"].folder
+        _sign(vendor / "target" / "dist", vendor / "release-key.pem")
+        for name in RELEASED:
+            there = self.shells["customer"].folder / name
+            there.parent.mkdir(exist_ok=True)
+            if not there.exists():
+                there.symlink_to(vendor / "target" / "dist" / name)
 
     def end(self):
         for shell in self.shells.values():
             shell.end()
 
 
-def _sign(release):
-    """Writes the checksums of a release, and their signature by a key of its own, as `make dist KEY=FILE` does."""
+def _sign(release, key):
+    """Writes the checksums of a release, and their signature by `key`, as `make dist KEY=FILE` does."""
     programs = sorted(release.glob("*/freehold*"))
-    sums, key = release / "SHA256SUMS", release.parent / "release-key.pem"
+    sums = release / "SHA256SUMS"
     digests = {program: hashlib.sha256(program.read_bytes()).hexdigest() for program in programs}
     sums.write_text("".join(f"{digest}  {program.relative_to(release)}\n" for program, digest in digests.items()))
-    for words in (
-        ("genpkey", "-algorithm", "ed25519", "-out", key),
-        ("pkeyutl", "-sign", "-rawin", "-inkey", key, "-in", sums, "-out", f"{sums}.sig"),
-    ):
-        subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+    words = ("pkeyutl", "-sign", "-rawin", "-inkey", key, "-in", sums, "-out", f"{sums}.sig")
+    subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
 
 
 def _interrupt(shell):
