@@ -319,6 +319,9 @@ fn malformed(text: &str, file: &str, role: Role, error: &toml_edit::de::Error) -
         Role::Build => format!("freehold tenant build-runner --out {file}"),
     };
     let way_out = match parsed {
+        Some(keys) if !keys.contains_key("tenant") && !keys.contains_key("install") => {
+            return not_a_config(&keys, file, role);
+        }
         Some(_) => format!("correct the file, or write it again with `{command} --force`"),
         // The command replaces a file only if it can read which settings of the machine to keep.
         None => format!("correct the file, or remove it and write it again with `{command}`"),
@@ -326,6 +329,23 @@ fn malformed(text: &str, file: &str, role: Role, error: &toml_edit::de::Error) -
     // An excerpt of the file has several lines, and ends with the line of the mark.
     let way_out = format!("{}{way_out}", if detail.contains('\n') { "\n" } else { "; " });
     ConfigError::Malformed { file: file.to_owned(), detail, way_out }
+}
+
+/// Returns the error about a file that names neither tenant nor install. The way out must not replace it: an app has a file
+/// `runner.toml` too.
+fn not_a_config(keys: &toml_edit::DocumentMut, file: &str, role: Role) -> ConfigError {
+    let is_of_an_app =
+        ["runner_type", "tool_image", "env_vars", "helm_driver"].iter().any(|key| keys.contains_key(key));
+    let detail = if is_of_an_app {
+        "it describes the runner of an app, and is not the config of a runner"
+    } else {
+        "it is not the config of a runner: it names no tenant and no install"
+    };
+    let way_out = match role {
+        Role::Install => "; write one with `freehold install runner-config INSTALL --out INSTALL-runner.toml`",
+        Role::Build => "; write one with `freehold tenant build-runner --out build-runner.toml`",
+    };
+    ConfigError::Malformed { file: file.to_owned(), detail: detail.to_owned(), way_out: way_out.to_owned() }
 }
 
 struct Reader<'a> {

@@ -127,7 +127,7 @@ fn an_unknown_or_missing_key_and_a_wrong_type_are_named() {
 #[test]
 fn a_missing_key_is_named_with_the_command_that_writes_the_file() {
     let install = problem("tenant = \"acme\"\n");
-    let build = Config::parse("", "build-runner.toml", Role::Build).unwrap_err().to_string();
+    let build = Config::parse("tenant = \"acme\"\n", "build-runner.toml", Role::Build).unwrap_err().to_string();
 
     assert_eq!(
         install,
@@ -136,7 +136,7 @@ fn a_missing_key_is_named_with_the_command_that_writes_the_file() {
     );
     assert_eq!(
         build,
-        "config file `build-runner.toml` cannot be used: it has no key `tenant`; correct the file, or write it again with \
+        "config file `build-runner.toml` cannot be used: it has no key `install`; correct the file, or write it again with \
          `freehold tenant build-runner --out build-runner.toml --force`"
     );
     let broken = problem("tenant = \"acme\n");
@@ -144,6 +144,22 @@ fn a_missing_key_is_named_with_the_command_that_writes_the_file() {
         broken
             .ends_with("\ncorrect the file, or remove it and write it again with `freehold install runner-config INSTALL --out runner.toml`"),
         "{broken}"
+    );
+}
+
+#[test]
+fn a_file_of_something_else_is_not_to_be_replaced() {
+    let read = |text: &str, role| Config::parse(text, "runner.toml", role).unwrap_err().to_string();
+
+    assert_eq!(
+        read("runner_type = \"aws\"\ntool_image = \"x\"\n", Role::Install),
+        "config file `runner.toml` cannot be used: it describes the runner of an app, and is not the config of a runner; write \
+         one with `freehold install runner-config INSTALL --out INSTALL-runner.toml`"
+    );
+    assert_eq!(
+        read("", Role::Build),
+        "config file `runner.toml` cannot be used: it is not the config of a runner: it names no tenant and no install; write \
+         one with `freehold tenant build-runner --out build-runner.toml`"
     );
 }
 
