@@ -96,6 +96,14 @@ pub(crate) fn create(path: &Path, text: &str, force: bool) -> Result<()> {
     }
 }
 
+/// Writes several files, as [`create`] does. If one of them may not be written, none is.
+pub(crate) fn create_all<P: AsRef<Path>, T: AsRef<str>>(files: &[(P, T)], force: bool) -> Result<()> {
+    for (path, text) in files {
+        may_create(path.as_ref(), text.as_ref(), force)?;
+    }
+    files.iter().try_for_each(|(path, text)| create(path.as_ref(), text.as_ref(), force))
+}
+
 /// Writes a file and replaces an existing file of that name.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
     if path.is_dir() {

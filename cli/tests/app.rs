@@ -131,6 +131,31 @@ fn schemas_are_listed_printed_and_written_for_editors() {
 }
 
 #[test]
+fn a_file_of_the_users_own_is_replaced_only_with_force() {
+    let commands: [(&[&str], &str); 2] = [
+        (&["app", "schema", "--dir", "mine"], "mine/schemas/inputs.json"),
+        (&["customer", "man", "--out", "mine"], "mine/freehold-customer-ran.1"),
+    ];
+    for (args, path) in commands {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join(path);
+        let parent = path.parent().unwrap();
+        std::fs::create_dir_all(parent).unwrap();
+        std::fs::write(&path, "mine\n").unwrap();
+
+        let refused = freehold(place.path(), args);
+
+        let said = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(4), "{said}");
+        assert!(said.contains("exists and was left as it is; name another file, or pass `--force`"), "{said}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine\n");
+        assert_eq!(std::fs::read_dir(parent).unwrap().count(), 1, "nothing is half written");
+        json(place.path(), &[args, &["--force"]].concat());
+        assert_ne!(std::fs::read_to_string(&path).unwrap(), "mine\n");
+    }
+}
+
+#[test]
 fn an_editors_configuration_of_the_vendors_own_is_kept() {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join(".taplo.toml"), "# mine\n").unwrap();

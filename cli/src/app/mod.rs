@@ -111,6 +111,9 @@ pub(crate) struct Schema {
     /// Write all schemas below this directory, which is the directory of an app config.
     #[arg(long, value_name = "DIR", conflicts_with = "kind")]
     dir: Option<PathBuf>,
+    /// Replace schemas that exist with another content, such as those of an earlier version.
+    #[arg(long, requires = "dir")]
+    force: bool,
 }
 
 /// Make an app version from a config directory.

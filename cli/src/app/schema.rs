@@ -1,6 +1,6 @@
 //! `freehold app schema`: prints or writes JSON Schemas of config files, for editors.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use freehold_appconfig::SchemaKind;
 use freehold_appconfig::schema;
@@ -13,12 +13,13 @@ use super::Schema;
 use super::check::checked_dir;
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
+use crate::file;
 use crate::output::{Table, plural, print_json};
 
 impl Schema {
     pub(super) fn run(&self, context: &Context) -> Result<()> {
         match (&self.dir, self.kind) {
-            (Some(dir), _) => write_all(context, dir),
+            (Some(dir), _) => write_all(context, dir, self.force),
             (None, Some(kind)) => {
                 print_json(&pretty(&schema(kind))?);
                 Ok(())
@@ -42,25 +43,23 @@ fn list(context: &Context) -> Result<()> {
 }
 
 /// Writes every schema, and the `.taplo.toml` that tells editors the schema of each file.
-fn write_all(context: &Context, dir: &Path) -> Result<()> {
+fn write_all(context: &Context, dir: &Path, force: bool) -> Result<()> {
     if dir.symlink_metadata().is_ok() {
         checked_dir(dir)?;
     }
     let directory = dir.join("schemas");
     std::fs::create_dir_all(&directory).doing(format!("make `{}`", directory.display()))?;
-    let mut written = Vec::new();
-    for (name, schema) in schemas() {
-        let path = directory.join(format!("{name}.json"));
-        let text = format!("{}\n", pretty(&schema)?);
-        std::fs::write(&path, text).doing(format!("write `{}`", path.display()))?;
-        written.push(path);
-    }
+    let files: Vec<(PathBuf, String)> = schemas()
+        .map(|(name, schema)| Ok((directory.join(format!("{name}.json")), format!("{}\n", pretty(&schema)?))))
+        .collect::<Result<_>>()?;
+    file::create_all(&files, force)?;
+    let mut written: Vec<PathBuf> = files.into_iter().map(|(path, _)| path).collect();
     let path = dir.join(".taplo.toml");
     let known = std::fs::read_to_string(&path).ok();
     // A `.taplo.toml` that the vendor wrote is not replaced.
     let own = known.as_ref().is_some_and(|text| !text.contains(WRITER));
     if !own {
-        std::fs::write(&path, taplo_config()).doing(format!("write `{}`", path.display()))?;
+        file::replace(&path, &taplo_config())?;
         written.push(path.clone());
     }
     let value = json!({ "dir": dir, "written": written, "kept": own.then(|| path.clone()) });

@@ -22,6 +22,9 @@ pub(crate) struct Man {
     /// Write a page for each command into this directory.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Replace pages that exist with another text, such as those of an earlier version.
+    #[arg(long, requires = "out")]
+    force: bool,
 }
 
 /// A page, as `--json` prints it.
@@ -42,7 +45,7 @@ impl Man {
             print_exactly(pages.first().map(|page| page.text.as_str()).unwrap_or_default());
             return Ok(());
         };
-        let files = write(directory, &pages)?;
+        let files = write(directory, &pages, self.force)?;
         context
             .out
             .show(&files, |files| format!("{} are written into `{}`", plural(files.len(), "page"), directory.display()))
@@ -78,19 +81,17 @@ fn name(command: &clap::Command) -> String {
 }
 
 /// Writes the pages, and returns the paths of their files.
-fn write(directory: &Path, pages: &[Page]) -> Result<Vec<PathBuf>> {
+fn write(directory: &Path, pages: &[Page], force: bool) -> Result<Vec<PathBuf>> {
     let shown = directory.display();
     if directory.is_file() {
         return Err(Error::invalid(format!("`{shown}` is a file, and each page is written into a file of its own"))
             .or("pass a directory as `--out DIR`"));
     }
     std::fs::create_dir_all(directory).doing(format!("make the directory `{shown}`"))?;
-    let files = pages.iter().map(|page| {
-        let path = directory.join(&page.file);
-        crate::file::replace(&path, &page.text)?;
-        Ok(path)
-    });
-    files.collect()
+    let files: Vec<(PathBuf, &str)> =
+        pages.iter().map(|page| (directory.join(&page.file), page.text.as_str())).collect();
+    crate::file::create_all(&files, force)?;
+    Ok(files.into_iter().map(|(path, _)| path).collect())
 }
 
 #[cfg(test)]
