@@ -45,7 +45,8 @@ pub enum ConsentError {
 fn way_to_agree(install: &InstallId) -> String {
     format!(
         "`freehold contract diff {install}` shows the difference; to agree, the customer launches the template that \
-         `freehold install stack {install}` writes, with `--accept-contract`"
+         `freehold install stack {install}` writes, with `--accept-contract`, and restarts a runner on another machine than the \
+         stack's"
     )
 }
 
