@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::app_version::{AppVersion, Input, InputError, InputKind, Reference};
+use freehold_protocol::limits::MAX_INPUTS_BYTES;
 use freehold_protocol::sealing::SealedValue;
 use serde_json::{Value, json};
 
@@ -38,6 +39,11 @@ pub enum InputProblem {
     WrongAnswer { error: InputError, parameter: String },
     #[error(transparent)]
     Sealed(#[from] SealedProblem),
+    #[error(
+        "the values of the inputs have {0} bytes in all, more than the {MAX_INPUTS_BYTES} that an install stores; bring long \
+         texts as files of the app"
+    )]
+    TooLarge(usize),
 }
 
 fn list_problems(problems: &[InputProblem]) -> String {
@@ -168,8 +174,14 @@ pub fn check_given(
         chosen(input, given.get(&input.name), sealing).err().filter(|problem| !may_wait(input, problem))
     });
     let too_large = sealed_inputs::check_size(&given, sealing).err().map(Into::into);
+    let too_large = too_large.into_iter().chain(check_size(&given).err());
     let problems: Vec<InputProblem> = misplaced(version, &given).into_iter().chain(wrong).chain(too_large).collect();
     if problems.is_empty() { Ok(()) } else { Err(InputsError(problems)) }
+}
+
+fn check_size(given: &BTreeMap<String, Value>) -> Result<(), InputProblem> {
+    let bytes = given.iter().map(|(name, value)| name.len() + value.to_string().len()).sum();
+    if bytes > MAX_INPUTS_BYTES { Err(InputProblem::TooLarge(bytes)) } else { Ok(()) }
 }
 
 /// Returns the problem with the customer's answer to `input`, if there is one. The answer to a sensitive input stays in
@@ -329,6 +341,18 @@ mod tests {
         (5) input `greeting` is required; set it with `--input greeting=VALUE`;
         (6) input `zones` must be a number, found a text of 4 characters; the customer changes parameter `InputZones` of the install stack
         ");
+    }
+
+    #[test]
+    fn the_values_of_an_install_are_limited_together() {
+        let text = |bytes: usize| checked(json!({ "greeting": "x".repeat(bytes) }));
+
+        assert_eq!(text(MAX_INPUTS_BYTES - 10), Ok(()));
+        assert_eq!(
+            text(MAX_INPUTS_BYTES - 9).unwrap_err().to_string(),
+            "the values of the inputs have 204801 bytes in all, more than the 204800 that an install stores; bring long texts \
+             as files of the app"
+        );
     }
 
     #[test]

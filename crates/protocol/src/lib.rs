@@ -44,5 +44,6 @@ pub use ids::{
     RoleKey, RunId, RunbookName, TenantName, WorkflowId,
 };
 pub use key_use::{KeyUse, KeyUses};
+pub use packed_text::packed_len;
 pub use shape::Shape;
 pub use time::Timestamp;

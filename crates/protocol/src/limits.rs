@@ -6,8 +6,17 @@ pub const MAX_ENVELOPE_BYTES: usize = 1024 * 1024;
 /// The most successions of root keys that a reader follows from the root that it was given.
 pub const MAX_SUCCESSIONS: usize = 16;
 
-/// The largest payload of an order, in bytes. The order of a job with a larger payload is not sent, and the job fails.
-pub const MAX_INLINE_PAYLOAD_BYTES: usize = 200 * 1024;
+/// The largest payload of an order, in bytes. The order of a job with a larger payload is not sent, and the job fails. In
+/// base64, with the sealed values and the certificate, it fits into [`MAX_ENVELOPE_BYTES`].
+pub const MAX_ORDER_BYTES: usize = 600 * 1024;
+
+/// The largest payload of an order after compression, in bytes. Orders are stored in the tenant's table, compressed, and a
+/// row has at most 400 KB.
+pub const MAX_PACKED_ORDER_BYTES: usize = 320 * 1024;
+
+/// The maximum size of the values that the vendor gives to the inputs of an install, as JSON and all together, in bytes.
+/// They are part of the install's row, and a row has at most 400 KB.
+pub const MAX_INPUTS_BYTES: usize = 200 * 1024;
 
 /// The largest API request body, in bytes, except for a request that carries an app version. The HTTP API itself
 /// accepts 10 MiB.

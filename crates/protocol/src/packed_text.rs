@@ -29,6 +29,16 @@ pub(crate) fn pack(bytes: &[u8]) -> std::io::Result<String> {
     Ok(BASE64.encode(gzip.finish()?))
 }
 
+/// Returns the number of bytes that `bytes` have after compression.
+///
+/// # Errors
+/// Never: writing to memory does not fail.
+pub fn packed_len(bytes: &[u8]) -> std::io::Result<usize> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(bytes)?;
+    Ok(gzip.finish()?.len())
+}
+
 /// Returns the bytes that [`pack`] packed. `most` is the largest number of bytes that is accepted.
 ///
 /// # Errors

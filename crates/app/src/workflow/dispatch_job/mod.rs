@@ -2,6 +2,7 @@
 
 pub(crate) mod change_windows;
 mod sending;
+mod size;
 mod task;
 
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use freehold_domain::install::{BUILD_INSTALL, Install};
 use freehold_domain::job::{Job, JobState};
 use freehold_domain::workflow::Again;
 use freehold_protocol::approval::{self, ApprovalRule};
-use freehold_protocol::limits::{CLAIM_WINDOW_SECS, MAX_INLINE_PAYLOAD_BYTES};
+use freehold_protocol::limits::CLAIM_WINDOW_SECS;
 use freehold_protocol::order::{Cancel, Demands, Order, Retired};
 use freehold_protocol::{Envelope, InstallId, JobId, KeyId, TenantName, Timestamp};
 
@@ -145,20 +146,12 @@ impl DispatchJob {
         let delegate = self.signer.delegate(order.not_after).await?;
         order.receipt = self.receipt(install, &delegate, now).await?;
         let mut envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
-        let too_large = |envelope: &Envelope| envelope.payload.len() / 4 * 3 > MAX_INLINE_PAYLOAD_BYTES;
         // The order can be sent without the documents of its terms: a runner that needs them reports that. The order
         // cannot be sent without its work.
-        if too_large(&envelope) && order.terms.as_mut().is_some_and(|terms| terms.drop_documents()) {
+        if size::check(&envelope).is_err() && order.terms.as_mut().is_some_and(|terms| terms.drop_documents()) {
             envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
         }
-        if too_large(&envelope) {
-            return Err(AppError::invalid(format!(
-                "order of job `{}` has {} bytes, more than the {MAX_INLINE_PAYLOAD_BYTES} that fit into a message; \
-                 shorten the component's values or outputs",
-                job.id,
-                envelope.payload.len() / 4 * 3
-            )));
-        }
+        size::check(&envelope).map_err(|error| AppError::invalid(format!("order of job `{}` {error}", job.id)))?;
         evidence::keep_order(&*self.store, (&job.id, dispatch, now), &envelope, &order.work, part).await?;
         Ok(envelope)
     }

@@ -12,7 +12,7 @@ use freehold_app::workflow::dispatch_job::DispatchJob;
 use freehold_domain::JobState;
 use freehold_domain::build::{Build, BuildState};
 use freehold_protocol::envelope::PublicKey;
-use freehold_protocol::limits::DELEGATE_SEND_SECS;
+use freehold_protocol::limits::{DELEGATE_SEND_SECS, MAX_ENVELOPE_BYTES};
 use freehold_protocol::order::{Mode, Order, Redelivery, Work};
 use freehold_protocol::report::{AttemptEvent, Fence, Outcome};
 use freehold_protocol::{Envelope, EnvelopeError, JobId, Payload as _};
@@ -238,13 +238,19 @@ async fn an_order_that_missed_every_resend_is_sent_however_late_if_it_was_never_
     assert_eq!(world.memory.orders.lock().unwrap().len(), 1);
 }
 
-/// Returns the world, with a job whose order `change` makes impossible.
-async fn hopeless(change: impl FnOnce(&mut freehold_domain::Install)) -> (World, JobId) {
+/// Returns a world in which the order of `storage` is due, after `change` of its install.
+async fn due_with(change: impl FnOnce(&mut freehold_domain::Install)) -> (World, JobId, DispatchMessage) {
     let (world, job, message) = due().await;
     let stored = table::install(&*world.memory, &globex()).await.unwrap();
     let mut install = stored.value;
     change(&mut install);
     let _ = world.memory.commit(vec![put(&install, Expect::Rev(stored.rev)).unwrap()]).await.unwrap();
+    (world, job, message)
+}
+
+/// Returns the world, with a job whose order `change` makes impossible.
+async fn hopeless(change: impl FnOnce(&mut freehold_domain::Install)) -> (World, JobId) {
+    let (world, job, message) = due_with(change).await;
     (ended_unsent(world, &message).await, job)
 }
 
@@ -259,17 +265,57 @@ async fn ended_unsent(mut world: World, message: &DispatchMessage) -> World {
     world
 }
 
-#[tokio::test]
-async fn an_order_that_is_too_large_for_a_message_ends_its_job_with_its_size() {
-    let (world, job) = hopeless(|install| {
-        install.inputs.insert("greeting".into(), json!("x".repeat(200 * 1024)));
-    })
-    .await;
+/// Returns a text of `bytes` letters that compresses to three quarters of its length at best.
+fn incompressible(bytes: usize) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let next = |state: &mut u64| {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(LETTERS[(*state >> 58) as usize])
+    };
+    (0..bytes).scan(7, |state, _| Some(next(state))).collect()
+}
 
-    let state = world.job(&job).await.state;
-    assert!(matches!(state, JobState::Failed { partial: false, .. }), "{state:?}");
-    assert!(state.reason().unwrap().contains("more than the 204800 that fit into a message"), "{state:?}");
-    assert!(world.open().is_empty());
+#[tokio::test]
+async fn an_order_of_any_size_is_sent_whole_or_ends_its_job_with_its_size() {
+    let plain = |kib: usize| ("x".repeat(kib * 1024), true);
+    let random = |kib: usize| (incompressible(kib * 1024), false);
+    let texts = [
+        (plain(1), None),
+        (plain(200), None),
+        (plain(590), None),
+        (plain(600), Some("more than the 614400 that fit into a message")),
+        (plain(1024), Some("more than the 614400 that fit into a message")),
+        (plain(2048), Some("more than the 614400 that fit into a message")),
+        (random(240), None),
+        (random(400), None),
+        (random(500), Some("more than the 327680 that fit into a row of the table")),
+        (random(2048), Some("more than the 614400 that fit into a message")),
+    ];
+    for ((text, compresses), refused) in texts {
+        let what = format!("{} bytes, compressible: {compresses}", text.len());
+        let greeting = text.clone();
+        let (mut world, job, message) =
+            due_with(|install| drop(install.inputs.insert("greeting".into(), json!(text)))).await;
+        match refused {
+            None => {
+                world.dispatch_job().perform(&message).await.unwrap();
+                let body = world.memory.orders.lock().unwrap()[0].3.clone();
+                assert!(body.len() <= MAX_ENVELOPE_BYTES, "{what}: a message of {} bytes", body.len());
+                let envelope = Envelope::parse(body.as_bytes()).unwrap();
+                let order: Order = envelope.open_delegated(&world.keys.public(), &world.tenant, world.now()).unwrap();
+                assert_eq!(order.context["nuon"]["inputs"]["inputs"]["greeting"], json!(greeting), "{what}");
+                world.run().await;
+                assert_eq!(world.job(&job).await.state.as_str(), "succeeded", "{what}");
+            }
+            Some(reason) => {
+                let world = ended_unsent(world, &message).await;
+                let state = world.job(&job).await.state;
+                assert!(matches!(state, JobState::Failed { partial: false, .. }), "{what}: {state:?}");
+                assert!(state.reason().unwrap().contains(reason), "{what}: {state:?}");
+                assert!(world.open().is_empty());
+            }
+        }
+    }
 }
 
 #[tokio::test]
@@ -306,7 +352,7 @@ async fn an_artifact_that_was_removed_after_the_plan_ends_the_job_with_the_way_o
 
 #[tokio::test]
 async fn an_order_that_was_sent_is_sent_again_although_the_answers_changed_and_its_job_continues() {
-    let values = [("days", json!("many")), ("greeting", json!("x".repeat(200 * 1024)))];
+    let values = [("days", json!("many")), ("greeting", json!("x".repeat(700 * 1024)))];
     for (name, value) in values {
         let (mut world, job, message) = due().await;
         world.dispatch_job().perform(&message).await.unwrap();
