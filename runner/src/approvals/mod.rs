@@ -8,13 +8,13 @@ pub mod plan_store;
 use std::collections::BTreeSet;
 
 use freehold_protocol::approval::{
-    ApprovalRule, ApproveChanges, ChangeKind, OrderApproval, PlanRecord, PlanSummary, PlannedChange, ProposedPlan,
+    ApprovalRule, ApproveChanges, OrderApproval, PlanRecord, PlanSummary, PlannedChange, ProposedPlan,
     Side, approval_object, record_object, use_object,
 };
 use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::digest::hex;
 use freehold_protocol::limits::APPROVAL_SECS;
-use freehold_protocol::order::Work;
+use freehold_protocol::order::ApprovalSubject;
 use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::{Digest, canonical};
 use serde_json::Value;
@@ -142,26 +142,9 @@ pub(crate) async fn settle_again(
 /// # Errors
 /// As [`settle`].
 pub(crate) async fn settle_whole(job: &Job) -> Result<(), Failure> {
-    let (address, change) = match &job.order.work {
-        Work::Action(work) => (format!("action {}", work.action), ChangeKind::Run),
-        Work::KubernetesJob(work) => (format!("program of {}", work.component), ChangeKind::Run),
-        Work::CopySecrets(_) => ("copies of secrets".to_owned(), ChangeKind::Run),
-        Work::ContainerImage(work) => {
-            (format!("image {} of {}", work.artifact.digest, work.component), ChangeKind::Create)
-        }
-        Work::Upgrade(work) => (format!("the runner, by version {}", work.version), ChangeKind::Run),
-        // These have a plan, or change nothing.
-        Work::TerraformModule(_)
-        | Work::Sandbox(_)
-        | Work::Pulumi(_)
-        | Work::PulumiSandbox(_)
-        | Work::CloudformationStack(_)
-        | Work::HelmChart(_)
-        | Work::KubernetesManifest(_)
-        | Work::Remove(_)
-        | Work::Build(_)
-        | Work::Preflight(_)
-        | Work::Leftovers(_) => return Ok(()),
+    let (address, change) = match job.order.work.approval_subject() {
+        ApprovalSubject::Whole { address, change } => (address, change),
+        ApprovalSubject::Plan | ApprovalSubject::Nothing => return Ok(()),
     };
     let asked = asked(job).await?;
     let changes = vec![PlannedChange { address, kind: String::new(), change }];
@@ -323,6 +306,7 @@ async fn put(job: &Job, object: &str, bytes: Vec<u8>) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use freehold_protocol::approval::ChangeKind;
     use freehold_protocol::policy::PolicyOrigin;
 
     use super::*;
