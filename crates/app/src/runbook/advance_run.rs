@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use freehold_domain::graph::order::reachable;
 use freehold_domain::runbook::{Next, Run, RunState, Step};
 use freehold_domain::workflow::{RunTrigger, WorkflowState};
 use freehold_protocol::api::{DeployComponentsRequest, RunActionRequest, TeardownInstallRequest};
@@ -185,7 +186,7 @@ impl AdvanceRun {
                 let mut components = BTreeSet::from([component.clone()]);
                 if step.step.deploy_dependencies {
                     let version = self.versions.load(&run.app, Some(&run.version)).await?;
-                    add_dependencies(&version.document, &mut components);
+                    components = with_dependencies(&version.document, components);
                 }
                 self.deploy(run, components, (role, now), asked(true)).await?;
             }
@@ -241,15 +242,10 @@ impl AdvanceRun {
     }
 }
 
-/// Adds everything that the components depend on, however far.
-fn add_dependencies(version: &AppVersion, components: &mut BTreeSet<ComponentName>) {
-    loop {
-        let known = components.iter().filter_map(|name| version.component(name));
-        let more: Vec<ComponentName> = known.flat_map(|component| component.dependencies.iter().cloned()).collect();
-        let before = components.len();
-        components.extend(more);
-        if components.len() == before {
-            return;
-        }
-    }
+/// Returns the components and everything that they depend on, directly or through others.
+fn with_dependencies(version: &AppVersion, components: BTreeSet<ComponentName>) -> BTreeSet<ComponentName> {
+    let dependencies = |name: &ComponentName| {
+        version.component(name).map(|component| component.dependencies.iter().cloned().collect()).unwrap_or_default()
+    };
+    reachable(components, dependencies)
 }

@@ -7,6 +7,7 @@ use freehold_protocol::{ComponentName, InstallId, JobId, Timestamp, WorkflowId};
 
 use super::act::{Act, Again};
 use super::{Node, NodeState, Target, Workflow, WorkflowKind, WorkflowState};
+use crate::graph::order::reachable;
 
 /// How often a workflow can be continued. Each time adds to its row in the table.
 pub const MAX_CONTINUED: usize = 20;
@@ -145,19 +146,11 @@ impl Workflow {
             let state = found.state.as_str().to_owned();
             return Err(AgainError::NotFailed { workflow, node, state, what });
         }
-        let mut chosen = BTreeSet::from([node]);
-        loop {
-            let next: Vec<String> = self
-                .nodes
-                .iter()
-                .filter(|node| !chosen.contains(&node.name) && !node.dependencies.is_disjoint(&chosen))
-                .map(|node| node.name.clone())
-                .collect();
-            if next.is_empty() {
-                return Ok(chosen);
-            }
-            chosen.extend(next);
-        }
+        let dependents = |name: &String| {
+            let nodes = self.nodes.iter().filter(|other| other.dependencies.contains(name));
+            nodes.map(|other| other.name.clone()).collect()
+        };
+        Ok(reachable([node], dependents))
     }
 
     /// Refuses to continue without a node that nothing else can stand in for.
