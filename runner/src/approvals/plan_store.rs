@@ -9,10 +9,9 @@ use freehold_protocol::approval::{
     APPROVALS, CustomerDecision, CustomerWord, PLANS, PlanRecord, Side, approval_object, record_object, use_object,
 };
 use freehold_protocol::{Digest, Timestamp};
-
 use tokio::sync::Notify;
 
-use crate::aws;
+use crate::{aws, bucket_object};
 
 /// The maximum size of one object, in bytes.
 const MAX_BYTES: usize = 1024 * 1024;
@@ -53,28 +52,14 @@ impl PlanStore {
     /// The reason, when it cannot be read.
     pub async fn get(&self, object: &str) -> Result<Option<Vec<u8>>, String> {
         let (client, bucket) = self.bucket()?;
-        let cannot = |error: String| {
+        bucket_object::read(client, bucket, object, MAX_BYTES).await.map_err(|error| {
             format!(
-                "cannot read `{object}` of bucket `{bucket}`: {error}; when the install stack is older than the runner, launch \
-                 its current template"
+                "cannot {} `{object}` of bucket `{bucket}`: {}; when the install stack is older than the runner, launch its \
+                 current template",
+                error.verb(),
+                aws::explain(&error)
             )
-        };
-        // S3 answers `AccessDenied` for an absent object to a role that may not list everything, so it is listed first.
-        let listed = client.list_objects_v2().bucket(bucket).prefix(object).max_keys(1).send().await;
-        let listed = listed.map_err(|error| cannot(aws::explain(&error)))?;
-        if listed.contents().first().and_then(|found| found.key()) != Some(object) {
-            return Ok(None);
-        }
-        let answer = client.get_object().bucket(bucket).key(object).send().await;
-        let mut body = answer.map_err(|error| cannot(aws::explain(&error)))?.body;
-        let mut bytes = Vec::new();
-        while let Some(chunk) = aws::next_bytes(&mut body).await.map_err(|error| cannot(aws::explain(&error)))? {
-            bytes.extend_from_slice(&chunk);
-            if bytes.len() > MAX_BYTES {
-                return Err(cannot(format!("it is larger than {MAX_BYTES} bytes")));
-            }
-        }
-        Ok(Some(bytes))
+        })
     }
 
     /// Writes an object. A record of a plan that asks the customer waits from now on; one that is used waits no longer.
