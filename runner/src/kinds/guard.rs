@@ -5,6 +5,7 @@ use freehold_protocol::Digest;
 use freehold_protocol::policy::{PolicyOrigin, PolicyResult};
 use serde_json::{Value, json};
 
+use crate::approvals;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::{sdk_config, until_stopped};
@@ -50,6 +51,20 @@ pub(super) async fn objects(job: &Job, plan: &Plan, objects: &[Object], more: &[
     }
     documents.extend(more.iter().map(|object| input::review(Operation::Create, Some(object), None, &about)));
     Box::pin(ask(job, documents)).await
+}
+
+/// Logs the plan of a removal from a cluster. Asks the policies and those who have to approve the plan about it. A plan that
+/// deletes objects with data fails, unless `destroy_data` permits it.
+pub(super) async fn removal(job: &Job, plan: &Plan, destroy_data: bool) -> Result<(), Failure> {
+    job.log.line(&format!("plan: {plan}"));
+    plan.lines().for_each(|line| job.log.line(&line));
+    let held = plan.deleted_data();
+    if !destroy_data && !held.is_empty() {
+        return Err(Failure::destroys_data(&held));
+    }
+    objects(job, plan, &[], &[]).await?;
+    let (asked, changes) = (approvals::asked(job).await?, approvals::of_cluster(plan));
+    Box::pin(approvals::settle_again(job, asked, changes.clone(), (&json!(changes), Value::Null))).await
 }
 
 fn named(id: &Id) -> Value {

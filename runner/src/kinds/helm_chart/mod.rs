@@ -157,15 +157,7 @@ impl Attempt<'_> {
             return Ok(Done::default());
         }
         let plan = plan::removal(job, self.work, self.helm, self.api).await?;
-        job.log.line(&format!("plan: {plan}"));
-        plan.lines().for_each(|line| job.log.line(&line));
-        let held = plan.deleted_data();
-        if !destroy_data && !held.is_empty() {
-            return Err(Failure::destroys_data(&held));
-        }
-        guard::objects(job, &plan, &[], &[]).await?;
-        let (asked, changes) = (approvals::asked(job).await?, approvals::of_cluster(&plan));
-        Box::pin(approvals::settle_again(job, asked, changes.clone(), (&json!(changes), Value::Null))).await?;
+        guard::removal(job, &plan, destroy_data).await?;
         // The rule would also refuse the hooks of an uninstall; the next deploy applies it again.
         cluster_images::withdraw(job, self.api).await;
         self.helm.uninstall(self.time_left()).await.map_err(Failure::after_change)?;

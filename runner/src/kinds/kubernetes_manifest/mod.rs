@@ -93,15 +93,7 @@ pub(super) async fn remove(job: &Job, work: &ApplyManifest, destroy_data: bool) 
     let rollout = Rollout { job, work, api: &api, namespace: "", started };
     let all = until_stopped(job, Inventory::read(&bucket, &work.component, access.arn())).await?.without(&[]);
     let plan = until_stopped(job, rollout.plan(&[], &all)).await?;
-    job.log.line(&format!("plan: {plan}"));
-    plan.lines().for_each(|line| job.log.line(&line));
-    let held = plan.deleted_data();
-    if !destroy_data && !held.is_empty() {
-        return Err(Failure::destroys_data(&held));
-    }
-    guard::objects(job, &plan, &[], &[]).await?;
-    let (asked, changes) = (approvals::asked(job).await?, approvals::of_cluster(&plan));
-    Box::pin(approvals::settle_again(job, asked, changes.clone(), (&json!(changes), Value::Null))).await?;
+    guard::removal(job, &plan, destroy_data).await?;
     let removed = async {
         rollout.prune(&plan).await?;
         rollout.wait_until_gone(&all).await?;
