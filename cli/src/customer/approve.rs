@@ -3,11 +3,12 @@
 
 use clap::Args;
 use freehold_protocol::approval::{CustomerWord, PlanRecord, Side, approval_object, record_object};
-use freehold_protocol::{Digest, InstallId, Timestamp};
+use freehold_protocol::{Digest, InstallId};
 use serde_json::json;
 
 use super::own_install::OwnInstall;
 use super::question::Question;
+use crate::clock;
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
 use crate::job::plan::changes;
@@ -64,7 +65,7 @@ impl Reject {
 async fn decide(context: &Context, (install, plan): (&InstallId, &Digest), approved: bool, reason: &str) -> Result<()> {
     let own = OwnInstall::find(context, install).await?;
     let record = record(&own, plan).await?;
-    let now = Timestamp::from_millis(u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default());
+    let now = clock::now()?;
     if now > record.until {
         return Err(Error::conflict(format!("plan {plan} could be approved until {}", time(record.until)))
             .or("the vendor starts the job again, which makes a new plan"));

@@ -14,6 +14,7 @@ use super::super::question::Question;
 use super::evidence::Records;
 use super::history::{records, runs};
 use super::{answer, askers};
+use crate::clock;
 use crate::context::Context;
 use crate::error::Result;
 use crate::job::plan::changes;
@@ -65,7 +66,7 @@ impl Approvals {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let evidence = self.records.read(context).await?;
         let runs = runs(&evidence.copy, evidence.roots.as_ref());
-        let now = Timestamp::from_millis(u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default());
+        let now = clock::now()?;
         let mut approved = plans(&evidence.copy, now);
         let attempts: BTreeSet<&JobId> = approved.applied.iter().chain(&approved.waiting).map(|one| &one.job).collect();
         let without_approval = runs.iter().filter(|run| !attempts.contains(&run.job)).count();

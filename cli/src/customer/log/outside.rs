@@ -15,6 +15,7 @@ use super::history::{records, runs};
 use super::not_started::{self, not_started};
 use super::reconcile::{Call, Log, Reconciled, reconcile};
 use super::{answer, askers};
+use crate::clock;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result, ResultExt};
 use crate::output::{plural, time};
@@ -66,7 +67,7 @@ impl Outside {
                 .or(format!("pass a number from 1 to {MOST_HOURS}: CloudTrail keeps events for 90 days")));
         }
         let evidence = self.records.read(context).await?;
-        let now = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default();
+        let now = clock::now()?.as_millis();
         let (from, events) = match &self.events {
             Some(path) => (Timestamp::default(), read(path)?),
             None => {
