@@ -15,6 +15,7 @@ use crate::api::Api;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, note, print_json, print_log, time};
+use crate::progress::or_stopped;
 use crate::workflow::{Retry, cancelled};
 
 /// The pause between two requests for more of a log.
@@ -64,13 +65,13 @@ impl JobCommand {
                 let view: JobView = api.get(&["v1", "jobs", job.as_str()]).await?;
                 context.out.show(&view, |view| show(view, context.out))
             }
-            Self::Logs(args) => tokio::select! {
-                done = args.print(&api, context.out) => done,
-                _ = tokio::signal::ctrl_c() => Err(Error::interrupted(format!(
+            Self::Logs(args) => {
+                let stopped = format!(
                     "stopped reading the log, and the job keeps running; cancel it with `freehold job cancel {}`",
                     args.job
-                ))),
-            },
+                );
+                or_stopped(args.print(&api, context.out), stopped).await
+            }
             Self::Approve(args) => args.run(context).await,
             Self::Reject(args) => args.run(context).await,
             Self::Retry(retry) => retry.run(context).await,

@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::text::{outcome, step_name};
 use crate::api::{Api, describe_wait};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::inputs::{Input, by_name};
 use crate::output::Output;
-use crate::progress::Progress;
+use crate::progress::{Progress, or_stopped};
 
 /// The pause between two requests for the state of a run.
 const LOOK: Duration = Duration::from_millis(700);
@@ -69,12 +69,10 @@ pub(super) async fn follow_run(api: &Api, out: Output, view: RunView, wait: bool
         });
     }
     let progress = Progress::start();
-    let ended = tokio::select! {
-        ended = until_ended(api, view, &progress) => ended?,
-        _ = tokio::signal::ctrl_c() => return Err(Error::interrupted(format!(
-            "stopped watching; `{run}` continues: watch it with `freehold runbook watch {run}`, or stop it with `freehold runbook cancel {run}`"
-        ))),
-    };
+    let stopped = format!(
+        "stopped watching; `{run}` continues: watch it with `freehold runbook watch {run}`, or stop it with `freehold runbook cancel {run}`"
+    );
+    let ended = or_stopped(until_ended(api, view, &progress), stopped).await?;
     drop(progress);
     let outcome = outcome(&ended);
     if out.is_json() {
