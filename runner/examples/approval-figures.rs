@@ -38,25 +38,21 @@ const KINDS: [&str; 18] = [
     "other answers of the policies",
 ];
 
-/// Draws numbers (SplitMix64).
-struct Draw(u64);
+/// Draws numbers, the same ones for each seed.
+struct Draw(fastrand::Rng);
 
 impl Draw {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.u64(..)
     }
 
-    fn below(&mut self, most: usize) -> usize {
-        usize::try_from(self.next() % most as u64).unwrap_or_default()
+    fn below(&mut self, end: usize) -> usize {
+        self.0.usize(..end)
     }
 
     fn bytes(&mut self, least: usize, more: usize) -> Vec<u8> {
         let length = least + self.below(more);
-        (0..length).map(|_| self.next().to_le_bytes()[0]).collect()
+        (0..length).map(|_| self.0.u8(..)).collect()
     }
 }
 
@@ -183,7 +179,7 @@ fn refusal(case: &Case) -> Option<String> {
 fn main() -> Result<ExitCode> {
     let numbers: Vec<u64> = std::env::args().skip(1).map(|word| word.parse()).collect::<std::result::Result<_, _>>()?;
     let [tries, seed] = numbers.as_slice() else { return Err("usage: approval-figures TRIES SEED".into()) };
-    let (started, mut draw, mut refused, mut whole) = (Instant::now(), Draw(*seed), 0, 0);
+    let (started, mut draw, mut refused, mut whole) = (Instant::now(), Draw(fastrand::Rng::with_seed(*seed)), 0, 0);
     for number in 0..usize::try_from(*tries)? {
         let mut case = case(&mut draw, number)?;
         whole += usize::from(refusal(&case).is_none());
