@@ -1,7 +1,7 @@
 //! `freehold workflow resume` and `skip`, and `freehold job retry`: continue a workflow that has ended.
 
 use clap::Args;
-use freehold_protocol::api::{AgainView, ResumeWorkflowRequest, RetryJobRequest, SkipNodeRequest, WorkflowView};
+use freehold_protocol::api::{ContinuationView, ResumeWorkflowRequest, RetryJobRequest, SkipNodeRequest, WorkflowView};
 use freehold_protocol::{JobId, WorkflowId};
 
 use crate::api::follow;
@@ -107,7 +107,7 @@ impl Retry {
 }
 
 /// Returns one line about a time that a workflow was continued.
-pub(super) fn line(again: &AgainView) -> String {
+pub(super) fn line(again: &ContinuationView) -> String {
     let what = match (again.act.as_str(), &again.node) {
         ("retry", Some(node)) => format!("`{node}` retried"),
         ("skip", Some(node)) => format!("`{node}` skipped"),
@@ -129,13 +129,13 @@ mod tests {
 
     #[test]
     fn a_line_says_what_was_done_by_whom_and_why() {
-        let again: AgainView = serde_json::from_value(json!({
+        let again: ContinuationView = serde_json::from_value(json!({
             "act": "skip", "node": "db", "by": { "by": "sweep" }, "reason": "moved", "at": 1_700_000_000_000_u64,
             "ended_as": "failed",
         }))
         .unwrap();
         let resumed =
-            AgainView { act: "resume".into(), reason: String::new(), ended_as: "cancelled".into(), ..again.clone() };
+            ContinuationView { act: "resume".into(), reason: String::new(), ended_as: "cancelled".into(), ..again.clone() };
 
         insta::assert_snapshot!(line(&again), @"`db` skipped at 2023-11-14 22:13:20Z by sweep, after it had failed: moved");
         insta::assert_snapshot!(line(&resumed), @"resumed at 2023-11-14 22:13:20Z by sweep, after it had been cancelled");

@@ -60,7 +60,7 @@ pub struct SkipNodeRequest {
 /// One time that a workflow was continued after it had ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AgainView {
+pub struct ContinuationView {
     /// What ran: `resume` (all that failed or was not reached), `retry` (one node, and what was not reached because of it)
     /// or `skip` (what was not reached because of one node, without the node itself).
     pub act: String,

@@ -29,7 +29,7 @@ pub use artifacts::{
 };
 pub use builds::{BuildComponentsRequest, BuildStarted, BuildView};
 pub use continuation::{
-    AgainView, CancelJobRequest, CancelWorkflowRequest, ResumeWorkflowRequest, RetryJobRequest, SkipNodeRequest,
+    ContinuationView, CancelJobRequest, CancelWorkflowRequest, ResumeWorkflowRequest, RetryJobRequest, SkipNodeRequest,
 };
 pub use contracts::ContractView;
 pub use errors::{ErrorBody, ErrorDetail, ErrorKind};

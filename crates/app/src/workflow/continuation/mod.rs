@@ -30,7 +30,7 @@ struct Continuation<'a> {
 impl Continuation<'_> {
     /// Makes the workflow `id` pending again and starts its next execution. A repeated call with the same cause returns
     /// the same workflow and starts the execution, if the workflow has not ended.
-    async fn go_on(
+    async fn run(
         &self,
         id: &WorkflowId,
         (act, reason): (&Act, &str),
@@ -59,7 +59,7 @@ impl Continuation<'_> {
             let again = Again { act, by, reason, at: now, key: key.clone(), ended_as, ended_reason };
             let parts = table::parts(store, &stored.value.install).await?;
             let deployed: BTreeSet<_> = table::deployed_among(&parts).into_keys().collect();
-            let next = stored.value.go_on(again, &deployed)?;
+            let next = stored.value.continued(again, &deployed)?;
             let install = table::install(store, &next.install).await?;
             let held = install.value.hold_again(id, next.serial)?;
             self.check(&next, &held).await?;

@@ -35,6 +35,6 @@ impl RetryJob {
         let job = table::job(&*self.versions.store, id).await?.value;
         let (machines, clock) = (&*self.machines, &*self.clock);
         let act = Act::Retry { node: job.node };
-        Continuation { versions: &self.versions, machines, clock }.go_on(&job.workflow, (&act, &reason), asked).await
+        Continuation { versions: &self.versions, machines, clock }.run(&job.workflow, (&act, &reason), asked).await
     }
 }

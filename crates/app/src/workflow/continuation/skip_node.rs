@@ -37,6 +37,6 @@ impl SkipNode {
         let reason = line(&request.reason)?;
         let (machines, clock) = (&*self.machines, &*self.clock);
         let act = Act::Skip { node: request.node.clone() };
-        Continuation { versions: &self.versions, machines, clock }.go_on(id, (&act, &reason), asked).await
+        Continuation { versions: &self.versions, machines, clock }.run(id, (&act, &reason), asked).await
     }
 }

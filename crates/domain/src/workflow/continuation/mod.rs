@@ -14,7 +14,7 @@ pub const MAX_CONTINUED: usize = 20;
 
 /// The reason why a workflow cannot be continued.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AgainError {
+pub enum ContinuationError {
     #[error("workflow `{0}` is being worked on; follow it with `freehold workflow watch {0}`, or cancel it first")]
     NotEnded(WorkflowId),
     #[error("workflow `{0}` succeeded, so nothing of it is left to run")]
@@ -79,9 +79,9 @@ impl Workflow {
     /// `deployed` are the parts of the install that a deploy has made with success, whose outputs others can read.
     ///
     /// # Errors
-    /// [`AgainError`].
-    pub fn go_on(&self, again: Again, deployed: &BTreeSet<ComponentName>) -> Result<Self, AgainError> {
-        self.check_can_go_on()?;
+    /// [`ContinuationError`].
+    pub fn continued(&self, again: Again, deployed: &BTreeSet<ComponentName>) -> Result<Self, ContinuationError> {
+        self.check_can_continue()?;
         let chosen = match &again.act {
             Act::Resume => self.nodes.iter().map(|node| node.name.clone()).collect(),
             Act::Retry { node } => self.failed_with_dependents(node, "retried")?,
@@ -98,7 +98,7 @@ impl Workflow {
         next.skip_unreachable();
         let runs = next.nodes.iter().any(|node| node.state == NodeState::Waiting);
         if !runs && !matches!(again.act, Act::Skip { .. }) {
-            return Err(AgainError::NothingToRun { workflow: self.id.clone(), install: self.install.clone() });
+            return Err(ContinuationError::NothingToRun { workflow: self.id.clone(), install: self.install.clone() });
         }
         next.again.push(again);
         next.cancel_requested = None;
@@ -108,11 +108,11 @@ impl Workflow {
         Ok(next)
     }
 
-    fn check_can_go_on(&self) -> Result<(), AgainError> {
+    fn check_can_continue(&self) -> Result<(), ContinuationError> {
         let (workflow, install) = (self.id.clone(), self.install.clone());
         match &self.state {
-            WorkflowState::Pending | WorkflowState::Running { .. } => return Err(AgainError::NotEnded(workflow)),
-            WorkflowState::Succeeded { .. } => return Err(AgainError::Succeeded(workflow)),
+            WorkflowState::Pending | WorkflowState::Running { .. } => return Err(ContinuationError::NotEnded(workflow)),
+            WorkflowState::Succeeded { .. } => return Err(ContinuationError::Succeeded(workflow)),
             WorkflowState::Failed { .. } | WorkflowState::Cancelled { .. } => {}
         }
         if !self.kind.is_exclusive() {
@@ -124,27 +124,27 @@ impl Workflow {
                     format!("freehold deploy {install}")
                 }
             };
-            return Err(AgainError::Kind { workflow, kind: self.kind.machine(), command });
+            return Err(ContinuationError::Kind { workflow, kind: self.kind.machine(), command });
         }
         if self.nodes.is_empty() {
-            return Err(AgainError::NeverPlanned { workflow, install });
+            return Err(ContinuationError::NeverPlanned { workflow, install });
         }
         if let Some(job) = self.active_jobs().next() {
-            return Err(AgainError::JobOpen { workflow, job: job.clone() });
+            return Err(ContinuationError::JobOpen { workflow, job: job.clone() });
         }
         if self.again.len() >= MAX_CONTINUED {
-            return Err(AgainError::TooOften { workflow, install });
+            return Err(ContinuationError::TooOften { workflow, install });
         }
         Ok(())
     }
 
     /// Returns the node `name`, which must have failed, and all nodes that come after it.
-    fn failed_with_dependents(&self, name: &str, what: &'static str) -> Result<BTreeSet<String>, AgainError> {
+    fn failed_with_dependents(&self, name: &str, what: &'static str) -> Result<BTreeSet<String>, ContinuationError> {
         let (workflow, node) = (self.id.clone(), name.to_owned());
-        let Some(found) = self.node(name) else { return Err(AgainError::NoNode { workflow, node }) };
+        let Some(found) = self.node(name) else { return Err(ContinuationError::NoNode { workflow, node }) };
         if !matches!(found.state, NodeState::Failed { .. }) {
             let state = found.state.as_str().to_owned();
-            return Err(AgainError::NotFailed { workflow, node, state, what });
+            return Err(ContinuationError::NotFailed { workflow, node, state, what });
         }
         let dependents = |name: &String| {
             let nodes = self.nodes.iter().filter(|other| other.dependencies.contains(name));
@@ -154,7 +154,7 @@ impl Workflow {
     }
 
     /// Refuses to continue without a node that nothing else can stand in for.
-    fn check_skippable(&self, name: &str, deployed: &BTreeSet<ComponentName>) -> Result<(), AgainError> {
+    fn check_skippable(&self, name: &str, deployed: &BTreeSet<ComponentName>) -> Result<(), ContinuationError> {
         let Some(node) = self.node(name) else { return Ok(()) };
         let why = match &node.target {
             Target::Action { .. } | Target::Preflight | Target::Leftovers => None,
@@ -166,7 +166,7 @@ impl Workflow {
             Target::Build { .. } | Target::Upgrade => Some("its workflow has nothing else to do".to_owned()),
         };
         let (workflow, node) = (self.id.clone(), name.to_owned());
-        why.map_or(Ok(()), |why| Err(AgainError::NotSkippable { workflow, node, why }))
+        why.map_or(Ok(()), |why| Err(ContinuationError::NotSkippable { workflow, node, why }))
     }
 
     /// Returns why nodes after `node` have no outputs to read; `None` if its part was deployed before, or if no node
