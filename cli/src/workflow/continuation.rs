@@ -1,7 +1,9 @@
 //! `freehold workflow resume` and `skip`, and `freehold job retry`: continue a workflow that has ended.
 
 use clap::Args;
-use freehold_protocol::api::{ContinuationView, ResumeWorkflowRequest, RetryJobRequest, SkipNodeRequest, WorkflowView};
+use freehold_protocol::api::{
+    ContinuationView, ResumeWorkflowRequest, RetryJobRequest, SkipNodeRequest, WorkflowView, describe_act,
+};
 use freehold_protocol::{JobId, WorkflowId};
 
 use crate::api::follow;
@@ -108,11 +110,7 @@ impl Retry {
 
 /// Returns one line about a time that a workflow was continued.
 pub(super) fn line(again: &ContinuationView) -> String {
-    let what = match (again.act.as_str(), &again.node) {
-        ("retry", Some(node)) => format!("`{node}` retried"),
-        ("skip", Some(node)) => format!("`{node}` skipped"),
-        _ => "resumed".to_owned(),
-    };
+    let what = describe_act(&again.act, again.node.as_deref());
     let why = if again.reason.is_empty() { String::new() } else { format!(": {}", again.reason) };
     format!("{what} at {} by {}, after it had {}{why}", time(again.at), again.by, ended(&again.ended_as))
 }

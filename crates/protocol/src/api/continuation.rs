@@ -57,7 +57,7 @@ pub struct SkipNodeRequest {
     pub reason: String,
 }
 
-/// One time that a workflow was continued after it had ended.
+/// One continuation of a workflow that had ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContinuationView {
@@ -78,6 +78,15 @@ pub struct ContinuationView {
     /// Why it had ended in this state; empty for a cancelled workflow.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ended_reason: String,
+}
+
+/// Returns the phrase for what continued a workflow: an act by its name, and the node that it names.
+pub fn describe_act(act: &str, node: Option<&str>) -> String {
+    match (act, node) {
+        ("retry", Some(node)) => format!("`{node}` retried"),
+        ("skip", Some(node)) => format!("`{node}` skipped"),
+        _ => "resumed".to_owned(),
+    }
 }
 
 #[cfg(feature = "schema")]
