@@ -113,12 +113,12 @@ pub async fn recall(job: &Job, facts: &Facts) -> Result<Recalled, Failure> {
     }
 }
 
-/// Decides about a plan that each order makes anew: an approval counts while `document`, which is everything that is applied, stays
-/// the same.
+/// Requires an approval of a plan that each order makes anew. An approval counts while `document` stays the same, which is
+/// everything that is applied.
 ///
 /// # Errors
-/// As [`settle`].
-pub(crate) async fn settle_again(
+/// As [`require_plan_approval`].
+pub(crate) async fn require_document_approval(
     job: &Job,
     asked: Asked,
     changes: Vec<PlannedChange>,
@@ -134,14 +134,15 @@ pub(crate) async fn settle_again(
     let (bytes, object) = (Digest::of(&text), format!("plans/{}/{}.plan.json", job.order.job, job.fence));
     let bucket = JobBucket::of(job, &sdk_config(job).await)?;
     until_stopped(job, bucket.put(&object, text)).await?;
-    Box::pin(settle(job, asked, Made { changes, bytes, object, facts }, recalled)).await
+    Box::pin(require_plan_approval(job, asked, Made { changes, bytes, object, facts }, recalled)).await
 }
 
-/// Decides about work without a plan of its own: it is approved as a whole, by the digest of everything that it executes.
+/// Requires an approval of work that has no plan. Such work is approved as a whole, by the digest of everything that it
+/// executes.
 ///
 /// # Errors
-/// As [`settle`].
-pub(crate) async fn settle_whole(job: &Job) -> Result<(), Failure> {
+/// As [`require_plan_approval`].
+pub(crate) async fn require_work_approval(job: &Job) -> Result<(), Failure> {
     let (address, change) = match job.order.work.approval_subject() {
         ApprovalSubject::Whole { address, change } => (address, change),
         ApprovalSubject::Plan | ApprovalSubject::Nothing => return Ok(()),
@@ -153,15 +154,15 @@ pub(crate) async fn settle_whole(job: &Job) -> Result<(), Failure> {
     // The templates of the work are rendered from these.
     let inputs = serde_json::to_value(&job.order.context)
         .map_err(|error| Failure::because("the values have no canonical form", &error))?;
-    settle_again(job, asked, changes, (&work, inputs)).await
+    require_document_approval(job, asked, changes, (&work, inputs)).await
 }
 
-/// Decides whether the plan may be applied now. Policies were asked about it before.
+/// Requires an approval of the plan, if its order or the customer's stack asks for one. The policies were asked before.
 ///
 /// # Errors
 /// [`Failure::Waits`] when somebody has to approve the plan, [`Failure::NotApproved`] when somebody rejected it, and other
 /// failures.
-pub async fn settle(job: &Job, asked: Asked, made: Made, recalled: Recalled) -> Result<(), Failure> {
+pub async fn require_plan_approval(job: &Job, asked: Asked, made: Made, recalled: Recalled) -> Result<(), Failure> {
     let results = job.policies.results();
     let policies = digest(&results)?;
     let summary = PlanSummary::of(redacted(job, made.changes));

@@ -64,7 +64,7 @@ pub(super) async fn removal(job: &Job, plan: &Plan, destroy_data: bool) -> Resul
     }
     objects(job, plan, &[], &[]).await?;
     let (asked, changes) = (approvals::asked(job).await?, approvals::of_cluster(plan));
-    Box::pin(approvals::settle_again(job, asked, changes.clone(), (&json!(changes), Value::Null))).await
+    Box::pin(approvals::require_document_approval(job, asked, changes.clone(), (&json!(changes), Value::Null))).await
 }
 
 fn named(id: &Id) -> Value {

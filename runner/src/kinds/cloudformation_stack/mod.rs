@@ -222,7 +222,7 @@ impl Deploy<'_> {
         let template = String::from_utf8_lossy(&template);
         let document = json!({ "stack": self.name, "template": template, "changes": details });
         let inputs = json!({ "parameters": parameters, "capabilities": work.capabilities });
-        Box::pin(approvals::settle_again(self.job, asked, planned, (&document, inputs))).await
+        Box::pin(approvals::require_document_approval(self.job, asked, planned, (&document, inputs))).await
     }
 
     /// Deletes the change set, and ignores a failure: a remaining change set only lengthens the stack's list of change

@@ -136,7 +136,7 @@ impl Attempt<'_> {
         guard::objects(job, &plan.changes, &plan.objects, &plan.hooks).await?;
         let changes = [approvals::of_cluster(&plan.changes), approvals::of_hooks(&plan.hooks)].concat();
         let document = json!({ "chart": work.artifact.digest, "rendered": plan.rendered, "changes": changes });
-        Box::pin(approvals::settle_again(job, asked, changes, (&document, Value::Null))).await?;
+        Box::pin(approvals::require_document_approval(job, asked, changes, (&document, Value::Null))).await?;
         until_stopped(job, cluster_images::admit(job, self.api, Some(registry))).await?;
         // From here on, every failure may leave objects partly changed.
         self.helm.upgrade(work, values, self.time_left()).await.map_err(Failure::after_change)?;

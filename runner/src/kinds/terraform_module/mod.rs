@@ -156,7 +156,7 @@ impl Change<'_> {
         let changes = approvals::of_plan(&document);
         guard::plan(job, document).await?;
         let made = Made { changes, bytes: plan.digest().clone(), object, facts };
-        Box::pin(approvals::settle(job, *asked, made, recalled)).await?;
+        Box::pin(approvals::require_plan_approval(job, *asked, made, recalled)).await?;
         let apply = ["apply", "-input=false", "-no-color", LOCK_TIMEOUT].map(String::from).to_vec();
         // From here on, every failure may leave resources partly created.
         terraform.apply(apply, &plan).await.map_err(Failure::after_change)?;
