@@ -136,7 +136,7 @@ impl Job {
         event: &JobEvent,
         now: Timestamp,
     ) -> Step {
-        let patience = self.wait_until().since(self.created_at) / 1000;
+        let wait_secs = self.wait_until().since(self.created_at) / 1000;
         let approval = OrderApproval {
             plan: plan.plan.clone(),
             by: vendor.map(|(by, _)| by.clone()),
@@ -145,7 +145,7 @@ impl Job {
             policies: plan.policies.clone(),
         };
         let again = Self {
-            wait_until: now.plus_secs(patience),
+            wait_until: now.plus_secs(wait_secs),
             // Orders that approvals make do not count as tries.
             returned: self.returned + 1,
             approval: Some(approval),
