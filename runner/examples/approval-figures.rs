@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use freehold_protocol::approval::{CustomerWord, OrderApproval, PlanRecord, PlanSummary, Side};
+use freehold_protocol::approval::{WrittenDecision, OrderApproval, PlanRecord, PlanSummary, Side};
 use freehold_protocol::order::{AskedBy, Mode, Order};
 use freehold_protocol::{Digest, Timestamp};
 use freehold_runner::approvals::Facts;
@@ -62,7 +62,7 @@ struct Case {
     named: OrderApproval,
     record: Vec<u8>,
     plan: Vec<u8>,
-    word: Option<Vec<u8>>,
+    decision: Option<Vec<u8>>,
     used: Option<Vec<u8>>,
     facts: Facts,
     policies: Digest,
@@ -111,9 +111,9 @@ fn case(draw: &mut Draw, number: usize) -> Result<Case> {
     let by = Some(AskedBy::Caller { arn: "arn:aws:sts::111111111111:assumed-role/deployer/ana".parse()? });
     let named = OrderApproval { plan: hash.clone(), by, at: now, until, policies: policies.clone() };
     let (tenant, install, reason) = (order.tenant.clone(), order.install.clone(), String::new());
-    let word = CustomerWord { tenant, install, plan: hash, approved: true, by: "eva".into(), at: now, reason };
-    let word = Some(serde_json::to_vec(&word)?);
-    Ok(Case { order, named, record, plan, word, used: None, facts, policies, now })
+    let decision = WrittenDecision { tenant, install, plan: hash, approved: true, by: "eva".into(), at: now, reason };
+    let decision = Some(serde_json::to_vec(&decision)?);
+    Ok(Case { order, named, record, plan, decision, used: None, facts, policies, now })
 }
 
 /// Rewrites the record, as somebody would who can write it, and the approval does not follow.
@@ -157,7 +157,7 @@ fn tamper(case: &mut Case, kind: usize, draw: &mut Draw) -> Result<()> {
         "the values moved on" => case.facts.inputs = json!({ "size": draw.next() >> 12 }),
         "other rights" => case.order.mode = Mode::Provision,
         "no approval of the vendor" => case.named.by = None,
-        "no approval of the customer" => case.word = None,
+        "no approval of the customer" => case.decision = None,
         "other answers of the policies" => case.policies = Digest::of(&draw.bytes(8, 8)),
         other => return Err(format!("`{other}` is not tampered with").into()),
     }
@@ -173,7 +173,7 @@ fn refusal(case: &Case) -> Option<String> {
     };
     let (bytes, asks) = (Digest::of(&case.plan), BTreeSet::from([Side::Vendor, Side::Customer]));
     let now = Present { bytes: &bytes, policies: &case.policies, asks: &asks };
-    agreed(&record, &case.named, &now, case.word.as_deref()).err().map(|why| format!("{why:?}"))
+    agreed(&record, &case.named, &now, case.decision.as_deref()).err().map(|why| format!("{why:?}"))
 }
 
 fn main() -> Result<ExitCode> {

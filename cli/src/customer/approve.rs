@@ -2,7 +2,7 @@
 //! bucket, with the customer's own credentials. The runner reads it there. No role of the install can write it.
 
 use clap::Args;
-use freehold_protocol::approval::{CustomerWord, PlanRecord, Side, approval_object, record_object};
+use freehold_protocol::approval::{WrittenDecision, PlanRecord, Side, approval_object, record_object};
 use freehold_protocol::{Digest, InstallId};
 use serde_json::json;
 
@@ -75,7 +75,7 @@ async fn decide(context: &Context, (install, plan): (&InstallId, &Digest), appro
             .or("set the stack's parameter `ApproveChanges` to be asked"));
     }
     let by = crate::aws::caller(&own.config).await?.arn;
-    let word = CustomerWord {
+    let decision = WrittenDecision {
         tenant: own.tenant.clone(),
         install: own.install.clone(),
         plan: plan.clone(),
@@ -85,11 +85,11 @@ async fn decide(context: &Context, (install, plan): (&InstallId, &Digest), appro
         reason: reason.to_owned(),
     };
     let (bucket, object) = (own.bucket(), approval_object(plan));
-    let body = serde_json::to_vec(&word).map_err(|error| Error::internal(error.to_string()))?;
+    let body = serde_json::to_vec(&decision).map_err(|error| Error::internal(error.to_string()))?;
     let put = own.s3().put_object().bucket(&bucket).key(&object).body(body.into()).send().await;
     put.doing(format!("write `{object}` into bucket `{bucket}`"))?;
     let (job, did) = (record.job.to_string(), if approved { "approved" } else { "rejected" });
-    let shown = json!({ "plan": plan, "job": job, "decision": did, "by": word.by, "object": object });
+    let shown = json!({ "plan": plan, "job": job, "decision": did, "by": decision.by, "object": object });
     context.out.show(&shown, |_| {
         let does = if approved { "the runner applies it within some minutes" } else { "its job ends" };
         let mut lines = vec![format!("plan {plan} of {job} ({}) is {did}; {does}", record.changes)];

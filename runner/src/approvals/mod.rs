@@ -169,9 +169,9 @@ pub async fn require_plan_approval(job: &Job, asked: Asked, made: Made, recalled
     let asks = asked.needed(&summary, &results);
     let instead = match (recalled, &job.order.approved) {
         (Recalled::Plan(record), Some(named)) => {
-            let word = until_stopped(job, get(job, &approval_object(&named.plan))).await?;
+            let decision = until_stopped(job, get(job, &approval_object(&named.plan))).await?;
             let now = Present { bytes: &made.bytes, policies: &policies, asks: &asks };
-            match decision::agreed(&record, named, &now, word.as_deref()) {
+            match decision::agreed(&record, named, &now, decision.as_deref()) {
                 Ok(customer) => return apply(job, &record, named, (asks, customer)).await,
                 Err(NotApplied::Refused(reason)) => return Err(Failure::NotApproved { reason }),
                 Err(NotApplied::MovedOn(why)) => Some(why),

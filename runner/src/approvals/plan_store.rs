@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
 use freehold_protocol::approval::{
-    APPROVALS, CustomerDecision, CustomerWord, PLANS, PlanRecord, Side, approval_object, record_object, use_object,
+    APPROVALS, CustomerDecision, WrittenDecision, PLANS, PlanRecord, Side, approval_object, record_object, use_object,
 };
 use freehold_protocol::{Digest, Timestamp};
 use tokio::sync::Notify;
@@ -110,11 +110,11 @@ impl PlanStore {
                 continue;
             }
             let Some(bytes) = self.get(&object).await? else { continue };
-            let Ok(word) = serde_json::from_slice::<CustomerWord>(&bytes) else { continue };
-            if (&word.tenant, &word.install, &word.plan) != (&record.tenant, &record.install, &plan) {
+            let Ok(decision) = serde_json::from_slice::<WrittenDecision>(&bytes) else { continue };
+            if (&decision.tenant, &decision.install, &decision.plan) != (&record.tenant, &record.install, &plan) {
                 continue;
             }
-            let CustomerWord { approved, by, at, reason, .. } = word;
+            let WrittenDecision { approved, by, at, reason, .. } = decision;
             decisions.push(CustomerDecision { job: record.job, plan, approved, by, at, reason });
         }
         Ok(decisions)

@@ -225,7 +225,7 @@ pub struct OrderApproval {
 /// What the customer decided about a plan, as their object in [`APPROVALS`] says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CustomerWord {
+pub struct WrittenDecision {
     pub tenant: TenantName,
     pub install: InstallId,
     pub plan: Digest,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use freehold_protocol::approval::{CustomerWord, OrderApproval, PlanRecord, Side};
+use freehold_protocol::approval::{WrittenDecision, OrderApproval, PlanRecord, Side};
 use freehold_protocol::order::{Order, Work};
 use freehold_protocol::time::rfc3339;
 use freehold_protocol::{Digest, Timestamp, canonical};
@@ -135,7 +135,7 @@ pub fn agreed(
     record: &PlanRecord,
     named: &OrderApproval,
     now: &Present<'_>,
-    word: Option<&[u8]>,
+    decision: Option<&[u8]>,
 ) -> Result<Option<String>, NotApplied> {
     let plan = &named.plan;
     if record.bytes != *now.bytes {
@@ -146,7 +146,7 @@ pub fn agreed(
     if record.policies != *now.policies {
         return Err(NotApplied::MovedOn(format!("the policies say something else now about approved plan `{plan}`")));
     }
-    let customer = approved_by_customer(record, plan, word).map_err(NotApplied::Refused)?;
+    let customer = approved_by_customer(record, plan, decision).map_err(NotApplied::Refused)?;
     let missing = now.asks.iter().find(|side| match side {
         Side::Vendor => named.by.is_none(),
         Side::Customer => customer.is_none(),
@@ -161,15 +161,15 @@ pub fn agreed(
 }
 
 /// Returns who approved a plan at the customer, if their object approves this plan of this install.
-fn approved_by_customer(record: &PlanRecord, plan: &Digest, word: Option<&[u8]>) -> Result<Option<String>, String> {
-    let Some(word) = word.and_then(|bytes| serde_json::from_slice::<CustomerWord>(bytes).ok()) else {
+fn approved_by_customer(record: &PlanRecord, plan: &Digest, decision: Option<&[u8]>) -> Result<Option<String>, String> {
+    let Some(decision) = decision.and_then(|bytes| serde_json::from_slice::<WrittenDecision>(bytes).ok()) else {
         return Ok(None);
     };
-    let is_this = (&word.tenant, &word.install, &word.plan) == (&record.tenant, &record.install, plan);
-    match (is_this, word.approved) {
+    let is_this = (&decision.tenant, &decision.install, &decision.plan) == (&record.tenant, &record.install, plan);
+    match (is_this, decision.approved) {
         (false, _) => Ok(None),
-        (true, true) => Ok(Some(word.by)),
-        (true, false) => Err(format!("{} (customer) rejected plan `{plan}`: {}", word.by, word.reason)),
+        (true, true) => Ok(Some(decision.by)),
+        (true, false) => Err(format!("{} (customer) rejected plan `{plan}`: {}", decision.by, decision.reason)),
     }
 }
 

@@ -125,8 +125,8 @@ fn what_has_moved_on_is_planned_anew() {
 #[test]
 fn only_the_customers_word_about_this_plan_counts() {
     let (record, (_, plan)) = (record(), record().to_bytes().unwrap());
-    let word = |approved: bool, about: &Digest, install: &str| {
-        let word = CustomerWord {
+    let decision = |approved: bool, about: &Digest, install: &str| {
+        let decision = WrittenDecision {
             tenant: record.tenant.clone(),
             install: install.parse().unwrap(),
             plan: about.clone(),
@@ -135,13 +135,13 @@ fn only_the_customers_word_about_this_plan_counts() {
             at: NOW,
             reason: "no".into(),
         };
-        approved_by_customer(&record, &plan, Some(&serde_json::to_vec(&word).unwrap()))
+        approved_by_customer(&record, &plan, Some(&serde_json::to_vec(&decision).unwrap()))
     };
 
-    assert_eq!(word(true, &plan, "globex-prod"), Ok(Some("eva".to_owned())));
-    assert_eq!(word(true, &Digest::of(b"other"), "globex-prod"), Ok(None));
-    assert_eq!(word(true, &plan, "initech"), Ok(None));
-    assert!(word(false, &plan, "globex-prod").unwrap_err().contains("eva (customer) rejected plan"));
+    assert_eq!(decision(true, &plan, "globex-prod"), Ok(Some("eva".to_owned())));
+    assert_eq!(decision(true, &Digest::of(b"other"), "globex-prod"), Ok(None));
+    assert_eq!(decision(true, &plan, "initech"), Ok(None));
+    assert!(decision(false, &plan, "globex-prod").unwrap_err().contains("eva (customer) rejected plan"));
     assert_eq!(approved_by_customer(&record, &plan, None), Ok(None));
     assert_eq!(approved_by_customer(&record, &plan, Some(b"?")), Ok(None));
 }

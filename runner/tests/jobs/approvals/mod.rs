@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use freehold_protocol::approval::{ApprovalRule, CustomerWord, OrderApproval, ProposedPlan, Side, approval_object};
+use freehold_protocol::approval::{ApprovalRule, WrittenDecision, OrderApproval, ProposedPlan, Side, approval_object};
 use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::order::{
     ActionStep, ApplyManifest, Artifact, AskedBy, ClusterOf, MANIFEST_ARTIFACT, MANIFEST_LAYER, Package, RunAction,
@@ -59,7 +59,7 @@ fn order_with(bench: &mut Bench, plan: &ProposedPlan, dispatch: u32) {
 
 /// The customer approves or rejects the plan.
 fn says(bench: &Bench, kept: &KeptPlans, plan: &ProposedPlan, approved: bool) {
-    let word = CustomerWord {
+    let decision = WrittenDecision {
         tenant: bench.job.order.tenant.clone(),
         install: bench.job.order.install.clone(),
         plan: plan.plan.clone(),
@@ -69,7 +69,7 @@ fn says(bench: &Bench, kept: &KeptPlans, plan: &ProposedPlan, approved: bool) {
         reason: "no".into(),
     };
     let object = approval_object(&plan.plan);
-    kept.objects.lock().unwrap().insert(object, serde_json::to_vec(&word).unwrap());
+    kept.objects.lock().unwrap().insert(object, serde_json::to_vec(&decision).unwrap());
 }
 
 fn manifest(artifact: &Artifact) -> Work {

@@ -62,7 +62,7 @@ impl Job {
         }
     }
 
-    /// Returns the effect of a word about a plan on a job that waits for no approval.
+    /// Returns the effect of a decision about a plan on a job that does not wait for an approval.
     pub(super) fn approval_elsewhere(&self, event: &ApprovalEvent) -> Result<Step, Rejected> {
         let known = |plan: &Digest| self.approval.as_ref().is_some_and(|approval| approval.plan == *plan);
         match event {
@@ -89,7 +89,7 @@ impl Job {
             }
             ApprovalEvent::Approve { .. } if vendor.is_some() => Ok(Step::Already),
             ApprovalEvent::Approve { by, .. } => {
-                let state = self.with_words(Some((by.clone(), now)), customer.clone());
+                let state = self.with_approvals(Some((by.clone(), now)), customer.clone());
                 Ok(self.change(state, event, now))
             }
             ApprovalEvent::Reject { by, reason, .. } => {
@@ -103,7 +103,7 @@ impl Job {
             }
             ApprovalEvent::Customer(_) if customer.is_some() => Ok(Step::Already),
             ApprovalEvent::Customer(decision) => {
-                let state = self.with_words(vendor.clone(), Some((decision.by.clone(), decision.at)));
+                let state = self.with_approvals(vendor.clone(), Some((decision.by.clone(), decision.at)));
                 Ok(self.change(state, event, now))
             }
             ApprovalEvent::Proceed => {
@@ -115,7 +115,7 @@ impl Job {
         }
     }
 
-    fn with_words(
+    fn with_approvals(
         &self,
         by_vendor: Option<(AskedBy, Timestamp)>,
         by_customer: Option<(String, Timestamp)>,
