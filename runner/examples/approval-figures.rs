@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use freehold_protocol::approval::{WrittenDecision, OrderApproval, PlanRecord, PlanSummary, Side};
+use freehold_protocol::approval::{OrderApproval, PlanRecord, PlanSummary, Side, WrittenDecision};
 use freehold_protocol::order::{AskedBy, Mode, Order};
 use freehold_protocol::{Digest, Timestamp};
 use freehold_runner::approvals::Facts;

@@ -46,12 +46,7 @@ impl ObjectError {
 ///
 /// # Errors
 /// [`ObjectError`].
-pub(crate) async fn read(
-    client: &Client,
-    bucket: &str,
-    key: &str,
-    max: usize,
-) -> Result<Option<Vec<u8>>, ObjectError> {
+pub(crate) async fn read(client: &Client, bucket: &str, key: &str, max: usize) -> Result<Option<Vec<u8>>, ObjectError> {
     let listed = client.list_objects_v2().bucket(bucket).prefix(key).max_keys(1).send().await;
     let listed = listed.map_err(|error| ObjectError::Listing(Box::new(error)))?;
     // S3 lists keys in order, so `key` comes before all longer keys that begin with it.

@@ -2,7 +2,7 @@
 //! bucket, with the customer's own credentials. The runner reads it there. No role of the install can write it.
 
 use clap::Args;
-use freehold_protocol::approval::{WrittenDecision, PlanRecord, Side, approval_object, record_object};
+use freehold_protocol::approval::{PlanRecord, Side, WrittenDecision, approval_object, record_object};
 use freehold_protocol::{Digest, InstallId};
 use serde_json::json;
 

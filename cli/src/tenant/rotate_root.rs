@@ -130,7 +130,8 @@ impl RotateRoot {
         if to.arn == from.arn {
             return Err(Error::invalid(format!("`{arn}` is the root key of tenant `{tenant}` already")));
         }
-        let until = clock::now()?.plus_secs(if self.lost { 0 } else { u64::from(self.overlap_minutes.unwrap_or(60)) * 60 });
+        let until =
+            clock::now()?.plus_secs(if self.lost { 0 } else { u64::from(self.overlap_minutes.unwrap_or(60)) * 60 });
         let statement = Succession {
             tenant: tenant.clone(),
             from: from.public.clone(),

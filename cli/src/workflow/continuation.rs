@@ -132,8 +132,12 @@ mod tests {
             "ended_as": "failed",
         }))
         .unwrap();
-        let resumed =
-            ContinuationView { act: "resume".into(), reason: String::new(), ended_as: "cancelled".into(), ..again.clone() };
+        let resumed = ContinuationView {
+            act: "resume".into(),
+            reason: String::new(),
+            ended_as: "cancelled".into(),
+            ..again.clone()
+        };
 
         insta::assert_snapshot!(line(&again), @"`db` skipped at 2023-11-14 22:13:20Z by sweep, after it had failed: moved");
         insta::assert_snapshot!(line(&resumed), @"resumed at 2023-11-14 22:13:20Z by sweep, after it had been cancelled");

@@ -43,7 +43,9 @@ fn range(text: &str) -> Result<IpNet> {
 
 fn range_or_address(text: &str) -> Result<IpNet> {
     let address = text.parse::<IpAddr>().map(IpNet::from).ok();
-    address.or_else(|| range(text).ok()).ok_or_else(|| anyhow!("`{text}` is neither an address nor a range of addresses"))
+    address
+        .or_else(|| range(text).ok())
+        .ok_or_else(|| anyhow!("`{text}` is neither an address nor a range of addresses"))
 }
 
 #[cfg(test)]
@@ -52,7 +54,8 @@ mod tests {
 
     #[test]
     fn ranges_contain_what_is_in_them() {
-        let contains = |range: &str, other: &str| super::range(range).unwrap().contains(&range_or_address(other).unwrap());
+        let contains =
+            |range: &str, other: &str| super::range(range).unwrap().contains(&range_or_address(other).unwrap());
 
         for (range, other) in [
             ("10.0.0.0/8", "10.1.2.0/24"),
@@ -72,7 +75,9 @@ mod tests {
 
     #[test]
     fn what_is_no_range_is_refused() {
-        for text in ["10.0.0.0", "10.0.0.0/33", "10.0.0/8", "010.0.0.0/8", "x/8", "10.0.0.0/+8", "10.0.0.0/", "::/129", ""] {
+        for text in
+            ["10.0.0.0", "10.0.0.0/33", "10.0.0/8", "010.0.0.0/8", "x/8", "10.0.0.0/+8", "10.0.0.0/", "::/129", ""]
+        {
             assert!(range(text).is_err(), "{text}");
         }
     }

@@ -8,8 +8,8 @@ pub mod plan_store;
 use std::collections::BTreeSet;
 
 use freehold_protocol::approval::{
-    ApprovalRule, ApproveChanges, OrderApproval, PlanRecord, PlanSummary, PlannedChange, ProposedPlan,
-    Side, approval_object, record_object, use_object,
+    ApprovalRule, ApproveChanges, OrderApproval, PlanRecord, PlanSummary, PlannedChange, ProposedPlan, Side,
+    approval_object, record_object, use_object,
 };
 use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::digest::hex;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
 use freehold_protocol::approval::{
-    APPROVALS, CustomerDecision, WrittenDecision, PLANS, PlanRecord, Side, approval_object, record_object, use_object,
+    APPROVALS, CustomerDecision, PLANS, PlanRecord, Side, WrittenDecision, approval_object, record_object, use_object,
 };
 use freehold_protocol::{Digest, Timestamp};
 use tokio::sync::Notify;

@@ -18,11 +18,11 @@ use freehold_protocol::{Digest, Timestamp};
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;
 
-use crate::{aws, bucket_object};
 use crate::config::Role;
 use crate::files;
 use crate::kinds::failure::Failure;
 use crate::work::job::Job;
+use crate::{aws, bucket_object};
 
 /// The time limit for the upload of one object.
 const TRANSFER: Duration = Duration::from_secs(600);

@@ -191,7 +191,8 @@ impl AdvanceRun {
             }
             StepKind::SandboxProvision {} | StepKind::SandboxReprovision {} => {
                 let alone = step.step.skip_component_deploys;
-                self.deploy(run, BTreeSet::from([ComponentName::sandbox()]), (role, passes_windows), asked(alone)).await?;
+                self.deploy(run, BTreeSet::from([ComponentName::sandbox()]), (role, passes_windows), asked(alone))
+                    .await?;
             }
             StepKind::Action { action } => {
                 let request = RunActionRequest { role, now: passes_windows };

@@ -234,9 +234,8 @@ fn part_target(version: &AppVersion, part: &Component, input: DeployInput<'_>) -
 pub(crate) fn add_dependents(version: &AppVersion, touched: &mut BTreeSet<ComponentName>) {
     let dependents = |part: &ComponentName| {
         let is_sandbox = version.sandbox.is_some() && part.is_sandbox();
-        let depends = |one: &&Component| {
-            one.dependencies.contains(part) || (is_sandbox && !one.sandbox_reads().is_empty())
-        };
+        let depends =
+            |one: &&Component| one.dependencies.contains(part) || (is_sandbox && !one.sandbox_reads().is_empty());
         version.components.iter().filter(depends).map(|one| one.name.clone()).collect()
     };
     *touched = reachable(std::mem::take(touched), dependents);

@@ -79,7 +79,9 @@ mod tests {
 
     #[test]
     fn work_that_a_tool_plans_has_a_plan() {
-        for name in ["terraform-module", "sandbox", "pulumi", "cloudformation-stack", "helm-chart", "kubernetes-manifest"] {
+        for name in
+            ["terraform-module", "sandbox", "pulumi", "cloudformation-stack", "helm-chart", "kubernetes-manifest"]
+        {
             assert!(work(name).has_plan(), "{name}");
         }
         for name in ["container-image", "job", "copy-secrets", "action", "build", "preflight", "leftovers", "upgrade"] {

@@ -1,7 +1,7 @@
 //! The wire format of approvals: in orders, and of the customer's word.
 
 use freehold_protocol::approval::{
-    ApprovalRule, ChangeKind, WrittenDecision, FEATURE, OrderApproval, PlanSummary, PlannedChange, ProposedPlan, Side,
+    ApprovalRule, ChangeKind, FEATURE, OrderApproval, PlanSummary, PlannedChange, ProposedPlan, Side, WrittenDecision,
 };
 use freehold_protocol::order::Demands;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use freehold_protocol::approval::{WrittenDecision, OrderApproval, PlanRecord, Side};
+use freehold_protocol::approval::{OrderApproval, PlanRecord, Side, WrittenDecision};
 use freehold_protocol::order::{Order, Work};
 use freehold_protocol::time::rfc3339;
 use freehold_protocol::{Digest, Timestamp, canonical};

@@ -66,7 +66,13 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     if !is_skipped {
         guard::objects(job, &plan, &objects, &[]).await?;
         let document = json!({ "manifest": text, "namespace": namespace, "changes": approvals::of_cluster(&plan) });
-        Box::pin(approvals::require_document_approval(job, asked, approvals::of_cluster(&plan), (&document, Value::Null))).await?;
+        Box::pin(approvals::require_document_approval(
+            job,
+            asked,
+            approvals::of_cluster(&plan),
+            (&document, Value::Null),
+        ))
+        .await?;
     }
     until_stopped(job, cluster_images::admit(job, &api, Some(&registry))).await?;
     // The inventory is written before the first change. So it also names the objects of an attempt that is killed.

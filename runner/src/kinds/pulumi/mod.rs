@@ -126,7 +126,13 @@ async fn change(
             }
             guard::changes(job, steps.changes()).await?;
             let document = json!({ "resource_changes": steps.changes() });
-            Box::pin(approvals::require_document_approval(job, asked, approvals::of_plan(&document), (&document, inputs))).await?;
+            Box::pin(approvals::require_document_approval(
+                job,
+                asked,
+                approvals::of_plan(&document),
+                (&document, inputs),
+            ))
+            .await?;
             // From here on, every failure may leave resources partly created.
             pulumi.up(&plan).await.map_err(Failure::after_change)?;
             finish(pulumi).await.map_err(Failure::after_change)
@@ -140,7 +146,13 @@ async fn change(
             }
             guard::changes(job, exported.changes()).await?;
             let document = json!({ "resource_changes": exported.changes() });
-            Box::pin(approvals::require_document_approval(job, asked, approvals::of_plan(&document), (&document, inputs))).await?;
+            Box::pin(approvals::require_document_approval(
+                job,
+                asked,
+                approvals::of_plan(&document),
+                (&document, inputs),
+            ))
+            .await?;
             pulumi.destroy().await.map_err(Failure::after_change)?;
             Ok(Done::default())
         }

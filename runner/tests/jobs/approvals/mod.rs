@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use freehold_protocol::approval::{ApprovalRule, WrittenDecision, OrderApproval, ProposedPlan, Side, approval_object};
+use freehold_protocol::approval::{ApprovalRule, OrderApproval, ProposedPlan, Side, WrittenDecision, approval_object};
 use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::order::{
     ActionStep, ApplyManifest, Artifact, AskedBy, ClusterOf, MANIFEST_ARTIFACT, MANIFEST_LAYER, Package, RunAction,

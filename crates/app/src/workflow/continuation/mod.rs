@@ -30,12 +30,7 @@ struct Continuation<'a> {
 impl Continuation<'_> {
     /// Makes the workflow `id` pending again and starts its next execution. A repeated call with the same cause returns
     /// the same workflow and starts the execution, if the workflow has not ended.
-    async fn run(
-        &self,
-        id: &WorkflowId,
-        (act, reason): (&Act, &str),
-        asked: Asked<'_>,
-    ) -> Result<Workflow, AppError> {
+    async fn run(&self, id: &WorkflowId, (act, reason): (&Act, &str), asked: Asked<'_>) -> Result<Workflow, AppError> {
         let store = &*self.versions.store;
         let key = Digest::of(asked.cause.as_bytes());
         let continued = table::change(store, ("workflow", id), || async {

@@ -111,7 +111,9 @@ impl Workflow {
     fn check_can_continue(&self) -> Result<(), ContinuationError> {
         let (workflow, install) = (self.id.clone(), self.install.clone());
         match &self.state {
-            WorkflowState::Pending | WorkflowState::Running { .. } => return Err(ContinuationError::NotEnded(workflow)),
+            WorkflowState::Pending | WorkflowState::Running { .. } => {
+                return Err(ContinuationError::NotEnded(workflow));
+            }
             WorkflowState::Succeeded { .. } => return Err(ContinuationError::Succeeded(workflow)),
             WorkflowState::Failed { .. } | WorkflowState::Cancelled { .. } => {}
         }
