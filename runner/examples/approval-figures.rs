@@ -30,12 +30,12 @@ const KINDS: [&str; 18] = [
     "a removal instead of a deploy",
     "another job",
     "applied before by another order",
-    "the state moved on",
-    "the values moved on",
+    "another state",
+    "other values",
     "other rights",
     "no approval of the vendor",
     "no approval of the customer",
-    "other answers of the policies",
+    "other results of the policies",
 ];
 
 /// Draws numbers, the same ones for each seed.
@@ -153,12 +153,12 @@ fn tamper(case: &mut Case, kind: usize, draw: &mut Draw) -> Result<()> {
             let dispatch = 3 + u32::try_from(draw.below(9))?;
             case.used = Some(serde_json::to_vec(&Use { job: case.order.job.to_string(), dispatch })?);
         }
-        "the state moved on" => case.facts.state.push_str(&draw.below(10).to_string()),
-        "the values moved on" => case.facts.inputs = json!({ "size": draw.next() >> 12 }),
+        "another state" => case.facts.state.push_str(&draw.below(10).to_string()),
+        "other values" => case.facts.inputs = json!({ "size": draw.next() >> 12 }),
         "other rights" => case.order.mode = Mode::Provision,
         "no approval of the vendor" => case.named.by = None,
         "no approval of the customer" => case.decision = None,
-        "other answers of the policies" => case.policies = Digest::of(&draw.bytes(8, 8)),
+        "other results of the policies" => case.policies = Digest::of(&draw.bytes(8, 8)),
         other => return Err(format!("`{other}` is not tampered with").into()),
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! `freehold customer approve` and `freehold customer reject`: writes the customer's word about a plan into the install's
-//! bucket, with the customer's own credentials. The runner reads it there. No role of the install can write it.
+//! `freehold customer approve` and `freehold customer reject`: writes the customer's decision about a plan into the install's
+//! bucket, with the customer's own credentials. The runner reads the decision there. No role of the install can write one.
 
 use clap::Args;
 use freehold_protocol::approval::{PlanRecord, Side, WrittenDecision, approval_object, record_object};
@@ -14,16 +14,16 @@ use crate::error::{Error, Result, ResultExt};
 use crate::job::plan::changes;
 use crate::output::time;
 
-/// Approve a plan of the vendor's, as the customer.
+/// Approve a plan of the vendor, as the customer.
 #[derive(Debug, Args)]
 #[command(after_help = Question::Approved.help("\
 Example:
   freehold customer approvals globex --tenant acme
   freehold customer approve globex --plan sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef --tenant acme
 
-Which plans wait for you, you say with the stack's parameter `ApproveChanges`: `none`, `destructive` or `all`. This command writes
-an object into your bucket, below `approvals/`, under your own identity. Your runner sees it within a minute, and applies exactly
-this plan or nothing."))]
+The stack's parameter `ApproveChanges` (`none`, `destructive` or `all`) decides which plans wait for you. This command writes an
+object into your bucket, below `approvals/`, under your own identity. Your runner sees it within a minute, and applies exactly this
+plan or nothing."))]
 pub(crate) struct Approve {
     /// Name of the install.
     install: InstallId,
@@ -32,13 +32,13 @@ pub(crate) struct Approve {
     plan: Digest,
 }
 
-/// Reject a plan of the vendor's, as the customer; its job ends.
+/// Reject a plan of the vendor, as the customer; its job ends.
 #[derive(Debug, Args)]
 #[command(override_usage = "freehold customer reject [OPTIONS] --plan <DIGEST>\n                                --reason <REASON> <INSTALL>", after_help = Question::Approved.help("\
 Example:
   freehold customer reject globex --plan sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef --reason \"not before the audit\" --tenant acme
 
-The job ends as blocked, and has changed nothing."))]
+The job ends as blocked, without having changed anything."))]
 pub(crate) struct Reject {
     /// Name of the install.
     install: InstallId,

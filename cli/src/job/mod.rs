@@ -198,7 +198,7 @@ fn policies(view: &JobView) -> Table {
     let mut table = Table::new(&["POLICY", "OF", "SAYS", "MESSAGE"]);
     for one in &view.policies {
         let denials = one.deny.iter().map(|message| ("deny", message));
-        let failed = one.failed.iter().map(|why| ("cannot be asked", why));
+        let failed = one.failed.iter().map(|why| ("cannot be evaluated", why));
         let messages: Vec<_> = denials.chain(failed).chain(one.warn.iter().map(|message| ("warn", message))).collect();
         let mut row = |says: &str, message: &str| {
             let of = one.origin.describe().trim_start_matches("of the ");

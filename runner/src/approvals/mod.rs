@@ -1,5 +1,5 @@
-//! Approvals of plans. Between the policies and the apply of a job, this decides who has to approve the plan; a plan that waits
-//! is kept in the customer's bucket under its digest, and only a later order that names this digest applies it.
+//! Approvals of plans. After a job has asked the policies, and before it applies its plan, this decides who has to approve the
+//! plan. A plan that waits is kept in the customer's bucket under its digest. Only an order that names this digest applies it.
 
 mod changes;
 pub mod decision;
@@ -28,7 +28,7 @@ pub(crate) use changes::{of_cluster, of_hooks};
 pub use decision::Facts;
 use decision::{Found, NotApplied, Present, Use};
 
-/// Who may have to approve the plan of a job, before the plan is known.
+/// Whose approval the order and the customer's stack ask for. It is known before the plan.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked {
     vendor: Option<ApprovalRule>,
@@ -45,24 +45,24 @@ pub struct Made {
     pub facts: Facts,
 }
 
-/// What is known of the plan that the order names.
+/// What is known about the plan that the order names.
 #[derive(Debug)]
 pub enum Recalled {
     /// The order names no plan.
     Nothing,
-    /// This plan was approved, and what it was made from is as it was.
+    /// This plan was approved, and what it was made from has not changed since.
     Plan(Box<PlanRecord>),
-    /// Another plan was approved, and something has moved on.
-    MovedOn(String),
+    /// A plan was approved, and what it was made from has changed since, for this reason.
+    Outdated(String),
 }
 
 impl Asked {
-    /// Returns whether anybody may have to approve the plan. A plan that changes nothing is not applied then.
+    /// Returns whether a side may have to approve the plan. If so, a plan that changes nothing is not applied.
     pub fn is_any(self) -> bool {
         self.vendor.is_some() || self.customer != ApproveChanges::None
     }
 
-    /// Returns who has to approve a plan with this summary, about which the policies said this.
+    /// Returns which sides have to approve a plan with this summary and these results of the policies.
     pub fn needed(self, summary: &PlanSummary, policies: &[PolicyResult]) -> BTreeSet<Side> {
         let passes = policies.iter().all(|one| !one.stops() && one.warn.is_empty());
         let vendor = match self.vendor {
@@ -82,7 +82,7 @@ impl Asked {
     }
 }
 
-/// Returns who may have to approve the plan of the job.
+/// Returns whose approval the order and the customer's stack ask for.
 ///
 /// # Errors
 /// A failure when the customer's stack cannot be read.
@@ -92,7 +92,7 @@ pub async fn asked(job: &Job) -> Result<Asked, Failure> {
     Ok(Asked { vendor: job.order.approval, customer })
 }
 
-/// Returns the plan that the order names, if it may be applied as far as can be seen without its bytes.
+/// Returns the plan that the order names, if everything but its bytes permits to apply it. The bytes are compared later.
 ///
 /// # Errors
 /// [`Failure::NotApproved`] when the approval does not count for this order.
@@ -105,9 +105,9 @@ pub async fn recall(job: &Job, facts: &Facts) -> Result<Recalled, Failure> {
     let found = Found { record: record.as_deref(), used: used.as_deref(), now: job.plans.now() };
     match decision::recalled(&job.order, named, facts, found) {
         Ok(record) => Ok(Recalled::Plan(Box::new(record))),
-        Err(NotApplied::MovedOn(why)) => {
-            job.log.line(&format!("{why}: this is a new plan, which needs an approval of its own"));
-            Ok(Recalled::MovedOn(why))
+        Err(NotApplied::Outdated(why)) => {
+            job.log.line(&format!("{why}; the job makes a new plan, which needs its own approval"));
+            Ok(Recalled::Outdated(why))
         }
         Err(NotApplied::Refused(reason)) => Err(Failure::NotApproved { reason }),
     }
@@ -174,10 +174,10 @@ pub async fn require_plan_approval(job: &Job, asked: Asked, made: Made, recalled
             match decision::agreed(&record, named, &now, decision.as_deref()) {
                 Ok(customer) => return apply(job, &record, named, (asks, customer)).await,
                 Err(NotApplied::Refused(reason)) => return Err(Failure::NotApproved { reason }),
-                Err(NotApplied::MovedOn(why)) => Some(why),
+                Err(NotApplied::Outdated(why)) => Some(why),
             }
         }
-        (Recalled::MovedOn(why), _) => Some(why),
+        (Recalled::Outdated(why), _) => Some(why),
         (Recalled::Plan(_) | Recalled::Nothing, _) => None,
     };
     if asks.is_empty() {
@@ -187,7 +187,7 @@ pub async fn require_plan_approval(job: &Job, asked: Asked, made: Made, recalled
     propose(job, (made, summary), (asks, policies), instead).await
 }
 
-/// Notes that this order applies the approved plan, before it does.
+/// Writes down that this order applies the approved plan. It does so before the plan is applied.
 async fn apply(
     job: &Job,
     record: &PlanRecord,
@@ -219,7 +219,7 @@ async fn apply(
     Ok(())
 }
 
-/// Keeps the plan, and ends the attempt: the plan waits for its approval.
+/// Keeps the plan, and ends the attempt. The plan waits for its approval.
 async fn propose(
     job: &Job,
     (made, summary): (Made, PlanSummary),
@@ -282,7 +282,7 @@ fn salt() -> Result<String, Failure> {
     Ok(hex(&random))
 }
 
-/// Returns the changes without secrets. What is cut later would not be recognized any more.
+/// Returns the changes without secrets. This comes before they are shortened: a part of a secret would not be recognized.
 fn redacted(job: &Job, changes: Vec<PlannedChange>) -> Vec<PlannedChange> {
     let redacted = |one: PlannedChange| PlannedChange {
         address: job.log.redacted(&one.address),
@@ -294,7 +294,7 @@ fn redacted(job: &Job, changes: Vec<PlannedChange>) -> Vec<PlannedChange> {
 
 fn digest(results: &[PolicyResult]) -> Result<Digest, Failure> {
     canonical::digest(&results)
-        .map_err(|error| Failure::because("what the policies said has no canonical form", &error))
+        .map_err(|error| Failure::because("the results of the policies have no canonical form", &error))
 }
 
 async fn get(job: &Job, object: &str) -> Result<Option<Vec<u8>>, Failure> {

@@ -1,5 +1,5 @@
-//! The records of plans in the install's bucket, with the runner's own role, and the customer's decisions about them. Roles of
-//! modes cannot read or write the records, and neither they nor the runner can write a decision.
+//! The records of plans and the customer's decisions about them, in the install's bucket. The runner uses its own role for them.
+//! The roles of modes can neither read nor write the records. Neither they nor the runner can write a decision.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -62,7 +62,8 @@ impl PlanStore {
         })
     }
 
-    /// Writes an object. A record of a plan that asks the customer waits from now on; one that is used waits no longer.
+    /// Writes an object. After the record of a plan that the customer has to approve, the plan counts as waiting; after the note that
+    /// an order applies it, it does not.
     ///
     /// # Errors
     /// The reason, when it cannot be written.
@@ -85,12 +86,12 @@ impl PlanStore {
         Ok(())
     }
 
-    /// Waits until a plan was written, which may wait for the customer.
+    /// Waits until an object is written: it may be a plan that waits for the customer.
     pub async fn has_proposed(&self) {
         self.proposed.notified().await;
     }
 
-    /// Returns what the customer has decided about plans that wait for them. Reads nothing while none waits.
+    /// Returns the customer's decisions about the plans that wait for them. Does not read the bucket while no plan waits.
     ///
     /// # Errors
     /// The reason, when the bucket cannot be read.
@@ -127,7 +128,7 @@ impl PlanStore {
 
     async fn still_waiting(&self, now: Timestamp) -> Result<Vec<(Digest, PlanRecord)>, String> {
         let is_read = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_read;
-        // While the bucket is read, jobs may propose plans.
+        // Jobs may propose plans while this reads the bucket.
         let kept = if is_read { Vec::new() } else { self.kept().await? };
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = |plan: &Digest, known: &[(Digest, PlanRecord)]| known.iter().all(|(known, _)| known != plan);
@@ -138,7 +139,7 @@ impl PlanStore {
         Ok(waiting.plans.clone())
     }
 
-    /// Returns the plans in the bucket that ask the customer and were not applied.
+    /// Returns the plans in the bucket that the customer has to approve and that no order has applied.
     async fn kept(&self) -> Result<Vec<(Digest, PlanRecord)>, String> {
         let objects = self.list(PLANS).await?;
         let mut kept = Vec::new();

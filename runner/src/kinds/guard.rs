@@ -124,7 +124,7 @@ fn reason(results: &[PolicyResult]) -> String {
     let of = |one: &PolicyResult| {
         let (name, origin) = (&one.name, one.origin.describe());
         match &one.failed {
-            Some(why) => format!("policy `{name}` ({origin}) cannot be asked: {why}"),
+            Some(why) => format!("policy `{name}` ({origin}) cannot be evaluated: {why}"),
             None => format!("policy `{name}` ({origin}) denies this: {}", one.deny.join(", ")),
         }
     };
@@ -168,7 +168,7 @@ mod tests {
 
         assert_eq!(
             reason(&results),
-            "policy `policies/b.rego` (of the customer) denies this: x, y; policy `no-strangers` (built in) cannot be asked: \
+            "policy `policies/b.rego` (of the customer) denies this: x, y; policy `no-strangers` (built in) cannot be evaluated: \
              no-strangers:1:2: why; nothing was changed; change the component, or ask the customer to change the policy in \
              their bucket, or change the component, or ask the customer to loosen the policy in the install stack"
         );

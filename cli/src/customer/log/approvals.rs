@@ -1,4 +1,4 @@
-//! `freehold customer approvals`: which plans wait for an approval, and who approved what was applied.
+//! `freehold customer approvals`: which plans wait for an approval, and who approved the plans that were applied.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::job::plan::changes;
 use crate::output::{plural, time};
 
-/// Say which plans wait for an approval, and who approved what was applied, as the customer.
+/// Show which plans wait for an approval, and who approved the plans that were applied, as the customer.
 #[derive(Debug, Args)]
 #[command(after_help = Question::Approved.help("\
 Example:
@@ -141,7 +141,7 @@ fn text(approved: &Approved) -> String {
         lines.push("No plan waited for an approval.".to_owned());
     }
     lines.push(format!(
-        "{} ran without one. You agreed to the contract once, and the runner held each order against it.",
+        "{} ran without an approval, under the contract that you accepted: the runner compared each order with it.",
         plural(approved.without_approval, "attempt")
     ));
     lines.join("\n")

@@ -34,19 +34,19 @@ Examples:
   aws cloudtrail lookup-events --output json > events.json
   freehold customer outside --copy globex-bucket --events events.json
 
-CloudTrail answers two requests a second, with 50 events each: in a busy account the command takes its time. Exit code 1 when an
-event has no record. The doctor of a runner takes each role once, in a session that no job has: pass `--own-doctor` if it was you
-who ran it."))]
+CloudTrail answers two requests a second, with 50 events each, so in a busy account the command can run for minutes. Exit code 1
+when an event has no record. `freehold-runner doctor` takes each role once without a job: pass `--own-doctor` if you ran it
+yourself."))]
 pub(crate) struct Outside {
     #[command(flatten)]
     records: Records,
     /// The number of hours to look back, at most 2160.
     #[arg(long, value_name = "COUNT", default_value_t = 24)]
     hours: u64,
-    /// Do not doubt that the runner's role took roles as `freehold-runner doctor` does: you ran it yourself.
+    /// Accept the sessions of `freehold-runner doctor`, because you ran it yourself.
     #[arg(long)]
     own_doctor: bool,
-    /// Events of CloudTrail in a file, which are compared instead of those that AWS has.
+    /// A file with events of CloudTrail. They are compared instead of the events that AWS has.
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
 }

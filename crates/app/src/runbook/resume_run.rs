@@ -52,14 +52,15 @@ impl ResumeRun {
         self.advance.advanced(id).await
     }
 
-    /// Returns the run with what became of the workflow that stopped it. Somebody may have continued that workflow.
+    /// Returns the run after a look at the workflow at which it stopped: somebody may have continued that workflow.
     async fn noticed(&self, run: &Run) -> Result<Run, AppError> {
         let Some(workflow) = run.stopped_by() else { return Ok(run.clone()) };
         let Some(found) = table::find_workflow(&*self.advance.store, workflow).await? else { return Ok(run.clone()) };
         if !found.value.state.is_terminal() {
-            let message = format!("`{workflow}`, the workflow of its step, runs again");
             return Err(AppError::conflict(format!(
-                "{message}; wait for it with `freehold workflow watch {workflow}`"
+                "run `{}` stopped at workflow `{workflow}`, which somebody has continued; wait for it with \
+                 `freehold workflow watch {workflow}`",
+                run.id
             )));
         }
         Ok(run.noticing(workflow, &found.value.state))

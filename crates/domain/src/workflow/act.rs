@@ -56,7 +56,7 @@ impl Act {
 }
 
 impl Again {
-    /// Returns what was done and why, as orders and the history of jobs say it.
+    /// Returns what was done and why, as orders and the history of a job show it.
     pub fn why(&self) -> String {
         let what = describe_act(self.act.as_str(), self.act.node());
         if self.reason.is_empty() { what } else { format!("{what}: {}", self.reason) }

@@ -142,7 +142,7 @@ impl Change<'_> {
         let recalled = approvals::recall(job, &facts).await?;
         let (plan, object) = match &recalled {
             Recalled::Plan(record) => (self.approved(record).await?, record.object.clone()),
-            Recalled::Nothing | Recalled::MovedOn(_) => self.planned().await?,
+            Recalled::Nothing | Recalled::Outdated(_) => self.planned().await?,
         };
         let (Changes { counts, data, is_noop }, document) = plan::read(terraform, &plan).await?;
         job.log.line(&format!("plan {}: {counts}", plan.digest()));

@@ -122,7 +122,7 @@ async fn a_manifest_is_applied_when_both_sides_approved_the_same_objects_and_pla
     assert_eq!((first.asks.len(), first.summary.create, untouched), (2, 1, Value::Null));
     assert!(!serde_json::to_string(&first).unwrap().contains("the-value"));
     assert!(alone.contains("the customer has not approved it"), "{alone}");
-    assert!(anew.instead.as_ref().unwrap().contains("would change something else now"), "{anew:?}");
+    assert!(anew.instead.as_ref().unwrap().contains("would now make other changes"), "{anew:?}");
     assert_eq!((anew.summary.update, &applied["data"]["token"]), (1, &Value::from("the-value")));
     assert!(replayed.contains("dispatch 4 has begun to apply"), "{replayed}");
     assert!(noop.contains("nothing is applied, and nobody has to approve it"), "{noop}");
@@ -186,9 +186,9 @@ async fn an_action_runs_only_with_the_steps_and_values_that_the_customer_approve
     bench.change_order(|order| order.work = action("echo other"));
     let rejected = refused(execute(&bench.job).await);
 
-    assert!(values.instead.unwrap().contains("the values changed"));
+    assert!(values.instead.unwrap().contains("the values have changed"));
     assert_eq!((plan.asks, plan.summary.run), ([Side::Customer].into(), 1));
-    assert!(other.instead.unwrap().contains("the artifact or the config changed"));
+    assert!(other.instead.unwrap().contains("the artifact or the config has changed"));
     assert!(log.contains("said") && !log.contains("other"), "{log}");
     assert!(rejected.contains("user/eva (customer) rejected plan"), "{rejected}");
 }

@@ -1,4 +1,4 @@
-//! Continues workflows that have ended: the commit that makes one pending again, and the jobs that it queues again.
+//! Continues a workflow that has ended: makes it pending again, and queues its jobs again.
 
 pub mod resume_workflow;
 pub mod retry_job;
@@ -20,7 +20,7 @@ use crate::ports::{Clock, Expect, Machines, Store, Write};
 use crate::table::{self, Decided, DeployedRecord, Look, OpenWorkflow, Stored, load, put};
 use crate::workflow::start_workflow::{Asked, require_runner, used_before};
 
-/// What a continued workflow needs of the world.
+/// What the continuation of a workflow reads and calls.
 struct Continuation<'a> {
     versions: &'a Versions,
     machines: &'a dyn Machines,
@@ -81,7 +81,7 @@ impl Continuation<'_> {
         Ok(workflow)
     }
 
-    /// Returns the write that marks the deployed part which the workflow continues without.
+    /// Returns the write that marks the deployed part of a skipped node as skipped.
     async fn skipped_part(&self, workflow: &Workflow) -> Result<Option<Write>, AppError> {
         let Some(Again { act: Act::Skip { node }, by, reason, at, .. }) = workflow.again.last() else {
             return Ok(None);
@@ -97,7 +97,7 @@ impl Continuation<'_> {
         Ok(Some(put(&found.value, Expect::Rev(found.rev))?))
     }
 
-    /// Checks that the install is still as it was when the workflow was planned, and that the customer accepts it.
+    /// Checks that the install is as it was when the workflow was planned, and that the customer accepts its contract.
     async fn check(&self, workflow: &Workflow, install: &Install) -> Result<(), AppError> {
         require_runner(install)?;
         let Request::Deploy { .. } = &workflow.request else { return Ok(()) };
@@ -113,8 +113,8 @@ impl Continuation<'_> {
         terms::check_accepted(self.versions, install, &version, None).await
     }
 
-    /// Checks that what the nodes run from still has the artifacts with which the workflow was planned: an artifact that nobody
-    /// used may have been removed, and built again.
+    /// Checks that the nodes' builds have the same artifacts as when the workflow was planned. An unused artifact may have been
+    /// removed, and built again.
     async fn check_artifacts(&self, workflow: &Workflow, install: &Install) -> Result<(), AppError> {
         let app = install.require_app()?;
         let waiting = workflow.nodes.iter().filter(|node| node.state == NodeState::Waiting);

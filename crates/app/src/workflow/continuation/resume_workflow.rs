@@ -1,4 +1,4 @@
-//! Resumes a workflow that has ended without success: what failed and what was not reached runs.
+//! Resumes a workflow that has ended without success: the nodes that failed or were not reached run.
 
 use std::sync::Arc;
 

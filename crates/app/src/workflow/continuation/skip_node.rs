@@ -27,7 +27,7 @@ impl SkipNode {
     ///
     /// # Errors
     /// As [`ResumeWorkflow::resume`](super::resume_workflow::ResumeWorkflow::resume), NotFound for an unknown node, and
-    /// Conflict for a node that did not fail, or that nothing can stand in for.
+    /// Conflict for a node that did not fail, or that other nodes need.
     pub async fn skip(
         &self,
         id: &WorkflowId,

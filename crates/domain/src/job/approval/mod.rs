@@ -1,5 +1,5 @@
-//! How a job waits until people approve its plan. No order is in the queue meanwhile: the runner has made the plan and ended
-//! its attempt, and the job is ordered again when everybody who is asked has approved exactly this plan.
+//! How a job waits until its plan is approved. The runner has made the plan and ended its attempt, and no order is in the queue.
+//! When both sides that have to approve exactly this plan have done so, the job is ordered again.
 
 use freehold_protocol::approval::{OrderApproval, ProposedPlan, Side};
 use freehold_protocol::limits::LOST_GRACE_SECS;
@@ -11,7 +11,7 @@ use freehold_protocol::{Digest, KeyId, Timestamp};
 use super::{ApprovalEvent, Job, JobEvent, JobState, Rejected, Step};
 
 impl Job {
-    /// Returns whether the job waits for an approval, and everybody who is asked has approved its plan.
+    /// Returns whether the job waits for an approval, and each side that has to approve its plan has done so.
     pub fn is_approved(&self) -> bool {
         let JobState::WaitingForApproval { plan, vendor, customer, .. } = &self.state else { return false };
         plan.asks.iter().all(|side| match side {
@@ -48,7 +48,7 @@ impl Job {
             return Ok(Step::Already);
         }
         match event {
-            // Another delivery of the order, on a machine that does not know that the first one ended. It makes a plan anew.
+            // The order was delivered again, to a machine that does not know that the first attempt has ended. It makes a new plan.
             JobEvent::Started { fence, seq, runner } | JobEvent::Progress { fence, seq, runner } => {
                 Ok(self.running(event, *fence, *seq, runner, now))
             }
@@ -146,7 +146,7 @@ impl Job {
         };
         let again = Self {
             wait_until: now.plus_secs(wait_secs),
-            // Orders that approvals make do not count as tries.
+            // An order after an approval does not count as a try.
             returned: self.returned + 1,
             approval: Some(approval),
             ..self.with_new_order(now)
@@ -160,7 +160,7 @@ impl Job {
         self.ended(event, fence, &Outcome::Blocked { block: Block::NotApproved, reason }, now)
     }
 
-    /// Ends the job if somebody wants it cancelled, or if nobody approved its plan in time.
+    /// Ends the job if somebody has asked to cancel it, or if its plan was not approved in time.
     fn waited_for_approval(&self, fence: Fence, event: &JobEvent, now: Timestamp) -> Step {
         let JobState::WaitingForApproval { plan, .. } = &self.state else { return Step::Already };
         if self.cancel_requested.is_some() {
