@@ -1,4 +1,4 @@
-//! `freehold job approve` and `freehold job reject`: says yes or no to the plan for which a job waits. Shows such plans.
+//! `freehold job approve` and `freehold job reject`: approves or rejects the plan that a job waits for. Shows such plans.
 
 use clap::Args;
 use freehold_protocol::api::{ApproveJobRequest, JobView, PlanView, RejectJobRequest};
@@ -77,7 +77,7 @@ impl Reject {
     }
 }
 
-/// Returns for whom a plan waits, since when, what it would change, and the commands that approve it.
+/// Returns who has to approve a plan, since when it waits, its changes, and the commands that approve it.
 pub(crate) fn waiting(view: &PlanView, job: &JobId, install: &InstallId) -> String {
     let proposed = &view.proposed;
     let whom: Vec<&str> = view.waits_for.iter().map(|side| side.as_str()).collect();

@@ -1,4 +1,4 @@
-//! What the commands about runbooks print for people.
+//! The texts that the commands about runbooks print.
 
 use freehold_protocol::InstallId;
 use freehold_protocol::api::{InstallRunbooks, RunStepView, RunView};

@@ -109,7 +109,7 @@ fn say(job: &Job, results: &[PolicyResult]) {
     }
 }
 
-/// Stores what the policies said, with all values and their texts, beside the plan.
+/// Stores the results of the policies beside the plan, with all values and the policies' texts.
 async fn keep(job: &Job, full: Value) -> Result<(), Failure> {
     if job.config.bucket.is_none() {
         return Ok(());

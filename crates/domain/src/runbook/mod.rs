@@ -145,7 +145,7 @@ impl RunState {
     }
 }
 
-/// One time that a run was resumed.
+/// One resume of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resumed {
     pub at: Timestamp,

@@ -1,5 +1,5 @@
-//! How a job waits until the customer lets changes start. No order is in the queue meanwhile: the control plane sends none
-//! before the customer's window opens, and the runner gives one back that came although the window is closed.
+//! How a job waits until the customer lets changes start. Meanwhile, no order is in the queue: the control plane sends no order
+//! before the customer's window opens, and the runner gives back an order that came while the window was closed.
 
 use freehold_protocol::Timestamp;
 use freehold_protocol::limits::MAX_WINDOW_WAIT_SECS;
@@ -61,7 +61,7 @@ impl Job {
     ) -> Result<Step, Rejected> {
         match event {
             JobEvent::Expire | JobEvent::Wait => Ok(self.waited_for_window(dispatch, since, event, now)),
-            // The window may have closed while the order was being sent. Then the runner's word counts.
+            // The window may have closed while the order was being sent. Then the runner's decision counts.
             JobEvent::Started { .. }
             | JobEvent::Progress { .. }
             | JobEvent::Finished { .. }
