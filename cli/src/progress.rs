@@ -15,7 +15,8 @@ const QUIET: Duration = Duration::from_secs(2);
 /// The minimum time between two plain lines of the same counter.
 const BETWEEN: Duration = Duration::from_secs(5);
 
-/// Waits for `work`. Ctrl-c ends the wait with `message`, since what AWS has begun continues without this command.
+/// Waits for `work`. Ctrl-c ends the wait with `message`, since what AWS or the tenant has begun continues without this
+/// command.
 pub(crate) async fn or_stopped<T>(work: impl Future<Output = Result<T>>, message: String) -> Result<T> {
     tokio::select! {
         done = work => done,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use freehold_protocol::approval::{CustomerWord, OrderApproval, PlanRecord, PlanSummary, Side};
+use freehold_protocol::approval::{OrderApproval, PlanRecord, PlanSummary, Side, WrittenDecision};
 use freehold_protocol::order::{AskedBy, Mode, Order};
 use freehold_protocol::{Digest, Timestamp};
 use freehold_runner::approvals::Facts;
@@ -30,33 +30,29 @@ const KINDS: [&str; 18] = [
     "a removal instead of a deploy",
     "another job",
     "applied before by another order",
-    "the state moved on",
-    "the values moved on",
+    "another state",
+    "other values",
     "other rights",
     "no approval of the vendor",
     "no approval of the customer",
-    "other answers of the policies",
+    "other results of the policies",
 ];
 
-/// Draws numbers (SplitMix64).
-struct Draw(u64);
+/// Draws numbers, the same ones for each seed.
+struct Draw(fastrand::Rng);
 
 impl Draw {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.u64(..)
     }
 
-    fn below(&mut self, most: usize) -> usize {
-        usize::try_from(self.next() % most as u64).unwrap_or_default()
+    fn below(&mut self, end: usize) -> usize {
+        self.0.usize(..end)
     }
 
     fn bytes(&mut self, least: usize, more: usize) -> Vec<u8> {
         let length = least + self.below(more);
-        (0..length).map(|_| self.next().to_le_bytes()[0]).collect()
+        (0..length).map(|_| self.0.u8(..)).collect()
     }
 }
 
@@ -66,7 +62,7 @@ struct Case {
     named: OrderApproval,
     record: Vec<u8>,
     plan: Vec<u8>,
-    word: Option<Vec<u8>>,
+    decision: Option<Vec<u8>>,
     used: Option<Vec<u8>>,
     facts: Facts,
     policies: Digest,
@@ -115,9 +111,9 @@ fn case(draw: &mut Draw, number: usize) -> Result<Case> {
     let by = Some(AskedBy::Caller { arn: "arn:aws:sts::111111111111:assumed-role/deployer/ana".parse()? });
     let named = OrderApproval { plan: hash.clone(), by, at: now, until, policies: policies.clone() };
     let (tenant, install, reason) = (order.tenant.clone(), order.install.clone(), String::new());
-    let word = CustomerWord { tenant, install, plan: hash, approved: true, by: "eva".into(), at: now, reason };
-    let word = Some(serde_json::to_vec(&word)?);
-    Ok(Case { order, named, record, plan, word, used: None, facts, policies, now })
+    let decision = WrittenDecision { tenant, install, plan: hash, approved: true, by: "eva".into(), at: now, reason };
+    let decision = Some(serde_json::to_vec(&decision)?);
+    Ok(Case { order, named, record, plan, decision, used: None, facts, policies, now })
 }
 
 /// Rewrites the record, as somebody would who can write it, and the approval does not follow.
@@ -157,12 +153,12 @@ fn tamper(case: &mut Case, kind: usize, draw: &mut Draw) -> Result<()> {
             let dispatch = 3 + u32::try_from(draw.below(9))?;
             case.used = Some(serde_json::to_vec(&Use { job: case.order.job.to_string(), dispatch })?);
         }
-        "the state moved on" => case.facts.state.push_str(&draw.below(10).to_string()),
-        "the values moved on" => case.facts.inputs = json!({ "size": draw.next() >> 12 }),
+        "another state" => case.facts.state.push_str(&draw.below(10).to_string()),
+        "other values" => case.facts.inputs = json!({ "size": draw.next() >> 12 }),
         "other rights" => case.order.mode = Mode::Provision,
         "no approval of the vendor" => case.named.by = None,
-        "no approval of the customer" => case.word = None,
-        "other answers of the policies" => case.policies = Digest::of(&draw.bytes(8, 8)),
+        "no approval of the customer" => case.decision = None,
+        "other results of the policies" => case.policies = Digest::of(&draw.bytes(8, 8)),
         other => return Err(format!("`{other}` is not tampered with").into()),
     }
     Ok(())
@@ -177,13 +173,13 @@ fn refusal(case: &Case) -> Option<String> {
     };
     let (bytes, asks) = (Digest::of(&case.plan), BTreeSet::from([Side::Vendor, Side::Customer]));
     let now = Present { bytes: &bytes, policies: &case.policies, asks: &asks };
-    agreed(&record, &case.named, &now, case.word.as_deref()).err().map(|why| format!("{why:?}"))
+    agreed(&record, &case.named, &now, case.decision.as_deref()).err().map(|why| format!("{why:?}"))
 }
 
 fn main() -> Result<ExitCode> {
     let numbers: Vec<u64> = std::env::args().skip(1).map(|word| word.parse()).collect::<std::result::Result<_, _>>()?;
     let [tries, seed] = numbers.as_slice() else { return Err("usage: approval-figures TRIES SEED".into()) };
-    let (started, mut draw, mut refused, mut whole) = (Instant::now(), Draw(*seed), 0, 0);
+    let (started, mut draw, mut refused, mut whole) = (Instant::now(), Draw(fastrand::Rng::with_seed(*seed)), 0, 0);
     for number in 0..usize::try_from(*tries)? {
         let mut case = case(&mut draw, number)?;
         whole += usize::from(refusal(&case).is_none());

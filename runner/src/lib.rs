@@ -4,6 +4,7 @@
 pub mod approvals;
 pub mod aws;
 pub mod backoff;
+mod bucket_object;
 pub mod config;
 mod core_dump;
 mod files;

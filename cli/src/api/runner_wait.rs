@@ -9,6 +9,7 @@ use freehold_protocol::{InstallId, Timestamp, names};
 use tokio::time::Instant;
 
 use super::Api;
+use crate::clock;
 use crate::error::Result;
 use crate::output::{duration, time};
 use crate::progress::Progress;
@@ -43,7 +44,7 @@ impl Waiting {
             return progress.waiting(&text, plain);
         }
         let since = oldest_untaken(api, view).await;
-        let Some(now) = now() else { return };
+        let Ok(now) = clock::now() else { return };
         match since {
             Ok(Some(since)) if now.since(since) >= PATIENCE_SECS * 1000 => {
                 let waited = now.since(since);
@@ -69,7 +70,7 @@ pub(crate) async fn describe_wait(api: &Api, view: &WorkflowView) -> Option<Stri
     if let Some(text) = window(view).or_else(|| approval(view)) {
         return Some(text);
     }
-    let now = now()?;
+    let now = clock::now().ok()?;
     let waited = now.since(oldest_untaken(api, view).await.ok()??);
     if waited < PATIENCE_SECS * 1000 {
         return None;
@@ -100,10 +101,6 @@ fn approval(view: &WorkflowView) -> Option<String> {
 /// Returns whether a node with this state has a job that has not ended.
 fn is_open(state: &str) -> bool {
     matches!(state, "active" | "waiting_for_runner")
-}
-
-fn now() -> Option<Timestamp> {
-    u64::try_from(jiff::Timestamp::now().as_millisecond()).ok().map(Timestamp::from_millis)
 }
 
 /// Returns the time of the oldest order that no runner has taken, if there is such an order.

@@ -9,7 +9,7 @@ use super::runner_wait::Waiting;
 use super::{Api, brief};
 use crate::error::{Error, Kind, Result};
 use crate::output::Output;
-use crate::progress::Progress;
+use crate::progress::{Progress, or_stopped};
 
 /// The pause between two requests for the state of a workflow.
 const LOOK: Duration = Duration::from_millis(700);
@@ -21,12 +21,10 @@ const IN_A_SENTENCE: usize = 500;
 /// Shows the workflow's nodes until the workflow has ended, and returns its last state. Ctrl-c ends only the command;
 /// the workflow continues.
 pub(crate) async fn watch(api: &Api, workflow: &WorkflowId, progress: &Progress) -> Result<WorkflowView> {
-    tokio::select! {
-        ended = until_ended(api, workflow, progress) => ended,
-        _ = tokio::signal::ctrl_c() => Err(Error::interrupted(format!(
-            "stopped watching; `{workflow}` continues: watch it with `freehold workflow watch {workflow}`, or stop it with `freehold workflow cancel {workflow}`"
-        ))),
-    }
+    let stopped = format!(
+        "stopped watching; `{workflow}` continues: watch it with `freehold workflow watch {workflow}`, or stop it with `freehold workflow cancel {workflow}`"
+    );
+    or_stopped(until_ended(api, workflow, progress), stopped).await
 }
 
 /// Prints the result of a workflow that was just started. If `wait` is false, prints only that the workflow has

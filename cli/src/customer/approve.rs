@@ -1,28 +1,29 @@
-//! `freehold customer approve` and `freehold customer reject`: writes the customer's word about a plan into the install's
-//! bucket, with the customer's own credentials. The runner reads it there. No role of the install can write it.
+//! `freehold customer approve` and `freehold customer reject`: writes the customer's decision about a plan into the install's
+//! bucket, with the customer's own credentials. The runner reads the decision there. No role of the install can write one.
 
 use clap::Args;
-use freehold_protocol::approval::{CustomerWord, PlanRecord, Side, approval_object, record_object};
-use freehold_protocol::{Digest, InstallId, Timestamp};
+use freehold_protocol::approval::{PlanRecord, Side, WrittenDecision, approval_object, record_object};
+use freehold_protocol::{Digest, InstallId};
 use serde_json::json;
 
 use super::own_install::OwnInstall;
 use super::question::Question;
+use crate::clock;
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
 use crate::job::plan::changes;
 use crate::output::time;
 
-/// Approve a plan of the vendor's, as the customer.
+/// Approve a plan of the vendor, as the customer.
 #[derive(Debug, Args)]
 #[command(after_help = Question::Approved.help("\
 Example:
   freehold customer approvals globex --tenant acme
   freehold customer approve globex --plan sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef --tenant acme
 
-Which plans wait for you, you say with the stack's parameter `ApproveChanges`: `none`, `destructive` or `all`. This command writes
-an object into your bucket, below `approvals/`, under your own identity. Your runner sees it within a minute, and applies exactly
-this plan or nothing."))]
+The stack's parameter `ApproveChanges` (`none`, `destructive` or `all`) decides which plans wait for you. This command writes an
+object into your bucket, below `approvals/`, under your own identity. Your runner sees it within a minute, and applies exactly this
+plan or nothing."))]
 pub(crate) struct Approve {
     /// Name of the install.
     install: InstallId,
@@ -31,13 +32,13 @@ pub(crate) struct Approve {
     plan: Digest,
 }
 
-/// Reject a plan of the vendor's, as the customer; its job ends.
+/// Reject a plan of the vendor, as the customer; its job ends.
 #[derive(Debug, Args)]
 #[command(override_usage = "freehold customer reject [OPTIONS] --plan <DIGEST>\n                                --reason <REASON> <INSTALL>", after_help = Question::Approved.help("\
 Example:
   freehold customer reject globex --plan sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef --reason \"not before the audit\" --tenant acme
 
-The job ends as blocked, and has changed nothing."))]
+The job ends as blocked, without having changed anything."))]
 pub(crate) struct Reject {
     /// Name of the install.
     install: InstallId,
@@ -64,7 +65,7 @@ impl Reject {
 async fn decide(context: &Context, (install, plan): (&InstallId, &Digest), approved: bool, reason: &str) -> Result<()> {
     let own = OwnInstall::find(context, install).await?;
     let record = record(&own, plan).await?;
-    let now = Timestamp::from_millis(u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default());
+    let now = clock::now()?;
     if now > record.until {
         return Err(Error::conflict(format!("plan {plan} could be approved until {}", time(record.until)))
             .or("the vendor starts the job again, which makes a new plan"));
@@ -74,7 +75,7 @@ async fn decide(context: &Context, (install, plan): (&InstallId, &Digest), appro
             .or("set the stack's parameter `ApproveChanges` to be asked"));
     }
     let by = crate::aws::caller(&own.config).await?.arn;
-    let word = CustomerWord {
+    let decision = WrittenDecision {
         tenant: own.tenant.clone(),
         install: own.install.clone(),
         plan: plan.clone(),
@@ -84,11 +85,11 @@ async fn decide(context: &Context, (install, plan): (&InstallId, &Digest), appro
         reason: reason.to_owned(),
     };
     let (bucket, object) = (own.bucket(), approval_object(plan));
-    let body = serde_json::to_vec(&word).map_err(|error| Error::internal(error.to_string()))?;
+    let body = serde_json::to_vec(&decision).map_err(|error| Error::internal(error.to_string()))?;
     let put = own.s3().put_object().bucket(&bucket).key(&object).body(body.into()).send().await;
     put.doing(format!("write `{object}` into bucket `{bucket}`"))?;
     let (job, did) = (record.job.to_string(), if approved { "approved" } else { "rejected" });
-    let shown = json!({ "plan": plan, "job": job, "decision": did, "by": word.by, "object": object });
+    let shown = json!({ "plan": plan, "job": job, "decision": did, "by": decision.by, "object": object });
     context.out.show(&shown, |_| {
         let does = if approved { "the runner applies it within some minutes" } else { "its job ends" };
         let mut lines = vec![format!("plan {plan} of {job} ({}) is {did}; {does}", record.changes)];

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::own_install::OwnInstall;
 use super::stop::set;
+use crate::clock;
 use crate::context::Context;
 use crate::error::{Error, Result};
 
@@ -75,8 +76,7 @@ impl LiftHold {
 impl ShowWindows {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let stack = OwnInstall::find(context, &self.install).await?.stack().await?;
-        let now = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default();
-        let shown = Shown::of(&stack.name, &stack.parameters, Timestamp::from_millis(now))?;
+        let shown = Shown::of(&stack.name, &stack.parameters, clock::now()?)?;
         context.out.show(&shown.json, |_| shown.text.clone())?;
         match shown.never {
             Some(why) => Err(Error::failed(format!("stack `{}`: {why}", stack.name))),

@@ -14,9 +14,9 @@ Examples:
   freehold install approvals globex prompt
   freehold install approvals globex approve-all
 
-With `prompt`, each plan that changes something waits, except plans of components with `auto_approve_on_policies_passing` about
-which no policy warns. `freehold job approve` approves one. Orders that are made from now on follow it. What the customer wants to
-approve, they say in their install stack (`ApproveChanges`).")]
+With `prompt`, each plan that changes something waits until somebody runs `freehold job approve`. A plan of a component with
+`auto_approve_on_policies_passing` waits only if a policy warns about it. The setting counts for orders that are made from now
+on. The customer decides in the install stack (`ApproveChanges`) which plans wait for the customer.")]
 pub(crate) struct Approvals {
     /// Name of the install.
     install: InstallId,

@@ -9,8 +9,8 @@ use super::Forget;
 use crate::api::Api;
 use crate::confirm;
 use crate::context::Context;
-use crate::error::{Error, Kind, Result};
-use crate::progress::Progress;
+use crate::error::{Kind, Result};
+use crate::progress::{Progress, or_stopped};
 
 /// The pause between two requests for the install.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(3);
@@ -38,14 +38,12 @@ impl Forget {
 
     /// Waits until the API does not find the install any more. Ctrl-c ends only the command.
     async fn until_gone(&self, api: &Api) -> Result<()> {
-        tokio::select! {
-            gone = self.look(api) => gone,
-            _ = tokio::signal::ctrl_c() => Err(Error::interrupted(format!(
-                "stopped waiting; install `{0}` is forgotten in some minutes, and then `freehold install show {0}` does not \
-                 find it",
-                self.install
-            ))),
-        }
+        let stopped = format!(
+            "stopped waiting; install `{0}` is forgotten in some minutes, and then `freehold install show {0}` does not \
+             find it",
+            self.install
+        );
+        or_stopped(self.look(api), stopped).await
     }
 
     async fn look(&self, api: &Api) -> Result<()> {

@@ -15,6 +15,7 @@ use crate::api::Api;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, note, print_json, print_log, time};
+use crate::progress::or_stopped;
 use crate::workflow::{Retry, cancelled};
 
 /// The pause between two requests for more of a log.
@@ -64,13 +65,13 @@ impl JobCommand {
                 let view: JobView = api.get(&["v1", "jobs", job.as_str()]).await?;
                 context.out.show(&view, |view| show(view, context.out))
             }
-            Self::Logs(args) => tokio::select! {
-                done = args.print(&api, context.out) => done,
-                _ = tokio::signal::ctrl_c() => Err(Error::interrupted(format!(
+            Self::Logs(args) => {
+                let stopped = format!(
                     "stopped reading the log, and the job keeps running; cancel it with `freehold job cancel {}`",
                     args.job
-                ))),
-            },
+                );
+                or_stopped(args.print(&api, context.out), stopped).await
+            }
             Self::Approve(args) => args.run(context).await,
             Self::Reject(args) => args.run(context).await,
             Self::Retry(retry) => retry.run(context).await,
@@ -197,7 +198,7 @@ fn policies(view: &JobView) -> Table {
     let mut table = Table::new(&["POLICY", "OF", "SAYS", "MESSAGE"]);
     for one in &view.policies {
         let denials = one.deny.iter().map(|message| ("deny", message));
-        let failed = one.failed.iter().map(|why| ("cannot be asked", why));
+        let failed = one.failed.iter().map(|why| ("cannot be evaluated", why));
         let messages: Vec<_> = denials.chain(failed).chain(one.warn.iter().map(|message| ("warn", message))).collect();
         let mut row = |says: &str, message: &str| {
             let of = one.origin.describe().trim_start_matches("of the ");

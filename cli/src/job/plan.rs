@@ -1,4 +1,4 @@
-//! `freehold job approve` and `freehold job reject`: says yes or no to the plan for which a job waits. Shows such plans.
+//! `freehold job approve` and `freehold job reject`: approves or rejects the plan that a job waits for. Shows such plans.
 
 use clap::Args;
 use freehold_protocol::api::{ApproveJobRequest, JobView, PlanView, RejectJobRequest};
@@ -12,15 +12,15 @@ use crate::output::time;
 /// The maximum number of changes that are printed; `--json` prints all that are known.
 const SHOWN: usize = 40;
 
-/// Approve the plan for which a job waits, as the vendor.
+/// Approve the plan that a job waits for, as the vendor.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   freehold job approve job_0123456789abcdef0123 --plan sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
 
-Look at the plan first: `freehold job show JOB` prints what it changes, and its digest. The approval counts for exactly this plan:
-the runner applies these bytes or nothing. When the state or the values have moved on meanwhile, the runner plans anew, and the
-job waits again. Exit code 4 when the job waits for another plan, or for none.")]
+Look at the plan first: `freehold job show JOB` prints its changes and its digest. The approval counts for exactly this plan: the
+runner applies these bytes or nothing. If the state or the values have changed meanwhile, the runner makes a new plan, and the job
+waits again. Exit code 4 when the job waits for the approval of another plan, or does not wait for one.")]
 pub(crate) struct Approve {
     /// Id of the job.
     job: JobId,
@@ -29,13 +29,13 @@ pub(crate) struct Approve {
     plan: Digest,
 }
 
-/// Reject the plan for which a job waits, as the vendor; the job ends.
+/// Reject the plan that a job waits for, as the vendor; the job ends.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   freehold job reject job_0123456789abcdef0123 --plan sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef --reason \"it replaces the database\"
 
-The job ends as `blocked`, and has changed nothing.")]
+The job ends as `blocked`, without having changed anything.")]
 pub(crate) struct Reject {
     /// Id of the job.
     job: JobId,
@@ -77,7 +77,7 @@ impl Reject {
     }
 }
 
-/// Returns for whom a plan waits, since when, what it would change, and the commands that approve it.
+/// Returns who has to approve a plan, since when it waits, its changes, and the commands that approve it.
 pub(crate) fn waiting(view: &PlanView, job: &JobId, install: &InstallId) -> String {
     let proposed = &view.proposed;
     let whom: Vec<&str> = view.waits_for.iter().map(|side| side.as_str()).collect();

@@ -57,7 +57,7 @@ pub(crate) struct Test {
 struct Found {
     /// The number of documents that each policy was asked about.
     documents: usize,
-    /// Whether a policy denies, or cannot be asked.
+    /// Whether a policy denies, or cannot be evaluated.
     denied: bool,
     policies: Vec<Asked>,
     /// The number of policies of the app config that are not in Rego.
@@ -127,7 +127,7 @@ fn text(found: &Found, out: Output) -> String {
     for one in &found.policies {
         let rows = [("deny", &one.says.deny), ("warn", &one.says.warn)];
         let messages = rows.iter().flat_map(|(word, all)| all.iter().map(move |message| (*word, message)));
-        for (word, message) in messages.chain(one.failed.iter().map(|why| ("cannot be asked", why))) {
+        for (word, message) in messages.chain(one.failed.iter().map(|why| ("cannot be evaluated", why))) {
             table.row([one.policy.clone(), word.to_owned(), message.clone()]);
         }
         if one.failed.is_none() && one.says == Verdict::default() {
@@ -160,8 +160,8 @@ fn plural_or_no(count: usize, one: &str, many: &str) -> String {
 
 fn ended(found: &Found) -> Result<()> {
     if let Some(why) = found.policies.iter().find_map(|one| one.failed.as_ref()) {
-        return Err(Error::quoting(Kind::Invalid, format!("a policy cannot be asked: {why}"))
-            .or("correct the policy: a runner stops everything that it guards"));
+        return Err(Error::quoting(Kind::Invalid, format!("a policy cannot be evaluated: {why}"))
+            .or("correct the policy: until then, a runner stops every job that asks it"));
     }
     let count: usize = found.policies.iter().map(|one| one.says.deny.len()).sum();
     if count == 0 {

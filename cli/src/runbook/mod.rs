@@ -45,14 +45,13 @@ pub(crate) struct One {
     run: RunId,
 }
 
-/// Resume a run that failed or was cancelled: the first step that has not succeeded runs again, and then the steps after
-/// it.
+/// Resume a run that failed or was cancelled: repeat the step at which it stopped, then run the remaining steps.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  freehold runbook resume run_00112233445566778899 --reason disk-was-full")]
 pub(crate) struct Resume {
     /// Id of the run, as `freehold runbook runs` shows it.
     run: RunId,
-    /// Why the run continues, which the run shows. Steps are then asked for by you, and pass no closed change window.
+    /// Why you resume the run; the run shows it. From then on you ask for its steps, and they wait for closed change windows.
     #[arg(long, value_name = "REASON")]
     reason: String,
     /// Resume the run and return at once.

@@ -10,17 +10,17 @@ use serde_json::Value;
 
 use super::text::{outcome, step_name};
 use crate::api::{Api, describe_wait};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::inputs::{Input, by_name};
 use crate::output::Output;
-use crate::progress::Progress;
+use crate::progress::{Progress, or_stopped};
 
 /// The pause between two requests for the state of a run.
 const LOOK: Duration = Duration::from_millis(700);
 
-/// Run a runbook of an install and wait until its last step has ended. The first step that does not succeed ends the run; a
-/// run that ended so can be resumed. The steps are those of the app version that was last deployed completely; before the
-/// first complete deploy, those of the latest version.
+/// Run a runbook of an install and wait until its last step has ended. The first step that does not succeed ends the run, and
+/// such a run can be resumed. The runbook is that of the app version that was last deployed completely; before the first
+/// complete deploy, that of the latest version.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  freehold runbook run globex restart-and-verify\n  freehold runbook run globex restore --input snapshot=2026-11-27"
@@ -33,8 +33,8 @@ pub(crate) struct RunRunbook {
     /// An input of the runbook: `name=text`, or `name=@FILE` for the text of a file. Can be given several times.
     #[arg(long = "input", value_name = "NAME=TEXT")]
     inputs: Vec<Input>,
-    /// Start the steps also while the customer's change windows are closed. The customer's runner lets only those pass whom
-    /// the customer names.
+    /// Also start the steps while the customer's change windows are closed. This works only for callers whom the customer has
+    /// named.
     #[arg(long)]
     now: bool,
     /// Start the run and return at once.
@@ -69,12 +69,10 @@ pub(super) async fn follow_run(api: &Api, out: Output, view: RunView, wait: bool
         });
     }
     let progress = Progress::start();
-    let ended = tokio::select! {
-        ended = until_ended(api, view, &progress) => ended?,
-        _ = tokio::signal::ctrl_c() => return Err(Error::interrupted(format!(
-            "stopped watching; `{run}` continues: watch it with `freehold runbook watch {run}`, or stop it with `freehold runbook cancel {run}`"
-        ))),
-    };
+    let stopped = format!(
+        "stopped watching; `{run}` continues: watch it with `freehold runbook watch {run}`, or stop it with `freehold runbook cancel {run}`"
+    );
+    let ended = or_stopped(until_ended(api, view, &progress), stopped).await?;
     drop(progress);
     let outcome = outcome(&ended);
     if out.is_json() {
@@ -107,8 +105,8 @@ async fn until_ended(api: &Api, mut view: RunView, progress: &Progress) -> Resul
     }
 }
 
-/// Returns the sentence about what the running step waits for, if it waits. A failure says nothing: the next look comes
-/// soon.
+/// Returns the sentence about what the running step waits for, if it waits. A failure is left out, because the state is requested
+/// again soon.
 async fn waits(api: &Api, view: &RunView) -> Option<String> {
     let running = view.steps.iter().find(|step| step.state == "running")?;
     let workflow: WorkflowView = api.get(&["v1", "workflows", running.workflow.as_ref()?.as_str()]).await.ok()?;

@@ -1,4 +1,4 @@
-//! What the commands about runbooks print for people.
+//! The texts that the commands about runbooks print.
 
 use freehold_protocol::InstallId;
 use freehold_protocol::api::{InstallRunbooks, RunStepView, RunView};
@@ -79,7 +79,7 @@ pub(super) fn run(view: &RunView, out: Output) -> String {
             brief(&step.reason, IN_A_TABLE),
         ]);
     }
-    let next = way_on(view).map(|way| format!("\n\nnext: {way}")).unwrap_or_default();
+    let next = next_command(view).map(|command| format!("\n\nnext: {command}")).unwrap_or_default();
     format!("{}\n\n{}{next}", facts.join("\n"), out.table(&table).trim_end())
 }
 
@@ -96,7 +96,7 @@ fn took(view: &RunView) -> String {
     view.ended_at.map(|end| duration(end.since(view.created_at))).unwrap_or_default()
 }
 
-fn way_on(view: &RunView) -> Option<String> {
+fn next_command(view: &RunView) -> Option<String> {
     match view.state.as_str() {
         "failed" | "cancelled" => Some(format!("freehold runbook resume {} --reason 'WHY'", view.run)),
         "running" => Some(format!("freehold runbook watch {}", view.run)),

@@ -141,7 +141,7 @@ impl Bucket {
         Ok(url)
     }
 
-    /// Returns a presigned address, with which anybody can read the object during `life`.
+    /// Returns a presigned address. Whoever has it can read the object during `life`.
     pub(crate) async fn presign(&self, key: &str, life: Duration) -> Result<String> {
         let settings =
             PresigningConfig::expires_in(life).map_err(|e| Error::internal(format!("cannot presign: {e}")))?;

@@ -1,4 +1,4 @@
-//! Whether the tenant's functions reserve concurrency. It depends on the quota of the account, which is low in a new one.
+//! Whether the tenant's functions reserve concurrency. This depends on the account's quota, which is low in a new account.
 
 use aws_config::SdkConfig;
 
@@ -7,13 +7,12 @@ use crate::error::{Result, ResultExt};
 
 /// The stack parameter.
 pub(super) const PARAMETER: &str = "ReservedConcurrency";
-/// What is lost without it.
+/// What an account without reserved concurrency risks.
 pub(super) const NONE: &str = "the account's quota of concurrent executions of Lambda is too low to reserve some for the functions that keep the \
                                tenant going: a flood of reports can delay them. Ask AWS for a quota of 1000 and deploy again";
-/// The quota from which the stack reserves, as the parameter's description says.
+/// The lowest quota with which the stack reserves concurrency, as the description of the parameter says.
 const QUOTA: i32 = 500;
-/// What must be left for functions that reserve none, as the stack needs it: Lambda keeps 100 for them, and the stack
-/// reserves 167.
+/// What must be unreserved in the account before the stack reserves 167: Lambda keeps at least 100 unreserved.
 const LEFT: i32 = 300;
 
 /// Whether the stack reserves concurrency.

@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::api::tenant_stack;
+use crate::clock;
 use crate::cloudformation::{Change, Stack, Stacks, Template};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result, ResultExt};
@@ -129,7 +130,8 @@ impl RotateRoot {
         if to.arn == from.arn {
             return Err(Error::invalid(format!("`{arn}` is the root key of tenant `{tenant}` already")));
         }
-        let until = now()?.plus_secs(if self.lost { 0 } else { u64::from(self.overlap_minutes.unwrap_or(60)) * 60 });
+        let until =
+            clock::now()?.plus_secs(if self.lost { 0 } else { u64::from(self.overlap_minutes.unwrap_or(60)) * 60 });
         let statement = Succession {
             tenant: tenant.clone(),
             from: from.public.clone(),
@@ -215,11 +217,6 @@ fn sealed(statement: &Succession, key: &Key, signature: &[u8]) -> Result<Envelop
     let checked = envelope.open::<Succession>(&key.public);
     checked.map_err(|error| Error::failed(format!("KMS key `{}`: {error}", key.arn)))?;
     Ok(envelope)
-}
-
-fn now() -> Result<Timestamp> {
-    let millis = u64::try_from(jiff::Timestamp::now().as_millisecond());
-    millis.map(Timestamp::from_millis).map_err(|_| Error::failed("the clock of this machine is before 1970"))
 }
 
 struct Keys {

@@ -1,7 +1,9 @@
 //! `freehold workflow resume` and `skip`, and `freehold job retry`: continue a workflow that has ended.
 
 use clap::Args;
-use freehold_protocol::api::{AgainView, ResumeWorkflowRequest, RetryJobRequest, SkipNodeRequest, WorkflowView};
+use freehold_protocol::api::{
+    ContinuationView, ResumeWorkflowRequest, RetryJobRequest, SkipNodeRequest, WorkflowView, describe_act,
+};
 use freehold_protocol::{JobId, WorkflowId};
 
 use crate::api::follow;
@@ -9,16 +11,16 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::output::time;
 
-/// Run what failed and what was not reached of a workflow that has ended.
+/// Resume a workflow that has ended: run the nodes that failed or were not reached.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   freehold workflow resume wf_0123456789abcdef0123 --reason \"the registry is back\"
 
-Nodes that succeeded do not run again. What failed does, also an action that was interrupted and is not idempotent: look at
-its log first. The workflow keeps its id and its version. It is refused when another workflow has
-changed the install since, when inputs or toggles of the install have changed, or when the customer no longer accepts
-the contract of the version; `freehold deploy` plans the work anew then.
+Nodes that succeeded do not run again, and failed nodes do. So look first at the log of an action that was interrupted and is
+not idempotent. The workflow keeps its id and its version. It cannot be resumed when another workflow has changed the install
+since, when inputs or toggles of the install have changed, or when the customer no longer accepts the contract of the version:
+then use `freehold deploy`, which makes a new plan.
 
 Exit code 1 when the workflow fails again, 4 when it cannot be resumed.")]
 pub(crate) struct Resume {
@@ -38,9 +40,9 @@ pub(crate) struct Resume {
 Example:
   freehold workflow skip wf_0123456789abcdef0123 cache --reason \"moved to next week\"
 
-The nodes that depend on it run, and read the outputs of its last success. A component that was never deployed is not
-skipped when others read its outputs; a removal and a copy of secrets are never skipped. Other failed nodes stay as they
-are. The next deploy runs the skipped component.
+The nodes that depend on the skipped node run, and read the outputs of its last success. A component that was never deployed
+cannot be skipped if other nodes read its outputs. A removal and a copy of secrets cannot be skipped. Other failed nodes stay
+as they are. The next deploy runs the skipped component.
 
 Exit code 1 when the workflow fails again, 4 when the node cannot be skipped.")]
 pub(crate) struct Skip {
@@ -48,7 +50,7 @@ pub(crate) struct Skip {
     workflow: WorkflowId,
     /// Name of the node, as `freehold workflow show` shows it.
     node: String,
-    /// Why, in one line; the workflow shows it, and the customer's audit log when another node runs because of it.
+    /// Why, in one line. The workflow shows it. So does the customer's audit log, if another node runs because of it.
     #[arg(long, value_name = "TEXT")]
     reason: String,
     /// Start the work and return at once.
@@ -56,7 +58,7 @@ pub(crate) struct Skip {
     no_wait: bool,
 }
 
-/// Run a failed job of a workflow that has ended again, and what was not reached because of it.
+/// Retry a failed job of a workflow that has ended, and run the nodes that were not reached because of it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -107,12 +109,8 @@ impl Retry {
 }
 
 /// Returns one line about a time that a workflow was continued.
-pub(super) fn line(again: &AgainView) -> String {
-    let what = match (again.act.as_str(), &again.node) {
-        ("retry", Some(node)) => format!("`{node}` retried"),
-        ("skip", Some(node)) => format!("`{node}` skipped"),
-        _ => "resumed".to_owned(),
-    };
+pub(super) fn line(again: &ContinuationView) -> String {
+    let what = describe_act(&again.act, again.node.as_deref());
     let why = if again.reason.is_empty() { String::new() } else { format!(": {}", again.reason) };
     format!("{what} at {} by {}, after it had {}{why}", time(again.at), again.by, ended(&again.ended_as))
 }
@@ -129,13 +127,17 @@ mod tests {
 
     #[test]
     fn a_line_says_what_was_done_by_whom_and_why() {
-        let again: AgainView = serde_json::from_value(json!({
+        let again: ContinuationView = serde_json::from_value(json!({
             "act": "skip", "node": "db", "by": { "by": "sweep" }, "reason": "moved", "at": 1_700_000_000_000_u64,
             "ended_as": "failed",
         }))
         .unwrap();
-        let resumed =
-            AgainView { act: "resume".into(), reason: String::new(), ended_as: "cancelled".into(), ..again.clone() };
+        let resumed = ContinuationView {
+            act: "resume".into(),
+            reason: String::new(),
+            ended_as: "cancelled".into(),
+            ..again.clone()
+        };
 
         insta::assert_snapshot!(line(&again), @"`db` skipped at 2023-11-14 22:13:20Z by sweep, after it had failed: moved");
         insta::assert_snapshot!(line(&resumed), @"resumed at 2023-11-14 22:13:20Z by sweep, after it had been cancelled");

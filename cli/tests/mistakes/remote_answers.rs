@@ -7,7 +7,7 @@ use freehold_domain::install::InstallError;
 use freehold_domain::plan::PlanError;
 use freehold_domain::region::check_region;
 use freehold_domain::suggestion::Known;
-use freehold_domain::workflow::AgainError;
+use freehold_domain::workflow::ContinuationError;
 use freehold_protocol::app_version::Input;
 use serde_json::json;
 
@@ -377,7 +377,7 @@ fn refused(method: &str, path: &str, body: &str) -> Option<Answer> {
         ("POST", "/v1/workflows/wf_00000000000000000001/skip") => {
             let why = "`queue` was never deployed in this install, so it has no outputs for `web` to read".to_owned();
             let workflow = "wf_00000000000000000001".parse().unwrap();
-            (409, "conflict", AgainError::NotSkippable { workflow, node: "queue".into(), why }.to_string())
+            (409, "conflict", ContinuationError::NotSkippable { workflow, node: "queue".into(), why }.to_string())
         }
         ("POST", "/v1/installs/globex/deploys") if body.contains("2026.12") => (409, "conflict", beyond_the_consent()),
         ("POST", "/v1/installs/globex/deploys") => {

@@ -9,7 +9,7 @@ use freehold_domain::plan::PlanError;
 use freehold_domain::plan::teardown::TeardownError;
 use freehold_domain::runbook::RunbookError;
 use freehold_domain::toggles::ToggleError;
-use freehold_domain::workflow::AgainError;
+use freehold_domain::workflow::ContinuationError;
 use freehold_protocol::api::ErrorKind;
 
 use crate::ports::PortError;
@@ -177,9 +177,9 @@ impl From<InstallError> for AppError {
     }
 }
 
-impl From<AgainError> for AppError {
-    fn from(error: AgainError) -> Self {
-        let kind = if matches!(error, AgainError::NoNode { .. }) { Kind::NotFound } else { Kind::Conflict };
+impl From<ContinuationError> for AppError {
+    fn from(error: ContinuationError) -> Self {
+        let kind = if matches!(error, ContinuationError::NoNode { .. }) { Kind::NotFound } else { Kind::Conflict };
         Self::new(kind, error.to_string())
     }
 }

@@ -25,7 +25,7 @@ pub enum Login {
     },
 }
 
-/// Registries whose token service has another host, which is part of the same service.
+/// Registries whose token service has another host name. The same operator runs both.
 const TOKEN_SERVICES: [(&str, &str); 2] =
     [("registry-1.docker.io", "auth.docker.io"), ("registry.gitlab.com", "gitlab.com")];
 

@@ -35,7 +35,7 @@ pub fn check(policy: &PolicyText) -> Result<bool, PolicyError> {
 /// these are the semantics of OPA.
 ///
 /// # Errors
-/// [`PolicyError`] when the policy cannot be read, or cannot be asked about this input.
+/// [`PolicyError`] when the policy cannot be read, or cannot be evaluated with this input.
 pub fn evaluate(policy: &PolicyText, input: &serde_json::Value) -> Result<Verdict, PolicyError> {
     answer(policy, input, false)
 }

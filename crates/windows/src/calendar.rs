@@ -1,4 +1,4 @@
-//! Finds the times at which windows and freezes begin and end in a time zone, whatever its clocks do.
+//! Finds the times at which windows and freezes begin and end in a time zone, also where its clocks are changed.
 //!
 //! A time is in a window if the clock on the wall shows an hour of the window. So hours that a clock skips are in no window,
 //! and hours that it shows twice are in the window both times. Between two neighbours of [`Calendar::bounds`] nothing changes.
@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp as Utc, ToSpan as _};
 use crate::freezes::Freeze;
 use crate::hours::Windows;
 
-/// How far ahead an opening is looked for, in days.
+/// The number of days within which the next opening is searched.
 pub(crate) const HORIZON_DAYS: i64 = 400;
 /// The number of days that one search covers. Most searches end within the first one.
 const SEARCH_DAYS: i64 = 9;
@@ -52,7 +52,7 @@ impl Calendar {
         None
     }
 
-    /// Returns the times after `from` and until `until` at which something may change, in their order.
+    /// Returns the times after `from` and until `until` at which a window or a freeze may begin or end, in their order.
     fn bounds(&self, from: Utc, until: Utc) -> Vec<Utc> {
         let zone = &self.windows.zone;
         let mut bounds = Vec::new();
@@ -88,7 +88,7 @@ pub(crate) fn later(at: Utc, days: i64) -> Utc {
     at.checked_add(SignedDuration::from_hours(days * 24)).unwrap_or(Utc::MAX)
 }
 
-/// Returns a time of a message. Times after the year 9999 are the last one that calendars have.
+/// Returns the time of a message as a calendar has it. A time after the year 9999 becomes the last time of that year.
 pub(crate) fn instant(at: Timestamp) -> Utc {
     i64::try_from(at.as_millis()).ok().and_then(|millis| Utc::from_millisecond(millis).ok()).unwrap_or(Utc::MAX)
 }

@@ -1,4 +1,4 @@
-//! The decision whether a change may start now, and when the next one may.
+//! The decision whether a change may start now, and if not, from when on it may.
 
 use std::fmt;
 
@@ -11,20 +11,20 @@ use crate::freezes::Freeze;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum Decision {
-    /// Changes may start until this time; without an end as far as can be seen.
+    /// Changes may start until this time; `None` if no end was found.
     Open {
         until: Option<Timestamp>,
     },
     Closed(Closed),
 }
 
-/// The reason why no change may start, and the time from which one may.
+/// The reason why no change may start, and the time from which a change may start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Closed {
-    /// The time of the next opening; `None` while there is none to be seen.
+    /// The time of the next opening; `None` if none was found.
     pub until: Option<Timestamp>,
     pub why: Why,
-    /// The end of the next opening, as it is on the wall, with the name of the zone; empty without an opening.
+    /// The end of the next opening by the clock of the time zone, with the name of the zone; empty without an opening.
     pub(crate) wall: String,
 }
 
@@ -33,7 +33,7 @@ pub struct Closed {
 pub enum Why {
     /// The customer holds all changes.
     Held,
-    /// This is a day of a freeze.
+    /// Today is a day of a freeze.
     Frozen(Freeze),
     /// No window is open.
     OutsideWindows,
@@ -67,11 +67,11 @@ impl fmt::Display for Closed {
     }
 }
 
-/// A time from which changes may start, and the time until which they may.
+/// The time from which changes may start, and the time until which they may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opening {
     pub from: Timestamp,
-    /// The end; `None` if there is none to be seen.
+    /// The end; `None` if none was found.
     pub until: Option<Timestamp>,
 }
 
@@ -80,6 +80,6 @@ pub struct Opening {
 pub struct Openings {
     /// The openings in their order. The first one may have begun.
     pub all: Vec<Opening>,
-    /// The time until which there are no others.
+    /// The time until which there are no other openings.
     pub known_until: Timestamp,
 }

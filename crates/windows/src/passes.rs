@@ -5,7 +5,7 @@ use freehold_protocol::report::FreeActions;
 
 use crate::text::{Piece, RulesError};
 
-/// A caller of the vendor's API whom the customer lets change something at once.
+/// A caller of the vendor's API whose changes the customer lets start at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Caller {
     /// This caller.

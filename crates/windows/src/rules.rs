@@ -101,12 +101,12 @@ impl Rules {
         found
     }
 
-    /// Returns whether whoever asked may pass closed windows and freezes with `--now`. Nobody passes a hold.
+    /// Returns whether the caller may pass closed windows and freezes with `--now`. Nobody may pass a hold.
     pub fn lets_pass(&self, by: Option<&AskedBy>) -> bool {
         !self.held && by.is_some_and(|by| passes::may_pass(&self.now_by, by))
     }
 
-    /// Returns the actions that may run at any time, since the customer says that they change nothing.
+    /// Returns the actions that may run at any time, because the customer has named them as actions that change nothing.
     pub const fn free_actions(&self) -> &FreeActions {
         &self.free
     }

@@ -63,7 +63,7 @@ impl<'a> Piece<'a> {
         RulesError { parameter: self.parameter, column: before.chars().count() + 1, what: what.into() }
     }
 
-    /// Returns the text as it may stand in a message.
+    /// Returns the text in the form that messages show.
     pub(crate) fn quoted(&self) -> String {
         let text: String = self.text().chars().take(60).flat_map(char::escape_default).collect();
         format!("`{text}`")

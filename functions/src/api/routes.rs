@@ -181,7 +181,7 @@ pub const ROUTES: [Route; 55] = [
         Operation::ResumeRun,
         "POST",
         "/v1/runs/{run}/resume",
-        "Runs the step of a run again that failed or was cancelled, and then the steps after it",
+        "Resumes a run: repeats the step that failed or was cancelled, then runs the remaining steps",
     ),
     route(
         Operation::CancelRun,

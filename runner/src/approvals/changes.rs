@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::kubernetes::{Change, Plan};
 
 /// Returns the changes of a document in the form of Terraform's plans (Terraform "JSON output format", "Change
-/// representation"). A change whose actions are not known counts as one that nobody knows.
+/// representation"). Unknown actions count as [`ChangeKind::Run`].
 pub fn of_plan(document: &Value) -> Vec<PlannedChange> {
     let executing = executing(document);
     let resources = document.get("resource_changes").and_then(Value::as_array).into_iter().flatten();
@@ -37,8 +37,8 @@ pub fn of_plan(document: &Value) -> Vec<PlannedChange> {
     resources.chain(outputs).collect()
 }
 
-/// The beginnings of the types of resources that execute something: data sources of Terraform's provider `external`, what
-/// CloudFormation calls custom resources, and stacks in stacks, whose changes are not known.
+/// The beginnings of the types of resources that execute something: data sources of Terraform's provider `external`, custom
+/// resources of CloudFormation, and nested stacks, whose changes are not known.
 const KINDS_THAT_EXECUTE: [&str; 4] =
     ["Custom::", "AWS::CloudFormation::CustomResource", "AWS::CloudFormation::Stack", "external"];
 
@@ -116,7 +116,7 @@ pub(crate) fn of_cluster(plan: &Plan) -> Vec<PlannedChange> {
     changes.collect()
 }
 
-/// Returns what hooks of a chart execute: nobody knows what they do.
+/// Returns the hooks of a chart as changes. Each executes something whose effects are not known.
 pub(crate) fn of_hooks(hooks: &[Value]) -> Vec<PlannedChange> {
     let text = |hook: &Value, path: &str| hook.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
     let address = |hook: &Value| format!("hook {} {}", text(hook, "/kind"), text(hook, "/metadata/name"));

@@ -1,5 +1,5 @@
-//! Approvals of plans. Between the policies and the apply of a job, this decides who has to approve the plan; a plan that waits
-//! is kept in the customer's bucket under its digest, and only a later order that names this digest applies it.
+//! Approvals of plans. After a job has asked the policies, and before it applies its plan, this decides who has to approve the
+//! plan. A plan that waits is kept in the customer's bucket under its digest. Only an order that names this digest applies it.
 
 mod changes;
 pub mod decision;
@@ -8,13 +8,13 @@ pub mod plan_store;
 use std::collections::BTreeSet;
 
 use freehold_protocol::approval::{
-    ApprovalRule, ApproveChanges, ChangeKind, OrderApproval, PlanRecord, PlanSummary, PlannedChange, ProposedPlan,
-    Side, approval_object, record_object, use_object,
+    ApprovalRule, ApproveChanges, OrderApproval, PlanRecord, PlanSummary, PlannedChange, ProposedPlan, Side,
+    approval_object, record_object, use_object,
 };
 use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::digest::hex;
 use freehold_protocol::limits::APPROVAL_SECS;
-use freehold_protocol::order::Work;
+use freehold_protocol::order::ApprovalSubject;
 use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::{Digest, canonical};
 use serde_json::Value;
@@ -28,7 +28,7 @@ pub(crate) use changes::{of_cluster, of_hooks};
 pub use decision::Facts;
 use decision::{Found, NotApplied, Present, Use};
 
-/// Who may have to approve the plan of a job, before the plan is known.
+/// Whose approval the order and the customer's stack ask for. It is known before the plan.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked {
     vendor: Option<ApprovalRule>,
@@ -45,24 +45,24 @@ pub struct Made {
     pub facts: Facts,
 }
 
-/// What is known of the plan that the order names.
+/// What is known about the plan that the order names.
 #[derive(Debug)]
 pub enum Recalled {
     /// The order names no plan.
     Nothing,
-    /// This plan was approved, and what it was made from is as it was.
+    /// This plan was approved, and what it was made from has not changed since.
     Plan(Box<PlanRecord>),
-    /// Another plan was approved, and something has moved on.
-    MovedOn(String),
+    /// A plan was approved, and what it was made from has changed since, for this reason.
+    Outdated(String),
 }
 
 impl Asked {
-    /// Returns whether anybody may have to approve the plan. A plan that changes nothing is not applied then.
+    /// Returns whether a side may have to approve the plan. If so, a plan that changes nothing is not applied.
     pub fn is_any(self) -> bool {
         self.vendor.is_some() || self.customer != ApproveChanges::None
     }
 
-    /// Returns who has to approve a plan with this summary, about which the policies said this.
+    /// Returns which sides have to approve a plan with this summary and these results of the policies.
     pub fn needed(self, summary: &PlanSummary, policies: &[PolicyResult]) -> BTreeSet<Side> {
         let passes = policies.iter().all(|one| !one.stops() && one.warn.is_empty());
         let vendor = match self.vendor {
@@ -82,7 +82,7 @@ impl Asked {
     }
 }
 
-/// Returns who may have to approve the plan of the job.
+/// Returns whose approval the order and the customer's stack ask for.
 ///
 /// # Errors
 /// A failure when the customer's stack cannot be read.
@@ -92,7 +92,7 @@ pub async fn asked(job: &Job) -> Result<Asked, Failure> {
     Ok(Asked { vendor: job.order.approval, customer })
 }
 
-/// Returns the plan that the order names, if it may be applied as far as can be seen without its bytes.
+/// Returns the plan that the order names, if everything but its bytes permits to apply it. The bytes are compared later.
 ///
 /// # Errors
 /// [`Failure::NotApproved`] when the approval does not count for this order.
@@ -105,20 +105,20 @@ pub async fn recall(job: &Job, facts: &Facts) -> Result<Recalled, Failure> {
     let found = Found { record: record.as_deref(), used: used.as_deref(), now: job.plans.now() };
     match decision::recalled(&job.order, named, facts, found) {
         Ok(record) => Ok(Recalled::Plan(Box::new(record))),
-        Err(NotApplied::MovedOn(why)) => {
-            job.log.line(&format!("{why}: this is a new plan, which needs an approval of its own"));
-            Ok(Recalled::MovedOn(why))
+        Err(NotApplied::Outdated(why)) => {
+            job.log.line(&format!("{why}; the job makes a new plan, which needs its own approval"));
+            Ok(Recalled::Outdated(why))
         }
         Err(NotApplied::Refused(reason)) => Err(Failure::NotApproved { reason }),
     }
 }
 
-/// Decides about a plan that each order makes anew: an approval counts while `document`, which is everything that is applied, stays
-/// the same.
+/// Requires an approval of a plan that each order makes anew. An approval counts while `document` stays the same, which is
+/// everything that is applied.
 ///
 /// # Errors
-/// As [`settle`].
-pub(crate) async fn settle_again(
+/// As [`require_plan_approval`].
+pub(crate) async fn require_document_approval(
     job: &Job,
     asked: Asked,
     changes: Vec<PlannedChange>,
@@ -134,34 +134,18 @@ pub(crate) async fn settle_again(
     let (bytes, object) = (Digest::of(&text), format!("plans/{}/{}.plan.json", job.order.job, job.fence));
     let bucket = JobBucket::of(job, &sdk_config(job).await)?;
     until_stopped(job, bucket.put(&object, text)).await?;
-    Box::pin(settle(job, asked, Made { changes, bytes, object, facts }, recalled)).await
+    Box::pin(require_plan_approval(job, asked, Made { changes, bytes, object, facts }, recalled)).await
 }
 
-/// Decides about work without a plan of its own: it is approved as a whole, by the digest of everything that it executes.
+/// Requires an approval of work that has no plan. Such work is approved as a whole, by the digest of everything that it
+/// executes.
 ///
 /// # Errors
-/// As [`settle`].
-pub(crate) async fn settle_whole(job: &Job) -> Result<(), Failure> {
-    let (address, change) = match &job.order.work {
-        Work::Action(work) => (format!("action {}", work.action), ChangeKind::Run),
-        Work::KubernetesJob(work) => (format!("program of {}", work.component), ChangeKind::Run),
-        Work::CopySecrets(_) => ("copies of secrets".to_owned(), ChangeKind::Run),
-        Work::ContainerImage(work) => {
-            (format!("image {} of {}", work.artifact.digest, work.component), ChangeKind::Create)
-        }
-        Work::Upgrade(work) => (format!("the runner, by version {}", work.version), ChangeKind::Run),
-        // These have a plan, or change nothing.
-        Work::TerraformModule(_)
-        | Work::Sandbox(_)
-        | Work::Pulumi(_)
-        | Work::PulumiSandbox(_)
-        | Work::CloudformationStack(_)
-        | Work::HelmChart(_)
-        | Work::KubernetesManifest(_)
-        | Work::Remove(_)
-        | Work::Build(_)
-        | Work::Preflight(_)
-        | Work::Leftovers(_) => return Ok(()),
+/// As [`require_plan_approval`].
+pub(crate) async fn require_work_approval(job: &Job) -> Result<(), Failure> {
+    let (address, change) = match job.order.work.approval_subject() {
+        ApprovalSubject::Whole { address, change } => (address, change),
+        ApprovalSubject::Plan | ApprovalSubject::Nothing => return Ok(()),
     };
     let asked = asked(job).await?;
     let changes = vec![PlannedChange { address, kind: String::new(), change }];
@@ -170,30 +154,30 @@ pub(crate) async fn settle_whole(job: &Job) -> Result<(), Failure> {
     // The templates of the work are rendered from these.
     let inputs = serde_json::to_value(&job.order.context)
         .map_err(|error| Failure::because("the values have no canonical form", &error))?;
-    settle_again(job, asked, changes, (&work, inputs)).await
+    require_document_approval(job, asked, changes, (&work, inputs)).await
 }
 
-/// Decides whether the plan may be applied now. Policies were asked about it before.
+/// Requires an approval of the plan, if its order or the customer's stack asks for one. The policies were asked before.
 ///
 /// # Errors
 /// [`Failure::Waits`] when somebody has to approve the plan, [`Failure::NotApproved`] when somebody rejected it, and other
 /// failures.
-pub async fn settle(job: &Job, asked: Asked, made: Made, recalled: Recalled) -> Result<(), Failure> {
+pub async fn require_plan_approval(job: &Job, asked: Asked, made: Made, recalled: Recalled) -> Result<(), Failure> {
     let results = job.policies.results();
     let policies = digest(&results)?;
     let summary = PlanSummary::of(redacted(job, made.changes));
     let asks = asked.needed(&summary, &results);
     let instead = match (recalled, &job.order.approved) {
         (Recalled::Plan(record), Some(named)) => {
-            let word = until_stopped(job, get(job, &approval_object(&named.plan))).await?;
+            let decision = until_stopped(job, get(job, &approval_object(&named.plan))).await?;
             let now = Present { bytes: &made.bytes, policies: &policies, asks: &asks };
-            match decision::agreed(&record, named, &now, word.as_deref()) {
+            match decision::agreed(&record, named, &now, decision.as_deref()) {
                 Ok(customer) => return apply(job, &record, named, (asks, customer)).await,
                 Err(NotApplied::Refused(reason)) => return Err(Failure::NotApproved { reason }),
-                Err(NotApplied::MovedOn(why)) => Some(why),
+                Err(NotApplied::Outdated(why)) => Some(why),
             }
         }
-        (Recalled::MovedOn(why), _) => Some(why),
+        (Recalled::Outdated(why), _) => Some(why),
         (Recalled::Plan(_) | Recalled::Nothing, _) => None,
     };
     if asks.is_empty() {
@@ -203,7 +187,7 @@ pub async fn settle(job: &Job, asked: Asked, made: Made, recalled: Recalled) -> 
     propose(job, (made, summary), (asks, policies), instead).await
 }
 
-/// Notes that this order applies the approved plan, before it does.
+/// Writes down that this order applies the approved plan. It does so before the plan is applied.
 async fn apply(
     job: &Job,
     record: &PlanRecord,
@@ -235,7 +219,7 @@ async fn apply(
     Ok(())
 }
 
-/// Keeps the plan, and ends the attempt: the plan waits for its approval.
+/// Keeps the plan, and ends the attempt. The plan waits for its approval.
 async fn propose(
     job: &Job,
     (made, summary): (Made, PlanSummary),
@@ -298,7 +282,7 @@ fn salt() -> Result<String, Failure> {
     Ok(hex(&random))
 }
 
-/// Returns the changes without secrets. What is cut later would not be recognized any more.
+/// Returns the changes without secrets. This comes before they are shortened: a part of a secret would not be recognized.
 fn redacted(job: &Job, changes: Vec<PlannedChange>) -> Vec<PlannedChange> {
     let redacted = |one: PlannedChange| PlannedChange {
         address: job.log.redacted(&one.address),
@@ -310,7 +294,7 @@ fn redacted(job: &Job, changes: Vec<PlannedChange>) -> Vec<PlannedChange> {
 
 fn digest(results: &[PolicyResult]) -> Result<Digest, Failure> {
     canonical::digest(&results)
-        .map_err(|error| Failure::because("what the policies said has no canonical form", &error))
+        .map_err(|error| Failure::because("the results of the policies have no canonical form", &error))
 }
 
 async fn get(job: &Job, object: &str) -> Result<Option<Vec<u8>>, Failure> {
@@ -323,6 +307,7 @@ async fn put(job: &Job, object: &str, bytes: Vec<u8>) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use freehold_protocol::approval::ChangeKind;
     use freehold_protocol::policy::PolicyOrigin;
 
     use super::*;

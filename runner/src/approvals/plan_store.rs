@@ -1,18 +1,17 @@
-//! The records of plans in the install's bucket, with the runner's own role, and the customer's decisions about them. Roles of
-//! modes cannot read or write the records, and neither they nor the runner can write a decision.
+//! The records of plans and the customer's decisions about them, in the install's bucket. The runner uses its own role for them.
+//! The roles of modes can neither read nor write the records. Neither they nor the runner can write a decision.
 
 use std::sync::{Mutex, PoisonError};
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
 use freehold_protocol::approval::{
-    APPROVALS, CustomerDecision, CustomerWord, PLANS, PlanRecord, Side, approval_object, record_object, use_object,
+    APPROVALS, CustomerDecision, PLANS, PlanRecord, Side, WrittenDecision, approval_object, record_object, use_object,
 };
 use freehold_protocol::{Digest, Timestamp};
-
 use tokio::sync::Notify;
 
-use crate::aws;
+use crate::{aws, bucket_object};
 
 /// The maximum size of one object, in bytes.
 const MAX_BYTES: usize = 1024 * 1024;
@@ -53,31 +52,18 @@ impl PlanStore {
     /// The reason, when it cannot be read.
     pub async fn get(&self, object: &str) -> Result<Option<Vec<u8>>, String> {
         let (client, bucket) = self.bucket()?;
-        let cannot = |error: String| {
+        bucket_object::read(client, bucket, object, MAX_BYTES).await.map_err(|error| {
             format!(
-                "cannot read `{object}` of bucket `{bucket}`: {error}; when the install stack is older than the runner, launch \
-                 its current template"
+                "cannot {} `{object}` of bucket `{bucket}`: {}; when the install stack is older than the runner, launch its \
+                 current template",
+                error.verb(),
+                aws::explain(&error)
             )
-        };
-        // S3 answers `AccessDenied` for an absent object to a role that may not list everything, so it is listed first.
-        let listed = client.list_objects_v2().bucket(bucket).prefix(object).max_keys(1).send().await;
-        let listed = listed.map_err(|error| cannot(aws::explain(&error)))?;
-        if listed.contents().first().and_then(|found| found.key()) != Some(object) {
-            return Ok(None);
-        }
-        let answer = client.get_object().bucket(bucket).key(object).send().await;
-        let mut body = answer.map_err(|error| cannot(aws::explain(&error)))?.body;
-        let mut bytes = Vec::new();
-        while let Some(chunk) = aws::next_bytes(&mut body).await.map_err(|error| cannot(aws::explain(&error)))? {
-            bytes.extend_from_slice(&chunk);
-            if bytes.len() > MAX_BYTES {
-                return Err(cannot(format!("it is larger than {MAX_BYTES} bytes")));
-            }
-        }
-        Ok(Some(bytes))
+        })
     }
 
-    /// Writes an object. A record of a plan that asks the customer waits from now on; one that is used waits no longer.
+    /// Writes an object. After the record of a plan that the customer has to approve, the plan counts as waiting; after the note that
+    /// an order applies it, it does not.
     ///
     /// # Errors
     /// The reason, when it cannot be written.
@@ -100,12 +86,12 @@ impl PlanStore {
         Ok(())
     }
 
-    /// Waits until a plan was written, which may wait for the customer.
+    /// Waits until an object is written: it may be a plan that waits for the customer.
     pub async fn has_proposed(&self) {
         self.proposed.notified().await;
     }
 
-    /// Returns what the customer has decided about plans that wait for them. Reads nothing while none waits.
+    /// Returns the customer's decisions about the plans that wait for them. Does not read the bucket while no plan waits.
     ///
     /// # Errors
     /// The reason, when the bucket cannot be read.
@@ -125,11 +111,11 @@ impl PlanStore {
                 continue;
             }
             let Some(bytes) = self.get(&object).await? else { continue };
-            let Ok(word) = serde_json::from_slice::<CustomerWord>(&bytes) else { continue };
-            if (&word.tenant, &word.install, &word.plan) != (&record.tenant, &record.install, &plan) {
+            let Ok(decision) = serde_json::from_slice::<WrittenDecision>(&bytes) else { continue };
+            if (&decision.tenant, &decision.install, &decision.plan) != (&record.tenant, &record.install, &plan) {
                 continue;
             }
-            let CustomerWord { approved, by, at, reason, .. } = word;
+            let WrittenDecision { approved, by, at, reason, .. } = decision;
             decisions.push(CustomerDecision { job: record.job, plan, approved, by, at, reason });
         }
         Ok(decisions)
@@ -142,7 +128,7 @@ impl PlanStore {
 
     async fn still_waiting(&self, now: Timestamp) -> Result<Vec<(Digest, PlanRecord)>, String> {
         let is_read = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_read;
-        // While the bucket is read, jobs may propose plans.
+        // Jobs may propose plans while this reads the bucket.
         let kept = if is_read { Vec::new() } else { self.kept().await? };
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = |plan: &Digest, known: &[(Digest, PlanRecord)]| known.iter().all(|(known, _)| known != plan);
@@ -153,7 +139,7 @@ impl PlanStore {
         Ok(waiting.plans.clone())
     }
 
-    /// Returns the plans in the bucket that ask the customer and were not applied.
+    /// Returns the plans in the bucket that the customer has to approve and that no order has applied.
     async fn kept(&self) -> Result<Vec<(Digest, PlanRecord)>, String> {
         let objects = self.list(PLANS).await?;
         let mut kept = Vec::new();

@@ -119,7 +119,7 @@ impl Roles {
                 None => NoCredentials::ModeOff(format!(
                     "{what} is probably switched off: role `{role}` refuses this runner ({why}), and its switch cannot be \
                  looked up, because install stack `{stack}` cannot be read ({reason}); to switch {what} on, {}",
-                    switch.way_on(),
+                    switch.how_to_switch_on(),
                     what = switch.what
                 )),
             },
@@ -267,11 +267,11 @@ impl Switch {
     /// Returns a sentence for people that names the switched-off mode or role and the stack parameter that switches it
     /// on.
     fn off(&self, why: &str) -> String {
-        format!("{} is switched off: {why}; to allow it, {}", self.what, self.way_on())
+        format!("{} is switched off: {why}; to allow it, {}", self.what, self.how_to_switch_on())
     }
 
     /// Returns what the customer does to switch the mode or role on.
-    pub(crate) fn way_on(&self) -> String {
+    pub(crate) fn how_to_switch_on(&self) -> String {
         let until = if self.ends { ", and `BreakGlassUntil` to a time in the future" } else { "" };
         format!("set parameter `{}` of the install stack to `true`{until}", self.parameter)
     }

@@ -16,11 +16,11 @@ use freehold_protocol::{ComponentName, Digest, JobId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::aws::{self, StreamError};
 use crate::identity::secret_values::keyed_digest::keyed_digest;
 use crate::identity::secret_values::tree::child;
 use crate::identity::sensitive_inputs::texts;
 use crate::record::log::JobLog;
+use crate::{aws, bucket_object};
 
 /// The maximum size of the outputs of one part, in bytes.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
@@ -239,30 +239,15 @@ impl SensitiveOutputs {
     /// Returns the contents of the object `key`; `None` when the object does not exist or cannot be parsed.
     async fn find(&self, key: &str) -> Result<Option<Kept>, SensitiveOutputError> {
         let (client, bucket) = self.bucket.as_ref().ok_or(SensitiveOutputError::NoBucket)?;
-        // If a role may list only some prefixes of the bucket, S3 answers `AccessDenied` when it reads an absent object
-        // (Amazon S3 API, `GetObject`, "Permissions").
-        let listed = client.list_objects_v2().bucket(bucket).prefix(key).max_keys(1).send().await;
-        let listed = listed.map_err(|error| refused("look for object", key, bucket, &error))?;
-        if listed.contents().first().and_then(|object| object.key()) != Some(key) {
-            return Ok(None);
-        }
-        let answer = match client.get_object().bucket(bucket).key(key).send().await {
-            Ok(answer) => answer,
-            Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_key()) => return Ok(None),
-            Err(error) => return Err(refused("read object", key, bucket, &error)),
-        };
-        let broken = |error: StreamError| SensitiveOutputError::Refused {
-            verb: "read object",
+        let read = bucket_object::read(client, bucket, key, MAX_BYTES).await;
+        let read = read.map_err(|error| SensitiveOutputError::Refused {
+            verb: error.verb(),
             key: key.to_owned(),
             bucket: bucket.clone(),
             reason: aws::explain(&error),
-            denied: false,
-        };
-        let (mut body, mut bytes) = (answer.body, Vec::new());
-        while let Some(chunk) = aws::next_bytes(&mut body).await.map_err(broken)? {
-            bytes.extend_from_slice(&chunk);
-        }
-        Ok(serde_json::from_slice(&bytes).ok())
+            denied: error.is_denied(),
+        })?;
+        Ok(read.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 }
 

@@ -18,11 +18,11 @@ use freehold_protocol::{Digest, Timestamp};
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;
 
-use crate::aws;
 use crate::config::Role;
 use crate::files;
 use crate::kinds::failure::Failure;
 use crate::work::job::Job;
+use crate::{aws, bucket_object};
 
 /// The time limit for the upload of one object.
 const TRANSFER: Duration = Duration::from_secs(600);
@@ -55,34 +55,12 @@ impl JobBucket {
     }
 
     /// Returns an object of at most `max` bytes, or `None` when it does not exist.
-    ///
-    /// Lists the object first. If a role may not list the bucket, S3 answers `AccessDenied` when it reads an absent object
-    /// (Amazon S3 API, `GetObject`, "Permissions").
     pub(super) async fn get(&self, key: &str, max: usize) -> Result<Option<Vec<u8>>, Failure> {
-        let listed = self.client.list_objects_v2().bucket(&self.bucket).prefix(key).max_keys(1).send().await;
-        let listed = listed.map_err(|error| self.failure("look for", key, &error))?;
-        // S3 lists keys in order, so `key` comes before all longer keys that begin with it.
-        if listed.contents().first().and_then(|object| object.key()) != Some(key) {
-            return Ok(None);
-        }
-        let answer = match self.client.get_object().bucket(&self.bucket).key(key).send().await {
-            Ok(answer) => answer,
-            // The object was removed after the listing.
-            Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_key()) => return Ok(None),
-            Err(error) => return Err(self.failure("read", key, &error)),
-        };
-        let mut body = answer.body;
-        let mut bytes = Vec::new();
-        while let Some(chunk) = aws::next_bytes(&mut body).await.map_err(|error| self.failure("read", key, &error))? {
-            bytes.extend_from_slice(&chunk);
-            if bytes.len() > max {
-                return Err(Failure::new(format!(
-                    "object `{key}` of bucket `{}` is larger than {max} bytes",
-                    self.bucket
-                )));
-            }
-        }
-        Ok(Some(bytes))
+        let read = bucket_object::read(&self.client, &self.bucket, key, max).await;
+        read.map_err(|error| {
+            let (verb, bucket) = (error.verb(), &self.bucket);
+            Failure::new(format!("could not {verb} `{key}` of bucket `{bucket}`: {}", aws::explain(&error)))
+        })
     }
 
     /// Returns the names of the objects that begin with `prefix`, with the time at which each was written. Returns the

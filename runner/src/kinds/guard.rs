@@ -5,6 +5,7 @@ use freehold_protocol::Digest;
 use freehold_protocol::policy::{PolicyOrigin, PolicyResult};
 use serde_json::{Value, json};
 
+use crate::approvals;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::{sdk_config, until_stopped};
@@ -52,6 +53,20 @@ pub(super) async fn objects(job: &Job, plan: &Plan, objects: &[Object], more: &[
     Box::pin(ask(job, documents)).await
 }
 
+/// Logs the plan of a removal from a cluster. Asks the policies and those who have to approve the plan about it. A plan that
+/// deletes objects with data fails, unless `destroy_data` permits it.
+pub(super) async fn removal(job: &Job, plan: &Plan, destroy_data: bool) -> Result<(), Failure> {
+    job.log.line(&format!("plan: {plan}"));
+    plan.lines().for_each(|line| job.log.line(&line));
+    let held = plan.deleted_data();
+    if !destroy_data && !held.is_empty() {
+        return Err(Failure::destroys_data(&held));
+    }
+    objects(job, plan, &[], &[]).await?;
+    let (asked, changes) = (approvals::asked(job).await?, approvals::of_cluster(plan));
+    Box::pin(approvals::require_document_approval(job, asked, changes.clone(), (&json!(changes), Value::Null))).await
+}
+
 fn named(id: &Id) -> Value {
     json!({ "apiVersion": id.api_version, "kind": id.kind,
         "metadata": { "name": id.name, "namespace": id.namespace } })
@@ -94,7 +109,7 @@ fn say(job: &Job, results: &[PolicyResult]) {
     }
 }
 
-/// Stores what the policies said, with all values and their texts, beside the plan.
+/// Stores the results of the policies beside the plan, with all values and the policies' texts.
 async fn keep(job: &Job, full: Value) -> Result<(), Failure> {
     if job.config.bucket.is_none() {
         return Ok(());
@@ -109,7 +124,7 @@ fn reason(results: &[PolicyResult]) -> String {
     let of = |one: &PolicyResult| {
         let (name, origin) = (&one.name, one.origin.describe());
         match &one.failed {
-            Some(why) => format!("policy `{name}` ({origin}) cannot be asked: {why}"),
+            Some(why) => format!("policy `{name}` ({origin}) cannot be evaluated: {why}"),
             None => format!("policy `{name}` ({origin}) denies this: {}", one.deny.join(", ")),
         }
     };
@@ -153,7 +168,7 @@ mod tests {
 
         assert_eq!(
             reason(&results),
-            "policy `policies/b.rego` (of the customer) denies this: x, y; policy `no-strangers` (built in) cannot be asked: \
+            "policy `policies/b.rego` (of the customer) denies this: x, y; policy `no-strangers` (built in) cannot be evaluated: \
              no-strangers:1:2: why; nothing was changed; change the component, or ask the customer to change the policy in \
              their bucket, or change the component, or ask the customer to loosen the policy in the install stack"
         );

@@ -65,7 +65,7 @@ pub async fn execute(job: &Job) -> Outcome {
 }
 
 async fn run(job: &Job) -> Result<Done, Failure> {
-    Box::pin(approvals::settle_whole(job)).await?;
+    Box::pin(approvals::require_work_approval(job)).await?;
     match &job.order.work {
         Work::ContainerImage(work) => Box::pin(container_image::run(job, work)).await,
         Work::TerraformModule(work) | Work::Sandbox(work) => Box::pin(terraform_module::apply(job, work)).await,

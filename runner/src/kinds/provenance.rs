@@ -29,7 +29,7 @@ pub(super) fn verify<'a>(
     Ok(Believed(provenance))
 }
 
-/// Returns the name of an image, as its source has it, and what the tenant's statement says about it, for policies.
+/// Returns what policies are told about an image: its name in its source, and the facts of the tenant's signed statement.
 pub(super) fn image(job: &Job, component: &ComponentName, artifact: &Artifact) -> Result<(String, Value), Failure> {
     let believed = verify(job, component, artifact)?;
     let statement: Statement = believed.0.statement.peek().map_err(|error| Failure::new(error.to_string()))?;

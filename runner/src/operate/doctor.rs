@@ -167,7 +167,7 @@ fn refused(switch: &Switch, role: &str, stack: &StackState, why: &str) -> State 
         StackState::Unreadable(reason) => State::Blocked(format!(
             "`{role}` refuses this runner ({why}), and the install stack cannot be read ({reason}); if the role \
              is switched off, {}",
-            switch.way_on()
+            switch.how_to_switch_on()
         )),
     }
 }

@@ -20,11 +20,11 @@ use crate::work::job::Job;
 use guard::{Guard, Text};
 use results::{Asked, result};
 
-/// Asks all policies that guard the job about these documents. Returns what they said, as the vendor may see it, and in full;
-/// without built-in policies that say nothing.
+/// Asks all policies that guard the job about these documents. Returns their results twice: as the vendor may see them, and in
+/// full. Built-in policies without a message are left out.
 ///
 /// # Errors
-/// The reason, when the customer's policies cannot be read.
+/// The reason why the customer's policies cannot be read.
 pub(crate) async fn ask(job: &Job, documents: Vec<Value>) -> Result<(Vec<PolicyResult>, Value), String> {
     let mut guards: Vec<Guard> = job.order.policies.iter().filter_map(vendors).collect();
     guards.extend(customers::read(&job.config).await?);
@@ -49,7 +49,7 @@ pub(crate) async fn ask(job: &Job, documents: Vec<Value>) -> Result<(Vec<PolicyR
     Ok((results, Value::Array(full)))
 }
 
-/// Returns what a job is about, for the documents of its policies.
+/// Returns the facts about a job that the documents for its policies contain.
 pub(crate) fn about(job: &Job) -> About {
     let (order, config) = (&job.order, &job.config);
     About {
@@ -66,7 +66,8 @@ pub(crate) fn about(job: &Job) -> About {
     }
 }
 
-/// Returns the mode whose limits hold. Beside a role of the app, the mode of an order says nothing: no switch of that mode was asked.
+/// Returns the mode whose limits apply to the order. If the order names a role of the app, its own mode is not used, because the
+/// switch of that mode was not checked.
 fn mode(order: &Order) -> &'static str {
     match &order.role {
         Some(role) if !role.is_break_glass() => Mode::Maintenance.as_str(),
@@ -105,8 +106,8 @@ fn of_install(config: &Config, policy: &built_in::BuiltIn) -> Guard {
     }
 }
 
-/// Asks the policies whose text is known, and returns an answer for each. A policy that has to be stopped has that as its
-/// answer; those after it are asked in a new process.
+/// Asks the policies whose text is known, and returns an answer for each. If a policy has to be stopped, its answer says so, and
+/// the policies after it are asked in a new process.
 fn answers(guards: &[Guard], documents: &[Value]) -> Vec<Answer> {
     let program = match own_program() {
         Ok(program) => program,

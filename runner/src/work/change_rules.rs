@@ -1,5 +1,5 @@
-//! The customer's rules about changes, as the install stack has them now: whether the work of an order may start, and what
-//! this runner announces of the rules. The rules come from the customer's stack and the time from AWS, so nobody else decides.
+//! The customer's rules about changes, as the install stack has them now. They decide whether the work of an order may start, and
+//! this runner announces them. The rules come from the customer's stack, and the time comes from AWS, so that nobody else decides.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,9 +16,9 @@ use tracing::info;
 
 use crate::identity::denial::{StackState, Standing};
 
-/// The time for which the rules count as read. So a hold keeps those jobs back that start a minute later.
+/// The time after which the rules are read again. So a hold stops the jobs that start at least this much later.
 const FRESH: Duration = Duration::from_secs(60);
-/// The days ahead, and the number of openings, that a runner announces. It announces them anew every hour.
+/// The days ahead for which a runner announces openings, and their maximum number. It announces them again every hour.
 const AHEAD_DAYS: i64 = 35;
 const MOST_OPENINGS: usize = 32;
 
@@ -26,11 +26,11 @@ const MOST_OPENINGS: usize = 32;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptBack {
     pub reason: String,
-    /// The time from which it may start; `None` while that is not known.
+    /// The time from which the work may start; `None` if it is not known.
     pub until: Option<Timestamp>,
 }
 
-/// The rules of the install stack, read from time to time.
+/// The rules of the install stack, which are read from time to time.
 #[derive(Debug, Default)]
 pub struct ChangeRules {
     last: Mutex<Option<(Instant, Arc<StackRules>)>>,
@@ -40,7 +40,7 @@ pub struct ChangeRules {
 /// The rules as the stack had them at one moment.
 #[derive(Debug)]
 pub struct StackRules {
-    /// Whether there is no stack, or it is being deleted. Its roles are gone with it, unless they were kept.
+    /// Whether the stack does not exist, or is being deleted. Its roles are deleted with it, unless they were kept.
     is_gone: bool,
     parameters: BTreeMap<String, String>,
     /// The rules, or what is wrong with their texts.
@@ -48,7 +48,7 @@ pub struct StackRules {
 }
 
 impl ChangeRules {
-    /// Returns the rules, which are read from the stack if they were not read within the last minute.
+    /// Returns the rules. Reads them from the stack if they were not read within the last minute.
     ///
     /// # Errors
     /// The reason why the stack cannot be read.
@@ -95,7 +95,7 @@ impl StackRules {
         Self { is_gone: true, ..Self::of(BTreeMap::new()) }
     }
 
-    /// Returns whether the order is a change, and no stack is there that says when changes may start.
+    /// Returns whether the order is a change, and no stack exists that has rules about it.
     pub fn say_nothing_of(&self, order: &Order) -> bool {
         self.is_gone && is_change(&order.work, &FreeActions::default())
     }
@@ -130,11 +130,11 @@ impl StackRules {
         Some(KeptBack { reason: format!("{closed}{}", refused.unwrap_or_default()), until: closed.until })
     }
 
-    /// Returns which plans of the order wait for the customer's approval. Work that changes nothing has no plan, and work under
-    /// break-glass rights, which the customer has switched on, waits for nobody.
+    /// Returns which plans of the order wait for the customer's approval. Work that changes nothing does not wait, nor does work
+    /// under break-glass rights, which the customer has switched on.
     ///
     /// # Errors
-    /// The reason, when no stack says it.
+    /// The reason, when no stack could be read.
     pub fn approve_changes(&self, order: &Order) -> Result<ApproveChanges, String> {
         let free = self.rules.as_ref().map(|rules| rules.free_actions().clone()).unwrap_or_default();
         if !is_change(&order.work, &free) || is_break_glass(order) {
@@ -162,15 +162,16 @@ impl StackRules {
     }
 }
 
-/// Returns whether two announcements say the same rules, whatever the time.
+/// Returns whether two announcements have the same rules. Their times may differ.
 pub fn is_same_rule(one: Option<&ChangeTimes>, other: Option<&ChangeTimes>) -> bool {
     let rules =
         |times: &ChangeTimes| ChangeTimes { openings: Vec::new(), known_until: Timestamp::default(), ..times.clone() };
     one.map(rules) == other.map(rules)
 }
 
-/// Returns whether the order is for a role of emergencies, which exists only while the customer has switched it on. Its work
-/// runs under the role that the order names. Only without one does the mode count: the mode alone is the vendor's word.
+/// Returns whether the order is for a role for emergencies, which exists only while the customer has switched it on. The role that
+/// the order names decides this, because the work runs under it. The mode counts only in an order that names no role, since the
+/// vendor alone sets the mode.
 fn is_break_glass(order: &Order) -> bool {
     order.role.as_ref().map_or(order.mode == Mode::BreakGlass, RoleKey::is_break_glass)
 }

@@ -142,7 +142,7 @@ async fn a_customers_policy_wins_over_a_permissive_vendor_and_one_that_cannot_be
     assert_eq!(origins, [(PolicyOrigin::Vendor, false), (PolicyOrigin::Customer, true)]);
     assert!(
         unreadable.starts_with(
-            "policy `policies/no-creation.rego` (of the customer) cannot be asked: policies/no-creation.rego:4:"
+            "policy `policies/no-creation.rego` (of the customer) cannot be evaluated: policies/no-creation.rego:4:"
         ),
         "{unreadable}"
     );
@@ -210,8 +210,9 @@ async fn a_policy_without_an_end_stops_the_job_and_the_others_are_asked() {
     let stopped = blocked(execute(&bench.job).await);
 
     assert!(
-        stopped
-            .starts_with("policy `endless` (of the vendor) cannot be asked: endless: the policy took longer than 10 s"),
+        stopped.starts_with(
+            "policy `endless` (of the vendor) cannot be evaluated: endless: the policy took longer than 10 s"
+        ),
         "{stopped}"
     );
     assert_eq!(bench.job.policies.results()[1].warn, ["be careful"]);

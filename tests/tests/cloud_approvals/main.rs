@@ -1,5 +1,5 @@
 //! Approvals with real programs: the runner applies exactly the plan that people approved, or nothing. The vendor's and the
-//! customer's approval, a rejection, bytes that were changed, a state that moved on, and a runner that is killed in between.
+//! customer's approval, a rejection, bytes that were changed, a state that changed, and a runner that is killed in between.
 
 #![cfg(test)]
 
@@ -152,7 +152,7 @@ async fn the_runner_applies_exactly_the_plan_that_the_vendor_approved_or_nothing
     assert_eq!(tampered.state, "blocked", "{tampered:?}");
     ensure!(tampered.reason.contains("has other bytes than"), "{}", tampered.reason);
 
-    // A state that has moved on needs a new plan and a new approval.
+    // A state that has changed needs a new plan and a new approval.
     let (four, plan) = waits(&world, &directory, "five").await?;
     let mut moved: Value = serde_json::from_str(&state(&world, &install).await?)?;
     moved["serial"] = (moved["serial"].as_u64().context("no serial")? + 1).into();
@@ -164,7 +164,7 @@ async fn the_runner_applies_exactly_the_plan_that_the_vendor_approved_or_nothing
     })
     .await?;
     let why = second.proposed.instead.clone().context("no reason")?;
-    ensure!(why.contains("the state moved on"), "{why}");
+    ensure!(why.contains("the state has changed"), "{why}");
     ensure!(!state(&world, &install).await?.contains("\"five\""), "the old plan was applied");
     approve(&world, &anew, &second.proposed.plan).await?;
     assert_eq!(ended(&world).await?.state, "succeeded");

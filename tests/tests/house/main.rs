@@ -64,7 +64,7 @@ const NOT_NOUNS: [&str; 31] = [
     "worn",
     "written",
 ];
-/// Modules with the name of a command, and two of the runner that are still to be renamed (decision 0023).
+/// Modules with the name of a command (decision 0023).
 const NAMED_ALL_THE_SAME: [&str; 4] = [
     "cli/src/customer/gone.rs",
     "cli/src/customer/log/outside.rs",

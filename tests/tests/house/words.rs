@@ -71,6 +71,7 @@ fn an_uncommon_word_is_found_across_lines_and_in_code() {
         "These are no records.",
         "the runner goes on.",
         "lets the job go on with it",
+        "fn f() { self.check_can_go_on()?; }",
         "which it recognises",
     ] {
         assert!(uncommon(text).is_some(), "{text}");
@@ -82,6 +83,7 @@ fn an_uncommon_word_is_found_across_lines_and_in_code() {
         "the answer is no, or it is no or not proven",
         "turned on, so that it goes back",
         "the prefix `on`",
+        "let cargo_on_board = 1;",
     ] {
         assert_eq!(uncommon(text), None, "{text}");
     }
@@ -122,10 +124,17 @@ fn uncommon(text: &str) -> Option<String> {
                 (!is_usual).then_some("`is not a`")
             }
             "go" | "goes" | "went" if next == "on" => Some("`continue` or `resume`"),
+            _ if names_going_on(&word) => Some("`continue` or `resume`"),
             _ if word.contains("recognis") => Some("`recognize`"),
             _ if word.contains("folder") => Some("`directory`; a folder is a prefix of a bucket"),
             _ => None,
         };
         instead.map(|instead| format!("has `{}`; write {instead}", passage()))
     })
+}
+
+/// Returns whether an identifier in `word` has the parts `go` and `on`, as in `check_can_go_on`.
+fn names_going_on(word: &str) -> bool {
+    let parts: Vec<&str> = word.split(|c: char| !c.is_alphanumeric()).collect();
+    parts.windows(2).any(|two| matches!(two, ["go" | "goes" | "went", "on"]))
 }

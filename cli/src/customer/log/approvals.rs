@@ -1,4 +1,4 @@
-//! `freehold customer approvals`: which plans wait for an approval, and who approved what was applied.
+//! `freehold customer approvals`: which plans wait for an approval, and who approved the plans that were applied.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +14,13 @@ use super::super::question::Question;
 use super::evidence::Records;
 use super::history::{records, runs};
 use super::{answer, askers};
+use crate::clock;
 use crate::context::Context;
 use crate::error::Result;
 use crate::job::plan::changes;
 use crate::output::{plural, time};
 
-/// Say which plans wait for an approval, and who approved what was applied, as the customer.
+/// Show which plans wait for an approval, and who approved the plans that were applied, as the customer.
 #[derive(Debug, Args)]
 #[command(after_help = Question::Approved.help("\
 Example:
@@ -65,7 +66,7 @@ impl Approvals {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let evidence = self.records.read(context).await?;
         let runs = runs(&evidence.copy, evidence.roots.as_ref());
-        let now = Timestamp::from_millis(u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default());
+        let now = clock::now()?;
         let mut approved = plans(&evidence.copy, now);
         let attempts: BTreeSet<&JobId> = approved.applied.iter().chain(&approved.waiting).map(|one| &one.job).collect();
         let without_approval = runs.iter().filter(|run| !attempts.contains(&run.job)).count();
@@ -140,7 +141,7 @@ fn text(approved: &Approved) -> String {
         lines.push("No plan waited for an approval.".to_owned());
     }
     lines.push(format!(
-        "{} ran without one. You agreed to the contract once, and the runner held each order against it.",
+        "{} ran without an approval, under the contract that you accepted: the runner compared each order with it.",
         plural(approved.without_approval, "attempt")
     ));
     lines.join("\n")

@@ -15,6 +15,7 @@ use super::history::{records, runs};
 use super::not_started::{self, not_started};
 use super::reconcile::{Call, Log, Reconciled, reconcile};
 use super::{answer, askers};
+use crate::clock;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result, ResultExt};
 use crate::output::{plural, time};
@@ -33,19 +34,19 @@ Examples:
   aws cloudtrail lookup-events --output json > events.json
   freehold customer outside --copy globex-bucket --events events.json
 
-CloudTrail answers two requests a second, with 50 events each: in a busy account the command takes its time. Exit code 1 when an
-event has no record. The doctor of a runner takes each role once, in a session that no job has: pass `--own-doctor` if it was you
-who ran it."))]
+CloudTrail answers two requests a second, with 50 events each, so in a busy account the command can run for minutes. Exit code 1
+when an event has no record. `freehold-runner doctor` takes each role once without a job: pass `--own-doctor` if you ran it
+yourself."))]
 pub(crate) struct Outside {
     #[command(flatten)]
     records: Records,
     /// The number of hours to look back, at most 2160.
     #[arg(long, value_name = "COUNT", default_value_t = 24)]
     hours: u64,
-    /// Do not doubt that the runner's role took roles as `freehold-runner doctor` does: you ran it yourself.
+    /// Accept the sessions of `freehold-runner doctor`, because you ran it yourself.
     #[arg(long)]
     own_doctor: bool,
-    /// Events of CloudTrail in a file, which are compared instead of those that AWS has.
+    /// A file with events of CloudTrail. They are compared instead of the events that AWS has.
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
 }
@@ -66,7 +67,7 @@ impl Outside {
                 .or(format!("pass a number from 1 to {MOST_HOURS}: CloudTrail keeps events for 90 days")));
         }
         let evidence = self.records.read(context).await?;
-        let now = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default();
+        let now = clock::now()?.as_millis();
         let (from, events) = match &self.events {
             Some(path) => (Timestamp::default(), read(path)?),
             None => {

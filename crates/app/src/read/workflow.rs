@@ -2,7 +2,7 @@
 
 use freehold_domain::job::{Job, JobState};
 use freehold_domain::workflow::{Again, NodeState, Request, Workflow, WorkflowState};
-use freehold_protocol::api::{AgainView, NodeView, Page, WorkflowView};
+use freehold_protocol::api::{ContinuationView, NodeView, Page, WorkflowView};
 use freehold_protocol::{InstallId, JobId, Timestamp, WorkflowId};
 use futures_util::future::try_join_all;
 
@@ -121,8 +121,8 @@ pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
     }
 }
 
-fn again_view(again: &Again) -> AgainView {
-    AgainView {
+fn again_view(again: &Again) -> ContinuationView {
+    ContinuationView {
         act: again.act.as_str().to_owned(),
         node: again.act.node().map(str::to_owned),
         by: again.by.clone(),

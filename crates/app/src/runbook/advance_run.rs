@@ -1,12 +1,12 @@
-//! Advances a run of a runbook: starts the workflow of its next step, and takes in the end of the workflow before.
+//! Advances a run of a runbook: records how the workflow of a step ended, and starts the workflow of the next step.
 //!
-//! The id of a step's workflow is stored before the workflow is started. So whatever is called twice, or dies in between,
-//! starts one workflow for each try of a step. The end of a step's workflow stores a task that is due at once. A sweep
-//! advances the run then, if the call after that end was lost.
+//! The workflow's id is stored before the workflow is started, so a repeated call starts no second one. The end of a step's
+//! workflow stores a task that is due at once: if the call after that end is lost, the next sweep advances the run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use freehold_domain::graph::order::reachable;
 use freehold_domain::runbook::{Next, Run, RunState, Step};
 use freehold_domain::workflow::{RunTrigger, WorkflowState};
 use freehold_protocol::api::{DeployComponentsRequest, RunActionRequest, TeardownInstallRequest};
@@ -36,7 +36,7 @@ pub struct AdvanceRun {
     teardown_install: TeardownInstall,
 }
 
-/// What became of the start of a step.
+/// The result of the start of a step.
 enum Started {
     Yes,
     /// The step removes something that is not there.
@@ -45,11 +45,11 @@ enum Started {
     Refused(String),
 }
 
-/// The result of one look at a run.
-enum Looked {
+/// The result of one try to advance a run.
+enum Progress {
     Changed,
-    /// Nothing is left to do until the workflow of a step ends.
-    Waits,
+    /// Nothing can be done before the workflow of a step ends, or the run has ended.
+    Nothing,
 }
 
 impl AdvanceRun {
@@ -76,7 +76,7 @@ impl AdvanceRun {
         Self { store, versions, clock, run_action, deploy_components, teardown_install }
     }
 
-    /// Advances the run, and returns it. A failure is left to the next sweep, since the run is stored.
+    /// Advances the run, and returns it. After a failure, the next sweep advances it, since the run is stored.
     ///
     /// # Errors
     /// NotFound, or the store's errors.
@@ -87,35 +87,34 @@ impl AdvanceRun {
         Ok(table::run(&*self.store, id).await?.value)
     }
 
-    /// Advances the run until a step's workflow runs, or the run has ended. A run that is gone needs nothing.
+    /// Advances the run until the workflow of a step runs, or the run has ended. Does nothing if the run does not exist.
     ///
     /// # Errors
-    /// The errors of the ports. What cannot be started, because the install or the app does not permit it, ends the run and
-    /// is not an error.
+    /// The errors of the ports. A step that the install or the app does not permit is not an error: it ends the run.
     pub async fn advance(&self, id: &RunId) -> Result<(), AppError> {
         for _ in 0..MOST {
-            if matches!(self.look(id).await?, Looked::Waits) {
+            if matches!(self.advance_once(id).await?, Progress::Nothing) {
                 return Ok(());
             }
         }
         Err(AppError::internal(format!("run `{id}` did not come to an end after {MOST} changes")))
     }
 
-    async fn look(&self, id: &RunId) -> Result<Looked, AppError> {
-        let Some(stored) = table::find_run(&*self.store, id).await? else { return Ok(Looked::Waits) };
+    async fn advance_once(&self, id: &RunId) -> Result<Progress, AppError> {
+        let Some(stored) = table::find_run(&*self.store, id).await? else { return Ok(Progress::Nothing) };
         let (run, now) = (&stored.value, self.clock.now());
         let next = match run.next() {
-            Next::Nothing => return Ok(Looked::Waits),
+            Next::Nothing => return Ok(Progress::Nothing),
             Next::Begin => run.begin(),
-            Next::Look { step, workflow } => {
+            Next::Follow { step, workflow } => {
                 let found = table::find_workflow(&*self.store, &workflow).await?.map(|found| found.value.state);
                 match &found {
-                    Some(WorkflowState::Running { .. }) => return Ok(Looked::Waits),
+                    Some(WorkflowState::Running { .. }) => return Ok(Progress::Nothing),
                     Some(ended) if ended.is_terminal() => run.on_end(&workflow, ended, now),
                     None if run.cancelled_by.is_some() => run.on_refusal(&workflow, "cancelled before it started", now),
                     // The call that committed a pending workflow may have died before it started the execution.
                     Some(_) | None => match self.start(&stored, step, found.is_some()).await? {
-                        Started::Yes => return Ok(Looked::Waits),
+                        Started::Yes => return Ok(Progress::Nothing),
                         Started::NothingToRemove => run.on_nothing(&workflow, now),
                         Started::Refused(reason) => run.on_refusal(&workflow, &reason, now),
                     },
@@ -123,10 +122,11 @@ impl AdvanceRun {
             }
         };
         self.commit(&stored, &next).await?;
-        Ok(Looked::Changed)
+        Ok(Progress::Changed)
     }
 
-    /// Commits the change of a run, unless somebody else has changed the run since it was loaded: it is then looked at again.
+    /// Commits the change of a run. If somebody else has changed the run since it was loaded, nothing is committed, and the
+    /// caller loads the run again.
     async fn commit(&self, stored: &Stored<Run>, next: &Run) -> Result<(), AppError> {
         let writes = table::run_writes(next, Expect::Rev(stored.rev))?;
         if self.store.commit(writes).await? == Committed::Done && next.state != RunState::Running {
@@ -174,7 +174,7 @@ impl AdvanceRun {
         let run = &stored.value;
         self.check_version(run).await?;
         let role = Some(step.step.role.clone()).filter(|role| !role.is_empty());
-        let (by, now) = run.asker();
+        let (by, passes_windows) = run.asker();
         let row = put(run, Expect::Rev(stored.rev))?;
         let asked = |alone| {
             let step = RunStep { run: &run.id, version: &run.version, inputs: &run.inputs, alone, row: &row };
@@ -185,25 +185,26 @@ impl AdvanceRun {
                 let mut components = BTreeSet::from([component.clone()]);
                 if step.step.deploy_dependencies {
                     let version = self.versions.load(&run.app, Some(&run.version)).await?;
-                    add_dependencies(&version.document, &mut components);
+                    components = with_dependencies(&version.document, components);
                 }
-                self.deploy(run, components, (role, now), asked(true)).await?;
+                self.deploy(run, components, (role, passes_windows), asked(true)).await?;
             }
             StepKind::SandboxProvision {} | StepKind::SandboxReprovision {} => {
                 let alone = step.step.skip_component_deploys;
-                self.deploy(run, BTreeSet::from([ComponentName::sandbox()]), (role, now), asked(alone)).await?;
+                self.deploy(run, BTreeSet::from([ComponentName::sandbox()]), (role, passes_windows), asked(alone))
+                    .await?;
             }
             StepKind::Action { action } => {
-                let request = RunActionRequest { role, now };
+                let request = RunActionRequest { role, now: passes_windows };
                 self.run_action.run(&run.install, action, &request, (RunTrigger::Runbook, asked(false))).await?;
             }
             StepKind::ComponentTearDown { component } => {
                 let component = Some(component.clone());
-                let request = TeardownInstallRequest { component, role, now, ..Default::default() };
+                let request = TeardownInstallRequest { component, role, now: passes_windows, ..Default::default() };
                 self.teardown_install.teardown(&run.install, &request, asked(false)).await?;
             }
             StepKind::SandboxDeprovision {} => {
-                let request = TeardownInstallRequest { sandbox: true, role, now, ..Default::default() };
+                let request = TeardownInstallRequest { sandbox: true, role, now: passes_windows, ..Default::default() };
                 self.teardown_install.teardown(&run.install, &request, asked(false)).await?;
             }
         }
@@ -214,14 +215,14 @@ impl AdvanceRun {
         &self,
         run: &Run,
         components: BTreeSet<ComponentName>,
-        (role, now): (Option<String>, bool),
+        (role, passes_windows): (Option<String>, bool),
         asked: Asked<'_>,
     ) -> Result<(), AppError> {
         let request = DeployComponentsRequest {
             version: Some(run.version.clone()),
             components: components.into_iter().collect(),
             role,
-            now,
+            now: passes_windows,
             ..DeployComponentsRequest::default()
         };
         self.deploy_components.deploy(&run.install, &request, asked).await?;
@@ -241,15 +242,10 @@ impl AdvanceRun {
     }
 }
 
-/// Adds everything that the components depend on, however far.
-fn add_dependencies(version: &AppVersion, components: &mut BTreeSet<ComponentName>) {
-    loop {
-        let known = components.iter().filter_map(|name| version.component(name));
-        let more: Vec<ComponentName> = known.flat_map(|component| component.dependencies.iter().cloned()).collect();
-        let before = components.len();
-        components.extend(more);
-        if components.len() == before {
-            return;
-        }
-    }
+/// Returns the components and everything that they depend on, directly or through others.
+fn with_dependencies(version: &AppVersion, components: BTreeSet<ComponentName>) -> BTreeSet<ComponentName> {
+    let dependencies = |name: &ComponentName| {
+        version.component(name).map(|component| component.dependencies.iter().cloned().collect()).unwrap_or_default()
+    };
+    reachable(components, dependencies)
 }

@@ -34,7 +34,7 @@ impl CancelRun {
             Ok(Decided::Commit(table::run_writes(&next, Expect::Rev(stored.rev))?, next))
         });
         let run = run.await?;
-        let Next::Look { workflow, .. } = run.next() else { return Ok(run) };
+        let Next::Follow { workflow, .. } = run.next() else { return Ok(run) };
         if table::find_workflow(&*self.advance.store, &workflow).await?.is_some() {
             let cancel =
                 CancelWorkflow { store: Arc::clone(&self.advance.store), clock: Arc::clone(&self.advance.clock) };

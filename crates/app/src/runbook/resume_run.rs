@@ -4,12 +4,12 @@ use freehold_domain::runbook::{Resumed, Run, RunState};
 use freehold_protocol::RunId;
 use freehold_protocol::api::ReasonRequest;
 
-use crate::ports::{Committed, Expect};
+use crate::AppError;
+use crate::ports::Expect;
 use crate::runbook::advance_run::AdvanceRun;
 use crate::runbook::run_runbook::busy;
-use crate::table::{self, Due, DueWhat, OpenRun, open_run_key, put};
+use crate::table::{self, Decided, Due, DueWhat, OpenRun, open_run_key, put};
 use crate::workflow::start_workflow::Asked;
-use crate::{AppError, Kind};
 
 /// The use case that resumes a run.
 #[derive(Clone)]
@@ -26,42 +26,41 @@ impl ResumeRun {
     /// faulty reason, or the store's errors.
     pub async fn resume(&self, id: &RunId, because: &ReasonRequest, asked: Asked<'_>) -> Result<Run, AppError> {
         let reason = crate::reason::reason(because)?;
-        let stored = table::run(&*self.advance.store, id).await?;
-        if stored.value.was_resumed_by(asked.cause) {
-            return self.advance.advanced(id).await;
-        }
-        let now = self.advance.clock.now();
-        let (by, cause) = (asked.by.clone(), asked.cause.to_owned());
-        let next =
-            self.noticed(&stored.value).await?.resume(Resumed { at: now, by, reason, cause, after: String::new() })?;
-        let install = &next.install;
-        let mut writes = vec![put(&next, Expect::Rev(stored.rev))?];
-        if next.state == RunState::Running {
-            writes.push(put(&OpenRun { install: install.clone(), run: id.clone() }, Expect::Absent)?);
-            writes.push(put(&Due::at(now, install.clone(), DueWhat::Runbook { run: id.clone() }), Expect::Any)?);
-        }
-        match self.advance.store.commit(writes).await? {
-            Committed::Done => {}
-            Committed::Conflict(key) if key == open_run_key(install) => {
-                return Err(busy(&*self.advance.store, install).await?);
+        let store = &*self.advance.store;
+        let is_resumed = table::change(store, ("run", id), || async {
+            let stored = table::run(store, id).await?;
+            if stored.value.was_resumed_by(asked.cause) {
+                return Ok(Decided::Keep(false));
             }
-            Committed::Conflict(_) => {
-                let message = format!("run `{id}` was changed meanwhile; try again");
-                return Err(AppError::new(Kind::Transient, message));
+            let (at, by, cause) = (self.advance.clock.now(), asked.by.clone(), asked.cause.to_owned());
+            let resumed = Resumed { at, by, reason: reason.clone(), cause, after: String::new() };
+            let next = self.noticed(&stored.value).await?.resume(resumed)?;
+            let install = &next.install;
+            let mut writes = vec![put(&next, Expect::Rev(stored.rev))?];
+            if next.state == RunState::Running {
+                if table::load::<OpenRun>(store, &open_run_key(install)).await?.is_some() {
+                    return Err(busy(store, install).await?);
+                }
+                writes.push(put(&OpenRun { install: install.clone(), run: id.clone() }, Expect::Absent)?);
+                writes.push(put(&Due::at(at, install.clone(), DueWhat::Runbook { run: id.clone() }), Expect::Any)?);
             }
+            Ok(Decided::Commit(writes, true))
+        });
+        if is_resumed.await? {
+            tracing::info!(run.id = %id, "Resumed run `{id}`");
         }
-        tracing::info!(run.id = %id, install.id = %install, "Resumed run `{id}`");
         self.advance.advanced(id).await
     }
 
-    /// Returns the run with what became of the workflow that stopped it. Somebody may have continued that workflow.
+    /// Returns the run after a look at the workflow at which it stopped: somebody may have continued that workflow.
     async fn noticed(&self, run: &Run) -> Result<Run, AppError> {
         let Some(workflow) = run.stopped_by() else { return Ok(run.clone()) };
         let Some(found) = table::find_workflow(&*self.advance.store, workflow).await? else { return Ok(run.clone()) };
         if !found.value.state.is_terminal() {
-            let message = format!("`{workflow}`, the workflow of its step, runs again");
             return Err(AppError::conflict(format!(
-                "{message}; wait for it with `freehold workflow watch {workflow}`"
+                "run `{}` stopped at workflow `{workflow}`, which somebody has continued; wait for it with \
+                 `freehold workflow watch {workflow}`",
+                run.id
             )));
         }
         Ok(run.noticing(workflow, &found.value.state))

@@ -81,7 +81,7 @@ impl RunRunbook {
         self.advance.advanced(&id).await
     }
 
-    /// Commits the rows of the run. The install is written as it is, so that no run begins in an install that is forgotten
+    /// Commits the rows of the run. The unchanged install is written too: the commit fails if the install was forgotten
     /// meanwhile.
     async fn begin(&self, run: &Run, of: &Stored<Install>) -> Result<(), AppError> {
         let (id, install, created_at) = (run.id.clone(), run.install.clone(), run.created_at);
@@ -100,12 +100,12 @@ impl RunRunbook {
                 Err(busy(&*self.advance.store, &install).await?)
             }
             Committed::Conflict(key) if key == of.value.key() => Err(changed(&install)),
-            // A copy of this request was first, or another request with its idempotency key.
+            // A repeated request was faster, or another request with the same idempotency key.
             Committed::Conflict(_) => self.came_before(&id, &run.request_digest).await.map(|_| ()),
         }
     }
 
-    /// Returns whether an earlier request started the run.
+    /// Returns whether an earlier request has started the run.
     async fn came_before(&self, id: &RunId, digest: &Digest) -> Result<bool, AppError> {
         match table::find_run(&*self.advance.store, id).await? {
             Some(known) if known.value.request_digest != *digest => Err(used_before()),

@@ -317,9 +317,9 @@ async fn deployed_writes(
 
 /// Returns the write of a part's record after a job of the part that did not succeed.
 ///
-/// A deployed part that the job may have changed is marked as partial: the next deploy then runs the part again, also a
-/// deploy of the version that the record names. The record of a part of which no deploy has succeeded names the last
-/// job that may have created resources. The record is removed when the job that it names changed nothing.
+/// A deployed part that the job may have changed is marked as partial. The next deploy runs a partial part again, even if it
+/// deploys the version that the record names. A part that was never deployed with success also has a record: it names the last
+/// job that may have created resources, and is removed when that job turns out to have changed nothing.
 async fn failed_writes(
     store: &dyn Store,
     job: &Job,

@@ -207,23 +207,8 @@ pub(super) fn approval(option: ApprovalOption, version: &AppVersion, work: &Work
         ApprovalOption::ApproveAll => return None,
         ApprovalOption::Prompt => {}
     }
-    match work.made_by() {
-        Work::TerraformModule(_)
-        | Work::Sandbox(_)
-        | Work::Pulumi(_)
-        | Work::PulumiSandbox(_)
-        | Work::CloudformationStack(_)
-        | Work::HelmChart(_)
-        | Work::KubernetesManifest(_) => {}
-        Work::ContainerImage(_)
-        | Work::KubernetesJob(_)
-        | Work::CopySecrets(_)
-        | Work::Remove(_)
-        | Work::Action(_)
-        | Work::Build(_)
-        | Work::Preflight(_)
-        | Work::Leftovers(_)
-        | Work::Upgrade(_) => return None,
+    if !work.has_plan() {
+        return None;
     }
     let part = work.component().and_then(|name| version.part(name));
     let by_policies = part.is_some_and(|part| part.settings.auto_approve_on_policies_passing);

@@ -278,7 +278,7 @@ async fn the_connection_is_what_the_runner_said_last_and_silence_after_two_hours
 }
 
 #[tokio::test]
-async fn a_deleted_stack_closes_the_queue_and_a_new_one_opens_it_and_the_job_goes_on() {
+async fn a_deleted_stack_closes_the_queue_and_a_new_one_opens_it_and_the_job_continues() {
     let (mut world, workflow, job) = unclaimed().await;
     world.memory.advance_secs(1);
     says_away(&world, AwayReason::StackDeleted).await;

@@ -64,7 +64,8 @@ pub(super) const PERMISSIONS: &[Key] = &[
         .doc("The role of mode `provision`: for the first deploy of an install, and for the sandbox in every deploy"),
     may("maintenance_role", Table(ROLE)).doc("The role of mode `maintenance`: for later deploys and for actions"),
     may("deprovision_role", Table(ROLE)).doc("The role of mode `deprovision`: for removals"),
-    may("custom_roles", Tables(ROLE)).doc("Roles for single operations: those that name the role"),
+    may("custom_roles", Tables(ROLE))
+        .doc("Roles for single operations; an operation uses such a role if it names the role"),
     may("roles", Tables(TYPED_ROLE)).doc("Roles of any type, each with `type`"),
 ];
 

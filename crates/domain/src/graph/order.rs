@@ -1,4 +1,4 @@
-//! Orders the nodes of a graph: each node comes after its dependencies.
+//! Orders the nodes of a graph: each node comes after its dependencies. Finds the nodes that can be reached from others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,6 +76,19 @@ pub fn check<'a>(nodes: &[Named<'a>]) -> Result<(), Disorder<'a>> {
     order(nodes).stuck.first().map_or(Ok(()), |name| Err(Disorder::Cycle(name)))
 }
 
+/// Returns `from` and all that can be reached from there, where `next` returns the nodes at the end of one edge.
+pub fn reachable<N: Ord>(from: impl IntoIterator<Item = N>, next: impl Fn(&N) -> Vec<N>) -> BTreeSet<N> {
+    let mut found = BTreeSet::new();
+    let mut open: Vec<N> = from.into_iter().collect();
+    while let Some(node) = open.pop() {
+        if !found.contains(&node) {
+            open.extend(next(&node));
+            found.insert(node);
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,5 +117,15 @@ mod tests {
         assert_eq!(check(&nodes), Err(Disorder::Cycle("a")));
         assert_eq!(check(&[node("a", []), node("a", [])]), Err(Disorder::Duplicate("a")));
         assert_eq!(check(&[node("a", ["x"])]), Err(Disorder::Unknown { node: "a", missing: "x" }));
+    }
+
+    #[test]
+    fn what_can_be_reached_is_found_through_others_and_on_a_cycle() {
+        let edges = BTreeMap::from([("a", vec!["b", "c"]), ("b", vec!["d"]), ("d", vec!["b"]), ("e", vec!["a"])]);
+        let next = |node: &&'static str| edges.get(node).cloned().unwrap_or_default();
+
+        assert_eq!(reachable(["a"], next), BTreeSet::from(["a", "b", "c", "d"]));
+        assert_eq!(reachable(["c", "d"], next), BTreeSet::from(["b", "c", "d"]));
+        assert_eq!(reachable([], next), BTreeSet::new());
     }
 }

@@ -1,19 +1,19 @@
-//! What people say about the plan of a job.
+//! The events of approvals that may change a job.
 
 use freehold_protocol::Digest;
 use freehold_protocol::approval::CustomerDecision;
 use freehold_protocol::order::AskedBy;
 
-/// A word about the plan for which a job waits.
+/// A decision about the plan that a job waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalEvent {
     /// Somebody at the vendor approves this plan.
     Approve { plan: Digest, by: AskedBy },
     /// Somebody at the vendor rejects this plan.
     Reject { plan: Digest, by: AskedBy, reason: String },
-    /// The customer approves or rejects a plan, as their runner announces.
+    /// The customer approves or rejects a plan. Their runner announces it.
     Customer(CustomerDecision),
-    /// The job is ordered if everybody who is asked has approved.
+    /// The job is ordered again if both sides that have to approve its plan have done so.
     Proceed,
 }
 

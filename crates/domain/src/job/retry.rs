@@ -44,9 +44,9 @@ impl Job {
     }
 
     fn queued_again(&self, event: &JobEvent, now: Timestamp) -> Step {
-        let patience = self.wait_until().since(self.created_at) / 1000;
+        let wait_secs = self.wait_until().since(self.created_at) / 1000;
         let mut again = self.with_new_order(now);
-        again.wait_until = now.plus_secs(patience);
+        again.wait_until = now.plus_secs(wait_secs);
         again.cancel_requested = None;
         again.cancel_asked = None;
         again.lost_at = None;

@@ -3,14 +3,14 @@
 use freehold_protocol::report::Fence;
 use freehold_protocol::{KeyId, Timestamp};
 
-/// An event that is about the customer's windows.
+/// An event of the customer's change windows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WindowEvent {
-    /// The control plane does not send the order of this dispatch, since no change may start now.
+    /// The control plane does not send the order of this dispatch, because no change may start now.
     Closed { dispatch: u32, until: Option<Timestamp>, reason: String },
-    /// The runner did not start the order, since no change may start now. No attempt works.
+    /// The runner did not start the order, because no change may start now. No attempt is running.
     Refused { fence: Fence, runner: KeyId, until: Option<Timestamp>, reason: String },
-    /// Changes may start, or the runner is to decide again.
+    /// Changes may start now, or the runner has to decide again whether they may.
     Opened,
 }
 

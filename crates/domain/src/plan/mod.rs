@@ -18,6 +18,7 @@ use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, canonical};
 use serde_json::Value;
 
 use crate::deployability::undeployable;
+use crate::graph::order::reachable;
 use crate::preflight;
 use crate::runs_as::{Operation, RunsAs, runs_as};
 use crate::suggestion::Known;
@@ -231,19 +232,13 @@ fn part_target(version: &AppVersion, part: &Component, input: DeployInput<'_>) -
 /// Adds the dependents of the parts in `touched`. If `touched` has the sandbox, all components that read its outputs
 /// are dependents too.
 pub(crate) fn add_dependents(version: &AppVersion, touched: &mut BTreeSet<ComponentName>) {
-    let sandbox = version.sandbox.is_some() && touched.contains(&ComponentName::sandbox());
-    loop {
-        let before = touched.len();
-        for component in &version.components {
-            let reads = sandbox && !component.sandbox_reads().is_empty();
-            if reads || !component.dependencies.is_disjoint(touched) {
-                touched.insert(component.name.clone());
-            }
-        }
-        if touched.len() == before {
-            return;
-        }
-    }
+    let dependents = |part: &ComponentName| {
+        let is_sandbox = version.sandbox.is_some() && part.is_sandbox();
+        let depends =
+            |one: &&Component| one.dependencies.contains(part) || (is_sandbox && !one.sandbox_reads().is_empty());
+        version.components.iter().filter(depends).map(|one| one.name.clone()).collect()
+    };
+    *touched = reachable(std::mem::take(touched), dependents);
 }
 
 /// Returns the one node of an action's run, under the requested role or the role that the app names. [`steps::bind`] gives

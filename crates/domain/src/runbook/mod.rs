@@ -1,5 +1,5 @@
-//! Runs of runbooks: steps that start a workflow each, one after the other. The first step that does not succeed ends the
-//! run, and a person may resume it there.
+//! Runs of runbooks. Each step starts a workflow, one step after the other. The first step that does not succeed ends the run,
+//! and a person may resume the run at this step.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use crate::suggestion::Known;
 use crate::workflow::WorkflowState;
 
-/// The largest inputs of a run, in bytes: all names and values together. The orders of its actions have them.
+/// The maximum size of a run's inputs, in bytes: all names and values together. The orders of its actions contain them.
 pub const MAX_INPUTS_BYTES: usize = 16 * 1024;
-/// The largest run when it begins, in bytes of JSON. Its row grows with the reasons of its steps and of those who resume it,
-/// and a row has at most 400 KB.
+/// The maximum size of a run when it begins, in bytes of JSON. Later, its row grows by the reasons of failed steps and of
+/// resumes, and a row has at most 400 KB.
 pub const MAX_RUN_BYTES: usize = 128 * 1024;
 /// The maximum number of characters of a step's reason that the run keeps.
 const REASON_CHARS: usize = 1000;
@@ -36,14 +36,14 @@ pub struct Run {
     /// The digest of the request, by which another request with the same idempotency key is recognized.
     pub request_digest: Digest,
     pub asked_by: AskedBy,
-    /// Whether the steps are to start also while the customer's change windows are closed.
+    /// Whether the steps also start while the customer's change windows are closed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub now: bool,
     pub created_at: Timestamp,
     pub steps: Vec<Step>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resumed: Vec<Resumed>,
-    /// Who asked for the cancel that stops, or has stopped, the run.
+    /// Who cancelled the run, or asked to cancel it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<AskedBy>,
     pub state: RunState,
@@ -68,12 +68,12 @@ pub enum StepState {
     Running {
         workflow: WorkflowId,
     },
-    /// The workflow succeeded. Without one, nothing was left to remove.
+    /// The workflow succeeded. If there is none, the step had nothing to remove.
     Succeeded {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         workflow: Option<WorkflowId>,
     },
-    /// The workflow failed, or was refused and is absent.
+    /// The workflow failed. If there is none, its start was refused.
     Failed {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         workflow: Option<WorkflowId>,
@@ -145,7 +145,7 @@ impl RunState {
     }
 }
 
-/// One time that a run was resumed.
+/// One resume of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resumed {
     pub at: Timestamp,
@@ -158,14 +158,14 @@ pub struct Resumed {
     pub after: String,
 }
 
-/// What is to be done for a run.
+/// What the control plane has to do next for a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum Next {
-    /// The id of the next step's workflow is to be stored ([`Run::begin`]).
+    /// The id of the next step's workflow has to be stored ([`Run::begin`]).
     Begin,
-    /// The workflow of this step is to be looked at, and to be started if it does not exist.
-    Look { step: usize, workflow: WorkflowId },
+    /// The workflow of this step has to be started if it does not exist, and its end has to be recorded.
+    Follow { step: usize, workflow: WorkflowId },
     /// The run has ended.
     Nothing,
 }
@@ -255,13 +255,13 @@ pub fn phrase(step: &RunbookStep) -> String {
 }
 
 impl Run {
-    /// Returns what is to be done for the run.
+    /// Returns what the control plane has to do next for the run.
     pub fn next(&self) -> Next {
         if self.state != RunState::Running {
             return Next::Nothing;
         }
         let running = self.steps.iter().enumerate().find_map(|(at, step)| match &step.state {
-            StepState::Running { workflow } => Some(Next::Look { step: at, workflow: workflow.clone() }),
+            StepState::Running { workflow } => Some(Next::Follow { step: at, workflow: workflow.clone() }),
             StepState::Waiting
             | StepState::Succeeded { .. }
             | StepState::Failed { .. }
@@ -270,8 +270,8 @@ impl Run {
         running.unwrap_or(Next::Begin)
     }
 
-    /// Returns the run with the id of the next step's workflow. It is derived from the run, the step and the number of the
-    /// try, so that whatever is repeated starts one workflow.
+    /// Returns the run with the id of the next step's workflow. The id is derived from the run, the step and the number of the
+    /// try, so that repeated calls start one workflow.
     #[must_use]
     pub fn begin(&self) -> Self {
         let mut next = self.clone();
@@ -289,7 +289,7 @@ impl Run {
         cause(&self.id, step, self.steps.get(step).map_or(0, |step| step.tries))
     }
 
-    /// Returns the run after the workflow of its running step has ended in `state`. Any other workflow changes nothing.
+    /// Returns the run after the workflow of its running step has ended in `state`. Another workflow does not change the run.
     #[must_use]
     pub fn on_end(&self, workflow: &WorkflowId, state: &WorkflowState, now: Timestamp) -> Self {
         let ended = match state {
@@ -303,7 +303,7 @@ impl Run {
         self.settled(workflow, ended, now)
     }
 
-    /// Returns the run after the workflow of its running step was refused for `reason`.
+    /// Returns the run after the workflow of its running step could not be started, for `reason`.
     #[must_use]
     pub fn on_refusal(&self, workflow: &WorkflowId, reason: &str, now: Timestamp) -> Self {
         self.settled(workflow, StepState::Failed { workflow: None, reason: shortened(reason) }, now)
@@ -315,8 +315,8 @@ impl Run {
         self.settled(workflow, StepState::Succeeded { workflow: None }, now)
     }
 
-    /// Returns who asks for the steps that start now, and whether they pass closed windows: the first caller, or whoever
-    /// resumed the run last, who did not ask to pass any.
+    /// Returns who asks for the steps that start now, and whether these steps pass closed windows. Whoever resumed the run last
+    /// asks for them, without passing windows; before a resume, whoever started the run.
     pub fn asker(&self) -> (&AskedBy, bool) {
         self.resumed.last().map_or((&self.asked_by, self.now), |last| (&last.by, false))
     }
@@ -359,8 +359,8 @@ impl Run {
         next
     }
 
-    /// Returns the run with `state` as the end of the workflow of a step that had failed or was cancelled: somebody may have
-    /// continued that workflow by itself.
+    /// Returns the run after a look at the workflow of its step that failed or was cancelled. If somebody has continued that
+    /// workflow, and it has succeeded since, the step counts as succeeded.
     #[must_use]
     pub fn noticing(&self, workflow: &WorkflowId, state: &WorkflowState) -> Self {
         let mut next = self.clone();
@@ -374,7 +374,7 @@ impl Run {
         next
     }
 
-    /// Returns the workflow of the step that stopped the run, if the step has one.
+    /// Returns the workflow of the step at which the run stopped, if that step has one.
     pub fn stopped_by(&self) -> Option<&WorkflowId> {
         let stopped = |step: &&Step| matches!(step.state, StepState::Failed { .. } | StepState::Cancelled { .. });
         self.steps.iter().find(stopped)?.state.workflow()

@@ -38,7 +38,7 @@ fn resumed(reason: &str) -> Resumed {
 
 fn looked_at(run: &Run) -> (usize, WorkflowId) {
     match run.next() {
-        Next::Look { step, workflow } => (step, workflow),
+        Next::Follow { step, workflow } => (step, workflow),
         other => panic!("{other:?}"),
     }
 }
@@ -234,8 +234,8 @@ proptest! {
             let before = now.clone();
             now = match (&one, before.next()) {
                 (Happens::Begin, Next::Begin) => before.begin(),
-                (Happens::End(state), Next::Look { workflow, .. }) => before.on_end(&workflow, state, NOW),
-                (Happens::Refusal, Next::Look { workflow, .. }) => before.on_refusal(&workflow, "no", NOW),
+                (Happens::End(state), Next::Follow { workflow, .. }) => before.on_end(&workflow, state, NOW),
+                (Happens::Refusal, Next::Follow { workflow, .. }) => before.on_refusal(&workflow, "no", NOW),
                 (Happens::StaleEnd, _) => {
                     let stale = WorkflowId::derive("globex", "another");
                     let after = before.on_end(&stale, &WorkflowState::Succeeded { ended_at: NOW }, NOW);

@@ -1,10 +1,11 @@
-//! What a person did to let a workflow continue after it had ended: who, why, and which part of it runs.
+//! Continuations of a workflow that had ended: who asked for one and why, and which nodes run.
 
+use freehold_protocol::api::describe_act;
 use freehold_protocol::order::AskedBy;
 use freehold_protocol::{Digest, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// One time that a workflow was continued after it had ended.
+/// One continuation of a workflow that had ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Again {
     #[serde(flatten)]
@@ -55,13 +56,9 @@ impl Act {
 }
 
 impl Again {
-    /// Returns what was done and why, as orders and the history of jobs say it.
+    /// Returns what was done and why, as orders and the history of a job show it.
     pub fn why(&self) -> String {
-        let what = match &self.act {
-            Act::Resume => "resumed".to_owned(),
-            Act::Retry { node } => format!("`{node}` retried"),
-            Act::Skip { node } => format!("`{node}` skipped"),
-        };
+        let what = describe_act(self.act.as_str(), self.act.node());
         if self.reason.is_empty() { what } else { format!("{what}: {}", self.reason) }
     }
 }

@@ -23,7 +23,7 @@ use crate::runs_as::RunsAs;
 use crate::sensitive_outputs::with_digests;
 
 pub use act::{Act, Again};
-pub use continuation::{AgainError, MAX_CONTINUED};
+pub use continuation::{ContinuationError, MAX_CONTINUED};
 pub use node::{Node, NodeState};
 pub use request::{Request, RunTrigger, TeardownParts, WorkflowKind};
 pub use retry::MAX_RETRIES;

@@ -1,15 +1,15 @@
-//! The policies that a runner asks about every change, whatever the vendor and the customer have written. The customer can
-//! loosen each of them in the install stack: its denials are warnings then.
+//! The policies that a runner asks about every change, beside those of the vendor and of the customer. In the install stack the
+//! customer can loosen a policy: its denials then become warnings.
 
 use crate::PolicyText;
 
 /// A policy of every install.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuiltIn {
-    /// The name that a customer writes to loosen it.
+    /// The name by which the customer loosens it in the install stack.
     pub name: &'static str,
     text: &'static str,
-    /// Whether a customer can loosen it. The other policies hold what the customer sets elsewhere.
+    /// Whether the customer can loosen it. The other policies enforce other parameters of the install stack.
     pub can_be_loosened: bool,
 }
 

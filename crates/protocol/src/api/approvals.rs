@@ -1,4 +1,4 @@
-//! Requests of the API about approvals, and what a plan that waits for one looks like.
+//! Requests of the API about approvals, and its view of a plan that waits for an approval.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,8 @@ pub enum ApprovalOption {
     /// No plan waits.
     #[default]
     ApproveAll,
-    /// Each plan that changes something waits, except where the config says `auto_approve_on_policies_passing`.
+    /// Each plan that changes something waits. If the config of its component has `auto_approve_on_policies_passing`, it waits only
+    /// when a policy warns about it.
     Prompt,
 }
 
@@ -32,15 +33,15 @@ impl ApprovalOption {
     }
 }
 
-/// `POST /v1/jobs/{job}/approve`: approves the plan for which a job waits.
+/// `POST /v1/jobs/{job}/approve`: approves the plan that a job waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ApproveJobRequest {
-    /// The plan, as the job shows it. The request is refused when the job waits for the approval of another one.
+    /// The plan's digest, as the job shows it. The request is refused if the job waits for the approval of another plan.
     pub plan: Digest,
 }
 
-/// `POST /v1/jobs/{job}/reject`: rejects the plan for which a job waits, and ends the job.
+/// `POST /v1/jobs/{job}/reject`: rejects the plan that a job waits for, and ends the job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RejectJobRequest {
@@ -76,6 +77,6 @@ pub struct PlanView {
     /// Who approved it at the customer; absent while nobody has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_by_customer: Option<String>,
-    /// The time since which it waits.
+    /// When it began to wait.
     pub since: Timestamp,
 }

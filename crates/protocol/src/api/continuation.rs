@@ -57,10 +57,10 @@ pub struct SkipNodeRequest {
     pub reason: String,
 }
 
-/// One time that a workflow was continued after it had ended.
+/// One continuation of a workflow that had ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AgainView {
+pub struct ContinuationView {
     /// What ran: `resume` (all that failed or was not reached), `retry` (one node, and what was not reached because of it)
     /// or `skip` (what was not reached because of one node, without the node itself).
     pub act: String,
@@ -78,6 +78,15 @@ pub struct AgainView {
     /// Why it had ended in this state; empty for a cancelled workflow.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ended_reason: String,
+}
+
+/// Returns the phrase for what continued a workflow: an act by its name, and the node that it names.
+pub fn describe_act(act: &str, node: Option<&str>) -> String {
+    match (act, node) {
+        ("retry", Some(node)) => format!("`{node}` retried"),
+        ("skip", Some(node)) => format!("`{node}` skipped"),
+        _ => "resumed".to_owned(),
+    }
 }
 
 #[cfg(feature = "schema")]

@@ -29,7 +29,8 @@ pub use artifacts::{
 };
 pub use builds::{BuildComponentsRequest, BuildStarted, BuildView};
 pub use continuation::{
-    AgainView, CancelJobRequest, CancelWorkflowRequest, ResumeWorkflowRequest, RetryJobRequest, SkipNodeRequest,
+    CancelJobRequest, CancelWorkflowRequest, ContinuationView, ResumeWorkflowRequest, RetryJobRequest, SkipNodeRequest,
+    describe_act,
 };
 pub use contracts::ContractView;
 pub use errors::{ErrorBody, ErrorDetail, ErrorKind};

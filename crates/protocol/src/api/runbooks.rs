@@ -35,12 +35,12 @@ pub struct RunbookView {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunRunbookRequest {
-    /// The values of the runbook's inputs, by name. At most 16 KiB together, with their names. They are in
-    /// orders and shown with the run, so they are not for secrets.
+    /// The values of the runbook's inputs, by name; at most 16 KiB, names included. Orders contain them and the run shows them,
+    /// so they must not be secrets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inputs: BTreeMap<String, String>,
-    /// Whether the steps start also while the customer's change windows are closed. The customer's runner decides: it lets
-    /// only those pass whom the customer names.
+    /// Whether the steps also start while the customer's change windows are closed. The customer's runner decides this: only
+    /// callers whom the customer has named may pass.
     #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub now: bool,
 }
@@ -57,7 +57,7 @@ pub struct RunView {
     pub number: u64,
     /// The state: `running`, `succeeded`, `failed` or `cancelled`. A run that failed or was cancelled can be resumed.
     pub state: String,
-    /// The step that failed or was refused, and its reason; empty when there is none.
+    /// The step that failed or could not be started, and why; empty if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     pub created_at: Timestamp,
@@ -66,7 +66,7 @@ pub struct RunView {
     pub asked_by: AskedBy,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inputs: BTreeMap<String, String>,
-    /// Who asked for the cancel. Absent without one, and after the run was resumed.
+    /// Who cancelled the run. Absent if nobody did, and after the run was resumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<AskedBy>,
     /// Who resumed the run, and why; the earliest first.
@@ -86,7 +86,7 @@ pub struct RunStepView {
     pub does: String,
     /// The state: `waiting`, `running`, `succeeded`, `failed` or `cancelled`.
     pub state: String,
-    /// The workflow of the step's latest try; absent before the first one, if it was refused, and if nothing was left to
+    /// The workflow of the step's latest try; absent before the first try, if its start was refused, and if the step had nothing to
     /// remove.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<WorkflowId>,
@@ -96,7 +96,7 @@ pub struct RunStepView {
     pub tries: u32,
 }
 
-/// One time that a run was resumed.
+/// One resume of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResumedView {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AgainView, PlanView};
+use super::{ContinuationView, PlanView};
 use crate::approval::OrderApproval;
 use crate::order::AskedBy;
 use crate::policy::PolicyResult;
@@ -138,7 +138,7 @@ pub struct WorkflowView {
     pub cancel_reason: String,
     /// Each time that the workflow was continued after it had ended, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub again: Vec<AgainView>,
+    pub again: Vec<ContinuationView>,
     /// The reason why the workflow succeeded without running a job; absent for all other workflows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nothing_ran: Option<String>,

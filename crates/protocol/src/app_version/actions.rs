@@ -173,10 +173,10 @@ pub struct RunbookInput {
     pub name: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Whether a run without a value is refused.
+    /// Whether a run has to set the input, if it has no default.
     #[serde(default, skip_serializing_if = "is_false")]
     pub required: bool,
-    /// The value of a run that gives none.
+    /// The value for a run that does not set the input.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub default: String,
 }

@@ -1,5 +1,5 @@
-//! Approvals: a yes to exactly one plan. The runner makes the plan, and its bytes stay in the customer's account. A plan is
-//! known by the digest of its record ([`PlanRecord`]).
+//! Approvals of plans: each is for exactly one plan. The runner makes the plan, and its bytes stay in the customer's account. The
+//! digest of its record ([`PlanRecord`]) names the plan.
 
 mod record;
 
@@ -13,27 +13,27 @@ use crate::{Digest, InstallId, JobId, TenantName, Timestamp};
 
 pub use record::PlanRecord;
 
-/// The prefix in the install's bucket below which the runner keeps the records of plans. No role of a mode reads or writes it.
-/// No component has a name that begins with `_`.
+/// The prefix of the records of plans in the install's bucket. The roles of modes may neither read nor write them. Components have
+/// prefixes beside it, and no component's name begins with `_`.
 pub const PLANS: &str = "locked/_plans/";
-/// The prefix in the install's bucket below which the customer approves and rejects plans. No role of the install writes it.
+/// The prefix of the customer's decisions about plans in the install's bucket. No role of the install may write them.
 pub const APPROVALS: &str = "approvals/";
 /// The stack parameter by which the customer says which plans wait for their approval.
 pub const APPROVE_CHANGES: &str = "ApproveChanges";
-/// The feature that an order demands which needs an approval or names one.
+/// The feature that an order demands if it asks for an approval or names one.
 pub const FEATURE: &str = "approvals";
 /// The maximum number of changes that a summary lists, and the maximum length of an address in it, in characters.
 const MOST_CHANGES: usize = 200;
 const LONGEST_ADDRESS: usize = 200;
 
-/// When the vendor wants a person of its own to approve a plan before it is applied.
+/// Which plans wait until a person at the vendor approves them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalRule {
     /// Each plan that changes something.
     Prompt,
-    /// Each such plan about which a policy warns, or which one of them denies.
+    /// Each plan that changes something, if a policy warns about it or denies it.
     PromptUnlessPoliciesPass,
 }
 
@@ -60,13 +60,13 @@ impl Side {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ApproveChanges {
     None,
-    /// Plans that delete or replace something, or of which nobody knows what they do.
+    /// Plans that delete or replace something, or execute something whose effects are not known.
     Destructive,
     All,
 }
 
 impl ApproveChanges {
-    /// Reads the value of the parameter. A stack of an earlier version has none. A word that is not known asks for everything.
+    /// Reads the value of the parameter. A stack of an earlier version does not have it. With an unknown value, all plans wait.
     pub fn of(value: Option<&str>) -> Self {
         match value {
             None | Some("none") => Self::None,
@@ -76,7 +76,7 @@ impl ApproveChanges {
     }
 }
 
-/// What a plan does to one thing.
+/// What a plan does to one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -85,7 +85,7 @@ pub enum ChangeKind {
     Update,
     Replace,
     Delete,
-    /// Executes something whose effects nobody knows before.
+    /// Executes something whose effects are not known before.
     Run,
 }
 
@@ -107,7 +107,7 @@ impl ChangeKind {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlannedChange {
     pub address: String,
-    /// The type of the thing, such as `aws_vpc`; empty when the address says it.
+    /// The type of the resource, such as `aws_vpc`; empty when the address contains it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
     pub change: ChangeKind,
@@ -123,7 +123,7 @@ pub struct PlanSummary {
     pub delete: u32,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub run: u32,
-    /// The first changes. The counts are those of all.
+    /// The first changes. The counts cover all changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<PlannedChange>,
 }
@@ -160,7 +160,7 @@ impl PlanSummary {
         counted.saturating_add(self.delete).saturating_add(self.run)
     }
 
-    /// Returns whether the plan deletes or replaces something, or executes what nobody knows before.
+    /// Returns whether the plan deletes or replaces something, or executes something whose effects are not known.
     pub const fn is_destructive(&self) -> bool {
         self.replace > 0 || self.delete > 0 || self.run > 0
     }
@@ -199,38 +199,38 @@ pub struct ProposedPlan {
     /// Who has to approve it.
     pub asks: BTreeSet<Side>,
     pub summary: PlanSummary,
-    /// The digest of what the policies said about it.
+    /// The digest of the policies' results about it.
     pub policies: Digest,
-    /// Why another plan, which was approved, is not applied; absent for a first plan.
+    /// Why the runner does not apply the plan that was approved before; absent for a job's first plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead: Option<String>,
 }
 
-/// The part of an order about the plan that it applies: which plan, and who of the vendor has approved it.
+/// The approved plan that an order applies, and who approved it at the vendor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OrderApproval {
     pub plan: Digest,
-    /// Who approved it at the vendor; absent when only the customer was asked.
+    /// Who approved it at the vendor; absent when only the customer had to approve it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<AskedBy>,
     /// When it was approved.
     pub at: Timestamp,
     /// The time until which the plan may be applied.
     pub until: Timestamp,
-    /// The digest of what the policies said about the plan.
+    /// The digest of the policies' results about the plan.
     pub policies: Digest,
 }
 
-/// What the customer decided about a plan, as their object in [`APPROVALS`] says.
+/// The customer's decision about a plan, as the customer's object in [`APPROVALS`] has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CustomerWord {
+pub struct WrittenDecision {
     pub tenant: TenantName,
     pub install: InstallId,
     pub plan: Digest,
     pub approved: bool,
-    /// Who decided: the ARN of the identity that wrote the object, as its command says.
+    /// Who decided: the ARN of the identity that wrote the object, as the writing command found it.
     pub by: String,
     pub at: Timestamp,
     /// Why the plan was rejected.
@@ -238,7 +238,7 @@ pub struct CustomerWord {
     pub reason: String,
 }
 
-/// What the customer decided about the plan of a job, as the runner announces it.
+/// The customer's decision about the plan of a job, as the runner announces it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CustomerDecision {
     pub job: JobId,
@@ -255,7 +255,7 @@ pub fn record_object(plan: &Digest) -> String {
     format!("{PLANS}{}.json", plan.hex())
 }
 
-/// Returns the object that says which order applies a plan.
+/// Returns the object that names the order which applies a plan.
 pub fn use_object(plan: &Digest) -> String {
     format!("{PLANS}{}.used", plan.hex())
 }

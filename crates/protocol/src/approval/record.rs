@@ -1,4 +1,4 @@
-//! The record of a plan, whose digest is what people approve.
+//! The record of a plan. People approve its digest.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::{PlanSummary, Side};
 use crate::{Digest, InstallId, JobId, TenantName, Timestamp, canonical};
 
-/// The record of a plan: everything that an approval is bound to. It stays in the customer's bucket, in [`super::PLANS`]; its
-/// digest is what people approve.
+/// The record of a plan: everything that an approval covers. It stays in the customer's bucket, below [`super::PLANS`]. People
+/// approve its digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanRecord {
@@ -22,12 +22,12 @@ pub struct PlanRecord {
     pub work: Digest,
     /// The digest of the values that the plan was made from, with [`Self::salt`].
     pub inputs: Digest,
-    /// What the plan was made against, such as the lineage and the serial of a state.
+    /// The state that the plan was compared with, such as the lineage and the serial of a Terraform state.
     pub state: String,
     /// The digest of the plan's bytes, and the object that holds them.
     pub bytes: Digest,
     pub object: String,
-    /// Random text. Without it, a digest could tell the values that it covers to whoever guesses them.
+    /// Random text. Without it, somebody who guesses the values could confirm the guess by their digest.
     pub salt: String,
     pub planned_at: Timestamp,
     pub until: Timestamp,

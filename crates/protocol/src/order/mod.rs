@@ -17,6 +17,7 @@ use crate::{
     Timestamp, WorkflowId, canonical,
 };
 
+mod approval_subject;
 mod asked_by;
 mod build_artifact;
 mod demands;
@@ -30,6 +31,7 @@ pub mod upgrade;
 
 use self::leftovers::FindLeftovers;
 
+pub use self::approval_subject::ApprovalSubject;
 pub use self::asked_by::{AskedBy, CallerArn, CallerArnError, Principal};
 pub use self::build_artifact::BuildArtifact;
 pub use self::demands::Demands;

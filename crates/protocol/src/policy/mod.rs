@@ -1,4 +1,4 @@
-//! Policies as an order carries them to the runner that asks them, and what they said there.
+//! Policies as orders carry them to the runner, and their results there.
 
 pub mod scope;
 
@@ -57,7 +57,7 @@ impl OrderPolicy {
     }
 }
 
-/// What one policy said about a job.
+/// The result of one policy about a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PolicyResult {
@@ -71,7 +71,7 @@ pub struct PolicyResult {
     /// The warnings, without values of the plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warn: Vec<String>,
-    /// Why the policy could not be asked. The job then stops too.
+    /// Why the policy could not be evaluated. The job then stops too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }

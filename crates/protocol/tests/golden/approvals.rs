@@ -1,7 +1,7 @@
 //! The wire format of approvals: in orders, and of the customer's word.
 
 use freehold_protocol::approval::{
-    ApprovalRule, ChangeKind, CustomerWord, FEATURE, OrderApproval, PlanSummary, PlannedChange, ProposedPlan, Side,
+    ApprovalRule, ChangeKind, FEATURE, OrderApproval, PlanSummary, PlannedChange, ProposedPlan, Side, WrittenDecision,
 };
 use freehold_protocol::order::Demands;
 
@@ -34,8 +34,8 @@ fn approvals() {
     golden("order-approval", &asks);
     golden("order-approved", &Order { approved: Some(Box::new(approval)), ..asks });
     golden(
-        "customer-word",
-        &CustomerWord {
+        "written-decision",
+        &WrittenDecision {
             tenant: "acme".parse().unwrap(),
             install: "globex".parse().unwrap(),
             plan: Digest::of(b"record"),

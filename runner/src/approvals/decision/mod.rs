@@ -1,24 +1,24 @@
-//! Decides whether an approved plan may be applied: compares everything that the approval is bound to. It does no I/O.
+//! Decides whether an approved plan may be applied: compares everything that the approval covers. Does no I/O.
 
 use std::collections::BTreeSet;
 
-use freehold_protocol::approval::{CustomerWord, OrderApproval, PlanRecord, Side};
+use freehold_protocol::approval::{OrderApproval, PlanRecord, Side, WrittenDecision};
 use freehold_protocol::order::{Order, Work};
 use freehold_protocol::time::rfc3339;
 use freehold_protocol::{Digest, Timestamp, canonical};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// What a plan is made from and against, besides the order.
+/// What a plan is made from, besides the order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     /// The rendered values that the plan is made from. They may contain secrets; only a digest with salt is kept.
     pub inputs: Value,
-    /// What the plan is made against, such as the lineage and the serial of a state.
+    /// The state that the plan is compared with, such as the lineage and the serial of a Terraform state.
     pub state: String,
 }
 
-/// Which order applies a plan.
+/// The order that applies a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Use {
     pub job: String,
@@ -30,7 +30,7 @@ pub struct Use {
 pub struct Found<'a> {
     /// The bytes of the plan's record in the customer's bucket; absent when there is none.
     pub record: Option<&'a [u8]>,
-    /// The bytes of the note which order applies the plan; absent before the first.
+    /// The bytes of the note that names the order which applies the plan; absent before the first such order.
     pub used: Option<&'a [u8]>,
     pub now: Timestamp,
 }
@@ -40,11 +40,11 @@ pub struct Found<'a> {
 pub enum NotApplied {
     /// The approval does not count for this order. The job ends.
     Refused(String),
-    /// What the plan was made from has moved on. The runner plans anew, and asks anew.
-    MovedOn(String),
+    /// What the plan was made from has changed since. The runner makes a new plan, which needs an approval of its own.
+    Outdated(String),
 }
 
-/// Returns the record of the plan that `order` names, if the approval is bound to this order and nothing has moved on.
+/// Returns the record of the plan that `order` names, if the approval is for this order and nothing has changed since.
 ///
 /// # Errors
 /// [`NotApplied`] with the reason.
@@ -60,7 +60,7 @@ pub fn recalled(
     };
     let digest = Digest::of(bytes);
     if digest != named.plan {
-        return refused(format!("its record has other bytes, with digest `{digest}`"));
+        return refused(format!("the bytes of its record have changed: their digest is `{digest}`"));
     }
     let record: PlanRecord = match serde_json::from_slice(bytes) {
         Ok(record) => record,
@@ -82,16 +82,16 @@ pub fn recalled(
         return refused(format!("its approval expired at {}", rfc3339::text(until).unwrap_or_default()));
     }
     if record.policies != named.policies {
-        return refused("its approval was given for other answers of the policies".to_owned());
+        return refused("its approval was given for other results of the policies".to_owned());
     }
     if let Some(used) = found.used {
         let this = Use { job: order.job.to_string(), dispatch: order.dispatch };
         match serde_json::from_slice::<Use>(used) {
-            // A delivery of the same order. Whether an earlier one changed something, the state says.
+            // The same order was delivered again. The state shows whether its first delivery changed something.
             Ok(used) if used == this => {}
-            // The machine died while it applied the plan, and the job was ordered again. The rest is a new plan.
+            // The machine failed while it applied the plan, and the job was ordered again. What is left needs a new plan.
             Ok(used) if used.job == this.job => {
-                return Err(NotApplied::MovedOn(format!(
+                return Err(NotApplied::Outdated(format!(
                     "dispatch {} has begun to apply plan `{}`",
                     used.dispatch, named.plan
                 )));
@@ -100,34 +100,36 @@ pub fn recalled(
                 let Use { job, dispatch } = used;
                 return refused(format!("dispatch {dispatch} of job `{job}` has applied it already"));
             }
-            Err(error) => return refused(format!("the note who applied it cannot be read: {error}")),
+            Err(error) => {
+                return refused(format!("the note that names the order which applied it cannot be read: {error}"));
+            }
         }
     }
-    let moved = |what: &str| Err(NotApplied::MovedOn(format!("{what} since the approved plan `{}`", named.plan)));
+    let moved = |what: &str| Err(NotApplied::Outdated(format!("{what} since the approved plan `{}`", named.plan)));
     match (work_digest(order), inputs_digest(&facts.inputs, &record.salt)) {
-        (Ok(work), _) if work != record.work => return moved("the artifact or the config changed"),
-        (Ok(_), Ok(inputs)) if inputs != record.inputs => return moved("the values changed"),
+        (Ok(work), _) if work != record.work => return moved("the artifact or the config has changed"),
+        (Ok(_), Ok(inputs)) if inputs != record.inputs => return moved("the values have changed"),
         (Ok(_), Ok(_)) => {}
         (Err(error), _) | (_, Err(error)) => return refused(format!("its inputs have no canonical form: {error}")),
     }
     if facts.state != record.state {
-        return moved("the state moved on");
+        return moved("the state has changed");
     }
     Ok(record)
 }
 
-/// What the job would apply now, and who has to approve it now.
+/// What the job would apply now, and which sides have to approve it now.
 #[derive(Debug, Clone, Copy)]
 pub struct Present<'a> {
     /// The digest of the plan's bytes.
     pub bytes: &'a Digest,
-    /// The digest of what the policies say about it.
+    /// The digest of the policies' results about it.
     pub policies: &'a Digest,
     pub asks: &'a BTreeSet<Side>,
 }
 
-/// Returns who of the customer approved the plan, if it may be applied: the bytes are those of the record, the policies say the
-/// same, and everybody who is asked now has approved it.
+/// Returns who approved the plan at the customer, if the plan may be applied: its bytes are those of the record, the policies have
+/// the same results, and each side that has to approve it now has done so.
 ///
 /// # Errors
 /// [`NotApplied`] with the reason.
@@ -135,18 +137,20 @@ pub fn agreed(
     record: &PlanRecord,
     named: &OrderApproval,
     now: &Present<'_>,
-    word: Option<&[u8]>,
+    decision: Option<&[u8]>,
 ) -> Result<Option<String>, NotApplied> {
     let plan = &named.plan;
     if record.bytes != *now.bytes {
-        return Err(NotApplied::MovedOn(format!(
-            "the job would change something else now than approved plan `{plan}`"
+        return Err(NotApplied::Outdated(format!(
+            "the job would now make other changes than those of the approved plan `{plan}`"
         )));
     }
     if record.policies != *now.policies {
-        return Err(NotApplied::MovedOn(format!("the policies say something else now about approved plan `{plan}`")));
+        return Err(NotApplied::Outdated(format!(
+            "the policies now have other results about the approved plan `{plan}`"
+        )));
     }
-    let customer = approved_by_customer(record, plan, word).map_err(NotApplied::Refused)?;
+    let customer = approved_by_customer(record, plan, decision).map_err(NotApplied::Refused)?;
     let missing = now.asks.iter().find(|side| match side {
         Side::Vendor => named.by.is_none(),
         Side::Customer => customer.is_none(),
@@ -160,16 +164,16 @@ pub fn agreed(
     }
 }
 
-/// Returns who approved a plan at the customer, if their object approves this plan of this install.
-fn approved_by_customer(record: &PlanRecord, plan: &Digest, word: Option<&[u8]>) -> Result<Option<String>, String> {
-    let Some(word) = word.and_then(|bytes| serde_json::from_slice::<CustomerWord>(bytes).ok()) else {
+/// Returns who approved the plan at the customer, if the customer's decision is about this plan of this install.
+fn approved_by_customer(record: &PlanRecord, plan: &Digest, decision: Option<&[u8]>) -> Result<Option<String>, String> {
+    let Some(decision) = decision.and_then(|bytes| serde_json::from_slice::<WrittenDecision>(bytes).ok()) else {
         return Ok(None);
     };
-    let is_this = (&word.tenant, &word.install, &word.plan) == (&record.tenant, &record.install, plan);
-    match (is_this, word.approved) {
+    let is_this = (&decision.tenant, &decision.install, &decision.plan) == (&record.tenant, &record.install, plan);
+    match (is_this, decision.approved) {
         (false, _) => Ok(None),
-        (true, true) => Ok(Some(word.by)),
-        (true, false) => Err(format!("{} (customer) rejected plan `{plan}`: {}", word.by, word.reason)),
+        (true, true) => Ok(Some(decision.by)),
+        (true, false) => Err(format!("{} (customer) rejected plan `{plan}`: {}", decision.by, decision.reason)),
     }
 }
 
@@ -178,8 +182,7 @@ pub fn is_removal(order: &Order) -> bool {
     matches!(order.work, Work::Remove(_))
 }
 
-/// Returns the digest of the order's work: its artifacts, templates and options, the image that its programs come from, and the
-/// rights that it runs under.
+/// Returns the digest of the order's work: its artifacts, templates and options, the image of its programs, and its mode and role.
 ///
 /// # Errors
 /// As [`canonical::digest`].

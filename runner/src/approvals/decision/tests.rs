@@ -64,7 +64,7 @@ fn another_tool_image_is_another_plan() {
 
     let found = of(&order, &record(), &facts());
 
-    assert!(matches!(found, Err(NotApplied::MovedOn(why)) if why.contains("the artifact or the config changed")));
+    assert!(matches!(found, Err(NotApplied::Outdated(why)) if why.contains("the artifact or the config has changed")));
 }
 
 #[test]
@@ -94,39 +94,42 @@ fn other_bytes_an_expired_approval_and_one_that_was_used_are_refused() {
     tampered[40] ^= 1;
 
     assert!(refusal(found(None, None, NOW)).contains("has no record of it"));
-    assert!(refusal(found(Some(&tampered), None, NOW)).contains("its record has other bytes"));
+    assert!(refusal(found(Some(&tampered), None, NOW)).contains("the bytes of its record have changed"));
     assert!(refusal(found(Some(&bytes), None, UNTIL.plus_secs(1))).contains("its approval expired at"));
     let elsewhere = serde_json::to_vec(&Use { job: "job_00000000000000000009".into(), dispatch: 1 }).unwrap();
     assert!(refusal(found(Some(&bytes), Some(&elsewhere), NOW)).contains("has applied it already"));
     let died = found(Some(&bytes), Some(&used(2)), NOW);
-    assert!(matches!(died, Err(NotApplied::MovedOn(why)) if why.contains("dispatch 2 has begun to apply")));
+    assert!(matches!(died, Err(NotApplied::Outdated(why)) if why.contains("dispatch 2 has begun to apply")));
     assert!(refusal(found(Some(&bytes), Some(b"?"), NOW)).contains("cannot be read"));
     assert!(found(Some(&bytes), Some(&used(1)), NOW).is_ok(), "a delivery of the same order");
     let other_answers = OrderApproval { policies: Digest::of(b"other"), ..named(&record) };
     let asked = recalled(&order, &other_answers, &facts(), Found { record: Some(&bytes), used: None, now: NOW });
-    assert!(refusal(asked).contains("other answers of the policies"));
+    assert!(refusal(asked).contains("other results of the policies"));
 }
 
 #[test]
 fn what_has_moved_on_is_planned_anew() {
     let moved = |order: &Order, facts: &Facts| match of(order, &record(), facts) {
-        Err(NotApplied::MovedOn(why)) => why,
+        Err(NotApplied::Outdated(why)) => why,
         other => panic!("{other:?}"),
     };
 
     assert!(
-        moved(&order(1, 7), &Facts { state: "lineage l, serial 5".into(), ..facts() }).contains("the state moved on")
+        moved(&order(1, 7), &Facts { state: "lineage l, serial 5".into(), ..facts() })
+            .contains("the state has changed")
     );
-    assert!(moved(&order(1, 7), &Facts { inputs: json!({ "size": 4 }), ..facts() }).contains("the values changed"));
+    assert!(
+        moved(&order(1, 7), &Facts { inputs: json!({ "size": 4 }), ..facts() }).contains("the values have changed")
+    );
     let other_mode = Order { mode: freehold_protocol::order::Mode::Provision, ..order(1, 7) };
-    assert!(moved(&other_mode, &facts()).contains("the artifact or the config changed"));
+    assert!(moved(&other_mode, &facts()).contains("the artifact or the config has changed"));
 }
 
 #[test]
 fn only_the_customers_word_about_this_plan_counts() {
     let (record, (_, plan)) = (record(), record().to_bytes().unwrap());
-    let word = |approved: bool, about: &Digest, install: &str| {
-        let word = CustomerWord {
+    let decision = |approved: bool, about: &Digest, install: &str| {
+        let decision = WrittenDecision {
             tenant: record.tenant.clone(),
             install: install.parse().unwrap(),
             plan: about.clone(),
@@ -135,13 +138,13 @@ fn only_the_customers_word_about_this_plan_counts() {
             at: NOW,
             reason: "no".into(),
         };
-        approved_by_customer(&record, &plan, Some(&serde_json::to_vec(&word).unwrap()))
+        approved_by_customer(&record, &plan, Some(&serde_json::to_vec(&decision).unwrap()))
     };
 
-    assert_eq!(word(true, &plan, "globex-prod"), Ok(Some("eva".to_owned())));
-    assert_eq!(word(true, &Digest::of(b"other"), "globex-prod"), Ok(None));
-    assert_eq!(word(true, &plan, "initech"), Ok(None));
-    assert!(word(false, &plan, "globex-prod").unwrap_err().contains("eva (customer) rejected plan"));
+    assert_eq!(decision(true, &plan, "globex-prod"), Ok(Some("eva".to_owned())));
+    assert_eq!(decision(true, &Digest::of(b"other"), "globex-prod"), Ok(None));
+    assert_eq!(decision(true, &plan, "initech"), Ok(None));
+    assert!(decision(false, &plan, "globex-prod").unwrap_err().contains("eva (customer) rejected plan"));
     assert_eq!(approved_by_customer(&record, &plan, None), Ok(None));
     assert_eq!(approved_by_customer(&record, &plan, Some(b"?")), Ok(None));
 }
@@ -157,8 +160,8 @@ fn a_plan_is_applied_when_the_same_bytes_have_the_approval_of_everybody_who_is_a
     let other = Digest::of(b"other");
 
     assert_eq!(agreed(&bytes, &policies, &[Side::Vendor]), Ok(None));
-    assert!(matches!(agreed(&other, &policies, &[]), Err(NotApplied::MovedOn(_))));
-    assert!(matches!(agreed(&bytes, &other, &[]), Err(NotApplied::MovedOn(_))));
+    assert!(matches!(agreed(&other, &policies, &[]), Err(NotApplied::Outdated(_))));
+    assert!(matches!(agreed(&bytes, &other, &[]), Err(NotApplied::Outdated(_))));
     let both = agreed(&bytes, &policies, &[Side::Vendor, Side::Customer]);
     assert!(matches!(both, Err(NotApplied::Refused(why)) if why.contains("the customer has not approved it")));
 }

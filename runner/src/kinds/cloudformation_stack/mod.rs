@@ -222,7 +222,7 @@ impl Deploy<'_> {
         let template = String::from_utf8_lossy(&template);
         let document = json!({ "stack": self.name, "template": template, "changes": details });
         let inputs = json!({ "parameters": parameters, "capabilities": work.capabilities });
-        Box::pin(approvals::settle_again(self.job, asked, planned, (&document, inputs))).await
+        Box::pin(approvals::require_document_approval(self.job, asked, planned, (&document, inputs))).await
     }
 
     /// Deletes the change set, and ignores a failure: a remaining change set only lengthens the stack's list of change
@@ -264,7 +264,7 @@ fn change(change: &ResourceChange) -> serde_json::Value {
         Some(ChangeAction::Remove) => &["delete"],
         Some(ChangeAction::Modify) if is_replaced => &["delete", "create"],
         Some(ChangeAction::Modify) => &["update"],
-        // CloudFormation does not know yet, or a later version of it says something else.
+        // CloudFormation does not know the action yet, or returns an action that this version does not know.
         Some(_) | None => &["unknown"],
     };
     let (address, kind) =
@@ -272,7 +272,7 @@ fn change(change: &ResourceChange) -> serde_json::Value {
     guard::change(address, kind, actions, &serde_json::Value::Null, &serde_json::Value::Null)
 }
 
-/// Returns what a change of the change set says of a resource, for the bytes that an approval names.
+/// Returns the parts of a change that the bytes of an approved plan contain.
 fn detail(change: &ResourceChange) -> Value {
     json!({
         "action": change.action().map(ChangeAction::as_str),

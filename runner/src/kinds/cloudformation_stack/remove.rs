@@ -86,7 +86,13 @@ impl Removal<'_> {
         let planned = approvals::of_plan(&json!({ "resource_changes": changes }));
         let document = json!({ "stack": name, "removal": changes });
         guard::changes(job, changes).await?;
-        Box::pin(approvals::settle_again(job, approvals::asked(job).await?, planned, (&document, Value::Null))).await?;
+        Box::pin(approvals::require_document_approval(
+            job,
+            approvals::asked(job).await?,
+            planned,
+            (&document, Value::Null),
+        ))
+        .await?;
         let deleted = client.delete_stack().stack_name(*name).send().await;
         deleted.map_err(|error| Failure::new(format!("could not delete stack `{name}`: {}", explain(&error))))?;
         match settle(job, client, name, &mut events).await? {

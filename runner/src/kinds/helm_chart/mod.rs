@@ -136,7 +136,7 @@ impl Attempt<'_> {
         guard::objects(job, &plan.changes, &plan.objects, &plan.hooks).await?;
         let changes = [approvals::of_cluster(&plan.changes), approvals::of_hooks(&plan.hooks)].concat();
         let document = json!({ "chart": work.artifact.digest, "rendered": plan.rendered, "changes": changes });
-        Box::pin(approvals::settle_again(job, asked, changes, (&document, Value::Null))).await?;
+        Box::pin(approvals::require_document_approval(job, asked, changes, (&document, Value::Null))).await?;
         until_stopped(job, cluster_images::admit(job, self.api, Some(registry))).await?;
         // From here on, every failure may leave objects partly changed.
         self.helm.upgrade(work, values, self.time_left()).await.map_err(Failure::after_change)?;
@@ -157,15 +157,7 @@ impl Attempt<'_> {
             return Ok(Done::default());
         }
         let plan = plan::removal(job, self.work, self.helm, self.api).await?;
-        job.log.line(&format!("plan: {plan}"));
-        plan.lines().for_each(|line| job.log.line(&line));
-        let held = plan.deleted_data();
-        if !destroy_data && !held.is_empty() {
-            return Err(Failure::destroys_data(&held));
-        }
-        guard::objects(job, &plan, &[], &[]).await?;
-        let (asked, changes) = (approvals::asked(job).await?, approvals::of_cluster(&plan));
-        Box::pin(approvals::settle_again(job, asked, changes.clone(), (&json!(changes), Value::Null))).await?;
+        guard::removal(job, &plan, destroy_data).await?;
         // The rule would also refuse the hooks of an uninstall; the next deploy applies it again.
         cluster_images::withdraw(job, self.api).await;
         self.helm.uninstall(self.time_left()).await.map_err(Failure::after_change)?;

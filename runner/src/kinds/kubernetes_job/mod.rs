@@ -13,9 +13,8 @@ mod run;
 use std::time::{Duration, Instant};
 
 use freehold_protocol::order::RunKubernetesJob;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::approvals;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::cluster_images;
 use crate::kinds::failure::Failure;
@@ -123,11 +122,8 @@ pub(super) async fn remove(job: &Job, work: &RunKubernetesJob) -> Result<Done, F
     let run = Run { job, work, api: &api, started };
     let all = until_stopped(job, Inventory::read(&bucket, &work.component, access.arn())).await?.without(&[]);
     let plan = until_stopped(job, run.plan(None, &all)).await?;
-    job.log.line(&format!("plan: {plan}"));
-    plan.lines().for_each(|line| job.log.line(&line));
-    guard::objects(job, &plan, &[], &[]).await?;
-    let (asked, changes) = (approvals::asked(job).await?, approvals::of_cluster(&plan));
-    Box::pin(approvals::settle_again(job, asked, changes.clone(), (&json!(changes), Value::Null))).await?;
+    // Kubernetes Jobs and their pods keep no data.
+    guard::removal(job, &plan, true).await?;
     let removed = async {
         run.delete(&all).await?;
         cluster_images::withdraw(job, &api).await;

@@ -66,7 +66,13 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     if !is_skipped {
         guard::objects(job, &plan, &objects, &[]).await?;
         let document = json!({ "manifest": text, "namespace": namespace, "changes": approvals::of_cluster(&plan) });
-        Box::pin(approvals::settle_again(job, asked, approvals::of_cluster(&plan), (&document, Value::Null))).await?;
+        Box::pin(approvals::require_document_approval(
+            job,
+            asked,
+            approvals::of_cluster(&plan),
+            (&document, Value::Null),
+        ))
+        .await?;
     }
     until_stopped(job, cluster_images::admit(job, &api, Some(&registry))).await?;
     // The inventory is written before the first change. So it also names the objects of an attempt that is killed.
@@ -93,15 +99,7 @@ pub(super) async fn remove(job: &Job, work: &ApplyManifest, destroy_data: bool) 
     let rollout = Rollout { job, work, api: &api, namespace: "", started };
     let all = until_stopped(job, Inventory::read(&bucket, &work.component, access.arn())).await?.without(&[]);
     let plan = until_stopped(job, rollout.plan(&[], &all)).await?;
-    job.log.line(&format!("plan: {plan}"));
-    plan.lines().for_each(|line| job.log.line(&line));
-    let held = plan.deleted_data();
-    if !destroy_data && !held.is_empty() {
-        return Err(Failure::destroys_data(&held));
-    }
-    guard::objects(job, &plan, &[], &[]).await?;
-    let (asked, changes) = (approvals::asked(job).await?, approvals::of_cluster(&plan));
-    Box::pin(approvals::settle_again(job, asked, changes.clone(), (&json!(changes), Value::Null))).await?;
+    guard::removal(job, &plan, destroy_data).await?;
     let removed = async {
         rollout.prune(&plan).await?;
         rollout.wait_until_gone(&all).await?;

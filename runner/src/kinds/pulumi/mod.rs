@@ -124,9 +124,7 @@ async fn change(
                 job.log.line(skipped(job));
                 return finish(pulumi).await;
             }
-            guard::changes(job, steps.changes()).await?;
-            let document = json!({ "resource_changes": steps.changes() });
-            Box::pin(approvals::settle_again(job, asked, approvals::of_plan(&document), (&document, inputs))).await?;
+            require_permission(job, asked, steps.changes(), inputs).await?;
             // From here on, every failure may leave resources partly created.
             pulumi.up(&plan).await.map_err(Failure::after_change)?;
             finish(pulumi).await.map_err(Failure::after_change)
@@ -138,13 +136,24 @@ async fn change(
             if !data && !held.is_empty() {
                 return Err(Failure::destroys_data(&held));
             }
-            guard::changes(job, exported.changes()).await?;
-            let document = json!({ "resource_changes": exported.changes() });
-            Box::pin(approvals::settle_again(job, asked, approvals::of_plan(&document), (&document, inputs))).await?;
+            require_permission(job, asked, exported.changes(), inputs).await?;
             pulumi.destroy().await.map_err(Failure::after_change)?;
             Ok(Done::default())
         }
     }
+}
+
+/// Requires that the policies permit these changes, and that they are approved.
+async fn require_permission(
+    job: &Job,
+    asked: approvals::Asked,
+    changes: Vec<Value>,
+    inputs: Value,
+) -> Result<(), Failure> {
+    guard::changes(job, changes.clone()).await?;
+    let document = json!({ "resource_changes": changes });
+    let planned = approvals::of_plan(&document);
+    Box::pin(approvals::require_document_approval(job, asked, planned, (&document, inputs))).await
 }
 
 /// Reads the outputs, and keeps the values of secret ones for later jobs.

@@ -142,7 +142,7 @@ impl Change<'_> {
         let recalled = approvals::recall(job, &facts).await?;
         let (plan, object) = match &recalled {
             Recalled::Plan(record) => (self.approved(record).await?, record.object.clone()),
-            Recalled::Nothing | Recalled::MovedOn(_) => self.planned().await?,
+            Recalled::Nothing | Recalled::Outdated(_) => self.planned().await?,
         };
         let (Changes { counts, data, is_noop }, document) = plan::read(terraform, &plan).await?;
         job.log.line(&format!("plan {}: {counts}", plan.digest()));
@@ -156,7 +156,7 @@ impl Change<'_> {
         let changes = approvals::of_plan(&document);
         guard::plan(job, document).await?;
         let made = Made { changes, bytes: plan.digest().clone(), object, facts };
-        Box::pin(approvals::settle(job, *asked, made, recalled)).await?;
+        Box::pin(approvals::require_plan_approval(job, *asked, made, recalled)).await?;
         let apply = ["apply", "-input=false", "-no-color", LOCK_TIMEOUT].map(String::from).to_vec();
         // From here on, every failure may leave resources partly created.
         terraform.apply(apply, &plan).await.map_err(Failure::after_change)?;

@@ -17,8 +17,8 @@ struct State {
     lineage: String,
 }
 
-/// Returns the lineage and the serial of the state; `no state` before the first apply. Terraform itself refuses a plan whose
-/// state has moved on; this is to say so before, and to plan anew.
+/// Returns the lineage and the serial of the state; `no state` before the first apply. Terraform itself refuses a plan if the
+/// state has changed since. With this text, the runner sees the change earlier, and makes a new plan.
 pub(super) async fn describe(bucket: &JobBucket, objects: &StateObjects) -> Result<String, Failure> {
     let key = objects.state();
     let Some(bytes) = bucket.get(&key, MAX_STATE).await? else { return Ok("no state".to_owned()) };

@@ -68,7 +68,7 @@ impl BucketChain {
         Ok(())
     }
 
-    /// Returns the numbers of the last event whose record is in the bucket, and of the last event; for [`Self::place`].
+    /// Returns two numbers for [`Self::place`]: of the last event whose record is in the bucket, and of the last event of all.
     pub(super) fn progress(&self) -> (u64, u64) {
         let spool = self.spool();
         (spool.placed(), spool.added())

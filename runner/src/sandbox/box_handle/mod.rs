@@ -183,7 +183,7 @@ impl Drop for Boxed {
             let _ = pidfd_send_signal(init, Signal::KILL);
             return;
         }
-        // The first process is not known yet, and would wait for ever for a `bwrap` that is gone: both have to end.
+        // The first process is not known yet. Without `bwrap` it would wait for ever, so this kills `bwrap`'s whole process group.
         let bwrap = self.bwrap.id().and_then(|bwrap| i32::try_from(bwrap).ok()).and_then(Pid::from_raw);
         if let Some(bwrap) = bwrap {
             let _ = kill_process_group(bwrap, Signal::KILL);

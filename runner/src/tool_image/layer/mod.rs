@@ -195,7 +195,7 @@ fn name_of(path: &Path) -> &[u8] {
     path.file_name().map(OsStrExt::as_bytes).unwrap_or_default()
 }
 
-/// Removes the entries of the layers below that the entry at `path` removes, if that entry is a whiteout.
+/// If the entry at `path` is a whiteout, removes what it names from the lower layers.
 fn remove_below(root: &Path, path: &Path) -> Result<(), LayerError> {
     let name = name_of(path);
     let Some(hidden) = name.strip_prefix(WHITEOUT) else { return Ok(()) };

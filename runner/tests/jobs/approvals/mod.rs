@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use freehold_protocol::approval::{ApprovalRule, CustomerWord, OrderApproval, ProposedPlan, Side, approval_object};
+use freehold_protocol::approval::{ApprovalRule, OrderApproval, ProposedPlan, Side, WrittenDecision, approval_object};
 use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::order::{
     ActionStep, ApplyManifest, Artifact, AskedBy, ClusterOf, MANIFEST_ARTIFACT, MANIFEST_LAYER, Package, RunAction,
@@ -59,7 +59,7 @@ fn order_with(bench: &mut Bench, plan: &ProposedPlan, dispatch: u32) {
 
 /// The customer approves or rejects the plan.
 fn says(bench: &Bench, kept: &KeptPlans, plan: &ProposedPlan, approved: bool) {
-    let word = CustomerWord {
+    let decision = WrittenDecision {
         tenant: bench.job.order.tenant.clone(),
         install: bench.job.order.install.clone(),
         plan: plan.plan.clone(),
@@ -69,7 +69,7 @@ fn says(bench: &Bench, kept: &KeptPlans, plan: &ProposedPlan, approved: bool) {
         reason: "no".into(),
     };
     let object = approval_object(&plan.plan);
-    kept.objects.lock().unwrap().insert(object, serde_json::to_vec(&word).unwrap());
+    kept.objects.lock().unwrap().insert(object, serde_json::to_vec(&decision).unwrap());
 }
 
 fn manifest(artifact: &Artifact) -> Work {
@@ -122,7 +122,7 @@ async fn a_manifest_is_applied_when_both_sides_approved_the_same_objects_and_pla
     assert_eq!((first.asks.len(), first.summary.create, untouched), (2, 1, Value::Null));
     assert!(!serde_json::to_string(&first).unwrap().contains("the-value"));
     assert!(alone.contains("the customer has not approved it"), "{alone}");
-    assert!(anew.instead.as_ref().unwrap().contains("would change something else now"), "{anew:?}");
+    assert!(anew.instead.as_ref().unwrap().contains("would now make other changes"), "{anew:?}");
     assert_eq!((anew.summary.update, &applied["data"]["token"]), (1, &Value::from("the-value")));
     assert!(replayed.contains("dispatch 4 has begun to apply"), "{replayed}");
     assert!(noop.contains("nothing is applied, and nobody has to approve it"), "{noop}");
@@ -186,9 +186,9 @@ async fn an_action_runs_only_with_the_steps_and_values_that_the_customer_approve
     bench.change_order(|order| order.work = action("echo other"));
     let rejected = refused(execute(&bench.job).await);
 
-    assert!(values.instead.unwrap().contains("the values changed"));
+    assert!(values.instead.unwrap().contains("the values have changed"));
     assert_eq!((plan.asks, plan.summary.run), ([Side::Customer].into(), 1));
-    assert!(other.instead.unwrap().contains("the artifact or the config changed"));
+    assert!(other.instead.unwrap().contains("the artifact or the config has changed"));
     assert!(log.contains("said") && !log.contains("other"), "{log}");
     assert!(rejected.contains("user/eva (customer) rejected plan"), "{rejected}");
 }

@@ -1,5 +1,5 @@
-//! Approves the plan for which a job waits. When everybody who is asked has approved it, `sweep` orders the job again, and the
-//! order names exactly this plan.
+//! Approves the plan that a job waits for. When both sides that have to approve it have done so, `sweep` orders the job again,
+//! and the order names exactly this plan.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use freehold_protocol::JobId;
 use freehold_protocol::api::ApproveJobRequest;
 use freehold_protocol::order::AskedBy;
 
-use super::say;
+use super::record_decision;
 use crate::AppError;
 use crate::ports::{Clock, Store};
 
@@ -21,13 +21,14 @@ pub struct ApproveJob {
 }
 
 impl ApproveJob {
-    /// Approves the plan that `request` names, as `by`. A plan that is approved already stays so.
+    /// Approves the plan that `request` names, in the name of `by`. A repeated approval changes nothing.
     ///
     /// # Errors
-    /// NotFound; Conflict when the job waits for no approval, or for that of another plan; or the store's errors.
+    /// NotFound; Conflict when the job does not wait for an approval, or waits for the approval of another plan; or the store's
+    /// errors.
     pub async fn approve(&self, id: &JobId, request: &ApproveJobRequest, by: &AskedBy) -> Result<Job, AppError> {
-        let word = ApprovalEvent::Approve { plan: request.plan.clone(), by: by.clone() };
-        let job = say(&*self.store, &*self.clock, id, word).await?;
+        let decision = ApprovalEvent::Approve { plan: request.plan.clone(), by: by.clone() };
+        let job = record_decision(&*self.store, &*self.clock, id, decision).await?;
         tracing::info!(job.id = %id, install.id = %job.install, "Plan `{}` of job `{id}` is approved by {by}", request.plan);
         Ok(job)
     }

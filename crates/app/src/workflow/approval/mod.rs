@@ -1,4 +1,4 @@
-//! Takes what people at the vendor say about the plan for which a job waits.
+//! Records the vendor's decision about a plan that a job waits for.
 
 pub mod approve_job;
 pub mod reject_job;
@@ -11,9 +11,14 @@ use crate::AppError;
 use crate::ports::{Clock, Store};
 use crate::workflow::advance::{self, Advanced};
 
-/// Applies the word to the job. `sweep` performs the effects: the API may write to no queue and resume no state machine.
-async fn say(store: &dyn Store, clock: &dyn Clock, id: &JobId, word: ApprovalEvent) -> Result<Job, AppError> {
-    match advance::job_event(store, id, &JobEvent::Approval(word), None, clock.now()).await? {
+/// Records the decision in the job. `sweep` performs the effects: the API may write to no queue and resume no state machine.
+async fn record_decision(
+    store: &dyn Store,
+    clock: &dyn Clock,
+    id: &JobId,
+    decision: ApprovalEvent,
+) -> Result<Job, AppError> {
+    match advance::job_event(store, id, &JobEvent::Approval(decision), None, clock.now()).await? {
         Advanced::Now { job, .. } | Advanced::NotYet(job) => Ok(*job),
         Advanced::Rejected(_, rejected) => Err(AppError::conflict(rejected.to_string())),
     }

@@ -1,4 +1,4 @@
-//! Rejects the plan for which a job waits. The job ends, and has changed nothing.
+//! Rejects the plan that a job waits for. The job ends without having changed anything.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use freehold_protocol::JobId;
 use freehold_protocol::api::RejectJobRequest;
 use freehold_protocol::order::AskedBy;
 
-use super::say;
+use super::record_decision;
 use crate::AppError;
 use crate::ports::{Clock, Store};
 use crate::reason::line;
@@ -21,13 +21,15 @@ pub struct RejectJob {
 }
 
 impl RejectJob {
-    /// Rejects the plan that `request` names, as `by`.
+    /// Rejects the plan that `request` names, in the name of `by`.
     ///
     /// # Errors
-    /// Invalid for a reason that is empty, too long or has several lines; NotFound; Conflict when the job waits for no approval, or for that of another plan; or the store's errors.
+    /// Invalid for a reason that is empty, too long or has several lines; NotFound; Conflict when the job does not wait for an
+    /// approval, or waits for the approval of another plan; or the store's errors.
     pub async fn reject(&self, id: &JobId, request: &RejectJobRequest, by: &AskedBy) -> Result<Job, AppError> {
         let (plan, reason) = (request.plan.clone(), line(&request.reason)?);
-        let job = say(&*self.store, &*self.clock, id, ApprovalEvent::Reject { plan, by: by.clone(), reason }).await?;
+        let decision = ApprovalEvent::Reject { plan, by: by.clone(), reason };
+        let job = record_decision(&*self.store, &*self.clock, id, decision).await?;
         tracing::info!(job.id = %id, install.id = %job.install, "Plan `{}` of job `{id}` is rejected by {by}", request.plan);
         Ok(job)
     }

@@ -1,4 +1,4 @@
-//! Continues workflows that have ended: the commit that makes one pending again, and the jobs that it queues again.
+//! Continues a workflow that has ended: makes it pending again, and queues its jobs again.
 
 pub mod resume_workflow;
 pub mod retry_job;
@@ -20,7 +20,7 @@ use crate::ports::{Clock, Expect, Machines, Store, Write};
 use crate::table::{self, Decided, DeployedRecord, Look, OpenWorkflow, Stored, load, put};
 use crate::workflow::start_workflow::{Asked, require_runner, used_before};
 
-/// What a continued workflow needs of the world.
+/// What the continuation of a workflow reads and calls.
 struct Continuation<'a> {
     versions: &'a Versions,
     machines: &'a dyn Machines,
@@ -30,12 +30,7 @@ struct Continuation<'a> {
 impl Continuation<'_> {
     /// Makes the workflow `id` pending again and starts its next execution. A repeated call with the same cause returns
     /// the same workflow and starts the execution, if the workflow has not ended.
-    async fn go_on(
-        &self,
-        id: &WorkflowId,
-        (act, reason): (&Act, &str),
-        asked: Asked<'_>,
-    ) -> Result<Workflow, AppError> {
+    async fn run(&self, id: &WorkflowId, (act, reason): (&Act, &str), asked: Asked<'_>) -> Result<Workflow, AppError> {
         let store = &*self.versions.store;
         let key = Digest::of(asked.cause.as_bytes());
         let continued = table::change(store, ("workflow", id), || async {
@@ -59,7 +54,7 @@ impl Continuation<'_> {
             let again = Again { act, by, reason, at: now, key: key.clone(), ended_as, ended_reason };
             let parts = table::parts(store, &stored.value.install).await?;
             let deployed: BTreeSet<_> = table::deployed_among(&parts).into_keys().collect();
-            let next = stored.value.go_on(again, &deployed)?;
+            let next = stored.value.continued(again, &deployed)?;
             let install = table::install(store, &next.install).await?;
             let held = install.value.hold_again(id, next.serial)?;
             self.check(&next, &held).await?;
@@ -86,7 +81,7 @@ impl Continuation<'_> {
         Ok(workflow)
     }
 
-    /// Returns the write that marks the deployed part which the workflow continues without.
+    /// Returns the write that marks the deployed part of a skipped node as skipped.
     async fn skipped_part(&self, workflow: &Workflow) -> Result<Option<Write>, AppError> {
         let Some(Again { act: Act::Skip { node }, by, reason, at, .. }) = workflow.again.last() else {
             return Ok(None);
@@ -102,7 +97,7 @@ impl Continuation<'_> {
         Ok(Some(put(&found.value, Expect::Rev(found.rev))?))
     }
 
-    /// Checks that the install is still as it was when the workflow was planned, and that the customer accepts it.
+    /// Checks that the install is as it was when the workflow was planned, and that the customer accepts its contract.
     async fn check(&self, workflow: &Workflow, install: &Install) -> Result<(), AppError> {
         require_runner(install)?;
         let Request::Deploy { .. } = &workflow.request else { return Ok(()) };
@@ -118,8 +113,8 @@ impl Continuation<'_> {
         terms::check_accepted(self.versions, install, &version, None).await
     }
 
-    /// Checks that what the nodes run from still has the artifacts with which the workflow was planned: an artifact that nobody
-    /// used may have been removed, and built again.
+    /// Checks that the nodes' builds have the same artifacts as when the workflow was planned. An unused artifact may have been
+    /// removed, and built again.
     async fn check_artifacts(&self, workflow: &Workflow, install: &Install) -> Result<(), AppError> {
         let app = install.require_app()?;
         let waiting = workflow.nodes.iter().filter(|node| node.state == NodeState::Waiting);

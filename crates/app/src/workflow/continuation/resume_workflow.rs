@@ -1,4 +1,4 @@
-//! Resumes a workflow that has ended without success: what failed and what was not reached runs.
+//! Resumes a workflow that has ended without success: the nodes that failed or were not reached run.
 
 use std::sync::Arc;
 
@@ -36,6 +36,6 @@ impl ResumeWorkflow {
     ) -> Result<Workflow, AppError> {
         let reason = optional(request.reason.as_deref())?;
         let (machines, clock) = (&*self.machines, &*self.clock);
-        Continuation { versions: &self.versions, machines, clock }.go_on(id, (&Act::Resume, &reason), asked).await
+        Continuation { versions: &self.versions, machines, clock }.run(id, (&Act::Resume, &reason), asked).await
     }
 }

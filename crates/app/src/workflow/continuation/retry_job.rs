@@ -1,4 +1,4 @@
-//! Retries a failed job of a workflow that has ended, and runs what was not reached because of it.
+//! Retries a failed job of a workflow that has ended, and runs the nodes that were not reached because of it.
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ pub struct RetryJob {
 }
 
 impl RetryJob {
-    /// Runs the job again that ended without success, and the nodes that were not reached because of it, in another
-    /// execution of its workflow. Other failed nodes stay as they are. A repeated call with the same cause returns the same
+    /// Runs a job again that ended without success, and the nodes that were not reached because of it. Its workflow has
+    /// another execution for this. Other failed nodes stay as they are. A repeated call with the same cause returns the same
     /// workflow.
     ///
     /// # Errors
@@ -35,6 +35,6 @@ impl RetryJob {
         let job = table::job(&*self.versions.store, id).await?.value;
         let (machines, clock) = (&*self.machines, &*self.clock);
         let act = Act::Retry { node: job.node };
-        Continuation { versions: &self.versions, machines, clock }.go_on(&job.workflow, (&act, &reason), asked).await
+        Continuation { versions: &self.versions, machines, clock }.run(&job.workflow, (&act, &reason), asked).await
     }
 }

@@ -27,7 +27,7 @@ impl SkipNode {
     ///
     /// # Errors
     /// As [`ResumeWorkflow::resume`](super::resume_workflow::ResumeWorkflow::resume), NotFound for an unknown node, and
-    /// Conflict for a node that did not fail, or that nothing can stand in for.
+    /// Conflict for a node that did not fail, or that other nodes need.
     pub async fn skip(
         &self,
         id: &WorkflowId,
@@ -37,6 +37,6 @@ impl SkipNode {
         let reason = line(&request.reason)?;
         let (machines, clock) = (&*self.machines, &*self.clock);
         let act = Act::Skip { node: request.node.clone() };
-        Continuation { versions: &self.versions, machines, clock }.go_on(id, (&act, &reason), asked).await
+        Continuation { versions: &self.versions, machines, clock }.run(id, (&act, &reason), asked).await
     }
 }

@@ -100,7 +100,7 @@ async fn the_same_request_twice_makes_one_execution_and_another_one_meanwhile_is
 
     assert_eq!((first.again.len(), repeated.again.len(), late.again.len()), (1, 1, 1));
     assert_eq!(other.kind, Kind::Conflict);
-    assert!(other.message.contains("is being worked on"), "{other}");
+    assert!(other.message.contains("has not ended"), "{other}");
     assert_eq!(world.memory.continued.lock().unwrap().len(), 1);
     assert_eq!(world.runners["globex"].started, ["storage", "info"]);
 }

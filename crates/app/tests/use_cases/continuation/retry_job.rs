@@ -45,5 +45,5 @@ async fn a_job_that_succeeded_is_not_retried() {
         world.retry_job().retry(&job, &request, Asked { by: &by, cause: "retry-2", step: None }).await.unwrap_err();
 
     assert_eq!(refused.kind, Kind::Conflict);
-    assert_eq!(refused.message, format!("workflow `{workflow}` succeeded, so nothing of it is left to run"));
+    assert_eq!(refused.message, format!("workflow `{workflow}` succeeded, so it has nothing left to run"));
 }

@@ -34,7 +34,7 @@ async fn the_step_that_failed_runs_again_and_then_the_others() {
 }
 
 #[tokio::test]
-async fn a_run_that_goes_on_is_not_resumed_and_two_runs_do_not_go_on_at_once() {
+async fn a_run_that_has_not_ended_is_not_resumed_and_two_runs_do_not_run_at_once() {
     let (mut world, run) = failed_at_the_second_step().await;
     let second = world.run_runbook("fix", "runbook-2").await.unwrap();
 

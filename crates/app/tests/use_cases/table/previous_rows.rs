@@ -186,7 +186,7 @@ async fn a_workflow_of_two_rows_is_read_and_written_as_the_same_two() {
 }
 
 #[tokio::test]
-async fn a_deploy_in_the_middle_goes_on_and_ends() {
+async fn a_deploy_in_the_middle_continues_and_ends() {
     let tenant: Tenant = serde_json::from_str(TENANT).unwrap();
     let mut world = World::new();
     for row in &tenant.rows {

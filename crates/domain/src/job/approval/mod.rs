@@ -1,5 +1,5 @@
-//! How a job waits until people approve its plan. No order is in the queue meanwhile: the runner has made the plan and ended
-//! its attempt, and the job is ordered again when everybody who is asked has approved exactly this plan.
+//! How a job waits until its plan is approved. The runner has made the plan and ended its attempt, and no order is in the queue.
+//! When both sides that have to approve exactly this plan have done so, the job is ordered again.
 
 use freehold_protocol::approval::{OrderApproval, ProposedPlan, Side};
 use freehold_protocol::limits::LOST_GRACE_SECS;
@@ -11,7 +11,7 @@ use freehold_protocol::{Digest, KeyId, Timestamp};
 use super::{ApprovalEvent, Job, JobEvent, JobState, Rejected, Step};
 
 impl Job {
-    /// Returns whether the job waits for an approval, and everybody who is asked has approved its plan.
+    /// Returns whether the job waits for an approval, and each side that has to approve its plan has done so.
     pub fn is_approved(&self) -> bool {
         let JobState::WaitingForApproval { plan, vendor, customer, .. } = &self.state else { return false };
         plan.asks.iter().all(|side| match side {
@@ -48,7 +48,7 @@ impl Job {
             return Ok(Step::Already);
         }
         match event {
-            // Another delivery of the order, on a machine that does not know that the first one ended. It makes a plan anew.
+            // The order was delivered again, to a machine that does not know that the first attempt has ended. It makes a new plan.
             JobEvent::Started { fence, seq, runner } | JobEvent::Progress { fence, seq, runner } => {
                 Ok(self.running(event, *fence, *seq, runner, now))
             }
@@ -62,7 +62,7 @@ impl Job {
         }
     }
 
-    /// Returns the effect of a word about a plan on a job that waits for no approval.
+    /// Returns the effect of a decision about a plan on a job that does not wait for an approval.
     pub(super) fn approval_elsewhere(&self, event: &ApprovalEvent) -> Result<Step, Rejected> {
         let known = |plan: &Digest| self.approval.as_ref().is_some_and(|approval| approval.plan == *plan);
         match event {
@@ -89,7 +89,7 @@ impl Job {
             }
             ApprovalEvent::Approve { .. } if vendor.is_some() => Ok(Step::Already),
             ApprovalEvent::Approve { by, .. } => {
-                let state = self.with_words(Some((by.clone(), now)), customer.clone());
+                let state = self.with_approvals(Some((by.clone(), now)), customer.clone());
                 Ok(self.change(state, event, now))
             }
             ApprovalEvent::Reject { by, reason, .. } => {
@@ -103,7 +103,7 @@ impl Job {
             }
             ApprovalEvent::Customer(_) if customer.is_some() => Ok(Step::Already),
             ApprovalEvent::Customer(decision) => {
-                let state = self.with_words(vendor.clone(), Some((decision.by.clone(), decision.at)));
+                let state = self.with_approvals(vendor.clone(), Some((decision.by.clone(), decision.at)));
                 Ok(self.change(state, event, now))
             }
             ApprovalEvent::Proceed => {
@@ -115,7 +115,7 @@ impl Job {
         }
     }
 
-    fn with_words(
+    fn with_approvals(
         &self,
         by_vendor: Option<(AskedBy, Timestamp)>,
         by_customer: Option<(String, Timestamp)>,
@@ -136,7 +136,7 @@ impl Job {
         event: &JobEvent,
         now: Timestamp,
     ) -> Step {
-        let patience = self.wait_until().since(self.created_at) / 1000;
+        let wait_secs = self.wait_until().since(self.created_at) / 1000;
         let approval = OrderApproval {
             plan: plan.plan.clone(),
             by: vendor.map(|(by, _)| by.clone()),
@@ -145,8 +145,8 @@ impl Job {
             policies: plan.policies.clone(),
         };
         let again = Self {
-            wait_until: now.plus_secs(patience),
-            // Orders that approvals make do not count as tries.
+            wait_until: now.plus_secs(wait_secs),
+            // An order after an approval does not count as a try.
             returned: self.returned + 1,
             approval: Some(approval),
             ..self.with_new_order(now)
@@ -160,7 +160,7 @@ impl Job {
         self.ended(event, fence, &Outcome::Blocked { block: Block::NotApproved, reason }, now)
     }
 
-    /// Ends the job if somebody wants it cancelled, or if nobody approved its plan in time.
+    /// Ends the job if somebody has asked to cancel it, or if its plan was not approved in time.
     fn waited_for_approval(&self, fence: Fence, event: &JobEvent, now: Timestamp) -> Step {
         let JobState::WaitingForApproval { plan, .. } = &self.state else { return Step::Already };
         if self.cancel_requested.is_some() {

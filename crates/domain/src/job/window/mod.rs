@@ -1,5 +1,5 @@
-//! How a job waits until the customer lets changes start. No order is in the queue meanwhile: the control plane sends none
-//! before the customer's window opens, and the runner gives one back that came although the window is closed.
+//! How a job waits until the customer lets changes start. Meanwhile, no order is in the queue: the control plane sends no order
+//! before the customer's window opens, and the runner gives back an order that came while the window was closed.
 
 use freehold_protocol::Timestamp;
 use freehold_protocol::limits::MAX_WINDOW_WAIT_SECS;
@@ -33,8 +33,8 @@ impl Job {
                 if self.cancel_requested.is_some() {
                     return Step::Already;
                 }
-                let patience = self.wait_until().since(self.created_at) / 1000;
-                let again = Self { wait_until: now.plus_secs(patience), ..self.with_new_order(now) };
+                let wait_secs = self.wait_until().since(self.created_at) / 1000;
+                let again = Self { wait_until: now.plus_secs(wait_secs), ..self.with_new_order(now) };
                 again.change(JobState::Queued { dispatch: *dispatch }, event, now)
             }
         }
@@ -61,7 +61,7 @@ impl Job {
     ) -> Result<Step, Rejected> {
         match event {
             JobEvent::Expire | JobEvent::Wait => Ok(self.waited_for_window(dispatch, since, event, now)),
-            // The window may have closed while the order was being sent. Then the runner's word counts.
+            // The window may have closed while the order was being sent. Then the runner's decision counts.
             JobEvent::Started { .. }
             | JobEvent::Progress { .. }
             | JobEvent::Finished { .. }

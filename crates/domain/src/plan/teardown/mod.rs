@@ -7,6 +7,7 @@ use freehold_protocol::app_version::{AppVersion, Component, Sandbox};
 use freehold_protocol::order::Mode;
 use freehold_protocol::{AppName, BuildId, ComponentName, Digest};
 
+use crate::graph::order::reachable;
 use crate::plan::copies;
 use crate::runs_as::{Operation, UnknownRole, runs_as};
 use crate::workflow::{Node, NodeState, Target, TeardownParts};
@@ -163,16 +164,11 @@ fn chosen(there: &[Standing<'_>], scope: TeardownScope<'_>) -> Result<BTreeSet<C
 }
 
 fn with_dependents(there: &[Standing<'_>], component: &ComponentName) -> BTreeSet<ComponentName> {
-    let mut found = BTreeSet::from([component.clone()]);
-    loop {
-        let dependents = there.iter().filter(|one| !one.part.dependencies.is_disjoint(&found));
-        let more: Vec<ComponentName> = dependents.map(|one| one.part.name.clone()).collect();
-        let before = found.len();
-        found.extend(more);
-        if found.len() == before {
-            return found;
-        }
-    }
+    let dependents = |name: &ComponentName| {
+        let depends = |one: &&Standing<'_>| one.part.dependencies.contains(name);
+        there.iter().filter(depends).map(|one| one.part.name.clone()).collect()
+    };
+    reachable([component.clone()], dependents)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use super::copies;
 use super::scope::DeployScope;
 use super::secrets::SecretNodes;
 use super::teardown::{TeardownError, TeardownScope};
+use crate::graph::order::reachable;
 use crate::runs_as::{Operation, runs_as};
 use crate::workflow::{Node, NodeState, Target, TeardownParts};
 
@@ -390,15 +391,10 @@ fn inside(
 
 /// Returns `names` and every node that depends on one of them, directly or through others.
 fn with_dependents(nodes: &[Node], names: &BTreeSet<String>) -> BTreeSet<String> {
-    let mut all = names.clone();
-    loop {
-        let before = all.len();
-        let waiting = nodes.iter().filter(|node| !node.dependencies.is_disjoint(&all)).map(|node| node.name.clone());
-        all.extend(waiting.collect::<Vec<_>>());
-        if all.len() == before {
-            return all;
-        }
-    }
+    let dependents = |name: &String| {
+        nodes.iter().filter(|node| node.dependencies.contains(name)).map(|node| node.name.clone()).collect()
+    };
+    reachable(names.clone(), dependents)
 }
 
 /// Returns the nodes that deploy the components which an action depends on or reads, and the node of the sandbox if the

@@ -1,4 +1,4 @@
-//! Continues a workflow that has ended without success: its failed nodes run again, or a person lets it continue without one.
+//! Continues a workflow that has ended without success: failed nodes run again, or the workflow continues without one of them.
 
 use std::collections::BTreeSet;
 
@@ -7,26 +7,29 @@ use freehold_protocol::{ComponentName, InstallId, JobId, Timestamp, WorkflowId};
 
 use super::act::{Act, Again};
 use super::{Node, NodeState, Target, Workflow, WorkflowKind, WorkflowState};
+use crate::graph::order::reachable;
 
-/// How often a workflow can be continued. Each time adds to its row in the table.
+/// The maximum number of continuations of a workflow. Each of them makes its row in the table larger.
 pub const MAX_CONTINUED: usize = 20;
 
 /// The reason why a workflow cannot be continued.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AgainError {
-    #[error("workflow `{0}` is being worked on; follow it with `freehold workflow watch {0}`, or cancel it first")]
+pub enum ContinuationError {
+    #[error("workflow `{0}` has not ended; follow it with `freehold workflow watch {0}`, or cancel it first")]
     NotEnded(WorkflowId),
-    #[error("workflow `{0}` succeeded, so nothing of it is left to run")]
+    #[error("workflow `{0}` succeeded, so it has nothing left to run")]
     Succeeded(WorkflowId),
-    #[error("workflow `{workflow}` is of the kind {kind}, which is not continued; start another one with `{command}`")]
+    #[error(
+        "workflow `{workflow}` is of the kind {kind}, which cannot be continued; start another one with `{command}`"
+    )]
     Kind { workflow: WorkflowId, kind: &'static str, command: String },
     #[error(
         "workflow `{workflow}` ended before its nodes were planned; start another one with `freehold deploy {install}`"
     )]
     NeverPlanned { workflow: WorkflowId, install: InstallId },
     #[error(
-        "job `{job}` of workflow `{workflow}` has not ended yet, although the workflow has; `freehold job show {job}` shows \
-         how it ends; try again then"
+        "job `{job}` of workflow `{workflow}` has not ended yet, although the workflow has; try again when \
+         `freehold job show {job}` says that it has ended"
     )]
     JobOpen { workflow: WorkflowId, job: JobId },
     #[error("no node of workflow `{workflow}` can run again; plan its work anew with `freehold deploy {install}`")]
@@ -45,7 +48,7 @@ pub enum AgainError {
 }
 
 impl Workflow {
-    /// Returns how often the workflow was continued. Each time has an execution of its own.
+    /// Returns how often the workflow was continued. Each continuation has its own execution.
     pub fn attempt(&self) -> u32 {
         u32::try_from(self.again.len()).unwrap_or(u32::MAX)
     }
@@ -55,8 +58,8 @@ impl Workflow {
         self.again.last().map_or(self.created_at, |again| again.at)
     }
 
-    /// Returns the kind of the machine that executes the workflow now. A provisioning that is continued has its runner
-    /// already, so its machine waits for none.
+    /// Returns the kind of the machine that executes the workflow now. A provisioning that is continued already has its runner,
+    /// so that its machine does not wait for one.
     pub const fn machine(&self) -> WorkflowKind {
         match self.kind {
             WorkflowKind::ProvisionInstall if !self.again.is_empty() => WorkflowKind::DeployComponents,
@@ -64,7 +67,7 @@ impl Workflow {
         }
     }
 
-    /// Returns who asked for the work that is done now: who continued the workflow last, or who asked for it.
+    /// Returns who asked for the work that runs now: whoever continued the workflow last, or else started it.
     pub fn asker(&self) -> Option<&AskedBy> {
         self.again.last().map(|again| &again.by).or(self.asked_by.as_ref())
     }
@@ -74,13 +77,13 @@ impl Workflow {
         self.nodes.iter().any(|node| matches!(node.state, NodeState::SkippedByRequest { .. }))
     }
 
-    /// Returns the workflow as pending again. Nodes that succeeded, and nodes outside of the act, stay as they are.
-    /// `deployed` are the parts of the install that a deploy has made with success, whose outputs others can read.
+    /// Returns the workflow as pending again. Nodes that succeeded, and nodes that the act does not run, stay as they are.
+    /// `deployed` has the parts of the install that were deployed with success: other parts can read their outputs.
     ///
     /// # Errors
-    /// [`AgainError`].
-    pub fn go_on(&self, again: Again, deployed: &BTreeSet<ComponentName>) -> Result<Self, AgainError> {
-        self.check_can_go_on()?;
+    /// [`ContinuationError`].
+    pub fn continued(&self, again: Again, deployed: &BTreeSet<ComponentName>) -> Result<Self, ContinuationError> {
+        self.check_can_continue()?;
         let chosen = match &again.act {
             Act::Resume => self.nodes.iter().map(|node| node.name.clone()).collect(),
             Act::Retry { node } => self.failed_with_dependents(node, "retried")?,
@@ -97,7 +100,7 @@ impl Workflow {
         next.skip_unreachable();
         let runs = next.nodes.iter().any(|node| node.state == NodeState::Waiting);
         if !runs && !matches!(again.act, Act::Skip { .. }) {
-            return Err(AgainError::NothingToRun { workflow: self.id.clone(), install: self.install.clone() });
+            return Err(ContinuationError::NothingToRun { workflow: self.id.clone(), install: self.install.clone() });
         }
         next.again.push(again);
         next.cancel_requested = None;
@@ -107,11 +110,13 @@ impl Workflow {
         Ok(next)
     }
 
-    fn check_can_go_on(&self) -> Result<(), AgainError> {
+    fn check_can_continue(&self) -> Result<(), ContinuationError> {
         let (workflow, install) = (self.id.clone(), self.install.clone());
         match &self.state {
-            WorkflowState::Pending | WorkflowState::Running { .. } => return Err(AgainError::NotEnded(workflow)),
-            WorkflowState::Succeeded { .. } => return Err(AgainError::Succeeded(workflow)),
+            WorkflowState::Pending | WorkflowState::Running { .. } => {
+                return Err(ContinuationError::NotEnded(workflow));
+            }
+            WorkflowState::Succeeded { .. } => return Err(ContinuationError::Succeeded(workflow)),
             WorkflowState::Failed { .. } | WorkflowState::Cancelled { .. } => {}
         }
         if !self.kind.is_exclusive() {
@@ -123,57 +128,49 @@ impl Workflow {
                     format!("freehold deploy {install}")
                 }
             };
-            return Err(AgainError::Kind { workflow, kind: self.kind.machine(), command });
+            return Err(ContinuationError::Kind { workflow, kind: self.kind.machine(), command });
         }
         if self.nodes.is_empty() {
-            return Err(AgainError::NeverPlanned { workflow, install });
+            return Err(ContinuationError::NeverPlanned { workflow, install });
         }
         if let Some(job) = self.active_jobs().next() {
-            return Err(AgainError::JobOpen { workflow, job: job.clone() });
+            return Err(ContinuationError::JobOpen { workflow, job: job.clone() });
         }
         if self.again.len() >= MAX_CONTINUED {
-            return Err(AgainError::TooOften { workflow, install });
+            return Err(ContinuationError::TooOften { workflow, install });
         }
         Ok(())
     }
 
     /// Returns the node `name`, which must have failed, and all nodes that come after it.
-    fn failed_with_dependents(&self, name: &str, what: &'static str) -> Result<BTreeSet<String>, AgainError> {
+    fn failed_with_dependents(&self, name: &str, what: &'static str) -> Result<BTreeSet<String>, ContinuationError> {
         let (workflow, node) = (self.id.clone(), name.to_owned());
-        let Some(found) = self.node(name) else { return Err(AgainError::NoNode { workflow, node }) };
+        let Some(found) = self.node(name) else { return Err(ContinuationError::NoNode { workflow, node }) };
         if !matches!(found.state, NodeState::Failed { .. }) {
             let state = found.state.as_str().to_owned();
-            return Err(AgainError::NotFailed { workflow, node, state, what });
+            return Err(ContinuationError::NotFailed { workflow, node, state, what });
         }
-        let mut chosen = BTreeSet::from([node]);
-        loop {
-            let next: Vec<String> = self
-                .nodes
-                .iter()
-                .filter(|node| !chosen.contains(&node.name) && !node.dependencies.is_disjoint(&chosen))
-                .map(|node| node.name.clone())
-                .collect();
-            if next.is_empty() {
-                return Ok(chosen);
-            }
-            chosen.extend(next);
-        }
+        let dependents = |name: &String| {
+            let nodes = self.nodes.iter().filter(|other| other.dependencies.contains(name));
+            nodes.map(|other| other.name.clone()).collect()
+        };
+        Ok(reachable([node], dependents))
     }
 
-    /// Refuses to continue without a node that nothing else can stand in for.
-    fn check_skippable(&self, name: &str, deployed: &BTreeSet<ComponentName>) -> Result<(), AgainError> {
+    /// Refuses to skip a node that other nodes need.
+    fn check_skippable(&self, name: &str, deployed: &BTreeSet<ComponentName>) -> Result<(), ContinuationError> {
         let Some(node) = self.node(name) else { return Ok(()) };
         let why = match &node.target {
             Target::Action { .. } | Target::Preflight | Target::Leftovers => None,
             Target::Component { .. } | Target::Sandbox { .. } => self.missing_outputs(node, deployed),
-            Target::Secrets { .. } => Some("nothing else copies the secrets that components read".to_owned()),
-            Target::Teardown { .. } => Some(
-                "what is removed after it may still be in use by it; retry it with `freehold job retry`".to_owned(),
-            ),
-            Target::Build { .. } | Target::Upgrade => Some("its workflow has nothing else to do".to_owned()),
+            Target::Secrets { .. } => Some("no other node copies the secrets that components read".to_owned()),
+            Target::Teardown { .. } => {
+                Some("it may still use what the next nodes remove; retry it with `freehold job retry`".to_owned())
+            }
+            Target::Build { .. } | Target::Upgrade => Some("its workflow has no other node".to_owned()),
         };
         let (workflow, node) = (self.id.clone(), name.to_owned());
-        why.map_or(Ok(()), |why| Err(AgainError::NotSkippable { workflow, node, why }))
+        why.map_or(Ok(()), |why| Err(ContinuationError::NotSkippable { workflow, node, why }))
     }
 
     /// Returns why nodes after `node` have no outputs to read; `None` if its part was deployed before, or if no node
@@ -199,7 +196,7 @@ impl Workflow {
 }
 
 impl Node {
-    /// Lets a node that failed or was not reached wait again, or counts it as skipped if `again` says so.
+    /// Makes a node that failed or was not reached wait again, or marks it as skipped if `again` says so.
     fn reopen(&mut self, again: &Again) {
         let is_named = again.act.node().is_none_or(|name| name == self.name);
         match (&self.state, &again.act) {

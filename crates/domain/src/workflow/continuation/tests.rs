@@ -62,8 +62,8 @@ impl Story {
         self.workflow = self.workflow.finish(None, NOW).workflow;
     }
 
-    fn go_on(&mut self, act: Act, slots: u32) -> Result<(), AgainError> {
-        self.workflow = self.workflow.go_on(again(act), &BTreeSet::new())?;
+    fn continue_by(&mut self, act: Act, slots: u32) -> Result<(), ContinuationError> {
+        self.workflow = self.workflow.continued(again(act), &BTreeSet::new())?;
         let nodes = self.workflow.nodes.clone();
         self.take(self.workflow.start(nodes, slots, NOW).unwrap());
         Ok(())
@@ -95,7 +95,7 @@ fn a_resume_runs_what_failed_and_what_was_not_reached_and_nothing_else() {
     story.run(|name| name != "b");
     assert_eq!(story.states(), ["succeeded", "failed", "skipped", "succeeded"]);
 
-    story.go_on(Act::Resume, 9).unwrap();
+    story.continue_by(Act::Resume, 9).unwrap();
     story.run(|_| true);
 
     assert_eq!(story.ran, ["a", "d", "b", "b", "c"]);
@@ -109,7 +109,7 @@ fn a_retry_leaves_other_failed_nodes_as_they_are() {
     let mut story = Story::start(graph, 9);
     story.run(|_| false);
 
-    story.go_on(retry("a"), 9).unwrap();
+    story.continue_by(retry("a"), 9).unwrap();
     story.run(|_| true);
 
     assert_eq!(story.states(), ["succeeded", "failed", "succeeded", "skipped"]);
@@ -123,7 +123,7 @@ fn what_the_plan_left_out_never_runs() {
     let mut story = Story::start(vec![node("a", &[]), idle], 9);
     story.run(|_| false);
 
-    story.go_on(Act::Resume, 9).unwrap();
+    story.continue_by(Act::Resume, 9).unwrap();
     story.run(|_| true);
 
     assert_eq!(story.ran, ["a", "a"]);
@@ -137,23 +137,23 @@ fn a_retry_is_no_success_while_another_node_was_not_reached() {
     story.run(|_| false);
     assert_eq!(story.states(), ["failed", "skipped"]);
 
-    story.go_on(retry("a"), 9).unwrap();
+    story.continue_by(retry("a"), 9).unwrap();
     story.run(|_| true);
 
     let WorkflowState::Failed { reason, .. } = &story.workflow.state else { panic!("{:?}", story.workflow.state) };
     assert!(reason.contains("`b` was not reached; run it with `freehold workflow resume"), "{reason}");
-    story.go_on(Act::Resume, 9).unwrap();
+    story.continue_by(Act::Resume, 9).unwrap();
     story.run(|_| true);
     assert_eq!(story.workflow.state.as_str(), "succeeded");
 }
 
 #[test]
-fn a_skipped_node_lets_its_dependents_go_on_and_says_who_and_why() {
+fn a_skipped_node_lets_its_dependents_continue_and_says_who_and_why() {
     let graph = vec![node("a", &[]), node("b", &["a"])];
     let mut story = Story::start(graph, 9);
     story.run(|_| false);
 
-    story.go_on(skip("a"), 9).unwrap();
+    story.continue_by(skip("a"), 9).unwrap();
     story.run(|_| true);
 
     assert_eq!(story.states(), ["skipped", "succeeded"]);
@@ -169,7 +169,7 @@ fn a_cancelled_workflow_is_resumed_without_its_cancel() {
     story.workflow = story.workflow.cancel(&AskedBy::Sweep, NOW).workflow;
     story.run(|_| false);
 
-    story.go_on(Act::Resume, 9).unwrap();
+    story.continue_by(Act::Resume, 9).unwrap();
     story.run(|_| true);
 
     assert_eq!((story.workflow.cancel_requested, &story.workflow.cancelled_by), (None, &None));
@@ -179,17 +179,17 @@ fn a_cancelled_workflow_is_resumed_without_its_cancel() {
 #[test]
 fn a_workflow_that_runs_succeeded_or_has_an_open_job_is_not_continued() {
     let mut story = Story::start(vec![node("a", &[])], 9);
-    let running = story.clone().go_on(Act::Resume, 9).unwrap_err();
+    let running = story.clone().continue_by(Act::Resume, 9).unwrap_err();
     let mut cut = story.clone();
     cut.workflow = cut.workflow.finish(Some("the state machine failed"), NOW).workflow;
-    let open = cut.go_on(Act::Resume, 9).unwrap_err();
+    let open = cut.continue_by(Act::Resume, 9).unwrap_err();
     story.run(|_| true);
 
-    let succeeded = story.go_on(Act::Resume, 9).unwrap_err();
+    let succeeded = story.continue_by(Act::Resume, 9).unwrap_err();
 
-    assert!(matches!(running, AgainError::NotEnded(_)), "{running}");
-    assert!(matches!(open, AgainError::JobOpen { .. }), "{open}");
-    assert!(matches!(succeeded, AgainError::Succeeded(_)), "{succeeded}");
+    assert!(matches!(running, ContinuationError::NotEnded(_)), "{running}");
+    assert!(matches!(open, ContinuationError::JobOpen { .. }), "{open}");
+    assert!(matches!(succeeded, ContinuationError::Succeeded(_)), "{succeeded}");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_workflow_of_another_kind_or_without_nodes_names_what_starts_another_one() {
     let ended = pending().finish(Some("no"), NOW).workflow;
     let run = Workflow { kind: WorkflowKind::RunAction, ..ended.clone() };
 
-    let of = |workflow: &Workflow| workflow.go_on(again(Act::Resume), &BTreeSet::new()).unwrap_err().to_string();
+    let of = |workflow: &Workflow| workflow.continued(again(Act::Resume), &BTreeSet::new()).unwrap_err().to_string();
 
     assert!(of(&ended).ends_with("start another one with `freehold deploy globex`"), "{}", of(&ended));
     assert!(of(&run).ends_with("start another one with `freehold action run globex ACTION`"), "{}", of(&run));
@@ -208,13 +208,13 @@ fn a_workflow_is_not_continued_for_ever() {
     let mut story = Story::start(vec![node("a", &[])], 9);
     story.run(|_| false);
     for _ in 0..MAX_CONTINUED {
-        story.go_on(Act::Resume, 9).unwrap();
+        story.continue_by(Act::Resume, 9).unwrap();
         story.run(|_| false);
     }
 
-    let refused = story.go_on(Act::Resume, 9).unwrap_err();
+    let refused = story.continue_by(Act::Resume, 9).unwrap_err();
 
-    assert!(matches!(refused, AgainError::TooOften { .. }), "{refused}");
+    assert!(matches!(refused, ContinuationError::TooOften { .. }), "{refused}");
     assert_eq!(story.ran.len(), MAX_CONTINUED + 1);
 }
 
@@ -223,7 +223,7 @@ fn only_a_failed_node_is_retried_or_skipped() {
     let mut story = Story::start(vec![node("a", &[]), node("b", &["a"]), node("c", &[])], 9);
     story.run(|name| name == "c");
 
-    let refused = |act: Act| story.clone().go_on(act, 9).unwrap_err().to_string();
+    let refused = |act: Act| story.clone().continue_by(act, 9).unwrap_err().to_string();
 
     assert!(refused(retry("b")).ends_with("is skipped; only a node whose job failed can be retried"));
     assert!(refused(skip("c")).ends_with("is succeeded; only a node whose job failed can be skipped"));
@@ -250,11 +250,11 @@ fn a_component_is_skipped_only_if_nothing_reads_outputs_that_were_never_made() {
     let (read, unread) = (ended(vec![db.clone(), node("web", &["db"])]), ended(vec![db]));
     let deployed = BTreeSet::from(["db".parse().unwrap()]);
 
-    let refused = read.go_on(again(skip("db")), &BTreeSet::new()).unwrap_err().to_string();
+    let refused = read.continued(again(skip("db")), &BTreeSet::new()).unwrap_err().to_string();
 
     assert!(refused.ends_with("`db` was never deployed in this install, so it has no outputs for `web` to read"));
-    assert!(read.go_on(again(skip("db")), &deployed).is_ok());
-    assert!(unread.go_on(again(skip("db")), &BTreeSet::new()).is_ok());
+    assert!(read.continued(again(skip("db")), &deployed).is_ok());
+    assert!(unread.continued(again(skip("db")), &BTreeSet::new()).is_ok());
 }
 
 #[test]
@@ -269,9 +269,9 @@ fn a_removal_is_never_skipped() {
     let mut story = Story::start(vec![Node { target, ..node("remove", &[]) }], 9);
     story.run(|_| false);
 
-    let refused = story.go_on(skip("remove"), 9).unwrap_err().to_string();
+    let refused = story.continue_by(skip("remove"), 9).unwrap_err().to_string();
 
-    assert!(refused.contains("what is removed after it may still be in use by it"), "{refused}");
+    assert!(refused.contains("it may still use what the next nodes remove"), "{refused}");
 }
 
 /// Returns graphs of up to eight nodes, each of which depends on some nodes before it.
@@ -301,7 +301,7 @@ proptest! {
             let done: Vec<String> = story.workflow.nodes.iter().filter(|node| node.state.is_done()).map(|node| node.name.clone()).collect();
             let before = story.ran.len();
             let act = match act { 0 => Act::Resume, 1 => retry(name), _ => skip(name) };
-            if story.go_on(act, slots).is_err() {
+            if story.continue_by(act, slots).is_err() {
                 continue;
             }
             story.run(|name| !fails[names.iter().position(|one| one == name).unwrap()]);
@@ -309,7 +309,7 @@ proptest! {
             prop_assert!(story.workflow.state.is_terminal() && story.workflow.active_jobs().next().is_none());
             prop_assert!(story.workflow.nodes.iter().all(|node| node.state.is_terminal()));
         }
-        if story.go_on(Act::Resume, slots).is_ok() {
+        if story.continue_by(Act::Resume, slots).is_ok() {
             story.run(|_| true);
         }
         prop_assert!(story.workflow.nodes.iter().all(|node| node.state.is_done()), "{:?}", story.states());
