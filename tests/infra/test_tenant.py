@@ -216,7 +216,7 @@ class Tenant(unittest.TestCase):
             self.assertEqual(resource["UpdateReplacePolicy"], "Retain", name)
 
     def test_every_queue_is_encrypted_and_ends_in_dead_letters(self):
-        receives = {"ReportsQueue": 1000, "DispatchQueue": 1000, "GrantsQueue": 1000, "BuildQueue": 10}
+        receives = {"ReportsQueue": 1000, "DispatchQueue": 1000, "GrantsQueue": 1000, "BuildQueue": 200}
         queues = of_type(self.template, "AWS::SQS::Queue")
 
         self.assertEqual(set(queues), {*receives, "DeadLetters", "OrdersDeadLetters"})

@@ -11,7 +11,7 @@ use aws_sdk_sqs::operation::get_queue_url::GetQueueUrlError;
 use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use freehold_app::messages::{DispatchMessage, GrantMessage};
 use freehold_app::ports::{OrdersQueue, Outbox, PortError, QueueAdmin};
-use freehold_protocol::limits::LEASE_SECS;
+use freehold_protocol::limits::{CLAIM_WINDOW_SECS, LEASE_SECS};
 use freehold_protocol::{AccountId, InstallId, TenantName, names};
 use serde_json::json;
 
@@ -19,8 +19,11 @@ use crate::error::port_error;
 use crate::reports_queue;
 use crate::tenant_queues::{RETENTION_SECS, TenantQueues};
 
-/// The number of receives after which an order goes to the dead-letter queue. A receive whose lease expired counts too.
-const MAX_RECEIVES: u32 = 10;
+/// The number of receives after which an order goes to the dead-letter queue. A receive whose lease expired counts too. A
+/// runner that cannot read what decides about an order leaves it to the queue, at most every 30 seconds, until it is too late to
+/// start it; trouble of that length must not move the order, because nothing puts it back while its job waits.
+const MAX_RECEIVES: u32 = 200;
+const _: () = assert!(MAX_RECEIVES as u64 * LEASE_SECS > CLAIM_WINDOW_SECS);
 
 /// The internal queues of the tenant to which its functions write.
 #[derive(Debug, Clone)]
