@@ -109,7 +109,7 @@ class Machines(unittest.TestCase):
             [retry] = state["Retry"]
             self.assertEqual(set(retry["ErrorEquals"]), TRANSIENT)
             self.assertEqual(retry["JitterStrategy"], "FULL")
-            self.assertLessEqual(retry["MaxAttempts"], 8)
+            self.assertLessEqual(retry["MaxAttempts"], 20)
 
     def test_every_task_retries_alike(self):
         for _, state in self.states("Task"):

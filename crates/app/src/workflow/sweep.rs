@@ -37,6 +37,8 @@ const SETTLED_SECS: u64 = 600;
 const OUTLIVED_SECS: u64 = 4 * MAX_JOB_SECS as u64;
 /// The time in seconds after which a pending workflow counts as stuck, unless it waits for its runner.
 const STUCK_SECS: u64 = 600;
+/// The time in seconds after which a workflow that is not planned is finished. The retries of a state take 15 minutes at most.
+const UNPLANNED_SECS: u64 = 20 * 60;
 /// The time in seconds after which a build that has not changed asks for the machine of the build runner again. Before
 /// that time, the request that `dispatch-job` made after it sent the order is enough.
 const WAKE_FROM_SECS: u64 = 60;
@@ -263,6 +265,7 @@ impl Sweep {
             load(&*self.store, &token_key(&workflow.id, Phase::AwaitRunner)).await?;
         // Only the first execution waits for the runner.
         let waiting = waiting.filter(|_| workflow.attempt() == 0);
+        let has_token = waiting.is_some();
         let is_ready = |token: &Stored<TaskToken>| install.runner.is_some() && !token.value.waits_for_inputs(&install);
         match waiting {
             Some(token) if is_ready(&token) || workflow.cancel_requested.is_some() => {
@@ -275,6 +278,11 @@ impl Sweep {
                 self.machines.start(kind, &workflow.id, &workflow.install, attempt).await?;
             }
             None => {}
+        }
+        let is_cancelled = workflow.cancel_requested.is_some_and(|at| now.since(at) / 1000 > UNPLANNED_SECS);
+        if is_cancelled || (!has_token && age > UNPLANNED_SECS) {
+            let reason = "functions or the table did not answer for too long; nothing was changed, so start it again";
+            return self.finisher().finish(&workflow.id, workflow.attempt(), Some(reason)).await.map(|_| Next::Soon);
         }
         let Some(runner) = &install.runner else { return Ok(Next::Soon) };
         let ready = now.since(workflow.began_at().max(runner.since).max(install.sealed_at)) / 1000;
@@ -483,8 +491,7 @@ const fn is_rest_due(now: Timestamp) -> bool {
     (now.as_millis() / 60_000).is_multiple_of(REST_EVERY_MINUTES)
 }
 
-/// Returns whether this minute's sweep sends a message about an order that has waited for `age` seconds to
-/// `dispatch-job`.
+/// Returns whether this minute's sweep asks `dispatch-job` about an order that has waited for `age` seconds.
 const fn is_resend_due(age: u64) -> bool {
     if age < RESEND_UNTIL_SECS {
         return age >= RESEND_FROM_SECS;

@@ -199,9 +199,11 @@ async fn a_pending_workflow_whose_machine_is_gone_lets_go_of_its_install_in_the_
     // Its execution exists and has died.
     let warned = sweep_after(&world, 601).await;
 
-    sweep_after(&world, 4 * 11 * 3600).await;
+    sweep_after(&world, 20 * 60 - 602).await;
+    let before = world.workflow(&workflow).await.state.as_str();
+    sweep_after(&world, 3).await;
 
-    assert_eq!(warned.stuck, 1);
+    assert_eq!((warned.stuck, before), (1, "pending"));
     assert_eq!(world.workflow(&workflow).await.state.as_str(), "failed");
     assert!(world.deploy(&with_input("days", 9), "deploy-2").await.is_ok());
     world.run().await;
