@@ -21,6 +21,8 @@ use crate::{AppError, Kind};
 
 /// The maximum number of rows that one call handles; the other rows are handled a minute later.
 const MOST: usize = 500;
+/// The time after which one call handles no further row, in seconds: the sweep has its turn in the same run of the function.
+const MOST_SECS: u64 = 15;
 /// The maximum delay of a run, in seconds; a run that is later is skipped.
 const LATE_SECS: u64 = 60 * 60;
 
@@ -58,6 +60,10 @@ impl StartDueActions {
         let now = self.clock.now();
         let mut counts = Started::default();
         for row in table::due(&*self.store, now, MOST).await? {
+            if self.clock.now().since(now) > MOST_SECS * 1000 {
+                tracing::warn!("The tasks that are due take longer than {MOST_SECS} s; the next call continues");
+                break;
+            }
             if let Err(error) = self.handle(&row, now, &mut counts).await {
                 let install = &row.value.install;
                 tracing::warn!(install.id = %install, "Could not handle a task that is due in install `{install}`; the \
