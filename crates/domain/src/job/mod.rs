@@ -14,7 +14,7 @@ use freehold_protocol::approval::OrderApproval;
 use freehold_protocol::limits::MAX_JOB_SECS;
 use freehold_protocol::order::Mode;
 use freehold_protocol::policy::PolicyResult;
-use freehold_protocol::report::{Block, Fence, Outcome};
+use freehold_protocol::report::{Fence, Outcome};
 use freehold_protocol::time::rfc3339;
 use freehold_protocol::{Digest, Group, InstallId, JobId, KeyId, RoleKey, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
@@ -414,17 +414,12 @@ impl Job {
             asked.policies.clone_from(policies);
         }
         let state = match outcome.clone() {
-            Outcome::NeedsApproval { .. } if self.cancel_requested.is_some() => {
-                JobState::Cancelled { dispatch: fence.dispatch, ended_at, unclaimed: false }
-            }
-            Outcome::NeedsApproval { .. } if self.state.is_terminal() => {
-                let reason = "the job had ended before its plan could be approved; start it again".to_owned();
-                JobState::Blocked { fence, ended_at, block: Block::NotApproved, reason }
-            }
             Outcome::NeedsApproval { plan } => {
-                asked.approval = None;
-                let Some((_, runner)) = event.attempt() else { return Step::Already };
-                Self::waiting_for_approval(fence, runner, *plan, now)
+                let Some(state) = self.with_plan(event, fence, *plan, now) else { return Step::Already };
+                if matches!(state, JobState::WaitingForApproval { .. }) {
+                    asked.approval = None;
+                }
+                state
             }
             Outcome::Succeeded { outputs, sensitive, artifact } => {
                 JobState::Succeeded { fence, ended_at, outputs, sensitive, artifact }

@@ -2,13 +2,19 @@
 //! When both sides that have to approve exactly this plan have done so, the job is ordered again.
 
 use freehold_protocol::approval::{OrderApproval, ProposedPlan, Side};
-use freehold_protocol::limits::LOST_GRACE_SECS;
+use freehold_protocol::limits::{APPROVAL_SECS, LOST_GRACE_SECS};
 use freehold_protocol::order::AskedBy;
 use freehold_protocol::report::{Block, Fence, Outcome};
 use freehold_protocol::time::rfc3339;
 use freehold_protocol::{Digest, KeyId, Timestamp};
 
 use super::{ApprovalEvent, Job, JobEvent, JobState, Rejected, Step};
+
+/// By how much the clock of a runner may be ahead of the control plane's, in seconds.
+const CLOCK_TOLERANCE_SECS: u64 = 60 * 60;
+/// How often a job is ordered again for windows and approvals before a plan of it is not worth another approval: each order
+/// is a line of the job's history, which has to fit into a row.
+const MAX_RETURNS: u32 = 500;
 
 impl Job {
     /// Returns whether the job waits for an approval, and each side that has to approve its plan has done so.
@@ -30,10 +36,51 @@ impl Job {
         plan.asks.iter().copied().filter(is_missing).collect()
     }
 
-    /// Returns the state in which the job waits until `plan`, which the attempt with this fence made, is approved.
-    pub(super) fn waiting_for_approval(fence: Fence, runner: &KeyId, plan: ProposedPlan, now: Timestamp) -> JobState {
-        let (runner, plan) = (runner.clone(), Box::new(plan));
-        JobState::WaitingForApproval { fence, runner, since: now, plan, vendor: None, customer: None }
+    /// Returns the state of the job after the attempt with this fence made a plan that has to be approved. `None` if no attempt
+    /// says so.
+    pub(super) fn with_plan(
+        &self,
+        event: &JobEvent,
+        fence: Fence,
+        plan: ProposedPlan,
+        now: Timestamp,
+    ) -> Option<JobState> {
+        let blocked = |reason: &str| {
+            Some(JobState::Blocked { fence, ended_at: now, block: Block::NotApproved, reason: reason.to_owned() })
+        };
+        if self.cancel_requested.is_some() {
+            return Some(JobState::Cancelled { dispatch: fence.dispatch, ended_at: now, unclaimed: false });
+        }
+        if self.state.is_terminal() {
+            return blocked("the job had ended before its plan could be approved; start it again");
+        }
+        // Who asks nobody would be ordered again at once, and again.
+        if plan.asks.is_empty() {
+            let reason = "the runner made a plan that has to be approved, and asked nobody to approve it".to_owned();
+            return Some(JobState::Failed { fence, ended_at: now, reason, partial: false });
+        }
+        if self.returned >= MAX_RETURNS {
+            return blocked(
+                "the job was ordered again too often, and its plan still has to be approved; start it again",
+            );
+        }
+        let (_, runner) = event.attempt()?;
+        Some(self.waiting_for_approval(fence, runner, plan, now))
+    }
+
+    /// Returns the state in which the job waits until `plan` is approved. Who has approved this very plan before need not do it
+    /// again: a later delivery of an order reports its plan again.
+    fn waiting_for_approval(&self, fence: Fence, runner: &KeyId, plan: ProposedPlan, now: Timestamp) -> JobState {
+        let (runner, until) = (runner.clone(), plan.until.min(now.plus_secs(APPROVAL_SECS + CLOCK_TOLERANCE_SECS)));
+        let known = match &self.state {
+            JobState::WaitingForApproval { plan: known, since, vendor, customer, .. } if known.plan == plan.plan => {
+                Some((*since, vendor.clone(), customer.clone()))
+            }
+            _ => None,
+        };
+        let (since, vendor, customer) = known.unwrap_or((now, None, None));
+        let plan = Box::new(ProposedPlan { until, ..plan });
+        JobState::WaitingForApproval { fence, runner, since, plan, vendor, customer }
     }
 
     /// Returns the effect of an event on a job that waits for an approval.

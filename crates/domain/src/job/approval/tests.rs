@@ -165,3 +165,45 @@ fn a_plan_of_a_job_that_is_over_or_cancelled_waits_for_nobody() {
     assert_eq!(changed(&lost, &proposes(1, 1, plan("a", &BOTH)), at(10 * HOUR)).state.as_str(), "blocked");
     assert_eq!(changed(&stopped, &proposes(1, 1, plan("a", &BOTH)), at(5)).state.as_str(), "cancelled");
 }
+
+#[test]
+fn a_plan_that_is_reported_again_keeps_who_has_approved_it() {
+    let half = changed(&waiting(&BOTH), &approves("a"), at(8));
+
+    let again = changed(&half, &proposes(1, 2, plan("a", &BOTH)), at(40));
+    let other = changed(&half, &proposes(1, 2, plan("b", &BOTH)), at(40));
+
+    assert_eq!(again.waits_for(), [Side::Customer]);
+    assert!(matches!(again.state, JobState::WaitingForApproval { since, .. } if since == at(5)), "{:?}", again.state);
+    assert_eq!(other.waits_for(), BOTH);
+}
+
+#[test]
+fn a_plan_that_asks_nobody_ends_its_job() {
+    let job = Job::new(new_job(), Patience { order_secs: HOUR, job_secs: MAX_WAIT_SECS }, at(0));
+
+    let ended = changed(&job, &proposes(1, 1, plan("a", &[])), at(5));
+
+    assert!(matches!(ended.state, JobState::Failed { partial: false, .. }), "{:?}", ended.state);
+    assert!(ended.state.reason().unwrap().contains("asked nobody"), "{:?}", ended.state);
+}
+
+#[test]
+fn a_runner_cannot_let_a_plan_wait_for_longer_than_plans_wait() {
+    let job = Job::new(new_job(), Patience { order_secs: HOUR, job_secs: MAX_WAIT_SECS }, at(0));
+    let proposed = ProposedPlan { until: at(1_000 * APPROVAL_SECS), ..plan("a", &BOTH) };
+
+    let waiting = changed(&job, &proposes(1, 1, proposed), at(5));
+
+    let JobState::WaitingForApproval { plan, .. } = &waiting.state else { panic!("{:?}", waiting.state) };
+    assert_eq!(plan.until, at(5 + APPROVAL_SECS + HOUR));
+}
+
+#[test]
+fn a_job_that_was_ordered_again_too_often_asks_for_no_other_approval() {
+    let job = Job::new(new_job(), Patience { order_secs: HOUR, job_secs: MAX_WAIT_SECS }, at(0));
+
+    let ended = changed(&Job { returned: 500, ..job }, &proposes(1, 1, plan("a", &BOTH)), at(5));
+
+    assert!(matches!(ended.state, JobState::Blocked { block: Block::NotApproved, .. }), "{:?}", ended.state);
+}
