@@ -38,9 +38,23 @@ pub fn of_plan(document: &Value) -> Vec<PlannedChange> {
 }
 
 /// The beginnings of the types of resources that execute something: data sources of Terraform's provider `external`, custom
-/// resources of CloudFormation, and nested stacks, whose changes are not known.
-const KINDS_THAT_EXECUTE: [&str; 4] =
-    ["Custom::", "AWS::CloudFormation::CustomResource", "AWS::CloudFormation::Stack", "external"];
+/// resources of CloudFormation, what runs a function, a job or a document, and nested stacks, charts and manifests, whose
+/// changes are not known.
+const KINDS_THAT_EXECUTE: [&str; 13] = [
+    "Custom::",
+    "AWS::CloudFormation::CustomResource",
+    "AWS::CloudFormation::Stack",
+    "aws_cloudformation_stack",
+    "aws_lambda_invocation",
+    "aws_ssm_association",
+    "aws_ssm_maintenance_window_task",
+    "external",
+    "helm_release",
+    "kubernetes_cron_job",
+    "kubernetes_job",
+    "kubernetes_manifest",
+    "kubernetes_pod",
+];
 
 /// Returns the addresses of the resources with provisioners, in the modules of the plan's configuration. A resource in a module
 /// that is counted has the address without keys.
@@ -140,6 +154,7 @@ mod tests {
                 one("module.m[\"x[\"].aws_vpc.p[0]", json!(["create"])),
                 { "address": "s", "type": "AWS::CloudFormation::Stack", "change": { "actions": ["update"] } },
                 { "address": "x", "type": "external", "change": { "actions": ["read"] } },
+                { "address": "i", "type": "aws_lambda_invocation", "change": { "actions": ["create"] } },
                 { "address": "g", "type": "aws_vpc", "previous_address": "h", "change": { "actions": ["no-op"] } },
             ],
             "configuration": { "root_module": { "module_calls": { "m": { "module": { "resources": [
@@ -161,6 +176,7 @@ mod tests {
                 "run module.m[\"x[\"].aws_vpc.p[0]",
                 "run s",
                 "run x",
+                "run i",
                 "update g",
                 "update output.url"
             ]
