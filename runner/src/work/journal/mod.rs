@@ -30,6 +30,8 @@ pub struct Journal {
     length: u64,
     lines: usize,
     state: State,
+    /// Whether an incomplete line may be behind `length`.
+    is_torn: bool,
 }
 
 /// The reason why the journal cannot be used.
@@ -75,7 +77,7 @@ impl Journal {
         let mut options = OpenOptions::new();
         let file = options.create(true).append(true).mode(0o600).open(&path).map_err(io)?;
         file.set_len(length).map_err(io)?;
-        let mut journal = Self { path, file, length, lines, state };
+        let mut journal = Self { path, file, length, lines, state, is_torn: false };
         if journal.length == 0 {
             let header = line(&Header { format: FORMAT }).map_err(|source| journal.io(source))?;
             journal.write(&header)?;
@@ -129,14 +131,19 @@ impl Journal {
         self.length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         self.lines = records.len();
         self.state = state;
+        self.is_torn = false;
         Ok(())
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), JournalError> {
+        if self.is_torn {
+            self.file.set_len(self.length).map_err(|source| self.io(source))?;
+            self.is_torn = false;
+        }
         let written = self.file.write_all(bytes).and_then(|()| self.file.sync_data());
         if let Err(source) = written {
-            // Cuts off an incomplete line. If this fails too, the next open drops it.
-            let _ = self.file.set_len(self.length);
+            // Cuts off an incomplete line. If this fails too, it is cut off before the next write, or by the next open.
+            self.is_torn = self.file.set_len(self.length).is_err();
             return Err(self.io(source));
         }
         self.length += u64::try_from(bytes.len()).unwrap_or(0);
