@@ -165,7 +165,7 @@ mod tests {
     fn pages_are_not_written_into_a_file() {
         let file = tempfile::NamedTempFile::new().unwrap();
 
-        let error = write(file.path(), &[]).unwrap_err();
+        let error = write(file.path(), &[], false).unwrap_err();
 
         assert_eq!(error.kind().exit_code(), 2);
         assert_eq!(error.way_out(), Some("pass a directory as `--out DIR`"));
