@@ -22,6 +22,7 @@ mod trust;
 mod upstream;
 mod xml;
 
+pub use clusters::cluster_issuers;
 pub use home::{Home, dns_suffix};
 pub use install::Install;
 pub use proxy::{ClusterOwner, Proxy};
