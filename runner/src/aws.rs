@@ -99,8 +99,9 @@ fn http_client() -> SharedHttpClient {
         .clone()
 }
 
-/// Returns the client for calls to IAM and EKS on behalf of a job, which the runner makes without an SDK. All jobs
-/// share the client, because reading and parsing the system's root certificates takes milliseconds.
+/// Returns the client for calls to IAM and EKS on behalf of a job, which the runner makes without an SDK. It follows no
+/// redirect, because the signature is for one host. All jobs share the client, because reading and parsing the system's
+/// root certificates takes milliseconds.
 ///
 /// # Errors
 /// When no root certificate can be loaded.
@@ -109,7 +110,8 @@ pub fn request_client() -> Result<reqwest::Client, RegistryError> {
     if let Some(client) = CLIENT.get() {
         return Ok(client.clone());
     }
-    let client = freehold_oci::client()?;
+    let client = freehold_oci::client_builder().redirect(reqwest::redirect::Policy::none()).build();
+    let client = client.map_err(|error| RegistryError::Client(error.to_string()))?;
     Ok(CLIENT.get_or_init(|| client).clone())
 }
 
@@ -124,6 +126,24 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_signed_request_follows_no_redirect() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 4096]).await.unwrap();
+            let head = b"HTTP/1.1 307 Temporary Redirect\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n";
+            stream.write_all(head).await.unwrap();
+            stream
+        });
+
+        let answer = request_client().unwrap().get(&url).send().await.unwrap();
+        let _open = server.await.unwrap();
+
+        assert_eq!((answer.status().as_u16(), answer.url().as_str()), (307, url.as_str()));
+    }
 
     #[tokio::test]
     async fn an_answer_that_stops_in_the_middle_is_given_up() {

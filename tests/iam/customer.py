@@ -57,6 +57,8 @@ class Install:
         # The same stack with a boundary of the company's, which limits nothing.
         self.company = f"arn:aws:iam::{account.number}:policy/company"
         self.beside = self.evaluator("true", PermissionsBoundaryArn=self.company)
+        # And the same, after somebody has read that this boundary has every denial of the stack's own.
+        self.read = self.evaluator("true", PermissionsBoundaryArn=self.company, PermissionsBoundaryHasOurs="true")
         self.boundary = self.document(self.on, "Boundary")
         self.base, self.limits = self.document(self.on, "Base"), self.document(self.on, "Limits")
 
@@ -121,9 +123,10 @@ class Install:
 
     def add_mode_beside_the_company(self):
         """Adds a mode whose boundary is the company's; the stack's own is then attached to it as a policy."""
-        name, identity, _ = self.role("ProvisionRole")
-        identity = [*identity, *(self.document(self.beside, logical) for logical in ("Base", "Limits", "Boundary"))]
-        self.account.add_principal("beside-company", "beside-company", name, identity, [policies.EVERYTHING])
+        name, own, _ = self.role("ProvisionRole")
+        for kind, stack in (("beside-company", self.beside), ("beside-company-that-has-ours", self.read)):
+            identity = [*own, *(self.document(stack, logical) for logical in ("Base", "Limits", "Boundary"))]
+            self.account.add_principal(kind, kind, name, identity, [policies.EVERYTHING])
 
     def add_break_glass_that_is_over(self):
         name, identity, boundary = self.role("BreakGlassRole")
@@ -209,8 +212,12 @@ class Install:
             ("record", f"{bucket}/audit/000000000001.json", [("s3:PutObject", {"s3:if-none-match": "*"})]),
             ("record-again", f"{bucket}/audit/000000000001.json", ["s3:PutObject"]),
             ("locked", f"{bucket}/locked/net/1.json", ["s3:GetObject", "s3:PutObjectTagging", *objects]),
-            ("policies", f"{bucket}/policies/x.rego", ["s3:GetObject", *objects]),
-            ("approvals", f"{bucket}/approvals/x.json", ["s3:GetObject", "s3:PutObjectTagging", *objects]),
+            ("policies", f"{bucket}/policies/x.rego", ["s3:GetObject", "s3:ReplicateObject", *objects]),
+            (
+                "approvals",
+                f"{bucket}/approvals/x.json",
+                ["s3:GetObject", "s3:PutObjectTagging", "s3:ReplicateObject", *objects],
+            ),
             ("plans", f"{bucket}/plans/x", objects),
             ("state", f"{bucket}/terraform/x.tfstate", ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging"]),
             ("audit-list", bucket, listing("audit/x", *both)),
@@ -266,6 +273,11 @@ class Install:
         ):
             self.account.add_principal(name, kind, "api", [policies.EVERYTHING], [boundary], context)
             self.account.world.principals[f"{self.account.name}/{name}"]["path"] = f"freehold/{self.owner}/"
+        # Beside the company's boundary, which limits nothing here, under the install's path and under its prefix.
+        kind, everything = "app-session-beside-company", [policies.EVERYTHING]
+        self.account.add_principal(kind, kind, "api", everything, everything)
+        self.account.world.principals[f"{self.account.name}/{kind}"]["path"] = f"freehold/{self.owner}/"
+        self.account.add_principal(f"{kind}-by-name", kind, f"{self.owner}--api", everything, everything)
 
 
 def set_policies(template, vendors):

@@ -11,6 +11,8 @@ TAKEN = {RECEIVE, "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"}
 MADE = {SET, "sqs:CreateQueue", "sqs:TagQueue", "sqs:DeleteQueue"}
 GET_OBJECT, PUT_OBJECT, DELETE_OBJECT = "s3:GetObject", "s3:PutObject", "s3:DeleteObject"
 LIST, LIST_VERSIONS = "s3:ListBucket", "s3:ListBucketVersions"
+# What a replication from another bucket asks for.
+REPLICATE = "s3:ReplicateObject"
 # A write that locks its object needs this right too.
 LOCK = "s3:PutObjectRetention"
 PULL, PUSH = "ecr:BatchGetImage", "ecr:PutImage"
@@ -34,6 +36,11 @@ INSIDE = {
     "own-by-endpoint": endpoints.ACTIONS,
     "queue-by-endpoint": {SEND, RECEIVE},
     "layers-by-endpoint": {GET_OBJECT},
+}
+# The bucket of the install and what is in it, under the bucket's own policy.
+BUCKET = {
+    *("bucket", "lock", "lock-for-ever", "lock-of-a-state", "audit", "record", "record-again", "locked", "policies"),
+    *("approvals", "plans", "state", "audit-list", "state-list", "other-list", "logs"),
 }
 # Resources of the account that Freehold did not make.
 ELSEWHERE = {
@@ -279,7 +286,7 @@ CUSTOMER = {
         "audit": {GET_OBJECT, PUT_OBJECT},
         "audit-list": {LIST},
         "key-by-s3": {"kms:Decrypt"},
-        **dict.fromkeys(("locked", "logs", "plans", "policies", "record", "open-record", "state"), {PUT_OBJECT}),
+        **dict.fromkeys(("locked", "logs", "plans", "record", "open-record", "state"), {PUT_OBJECT}),
         **dict.fromkeys(("lock", "lock-of-a-state"), {LOCK}),
         "elsewhere": {SEND, PUT_OBJECT, "autoscaling:CompleteLifecycleAction", "cloudformation:DescribeStacks"},
     },
@@ -311,8 +318,16 @@ CUSTOMER = {
             "plans": {PUT_OBJECT, DELETE_OBJECT},
         },
     ),
-    # A mode beside a boundary of the company's: roles carry that boundary, and no other.
+    # A mode beside a boundary of the company's makes no role, until somebody has read that this boundary has ours.
     "beside-company": {
+        **MODE,
+        **CEILING,
+        "plans": {PUT_OBJECT, DELETE_OBJECT},
+        "own-role": {"iam:PassRole"},
+        "app-role": set(shared_account.PLAIN_ROLE),
+    },
+    # Then roles carry that boundary, and no other.
+    "beside-company-that-has-ours": {
         **MODE,
         **CEILING,
         "plans": {PUT_OBJECT, DELETE_OBJECT},
@@ -320,9 +335,9 @@ CUSTOMER = {
         "own-role-of-company": set(shared_account.BOUND_ROLE),
         "app-role": set(shared_account.PLAIN_ROLE),
     },
-    # A role that the app made has the same ceiling, and neither states nor plans.
+    # A role that the app made has the same ceiling, and nothing of the bucket.
     "app-session": {
-        **CEILING,
+        **{kind: actions for kind, actions in CEILING.items() if kind not in BUCKET},
         "stack-role": {SIMULATE},
         "repository": {PULL},
         **KEY,
@@ -353,8 +368,8 @@ CUSTOMER = {
             "state": {GET_OBJECT, PUT_OBJECT, "s3:PutObjectTagging"},
             "bucket": {"s3:PutBucketPolicy", "s3:PutBucketObjectLockConfiguration"},
             "plans": {PUT_OBJECT, DELETE_OBJECT},
-            "policies": {GET_OBJECT, PUT_OBJECT, DELETE_OBJECT},
-            "approvals": {GET_OBJECT, PUT_OBJECT, DELETE_OBJECT, "s3:PutObjectTagging"},
+            "policies": {GET_OBJECT, PUT_OBJECT, DELETE_OBJECT, REPLICATE},
+            "approvals": {GET_OBJECT, PUT_OBJECT, DELETE_OBJECT, REPLICATE, "s3:PutObjectTagging"},
             "repository": {PUSH, PULL, "ecr:DeleteRepository"},
             "key": {"kms:Decrypt", "kms:PutKeyPolicy"},
             "key-by-s3": {"kms:Decrypt"},
@@ -377,8 +392,13 @@ CUSTOMER = {
         },
     ),
 }
-# Its role has the name of the install's runner, whom the bucket's own policy keeps from the customer's approvals.
-CUSTOMER["former-runner"] = {**CUSTOMER["former-runner"], "approvals": {GET_OBJECT}}
+# Its role has the name of the install's runner, whom the bucket's own policy keeps from approvals and policies.
+CUSTOMER["former-runner"] = {**CUSTOMER["former-runner"], "approvals": {GET_OBJECT}, "policies": {GET_OBJECT}}
+# Roles that the app made beside a boundary of the company's which lacks ours: only the bucket's own policy limits them.
+# So no mode makes any before somebody has read that boundary.
+CUSTOMER["app-session-beside-company"] = {
+    kind: actions for kind, actions in CUSTOMER["admin"].items() if kind not in BUCKET
+}
 
 # By kind of principal and kind of resource: the actions on resources of the same tenant, and of the same install where
 # both have one.

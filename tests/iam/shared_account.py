@@ -5,24 +5,37 @@ import policies
 # What is asked about code and machines, by the kind of resource in its ARN.
 CODE = {
     "lambda": ("function:{}", ["UpdateFunctionCode", "UpdateFunctionConfiguration", "AddPermission"]),
-    "codebuild": ("project/{}", ["StartBuild", "UpdateProject"]),
+    "codebuild": ("project/{}", ["StartBuild", "RetryBuild", "StartSandbox", "UpdateProject"]),
     "ecs": ("task-definition/{}:1", ["RunTask", "StartTask"]),
     "glue": ("job/{}", ["StartJobRun", "UpdateJob"]),
     "states": ("stateMachine:{}", ["UpdateStateMachine"]),
-    "eks": ("cluster/{}", ["CreateAccessEntry"]),
+    "eks": (
+        "cluster/{}",
+        ["CreateAccessEntry", "CreateAddon", "CreateNodegroup", "AssociateIdentityProviderConfig"],
+    ),
     "elasticmapreduce": ("cluster/{}", ["AddJobFlowSteps"]),
-    "sagemaker": ("notebook-instance/{}", ["CreatePresignedNotebookInstanceUrl"]),
+    "sagemaker": ("notebook-instance/{}", ["CreatePresignedNotebookInstanceUrl", "UpdateNotebookInstance"]),
+    "apprunner": ("service/{0}/{0}", ["UpdateService"]),
+    "kinesisanalytics": ("application/{}", ["UpdateApplication"]),
+    "airflow": ("environment/{}", ["CreateCliToken"]),
+    "transfer": ("user/s-1/{}", ["ImportSshPublicKey"]),
 }
 MORE_CODE = (
     ("ecs", "task/{0}/{0}", ["ExecuteCommand"]),
     ("ecs", "service/{0}/{0}", ["UpdateService"]),
     ("glue", "session/{}", ["RunStatement"]),
+    ("glue", "devEndpoint/{}", ["UpdateDevEndpoint"]),
     ("eks", "access-entry/{0}/role/1/{0}/1", ["UpdateAccessEntry", "AssociateAccessPolicy"]),
     ("batch", "job-queue/{}", ["SubmitJob"]),
     ("ec2", "launch-template/lt-{}", ["CreateLaunchTemplateVersion", "ModifyLaunchTemplate"]),
 )
 # A product of Service Catalog is made with the role that its launch constraint names.
-PRODUCT = ["servicecatalog:ProvisionProduct", "servicecatalog:CreateProvisioningArtifact"]
+PRODUCT = [
+    "servicecatalog:ProvisionProduct",
+    "servicecatalog:CreateProvisioningArtifact",
+    # It also gives a product tags, and among them the owner's.
+    "servicecatalog:UpdateProduct",
+]
 MACHINE = [
     "ssm:SendCommand",
     "ssm:StartSession",
@@ -35,11 +48,19 @@ MACHINE = [
 # What no mode may ask of Systems Manager: commands to every machine that matches, now and later.
 STANDING = {
     "association/1": ["CreateAssociation", "StartAssociationsOnce", "UpdateAssociation"],
-    "maintenancewindow/1": ["RegisterTargetWithMaintenanceWindow", "RegisterTaskWithMaintenanceWindow"],
+    "maintenancewindow/1": [
+        "RegisterTargetWithMaintenanceWindow",
+        "RegisterTaskWithMaintenanceWindow",
+        "UpdateMaintenanceWindowTask",
+    ],
     "*": ["CreateActivation"],
 }
 # A second name of a bucket, which no statement about the bucket knows.
 ACCESS_POINT = ["s3:CreateAccessPoint", "s3:CreateAccessPointForObjectLambda", "s3:CreateMultiRegionAccessPoint"]
+# What lets the certificates of an authority take roles.
+TRUST_ANCHORS = {"*": "rolesanywhere:CreateTrustAnchor", "trust-anchor/1": "rolesanywhere:UpdateTrustAnchor"}
+# A sandbox of CodeBuild has the role of its project and no tags, so no mode sends a command to one.
+SANDBOX = ["codebuild:StartCommandExecution", "codebuild:StartSandboxConnection"]
 # What has IAM Identity Center make roles in an account, by a role of its own service.
 PERMISSION_SET = ["sso:CreateAccountAssignment", "sso:ProvisionPermissionSet"]
 # The ways in which a role can come to be: by its maker, or by a service that works with its maker's rights.
@@ -75,7 +96,14 @@ PROVIDER = [
     "iam:DeleteOpenIDConnectProvider",
     "iam:UpdateOpenIDConnectProviderThumbprint",
 ]
-USER = ["iam:CreateUser", "iam:CreateAccessKey", "iam:EnableMFADevice"]
+USER = [
+    "iam:AttachUserPolicy",
+    "iam:CreateAccessKey",
+    "iam:CreateLoginProfile",
+    "iam:CreateUser",
+    "iam:EnableMFADevice",
+    "iam:PutUserPolicy",
+]
 TAGGING = ["ec2:CreateTags", "ecs:TagResource", "lambda:TagResource", "sagemaker:AddTags"]
 # Services that ask for these when something is made, too.
 FENCED = {
@@ -112,6 +140,8 @@ EVERYTHING = {
     "their-document": {"ssm:SendCommand"},
     "access-point": set(ACCESS_POINT),
     "permission-set": set(PERMISSION_SET),
+    "trust-anchor": set(TRUST_ANCHORS.values()),
+    "sandbox": set(SANDBOX),
     "standing": {f"ssm:{action}" for actions in STANDING.values() for action in actions},
 }
 # What of it is left to a mode and to a role of the app: what the install made, and reads.
@@ -183,6 +213,11 @@ class SharedAccount:
         instance = "ssoins-0123456789abcdef"
         permission_set = f"arn:aws:sso:::permissionSet/{instance}/ps-0123456789abcdef"
         self.account.add_resource("permission-set", "permission-set", permission_set, PERMISSION_SET)
+        for resource, action in TRUST_ANCHORS.items():
+            arn = resource if resource == "*" else self.account.arn("rolesanywhere", resource)
+            self.account.add_resource(action, "trust-anchor", arn, [action])
+        sandbox = self.account.arn("codebuild", "sandbox/x:1")
+        self.account.add_resource("sandbox", "sandbox", sandbox, SANDBOX)
 
     def add_stacks(self):
         reads = ["cloudformation:GetTemplate"]
@@ -236,9 +271,22 @@ class SharedAccount:
         self.account.add_resource(name, name, theirs, PROVIDER)
         of_next = {"aws:ResourceTag/freehold:install": f"{self.account.name}-eu"}
         self.account.add_resource(f"{name}-next-door", name, theirs, self.asked(PROVIDER, of_next))
-        github = arn("oidc-provider/token.actions.githubusercontent.com")
-        self.account.add_resource("their-provider", "their-provider", github, PROVIDER)
-        self.account.add_resource("their-user", "their-user", arn("user/x"), USER)
+        for at, issuer in enumerate(
+            (
+                "token.actions.githubusercontent.com",
+                "oidc.eks.evil.example",
+                "oidc.eks.us-east-1.amazonaws.com/id/A1",
+                "oidc.eks.eu-west-1.amazonaws.com.evil.example/id/A1",
+            )
+        ):
+            provider = arn(f"oidc-provider/{issuer}")
+            self.account.add_resource(f"their-provider-{at}", "their-provider", provider, self.asked(PROVIDER, own))
+        # A path of IAM may have colons, and a wildcard of a pattern also matches them.
+        number = self.account.number
+        paths = ("x:role/", f"x:iam::{number}:role/", f"x:iam::{number}:role/freehold/{self.owner}/", "x:policy/")
+        names = ["x", *(f"{path}{self.owner}--y" for path in paths)]
+        for at, name in enumerate(names):
+            self.account.add_resource(f"their-user-{at}", "their-user", arn(f"user/{name}"), USER)
 
     def add_tags(self):
         """Adds what would make something the install's, or change something that is."""

@@ -212,6 +212,10 @@ def _wider(arn):
         service = re.sub(r"[^:]+$", "*", arn)
         yield from [service] if service != arn else []
         return
+    if ":oidc-provider/" in arn:
+        # The issuer of any host whose name begins like that of a cluster.
+        yield re.sub(r"oidc\.eks\..*$", "oidc.eks.*", arn)
+        return
     everything = re.sub(r"/[^/]*\*$", "/*", arn)
     parent = re.sub(r"/[^/]*/\*$", "/*", arn) if "/freehold/" in arn else arn
     neighbours = re.sub(r"(--|(?<=[a-z0-9])/)\*$", "*", arn) if "--" in arn else arn

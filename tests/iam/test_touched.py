@@ -128,7 +128,7 @@ class LeftOut(unittest.TestCase):
             named,
             [
                 "tenant BuildRunnerRole trust (1, 0) : condition",
-                "install Boundary PolicyDocument (5, 0) OwnCode: exempt arn:*:ssm:*:*:*",
+                "install Boundary PolicyDocument (4, 0) OwnCode: exempt arn:*:ssm:*:*:*",
                 "queues OrdersPolicy PolicyDocument (0, 0) RunnerTakesOrders: resource",
                 "queues OrdersPolicy PolicyDocument (0, 0) RunnerTakesOrders: condition",
                 "queues OrdersPolicy PolicyDocument (0, 0) RunnerTakesOrders: principal",

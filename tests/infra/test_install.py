@@ -153,6 +153,10 @@ class Install(unittest.TestCase):
             # A role of the vendor's own account.
             f"arn:aws:iam::{TENANT_ACCOUNT}:role/x:iam::{ACCOUNT}:role/{own}--y",
         ]
+        users = [
+            f"arn:aws:iam::{ACCOUNT}:user/{path}/{own}--y"
+            for path in ("x:role", f"x:iam::{ACCOUNT}:role", "x:policy", f"x:instance-profile/freehold/{own}")
+        ]
         plain = [f"arn:aws:iam::{ACCOUNT}:role/{own}--y", f"arn:aws:iam::{ACCOUNT}:role/freehold/{own}/team/y"]
 
         for action in ("iam:CreateRole", "iam:PassRole", "sts:AssumeRole"):
@@ -160,6 +164,30 @@ class Install(unittest.TestCase):
                 self.assertTrue(self._is_denied(action, arn), f"{action} {arn}")
             for arn in plain:
                 self.assertFalse(self._is_denied(action, arn), f"{action} {arn}")
+        for action in ("iam:CreateUser", "iam:CreateAccessKey", "iam:AttachUserPolicy", "iam:CreateLoginProfile"):
+            for arn in users:
+                self.assertTrue(self._is_denied(action, arn), f"{action} {arn}")
+
+    def test_an_issuer_is_of_a_cluster_in_this_region(self):
+        provider = f"arn:aws:iam::{ACCOUNT}:oidc-provider/oidc.eks."
+        action = "iam:CreateOpenIDConnectProvider"
+
+        self.assertFalse(self._is_denied(action, f"{provider}{templates.REGION}.amazonaws.com/id/A1"))
+        for issuer in ("evil.example", "us-east-1.amazonaws.com/id/A1", f"{templates.REGION}.evil.example/id/A1"):
+            self.assertTrue(self._is_denied(action, f"{provider}{issuer}"), issuer)
+
+    def test_no_role_is_made_beside_the_companys_boundary_before_somebody_has_read_it(self):
+        [carry] = [s for s in statements(self.template["Resources"]["Boundary"]) if s["Sid"] == "RolesCarryThis"]
+        company = f"arn:aws:iam::{ACCOUNT}:policy/company"
+
+        def needed(**parameters):
+            condition = Evaluator(self.template, "freehold", ACCOUNT, parameters).resolve(carry["Condition"])
+            return condition["StringNotEquals"]["iam:PermissionsBoundary"]
+
+        ours = f"arn:aws:iam::{ACCOUNT}:policy/fh-{TENANT}--{INSTALL}--boundary"
+        self.assertEqual(needed(PermissionsBoundaryHasOurs="true"), ours)
+        self.assertEqual(needed(PermissionsBoundaryArn=company), "none")
+        self.assertEqual(needed(PermissionsBoundaryArn=company, PermissionsBoundaryHasOurs="true"), company)
 
     def _is_denied(self, action, arn):
         """Returns whether the boundary denies an action by its resource alone; a wildcard matches any characters."""
@@ -198,7 +226,7 @@ class Install(unittest.TestCase):
         statements = properties(self.template, "BucketRules")["PolicyDocument"]["Statement"]
 
         self.assertEqual({(each["Effect"], each["Principal"]) for each in statements}, {("Deny", "*")})
-        [new] = [each for each in statements if each["Action"] == "s3:PutObject"]
+        [new] = [each for each in statements if each.get("Action") == "s3:PutObject"]
         self.assertEqual(new["Resource"], {"Fn::Sub": "${Bucket.Arn}/audit/*.json"})
         self.assertEqual(new["Condition"], {"Null": {"s3:if-none-match": "true"}})
 

@@ -139,6 +139,7 @@ def combinations(template, draw, most):
             "PermissionsBoundaryArn": boundary,
             **network,
             "AuditLock": draw.choice(invariants.AUDIT_LOCKS),
+            "PermissionsBoundaryHasOurs": draw.choice(("false", "true")),
             **{name: draw.choice(("", "an answer")) for name in invariants.optional_inputs(template)},
         }
         for at, (*on, boundary, network) in enumerate(every)

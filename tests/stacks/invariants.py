@@ -244,7 +244,10 @@ def _boundary(template, made, parameters):
         if sid in statements and not _is_about_the_app(statements[sid], sid == "AppRolesAreOff"):
             yield f"{sid} is about other roles than the app's"
     required = statements["RolesCarryThis"]["Condition"]["StringNotEquals"]["iam:PermissionsBoundary"]
-    if (required == expected) != own or made["Outputs"]["BoundaryArn"]["Value"] != expected:
+    is_read = parameters.get("PermissionsBoundaryHasOurs") == "true"
+    if own and required != (expected if is_read else "none"):
+        yield "the app makes roles under the customer's boundary before somebody has read it, or never"
+    if (not own and "--boundary" not in str(required)) or made["Outputs"]["BoundaryArn"]["Value"] != expected:
         yield "the roles that the app makes need another boundary"
     if properties(made, "RunnerRole").get("PermissionsBoundary") != (expected if own else None):
         yield "the runner's role has another boundary"

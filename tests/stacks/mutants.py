@@ -62,6 +62,7 @@ def covering_combinations(template):
         }
         inputs = dict.fromkeys(invariants.optional_inputs(template), "" if at % 2 else "an answer")
         inputs["EnableAppRoles"] = "false" if at % 3 else "true"
+        inputs["PermissionsBoundaryHasOurs"] = "false" if at % 2 else "true"
         inputs["AuditLock"] = invariants.AUDIT_LOCKS[at % len(invariants.AUDIT_LOCKS)]
         combinations.append({**on, **inputs, "EnableRunner": runner, "PermissionsBoundaryArn": boundary, **network})
     return combinations

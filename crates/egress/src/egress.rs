@@ -34,7 +34,8 @@ pub struct Egress {
 pub enum Way {
     /// Every host that the rules permit, through an HTTP proxy.
     Proxy,
-    /// One host and port that the contract names, at an address that a job may reach.
+    /// One host and port that the contract names, at an address that a job may reach. On port 443, the connection must
+    /// begin as TLS to this host.
     Pair(Destination),
     /// One host and port that the runner's own configuration names, at any address, even of this machine, and never
     /// through a proxy.
@@ -108,8 +109,14 @@ async fn accept(gate: Arc<Gate>, listener: TcpListener, way: Arc<Way>) {
     }
 }
 
-async fn serve_one(gate: &Gate, stream: TcpStream, way: &Way) {
+async fn serve_one(gate: &Gate, mut stream: TcpStream, way: &Way) {
     let _ = stream.set_nodelay(true);
+    let mut from_client = Vec::new();
+    if let Way::Pair(to) = way
+        && !gate.admits_hello(&mut stream, &mut from_client, to).await
+    {
+        return;
+    }
     let reached = match way {
         Way::Proxy => return converse(gate, stream).await,
         Way::Pair(to) => gate
@@ -122,7 +129,7 @@ async fn serve_one(gate: &Gate, stream: TcpStream, way: &Way) {
     };
     match reached {
         Ok((destination, from_destination)) => {
-            let tunnel = Tunnel { client: stream, destination, from_client: Vec::new(), from_destination };
+            let tunnel = Tunnel { client: stream, destination, from_client, from_destination };
             tunnel.run(&gate.counts.meter(), gate.limits.idle).await;
         }
         // A client that sends raw bytes sees only that the connection closes. The job's record has the reason.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
@@ -14,6 +15,7 @@ use crate::limits::Limits;
 use crate::network::{Network, check, dial};
 use crate::refusal::{Ledger, Reason};
 use crate::rule::{Protocol, Rules};
+use crate::server_name::{DENIED, check_hello};
 use crate::upstream::{Hop, Upstream, connect_through};
 
 /// The state that the listeners of one job share.
@@ -43,11 +45,25 @@ impl Gate {
         }
         let refused = || Reason::NotPermitted(to.clone());
         let (Some(account), Host::Name(name)) = (&self.account, &to.host) else { return Err(refused()) };
-        if self.rules.excludes(to, protocol) || protocol != Protocol::Connect || to.port != protocol.default_port() {
+        if self.rules.excludes(to) || protocol != Protocol::Connect || to.port != protocol.default_port() {
             return Err(refused());
         }
         let found = account.find(name).await.map_err(|detail| Reason::Account { to: to.clone(), detail })?;
         found.ok_or_else(refused)
+    }
+
+    /// Reads the beginning of what `client` sends into `bytes`, if `to` is on the port of TLS, and returns whether the
+    /// client may continue: a tunnel to one host must not lead to another one behind it. Tells the client otherwise.
+    pub(crate) async fn admits_hello(&self, client: &mut TcpStream, bytes: &mut Vec<u8>, to: &Destination) -> bool {
+        if to.port != Protocol::Connect.default_port() {
+            return true;
+        }
+        let Err(reason) = check_hello(client, bytes, to, self.limits.hello).await else { return true };
+        self.note(&reason);
+        // Errors are ignored: the client may have closed the connection.
+        let _ = client.write_all(&DENIED).await;
+        let _ = client.shutdown().await;
+        false
     }
 
     /// Returns the runner's proxy for `to`, if there is one. An address is checked here, because the proxy itself

@@ -14,7 +14,6 @@ use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -24,7 +23,6 @@ use crate::headers::{has_body, names_host};
 use crate::host::Destination;
 use crate::refusal::Reason;
 use crate::rule::Protocol;
-use crate::server_name::{DENIED, check_hello};
 use crate::tunnel::Tunnel;
 
 type Answer = Response<Either<Full<Bytes>, Passed>>;
@@ -96,13 +94,7 @@ impl Granted {
         let Ok(parts) = client.downcast::<TokioIo<TcpStream>>() else { return };
         let mut client = parts.io.into_inner();
         let mut from_client = parts.read_buf.to_vec();
-        if self.to.port == Protocol::Connect.default_port()
-            && let Err(reason) = check_hello(&mut client, &mut from_client, &self.to, gate.limits.hello).await
-        {
-            gate.note(&reason);
-            // Errors are ignored: the client may have closed the connection.
-            let _ = client.write_all(&DENIED).await;
-            let _ = client.shutdown().await;
+        if !gate.admits_hello(&mut client, &mut from_client, &self.to).await {
             return;
         }
         let from_destination = self.from_destination.to_vec();

@@ -60,7 +60,16 @@ pub enum RuleError {
 impl Rule {
     /// Returns whether a job may reach `to` by `protocol`.
     pub fn permits(&self, to: &Destination, protocol: Protocol) -> bool {
-        let host = match (&self.hosts, &to.host) {
+        self.names(&to.host) && to.port == self.port.unwrap_or(protocol.default_port())
+    }
+
+    /// Returns whether an exception names `to`. Without a port, it names a host on every port.
+    fn excludes(&self, to: &Destination) -> bool {
+        self.names(&to.host) && self.port.is_none_or(|port| port == to.port)
+    }
+
+    fn names(&self, host: &Host) -> bool {
+        match (&self.hosts, host) {
             (Hosts::Name(name), Host::Name(asked)) => asked == name,
             (Hosts::Below(suffix), Host::Name(asked)) => asked.len() > suffix.len() && asked.ends_with(suffix),
             (Hosts::DirectlyBelow(suffix), Host::Name(asked)) => {
@@ -69,8 +78,7 @@ impl Rule {
             (Hosts::Address(address), Host::Address(asked)) => asked == address,
             (Hosts::Name(_) | Hosts::Below(_) | Hosts::DirectlyBelow(_), Host::Address(_))
             | (Hosts::Address(_), Host::Name(_)) => false,
-        };
-        host && to.port == self.port.unwrap_or(protocol.default_port())
+        }
     }
 }
 
@@ -114,7 +122,23 @@ impl fmt::Display for Rule {
 pub struct Rules {
     permitted: Vec<Rule>,
     exceptions: Vec<Rule>,
+    labels: Vec<Labelled>,
     inside: Vec<Rule>,
+}
+
+/// The names below a domain that have a label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Labelled {
+    label: String,
+    /// The domain with its leading dot.
+    suffix: String,
+}
+
+impl Labelled {
+    fn names(&self, host: &Host) -> bool {
+        let Host::Name(name) = host else { return false };
+        name.strip_suffix(&self.suffix).is_some_and(|before| before.split('.').any(|label| label == self.label))
+    }
 }
 
 impl Rules {
@@ -126,10 +150,20 @@ impl Rules {
         texts.into_iter().map(str::parse).collect()
     }
 
-    /// Excludes the hosts that `rules` name, whichever other rule permits them.
+    /// Excludes the hosts that `rules` name, whichever other rule permits them; by a rule without a port, on every port.
     #[must_use]
     pub fn except(mut self, rules: impl IntoIterator<Item = Rule>) -> Self {
         self.exceptions.extend(rules);
+        self
+    }
+
+    /// Excludes every name below one of `domains` that has one of `labels` before the domain, on every port.
+    #[must_use]
+    pub fn except_labelled(mut self, labels: &[&str], domains: &[&str]) -> Self {
+        let pairs = domains.iter().flat_map(|domain| labels.iter().map(move |label| (domain, label)));
+        let labelled =
+            pairs.map(|(domain, label)| Labelled { label: (*label).to_owned(), suffix: format!(".{domain}") });
+        self.labels.extend(labelled);
         self
     }
 
@@ -143,12 +177,13 @@ impl Rules {
 
     /// Returns whether a rule permits `to`.
     pub fn permit(&self, to: &Destination, protocol: Protocol) -> bool {
-        any(&self.permitted, to, protocol) && !self.excludes(to, protocol)
+        any(&self.permitted, to, protocol) && !self.excludes(to)
     }
 
     /// Returns whether an exception names `to`.
-    pub(crate) fn excludes(&self, to: &Destination, protocol: Protocol) -> bool {
-        any(&self.exceptions, to, protocol)
+    pub(crate) fn excludes(&self, to: &Destination) -> bool {
+        self.exceptions.iter().any(|rule| rule.excludes(to))
+            || self.labels.iter().any(|labelled| labelled.names(&to.host))
     }
 
     /// Returns whether `to` may be in a private network.
@@ -208,6 +243,36 @@ mod tests {
         let permitted = |host: &str| rules.permit(&format!("{host}:443").parse().unwrap(), Protocol::Connect);
 
         assert!(permitted("ec2.example.org") && !permitted("iam.example.org"));
+    }
+
+    #[test]
+    fn an_exception_without_a_port_is_one_on_every_port() {
+        let rules = |except: &str| {
+            let permitted = Rules::parse(["iam.example.org", "iam.example.org:80", "iam.example.org:8443"]).unwrap();
+            permitted.except([except.parse().unwrap()])
+        };
+        let ports = |rules: Rules| {
+            let permitted =
+                |port: &&u16| rules.permit(&format!("iam.example.org:{port}").parse().unwrap(), Protocol::Connect);
+            [443, 80, 8443].iter().filter(permitted).copied().collect::<Vec<u16>>()
+        };
+
+        assert_eq!(ports(rules("iam.example.org")), Vec::<u16>::new());
+        assert_eq!(ports(rules("iam.example.org:80")), [443, 8443]);
+    }
+
+    #[test]
+    fn a_label_before_a_domain_excludes_a_name_and_one_in_another_place_does_not() {
+        let hosts = ["*.example.org", "iam.test", "*.example.org:8443"];
+        let rules = Rules::parse(hosts).unwrap().except_labelled(&["iam"], &["example.org"]);
+        let permitted = |to: &str| rules.permit(&to.parse().unwrap(), Protocol::Connect);
+
+        for to in ["iam.example.org:443", "x.iam.eu.vpce.example.org:443", "iam.eu.example.org:8443"] {
+            assert!(!permitted(to), "{to}");
+        }
+        for to in ["ec2.example.org:443", "iam-x.example.org:443", "iamb.example.org:443", "iam.test:443"] {
+            assert!(permitted(to), "{to}");
+        }
     }
 
     #[test]

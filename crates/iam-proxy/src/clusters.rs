@@ -1,7 +1,7 @@
 //! Checks that an OpenID issuer or an endpoint belongs to an EKS cluster of the account. The name alone does not
 //! show that: the issuers and endpoints of all accounts in the region have names of the same form.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use tokio::sync::Mutex;
@@ -53,10 +53,9 @@ struct Oidc {
 }
 
 impl Cluster {
-    /// Returns whether `issuer`, a URL without `https://`, is the issuer of the cluster.
-    fn issues(&self, issuer: &str) -> bool {
-        let own = self.identity.as_ref().and_then(|identity| identity.oidc.as_ref()?.issuer.as_deref());
-        own.and_then(|url| url.strip_prefix("https://")) == Some(issuer)
+    /// Returns the issuer of the cluster, a URL without `https://`; `None` while the cluster has none.
+    fn issuer(&self) -> Option<&str> {
+        self.identity.as_ref()?.oidc.as_ref()?.issuer.as_deref()?.strip_prefix("https://")
     }
 
     /// Returns whether the host `name` is the endpoint of the cluster.
@@ -69,7 +68,7 @@ impl Cluster {
 impl Clusters {
     /// Checks that `issuer`, a URL without `https://`, is the issuer of a cluster of the account.
     pub(crate) async fn check(&self, issuer: &str, upstream: &Upstream) -> Result<(), Refusal> {
-        if self.find(upstream, |cluster| cluster.issues(issuer)).await?.is_some() {
+        if self.find(upstream, |cluster| cluster.issuer() == Some(issuer)).await?.is_some() {
             return Ok(());
         }
         Err(Refusal::Denied(format!(
@@ -91,6 +90,15 @@ impl Clusters {
         }
         Ok(known.iter().find(|cluster| wanted(cluster)).cloned())
     }
+}
+
+/// Returns the OpenID issuers, without `https://`, of all EKS clusters of the account in the region.
+///
+/// # Errors
+/// When EKS does not list the clusters; the text says how to fix the problem.
+pub async fn cluster_issuers(upstream: &Upstream) -> Result<BTreeSet<String>, String> {
+    let clusters = all(upstream).await.map_err(|refusal| refusal.to_string())?;
+    Ok(clusters.iter().filter_map(|cluster| cluster.issuer().map(str::to_owned)).collect())
 }
 
 async fn all(upstream: &Upstream) -> Result<Vec<Cluster>, Refusal> {

@@ -27,6 +27,20 @@ impl<'a> Home<'a> {
     }
 }
 
+/// The domains of AWS's endpoints in all partitions.
+pub const DOMAINS: [&str; 10] = [
+    "amazonaws.com",
+    "amazonaws.com.cn",
+    "amazonaws.eu",
+    "api.amazonwebservices.com.cn",
+    "api.amazonwebservices.eu",
+    "api.aws",
+    "api.aws.ic.gov",
+    "api.aws.scloud",
+    "c2s.ic.gov",
+    "sc2s.sgov.gov",
+];
+
 /// Returns the suffix of AWS's host names in a region.
 pub fn dns_suffix(region: &str) -> &'static str {
     let starts = |prefix: &str| region.starts_with(prefix);

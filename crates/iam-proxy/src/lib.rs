@@ -22,7 +22,8 @@ mod trust;
 mod upstream;
 mod xml;
 
-pub use home::{Home, dns_suffix};
+pub use clusters::cluster_issuers;
+pub use home::{DOMAINS, Home, dns_suffix};
 pub use install::Install;
 pub use proxy::{ClusterOwner, Proxy};
 pub use record::{Change, Recorder, Stage, Used};

@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use aws_credential_types::provider::SharedCredentialsProvider;
 use freehold_egress::{AccountHosts, Scope};
 use freehold_iam_proxy::{ClusterOwner, Endpoint, Install, Proxy, Upstream, dns_suffix};
 use freehold_protocol::names;
@@ -39,7 +40,10 @@ impl JobAws {
         let credentials = CredentialsEndpoint::of(job).await?;
         let boxed = job.config.sandbox == SandboxKind::Bubblewrap;
         let iam = match install(&job.config).filter(|_| boxed) {
-            Some(install) => Some(Arc::new(Proxy::new(install, upstream(job)?, Arc::clone(&job.iam)))),
+            Some(install) => {
+                let upstream = upstream(&job.config.region, job.credentials.clone())?;
+                Some(Arc::new(Proxy::new(install, upstream, Arc::clone(&job.iam))))
+            }
             None => None,
         };
         Ok(Self { credentials, iam, region: job.config.region.clone() })
@@ -144,14 +148,16 @@ fn install(config: &Config) -> Option<Install> {
 }
 
 /// Returns the real AWS services, at the same endpoints that the runner's own clients use.
-fn upstream(job: &Job) -> io::Result<Upstream> {
-    let region = &job.config.region;
+///
+/// # Errors
+/// When the region, or an endpoint in the machine's environment, is not valid in a URL.
+pub fn upstream(region: &str, credentials: SharedCredentialsProvider) -> io::Result<Upstream> {
     let iam = Endpoint::iam(region).map_err(invalid)?;
     Ok(Upstream {
         http: crate::aws::request_client().map_err(invalid)?,
         iam: at_own_endpoint("AWS_ENDPOINT_URL_IAM", iam)?,
         eks: eks(region)?,
-        credentials: job.credentials.clone(),
+        credentials,
     })
 }
 

@@ -4,16 +4,20 @@
 //! action's command creates a role that an outsider can assume. So the runner checks after each job that could have
 //! created or changed a role.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use aws_credential_types::provider::SharedCredentialsProvider;
-use freehold_iam_proxy::Home;
+use freehold_iam_proxy::{Home, Trust, cluster_issuers};
 use freehold_protocol::names;
 use percent_encoding::percent_decode_str;
 
 use crate::aws;
 use crate::config::Config;
+use crate::identity::job_aws;
+
+/// What is between the account and the issuer in the ARN of an OpenID provider.
+const PROVIDER: &str = ":oidc-provider/";
 
 /// An IAM role of the app: its ARN and its trust policy, which decides who may assume it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +34,18 @@ pub trait AppRoles: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// The reason, when they cannot be listed.
     async fn list(&self, credentials: SharedCredentialsProvider) -> Result<Vec<AppRole>, String>;
+
+    /// Returns those of the issuers of EKS clusters, without `https://`, whose identities IAM admits although their
+    /// cluster is not of the account. An issuer of which the account has no OpenID provider admits nobody: its cluster
+    /// was removed. The calls use the credentials of a job.
+    ///
+    /// # Errors
+    /// The reason, when the providers or the clusters of the account cannot be listed.
+    async fn foreign(
+        &self,
+        credentials: SharedCredentialsProvider,
+        issuers: BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, String>;
 }
 
 /// The roles under the install's path in IAM, and the roles whose name or path has the install's prefix.
@@ -79,19 +95,52 @@ impl AppRoles for IamRoles {
         }
         Ok(found)
     }
+
+    async fn foreign(
+        &self,
+        credentials: SharedCredentialsProvider,
+        issuers: BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, String> {
+        if issuers.is_empty() {
+            return Ok(issuers);
+        }
+        let client = aws_sdk_iam::Client::new(&aws::sdk_config(&self.region, Some(credentials.clone())).await);
+        let listed = client.list_open_id_connect_providers().send().await.map_err(|error| {
+            format!("{}; allow the mode's role `iam:ListOpenIDConnectProviders`", aws::explain(&error))
+        })?;
+        let arns = listed.open_id_connect_provider_list().iter().filter_map(|provider| provider.arn());
+        let known: BTreeSet<&str> = arns.filter_map(|arn| Some(arn.split_once(PROVIDER)?.1)).collect();
+        let admitted: BTreeSet<String> = issuers.into_iter().filter(|issuer| known.contains(issuer.as_str())).collect();
+        if admitted.is_empty() {
+            return Ok(admitted);
+        }
+        let upstream = job_aws::upstream(&self.region, credentials).map_err(|error| error.to_string())?;
+        let own = cluster_issuers(&upstream).await?;
+        Ok(admitted.difference(&own).cloned().collect())
+    }
 }
 
-/// Returns the roles that trust a principal outside their account, each with these principals. The same code checks a
-/// trust policy that a job sends to IAM (`freehold_iam_proxy`), so a policy that passes there passes here too.
-pub fn strangers(roles: &[AppRole], region: &str) -> BTreeMap<String, Vec<String>> {
-    let found = roles.iter().map(|role| (role.arn.clone(), strangers_of(role, region)));
+/// Returns the issuers of EKS clusters, without `https://`, whose identities a role trusts.
+pub fn issuers(roles: &[AppRole], region: &str) -> BTreeSet<String> {
+    roles.iter().flat_map(|role| trust(role, region).issuers).collect()
+}
+
+/// Returns the roles that trust a principal outside their account, or one of the `foreign` issuers, each with these
+/// principals. The same code checks a trust policy that a job sends to IAM (`freehold_iam_proxy`), so a policy that
+/// passes there passes here too.
+pub fn strangers(roles: &[AppRole], region: &str, foreign: &BTreeSet<String>) -> BTreeMap<String, Vec<String>> {
+    let found = roles.iter().map(|role| (role.arn.clone(), strangers_of(role, region, foreign)));
     found.filter(|(_, strangers)| !strangers.is_empty()).collect()
 }
 
-fn strangers_of(role: &AppRole, region: &str) -> Vec<String> {
-    let trust = freehold_iam_proxy::trust(&role.trust, &Home::of_role(&role.arn, region));
-    let mut found: Vec<String> =
-        trust.strangers.into_iter().map(|stranger| stranger.name).filter(|name| !is_deleted(name)).collect();
+fn trust(role: &AppRole, region: &str) -> Trust {
+    freehold_iam_proxy::trust(&role.trust, &Home::of_role(&role.arn, region))
+}
+
+fn strangers_of(role: &AppRole, region: &str, foreign: &BTreeSet<String>) -> Vec<String> {
+    let trust = trust(role, region);
+    let names = trust.strangers.into_iter().map(|stranger| stranger.name).filter(|name| !is_deleted(name));
+    let mut found: Vec<String> = names.chain(trust.issuers.intersection(foreign).cloned()).collect();
     found.sort();
     found.dedup();
     found
@@ -128,13 +177,31 @@ mod tests {
             json!({ "Service": ["ec2.amazonaws.com", "states.eu-west-1.amazonaws.com", "pods.eks.amazonaws.com"] }),
             json!({ "Federated": "arn:aws:iam::222222222222:oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/A1" }),
         ] {
-            assert_eq!(strangers_of(&trusting(principal.clone()), REGION), Vec::<String>::new(), "{principal}");
+            assert_eq!(
+                strangers_of(&trusting(principal.clone()), REGION, &BTreeSet::new()),
+                Vec::<String>::new(),
+                "{principal}"
+            );
         }
         let chinese = AppRole {
             arn: format!("arn:aws-cn:iam::{ACCOUNT}:role/api"),
             ..trusting(json!({ "Service": "ec2.amazonaws.com.cn", "AWS": format!("arn:aws-cn:iam::{ACCOUNT}:root") }))
         };
-        assert_eq!(strangers_of(&chinese, "cn-north-1"), Vec::<String>::new());
+        assert_eq!(strangers_of(&chinese, "cn-north-1", &BTreeSet::new()), Vec::<String>::new());
+    }
+
+    /// The names of the issuers of all accounts in a region have one form.
+    #[test]
+    fn the_issuer_of_a_cluster_of_another_account_is_a_stranger() {
+        let issuer = "oidc.eks.eu-west-1.amazonaws.com/id/A1";
+        let role = trusting(json!({ "Federated": format!("arn:aws:iam::{ACCOUNT}:oidc-provider/{issuer}") }));
+        let foreign = BTreeSet::from([issuer.to_owned()]);
+
+        let asked = issuers(std::slice::from_ref(&role), REGION);
+
+        assert_eq!(asked, foreign);
+        assert_eq!(strangers(std::slice::from_ref(&role), REGION, &foreign)[&role.arn], [issuer]);
+        assert_eq!(strangers(&[role], REGION, &BTreeSet::new()), BTreeMap::new());
     }
 
     /// Modules write such a trust for roles that take themselves.
@@ -148,8 +215,8 @@ mod tests {
         let own = under(json!({ "ArnLike": { "aws:PrincipalArn": format!("arn:aws:iam::{ACCOUNT}:role/ebs-*") } }));
         let others = under(json!({ "StringEquals": { "aws:PrincipalAccount": "111111111111" } }));
 
-        assert_eq!(strangers_of(&own, REGION), Vec::<String>::new());
-        assert_eq!(strangers_of(&others, REGION), ["*"]);
+        assert_eq!(strangers_of(&own, REGION, &BTreeSet::new()), Vec::<String>::new());
+        assert_eq!(strangers_of(&others, REGION, &BTreeSet::new()), ["*"]);
     }
 
     fn install() -> Install {
@@ -212,7 +279,7 @@ mod tests {
 
             let asked = freehold_iam_proxy::issuers(&role.trust, &install().home());
 
-            prop_assert_eq!(asked.is_ok(), strangers_of(&role, REGION).is_empty(), "{:?}", asked);
+            prop_assert_eq!(asked.is_ok(), strangers_of(&role, REGION, &BTreeSet::new()).is_empty(), "{:?}", asked);
         }
     }
 
@@ -245,15 +312,15 @@ mod tests {
             (json!({ "CanonicalUser": "79a5" }), "79a5"),
             (json!({ "AWS": 7 }), "principals of `AWS` are not strings"),
         ] {
-            assert_eq!(strangers_of(&trusting(principal), REGION), [stranger]);
+            assert_eq!(strangers_of(&trusting(principal), REGION, &BTreeSet::new()), [stranger]);
         }
         let excluding = json!({ "Statement": [{ "Effect": "Allow", "NotPrincipal": { "AWS": ACCOUNT } }] });
         assert_eq!(
-            strangers_of(&AppRole { trust: excluding.to_string(), ..trusting(json!({})) }, REGION),
+            strangers_of(&AppRole { trust: excluding.to_string(), ..trusting(json!({})) }, REGION, &BTreeSet::new()),
             ["everybody"]
         );
         assert_eq!(
-            strangers_of(&AppRole { trust: "?".into(), ..trusting(json!({})) }, REGION),
+            strangers_of(&AppRole { trust: "?".into(), ..trusting(json!({})) }, REGION, &BTreeSet::new()),
             ["a document that cannot be read"]
         );
     }
@@ -286,7 +353,7 @@ mod tests {
         let denying = json!({ "Statement": [{ "Effect": "Deny", "Principal": "*" }] });
 
         assert_eq!(
-            strangers(&[AppRole { trust: denying.to_string(), ..trusting(json!({})) }], REGION),
+            strangers(&[AppRole { trust: denying.to_string(), ..trusting(json!({})) }], REGION, &BTreeSet::new()),
             BTreeMap::new()
         );
     }

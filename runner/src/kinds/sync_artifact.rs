@@ -15,7 +15,7 @@ use freehold_protocol::{ComponentName, Digest};
 
 use crate::kinds::failure::Failure;
 use crate::kinds::provenance;
-use crate::registry::ecr_repository;
+use crate::registry::{ecr_repository, granted_urls};
 use crate::work::job::Job;
 
 /// Makes sure that the install registry holds `artifact`, and returns the repository. If the artifact is already there,
@@ -82,7 +82,7 @@ async fn copy_granted(job: &Job, artifact: &Artifact, repository: &Repository) -
         };
         // The runner checks the whole grant against the signed order before it copies the first byte.
         let manifests = granted_manifests(artifact, &manifests)?;
-        let sources = granted_sources(repository, part, urls)?;
+        let sources = granted_sources(&granted_urls::client()?, part, urls)?;
         let again = round + 1 < max_rounds(artifact.blobs.len());
         match push_missing_blobs(repository, sources).await {
             Ok(_) if !rest => return Ok(manifests),
@@ -133,7 +133,7 @@ pub(super) fn granted_manifests(artifact: &Artifact, granted: &[ManifestBytes]) 
 
 /// Returns each missing blob with the granted URL as its source.
 fn granted_sources(
-    repository: &Repository,
+    http: &reqwest::Client,
     missing: Vec<Descriptor>,
     granted: Vec<BlobUrl>,
 ) -> Result<Vec<(Descriptor, BlobSource)>, Failure> {
@@ -141,10 +141,13 @@ fn granted_sources(
     missing
         .into_iter()
         .map(|blob| match urls.remove(&blob.digest) {
-            Some(granted) => {
-                let source = BlobSource::Url { http: repository.http().clone(), url: granted.url };
-                Ok((blob, source))
+            Some(granted) if granted_urls::may_lead_to(&granted.url) => {
+                Ok((blob, BlobSource::Url { http: http.clone(), url: granted.url }))
             }
+            Some(_) => Err(Failure::new(format!(
+                "the granted URL of blob `{}` names an address that it must not lead to; report it to the vendor",
+                blob.digest
+            ))),
             None => Err(Failure::new(format!("the grant holds no URL for blob `{}`", blob.digest))),
         })
         .collect()

@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use freehold_egress::{Destination, Egress, Refusal, Rule, Rules, Upstream, Way};
-use freehold_iam_proxy::{Endpoint, dns_suffix};
+use freehold_egress::{Destination, Egress, Protocol, Refusal, Rule, Rules, Upstream, Way};
+use freehold_iam_proxy::{DOMAINS, Endpoint, dns_suffix};
 use freehold_protocol::contract::Terms;
 use tokio::net::TcpListener;
 
@@ -17,6 +17,8 @@ use crate::work::job::Job;
 
 /// The address of the HTTP proxy in every box.
 pub(super) const PROXY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3128);
+/// The labels that every name of IAM has, also those of its VPC endpoints (`vpce-1.iam.us-east-1.vpce.amazonaws.com`).
+const LABELS_OF_IAM: [&str; 2] = ["iam", "iam-fips"];
 /// The host patterns by which the terms of a contract name AWS, one for each supported DNS suffix of AWS. [`aws`]
 /// replaces them with a narrower list.
 const AWS: [&str; 3] = ["*.amazonaws.com", "*.amazonaws.com.cn", "*.amazonaws.eu"];
@@ -130,7 +132,8 @@ fn inside(job: &Job, program: &Program<'_>) -> Vec<String> {
 /// Returns rules that permit `hosts`. The endpoints of AWS and the hosts `inside` may be in a private network.
 fn rules(region: &str, hosts: &[String], inside: Vec<String>) -> Rules {
     let permitted: Rules = parsed(hosts.iter().cloned()).collect();
-    permitted.except(parsed(Endpoint::names_of_iam(region))).inside(parsed(aws(region).chain(inside)))
+    let permitted = permitted.except(parsed(Endpoint::names_of_iam(region)));
+    permitted.except_labelled(&LABELS_OF_IAM, &DOMAINS).inside(parsed(aws(region).chain(inside)))
 }
 
 /// Returns the rules among `hosts`. A template at the beginning of a host stands for one label, because the customer
@@ -182,7 +185,7 @@ pub(super) fn of_url(text: &str) -> String {
 /// Returns the destinations that a program can reach without the proxy, as far as `rules` permit them.
 fn pairs(hosts: &[String], rules: &Rules) -> Vec<Destination> {
     let named = hosts.iter().filter_map(|host| pair(host));
-    named.filter(|to| rules.permit(to, freehold_egress::Protocol::Connect)).collect()
+    named.filter(|to| rules.permit(to, Protocol::Connect)).collect()
 }
 
 /// Returns the destination of a text with a host and a port. A program can reach it without the proxy, which clients of
@@ -236,12 +239,8 @@ mod tests {
     #[test]
     fn the_endpoints_of_aws_are_not_all_of_its_domain() {
         let rules: Rules = aws("eu-west-1").map(|host| host.parse::<Rule>().expect("a rule")).collect();
-        let permitted = |host: &str| {
-            rules.permit(
-                &format!("{host}.amazonaws.com:443").parse().expect("a host"),
-                freehold_egress::Protocol::Connect,
-            )
-        };
+        let permitted =
+            |host: &str| rules.permit(&format!("{host}.amazonaws.com:443").parse().expect("a host"), Protocol::Connect);
 
         for endpoint in
             ["sts", "ec2.eu-west-1", "sts-fips.eu-west-1", "b.c.s3.eu-west-1", "1.dkr.ecr.eu-west-1", "route53"]
@@ -306,7 +305,7 @@ mod tests {
     }
 
     fn permits(rules: &Rules, host: &str) -> bool {
-        rules.permit(&format!("{host}:443").parse().expect("a host"), freehold_egress::Protocol::Connect)
+        rules.permit(&format!("{host}:443").parse().expect("a host"), Protocol::Connect)
     }
 
     /// A customer who reads such a host in a contract does not read that the IAM of the runner is passed by.
@@ -320,6 +319,12 @@ mod tests {
             "iam.global.api.aws",
             "iam-fips.global.api.aws:443",
             "*.global.api.aws",
+            "iam.amazonaws.com:80",
+            "iam.amazonaws.com:8443",
+            "*.amazonaws.com:80",
+            "*.vpce.amazonaws.com",
+            "vpce-1.iam.us-east-1.vpce.amazonaws.com:443",
+            "iam.cn-north-1.amazonaws.com.cn:443",
             "db.example:5432",
         ];
         let hosts: Vec<String> = named.map(str::to_owned).into();
@@ -329,6 +334,17 @@ mod tests {
         for host in ["iam.amazonaws.com", "iam-fips.amazonaws.com", "iam.global.api.aws", "iam-fips.global.api.aws"] {
             assert!(!permits(&rules, host), "{host}");
         }
+        for (to, protocol) in [
+            ("iam.amazonaws.com:80", Protocol::Http),
+            ("iam.amazonaws.com:80", Protocol::Connect),
+            ("iam.amazonaws.com:8443", Protocol::Connect),
+            ("vpce-1.iam.us-east-1.vpce.amazonaws.com:443", Protocol::Connect),
+            ("vpce-1-eu-west-1a.iam.us-east-1.vpce.amazonaws.com:443", Protocol::Connect),
+            ("iam.cn-north-1.amazonaws.com.cn:443", Protocol::Connect),
+        ] {
+            assert!(!rules.permit(&to.parse().expect("a host"), protocol), "{to}");
+        }
+        assert!(permits(&rules, "vpce-1.sqs.eu-west-1.vpce.amazonaws.com"));
         let pairs: Vec<String> = pairs(&hosts, &rules).iter().map(ToString::to_string).collect();
         assert_eq!(pairs, ["db.example:5432"]);
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_cloudformation::Client;
+use aws_sdk_cloudformation::types::{ChangeSetType, Parameter};
 use freehold_protocol::order::{Artifact, DeployStack, Package, RemovePart, TEMPLATE_ARTIFACT, TEMPLATE_LAYER, Work};
 use freehold_runner::kinds::execute;
 use serde_json::json;
@@ -60,6 +61,36 @@ async fn a_stack_is_created_left_alone_and_updated() {
         Client::new(&cloud.customer).describe_stacks().stack_name("acme--globex-prod--queue").send().await.unwrap();
     let tags = stacks.stacks()[0].tags();
     assert!(tags.iter().any(|tag| tag.key() == Some("freehold:install") && tag.value() == Some("globex-prod")));
+}
+
+/// Whoever has the mode's rights can make a change set of any name, with another template and the same list of resources.
+#[tokio::test]
+async fn a_change_set_that_somebody_else_made_is_not_executed() {
+    let Some(cloud) = Cloud::here("cloudformation_stack::a_change_set_that_somebody_else_made_is_not_executed").await
+    else {
+        return;
+    };
+    let artifact = artifact(&cloud, TEMPLATE).await;
+    let mut bench = cloud.bench(work(&artifact, "seven"), &artifact);
+    assert_eq!(outputs(execute(&bench.job).await), json!({ "QueueName": "seven" }));
+    bench.next_attempt();
+    bench.change_order(|order| order.work = work(&artifact, "eight"));
+    let fence = bench.job.fence;
+    let name = format!("fh-{}-{}-{}", bench.job.order.job, fence.dispatch, fence.receive).replace('_', "-");
+    let parameter = Parameter::builder().parameter_key("Name").parameter_value("planted").build();
+    let planted = Client::new(&cloud.customer)
+        .create_change_set()
+        .stack_name("acme--globex-prod--queue")
+        .change_set_name(&name)
+        .change_set_type(ChangeSetType::Update)
+        .template_body(TEMPLATE)
+        .parameters(parameter);
+    planted.send().await.unwrap();
+
+    let updated = execute(&bench.job).await;
+    println!("{}", bench.log());
+
+    assert_eq!(outputs(updated), json!({ "QueueName": "eight" }));
 }
 
 /// Row 18 of the faults: the tenant registry is down at sync.

@@ -41,6 +41,7 @@ class Evaluator:
             "AWS::Partition": "aws",
             "AWS::Region": REGION,
             "AWS::AccountId": account,
+            "AWS::URLSuffix": "amazonaws.com",
             "AWS::StackName": stack_name,
             "AWS::StackId": f"arn:aws:cloudformation:{REGION}:{account}:stack/{stack_name}/id",
         }

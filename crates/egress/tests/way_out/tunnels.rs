@@ -123,6 +123,24 @@ async fn a_pair_goes_to_its_one_host() {
 }
 
 #[tokio::test]
+async fn a_pair_on_the_port_of_tls_leads_to_no_other_host_behind_its_own() {
+    let mut stage = Stage::new(&[]).await;
+    stage.hosts("front.example", 443, echo().await);
+    let pair = stage.serve(Way::Pair("front.example:443".parse().unwrap())).await;
+    let own = hello("front.example");
+
+    let mut other = TcpStream::connect(pair).await.unwrap();
+    other.write_all(&hello("b.example")).await.unwrap();
+    let refused = all(&mut other).await;
+    let mut stream = TcpStream::connect(pair).await.unwrap();
+    stream.write_all(&own).await.unwrap();
+
+    assert_eq!(refused.as_bytes(), [0x15, 3, 3, 0, 2, 2, 0x31], "an alert: access denied");
+    assert_eq!(stage.refused()[0].0, "other_server_name");
+    assert!(exactly(&mut stream, own.len()).await == own);
+}
+
+#[tokio::test]
 async fn a_pair_that_resolves_to_the_machine_is_closed_and_an_endpoint_is_not() {
     let mut stage = Stage::new(&[]).await;
     let local = echo().await;

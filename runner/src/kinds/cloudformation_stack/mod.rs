@@ -15,6 +15,7 @@ use aws_sdk_cloudformation::types::{
     Capability, ChangeAction, ChangeSetStatus, ChangeSetType, Parameter, Replacement, ResourceAttribute,
     ResourceChange, Tag,
 };
+use freehold_protocol::digest::hex;
 use freehold_protocol::order::{DeployStack, TEMPLATE_LAYER};
 use serde_json::{Value, json};
 
@@ -33,6 +34,8 @@ use stack::{Pause, State, describe, settle};
 
 /// The file name of the template in the workspace.
 const TEMPLATE: &str = "template";
+/// The maximum number of change sets that one attempt tries to create.
+const MOST_SETS: usize = 3;
 /// The size limit of a template in a request, in bytes (CloudFormation quotas, "Template body size in a request").
 const MAX_INLINE_BYTES: usize = 51_200;
 /// The size limit of a template in a bucket, in bytes (CloudFormation quotas).
@@ -53,13 +56,13 @@ pub(super) async fn run(job: &Job, work: &DeployStack) -> Result<Done, Failure> 
         let creates = deploy.make_ready().await?;
         let request = deploy.change_set(work, &parameters, creates);
         let request = with_template(job, &sdk, request).await?;
-        if deploy.plan(request).await? {
-            let asked = deploy.ask(asked, (work, &parameters)).await;
+        if let Some(set) = deploy.plan(request).await? {
+            let asked = deploy.ask(&set, asked, (work, &parameters)).await;
             if let Err(failure) = asked {
-                deploy.drop_change_set().await;
+                deploy.drop_change_set(&set).await;
                 return Err(failure);
             }
-            deploy.execute().await.map_err(Failure::after_change)?;
+            deploy.execute(&set).await.map_err(Failure::after_change)?;
         }
         deploy.done().await
     })
@@ -95,10 +98,14 @@ struct Deploy<'a> {
 }
 
 impl Deploy<'_> {
-    /// Returns the name of this attempt's change set.
-    fn change_set_name(&self) -> String {
-        let Self { job, .. } = self;
-        format!("fh-{}-{}-{}", job.order.job, job.fence.dispatch, job.fence.receive).replace('_', "-")
+    /// Returns a name for a change set of this attempt. Nobody can know it before, because whoever has the mode's rights
+    /// could make a set of this name first.
+    fn new_name(&self) -> Result<String, Failure> {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random)
+            .map_err(|error| self.failure("plan the change of", format!("the system gave no random bytes: {error}")))?;
+        let (job, fence, random) = (&self.job.order.job, self.job.fence, hex(&random));
+        Ok(format!("fh-{job}-{}-{}-{random}", fence.dispatch, fence.receive).replace('_', "-"))
     }
 
     /// Waits for a running change, and deletes a stack whose creation failed. Returns whether the stack must be
@@ -159,7 +166,6 @@ impl Deploy<'_> {
         self.client
             .create_change_set()
             .stack_name(self.name)
-            .change_set_name(self.change_set_name())
             .change_set_type(if creates { ChangeSetType::Create } else { ChangeSetType::Update })
             .description(format!("job {} attempt {}", order.job, self.job.fence))
             .set_parameters(Some(parameters.iter().map(parameter).collect()))
@@ -167,30 +173,47 @@ impl Deploy<'_> {
             .set_tags(Some(tags.map(|(key, value)| Tag::builder().key(key).value(value).build()).collect()))
     }
 
-    /// Creates the change set and waits until it is ready. Returns whether it contains changes.
-    async fn plan(&self, request: CreateChangeSetFluentBuilder) -> Result<bool, Failure> {
-        if let Err(error) = request.send().await {
-            // An earlier call of this attempt has created the change set, and its answer was lost.
-            if !error.as_service_error().is_some_and(|error| error.is_already_exists_exception()) {
-                return Err(self.failure("plan the change of", explain(&error)));
+    /// Creates a change set and returns its id. The set is known by its id from then on: another one that gets its name
+    /// meanwhile has another id.
+    async fn create(&self, request: CreateChangeSetFluentBuilder) -> Result<String, Failure> {
+        let mut name = self.new_name()?;
+        for _ in 0..MOST_SETS {
+            match request.clone().change_set_name(&name).send().await {
+                Ok(set) => {
+                    let no_id = || self.failure("plan the change of", "CloudFormation gave no id".to_owned());
+                    return set.id.ok_or_else(no_id);
+                }
+                // The answer to an earlier try of this call was lost, or somebody made a set of this name meanwhile. Nothing
+                // tells one from the other, so neither is used.
+                Err(error) if error.as_service_error().is_some_and(|error| error.is_already_exists_exception()) => {
+                    self.drop_change_set(&name).await;
+                    name = self.new_name()?;
+                }
+                Err(error) => return Err(self.failure("plan the change of", explain(&error))),
             }
         }
+        Err(self.failure("plan the change of", "every change set that the runner makes is there already".to_owned()))
+    }
+
+    /// Creates the change set and waits until it is ready. Returns its id, or `None` if it contains no changes.
+    async fn plan(&self, request: CreateChangeSetFluentBuilder) -> Result<Option<String>, Failure> {
+        let id = self.create(request).await?;
         let mut pause = Pause::default();
         loop {
-            let set = self.client.describe_change_set().stack_name(self.name).change_set_name(self.change_set_name());
+            let set = self.client.describe_change_set().stack_name(self.name).change_set_name(&id);
             let set = set.send().await.map_err(|error| self.failure("plan the change of", explain(&error)))?;
             match set.status() {
                 Some(ChangeSetStatus::CreateComplete) => {
                     let more = if set.next_token().is_some() { " or more" } else { "" };
                     self.job.log.line(&format!("change set: {}{more} resource changes", set.changes().len()));
-                    return Ok(true);
+                    return Ok(Some(id));
                 }
                 Some(ChangeSetStatus::Failed) => {
                     let reason = set.status_reason().unwrap_or_default();
-                    self.drop_change_set().await;
+                    self.drop_change_set(&id).await;
                     if changes_nothing(reason) {
                         self.job.log.line(&format!("stack `{}` is up to date", self.name));
-                        return Ok(false);
+                        return Ok(None);
                     }
                     return Err(self.failure("plan the change of", reason.to_owned()));
                 }
@@ -202,10 +225,11 @@ impl Deploy<'_> {
     /// Asks the policies about the changes in the change set, and people if one of them has to approve it.
     async fn ask(
         &self,
+        set: &str,
         asked: Asked,
         (work, parameters): (&DeployStack, &BTreeMap<String, String>),
     ) -> Result<(), Failure> {
-        let set = self.client.describe_change_set().stack_name(self.name).change_set_name(self.change_set_name());
+        let set = self.client.describe_change_set().stack_name(self.name).change_set_name(set);
         let mut pages = set.into_paginator().send();
         let (mut changes, mut details) = (Vec::new(), Vec::new());
         while let Some(page) = pages.next().await {
@@ -225,17 +249,16 @@ impl Deploy<'_> {
         Box::pin(approvals::require_document_approval(self.job, asked, planned, (&document, inputs))).await
     }
 
-    /// Deletes the change set, and ignores a failure: a remaining change set only lengthens the stack's list of change
-    /// sets.
-    async fn drop_change_set(&self) {
-        let set = self.client.delete_change_set().stack_name(self.name).change_set_name(self.change_set_name());
-        let _ = set.send().await;
+    /// Deletes the change set with this id or name, and ignores a failure: a remaining change set only lengthens the
+    /// stack's list of change sets.
+    async fn drop_change_set(&self, set: &str) {
+        let _ = self.client.delete_change_set().stack_name(self.name).change_set_name(set).send().await;
     }
 
-    async fn execute(&self) -> Result<(), Failure> {
+    async fn execute(&self, set: &str) -> Result<(), Failure> {
         let mut events = Events::from_now(self.client, self.name).await?;
-        let executed = self.client.execute_change_set().stack_name(self.name).change_set_name(self.change_set_name());
-        let executed = executed.client_request_token(self.change_set_name()).send().await;
+        let executed = self.client.execute_change_set().stack_name(self.name).change_set_name(set);
+        let executed = executed.client_request_token(self.new_name()?).send().await;
         executed.map_err(|error| self.failure("change", explain(&error)))?;
         match settle(self.job, self.client, self.name, &mut events).await? {
             Some(stack) if stack.is_done() => Ok(()),

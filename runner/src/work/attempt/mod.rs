@@ -303,7 +303,9 @@ impl Attempt<'_> {
                     roots: agent.trust.roots.now(),
                     hand_over: Arc::new(RunnerHandOver { agent: agent.clone(), held: held.clone() }),
                 };
-                let ended = supervise::run(agent.kinds.clone(), job, held, reporter, self.limits()).await;
+                let ended = supervise::run(agent.kinds.clone(), job, held, reporter, self.limits());
+                let before = strangers::look_before(agent, held, &log, credentials.clone());
+                let (ended, ()) = tokio::join!(ended, before);
                 // A box needs an image that is unpacked, and this job may have unpacked it.
                 if agent.boxes.is_empty() {
                     agent.boxes.refill();
@@ -312,16 +314,11 @@ impl Attempt<'_> {
             }
             Err(reason) => Ended::Finished(Outcome::Failed { reason, partial: false }),
         };
-        match ended {
-            Ended::Finished(outcome) => {
-                let outcome = strangers::check(agent, held, &log, credentials, outcome).await;
-                match self.blame_switch(outcome).await {
-                    Ok(outcome) => {
-                        self.finish_asked(reporter, &log, (outcome, policies.results()), Start::Recorded).await
-                    }
-                    Err(switched_off) => self.leave(&switched_off),
-                }
-            }
+        match strangers::check(agent, held, &log, credentials, ended).await {
+            Ended::Finished(outcome) => match self.blame_switch(outcome).await {
+                Ok(outcome) => self.finish_asked(reporter, &log, (outcome, policies.results()), Start::Recorded).await,
+                Err(switched_off) => self.leave(&switched_off),
+            },
             Ended::LeaseLost => {
                 warn!(job.id = %held.order.job, "Stopped job `{}`: its lease was lost", held.order.job);
                 Message::Leave

@@ -1,48 +1,82 @@
 //! Fails a job after which a role of the app trusts a principal outside the customer's account.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_credential_types::provider::SharedCredentialsProvider;
 use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::order::Work;
 use freehold_protocol::report::Outcome;
-use tracing::error;
+use tracing::{error, warn};
 
 use crate::aws;
 use crate::identity::trusts;
 use crate::record::log::JobLog;
 use crate::work::agent::Agent;
 use crate::work::in_flight::HeldOrder;
+use crate::work::supervise::Ended;
 
 /// The maximum number of roles in a record. A role's trust has up to 4,096 characters, and a record up to 1 MiB.
 const RECORDED: usize = 100;
 /// The time limit for listing the roles.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Returns `outcome`, or a failure when the job may have created roles and one of the app's roles trusts a principal
-/// outside the account.
+/// Looks at the trusts before the job changes something, because an earlier attempt may have ended with its machine.
+/// Records what it finds, and fails no job: this one may be the job that removes the trust, and the look after it decides.
+pub(super) async fn look_before(agent: &Agent, held: &HeldOrder, log: &JobLog, credentials: SharedCredentialsProvider) {
+    match find(agent, held, credentials).await {
+        Ok(roles) if roles.is_empty() => {}
+        Ok(roles) => drop(record(agent, held, log, roles)),
+        Err(reason) => warn!(job.id = %held.order.job, "Cannot look at the app's roles before a job: {reason}"),
+    }
+}
+
+/// Returns how the job ended, or a failure when the job may have created roles and one of the app's roles trusts a
+/// principal outside the account. An attempt that leaves its job to another one is looked after too, and so is a plan
+/// that waits: the vendor's code that makes it runs with the mode's rights.
 pub(super) async fn check(
     agent: &Agent,
     held: &HeldOrder,
     log: &JobLog,
     credentials: SharedCredentialsProvider,
-    outcome: Outcome,
-) -> Outcome {
-    // Nothing was changed: the plan waits for its approval.
-    if matches!(outcome, Outcome::NeedsApproval { .. }) {
-        return outcome;
-    }
+    ended: Ended,
+) -> Ended {
+    let roles = match find(agent, held, credentials).await {
+        Ok(roles) if roles.is_empty() => return ended,
+        Ok(roles) => roles,
+        Err(reason) => return unread(log, ended, &reason),
+    };
+    let who = record(agent, held, log, roles);
+    let Ended::Finished(outcome) = ended else { return ended };
+    let reason = format!(
+        "somebody outside of the customer's account may assume roles of the app: {who}; delete these roles, or let \
+         them trust this account and its services only{}",
+        own_outcome(&outcome)
+    );
+    Ended::Finished(Outcome::Failed { reason, partial: true })
+}
+
+/// Returns the roles of the app that trust a principal outside of the account, each with these principals. Returns none
+/// for a job that can make no role.
+async fn find(
+    agent: &Agent,
+    held: &HeldOrder,
+    credentials: SharedCredentialsProvider,
+) -> Result<BTreeMap<String, Vec<String>>, String> {
     let Some(app_roles) = agent.app_roles.as_ref().filter(|_| may_make_roles(&held.order.work)) else {
-        return outcome;
+        return Ok(BTreeMap::new());
     };
-    let listed = tokio::time::timeout(DEADLINE, app_roles.list(credentials)).await;
-    let roles = match listed.unwrap_or_else(|_| Err("IAM did not answer in time".to_owned())) {
-        Ok(roles) => trusts::strangers(&roles, &agent.config.region),
-        Err(reason) => return unread(log, outcome, &reason),
+    let region = &agent.config.region;
+    let looked = async {
+        let roles = app_roles.list(credentials.clone()).await?;
+        let foreign = app_roles.foreign(credentials, trusts::issuers(&roles, region)).await?;
+        Ok(trusts::strangers(&roles, region, &foreign))
     };
-    if roles.is_empty() {
-        return outcome;
-    }
+    tokio::time::timeout(DEADLINE, looked).await.unwrap_or_else(|_| Err("AWS did not answer in time".to_owned()))
+}
+
+/// Writes strangers into the runner's log, the job's log and the audit log. Returns a sentence about them.
+fn record(agent: &Agent, held: &HeldOrder, log: &JobLog, roles: BTreeMap<String, Vec<String>>) -> String {
     let who = roles.iter().map(|(role, strangers)| format!("role `{role}` trusts `{}`", strangers.join("`, `")));
     let who = who.collect::<Vec<_>>().join(", ");
     error!(job.id = %held.order.job, "Somebody outside of this account may assume roles of the app: {who}");
@@ -54,12 +88,7 @@ pub(super) async fn check(
     if let Err(error) = agent.audit.conclude(record) {
         error!("{}", aws::explain(&error));
     }
-    let reason = format!(
-        "somebody outside of the customer's account may assume roles of the app: {who}; delete these roles, or let \
-         them trust this account and its services only{}",
-        own_outcome(&outcome)
-    );
-    Outcome::Failed { reason, partial: true }
+    who
 }
 
 /// Returns whether `work` may create roles. A removal runs the same programs as its component, such as a module's
@@ -88,14 +117,17 @@ fn may_make_roles(work: &Work) -> bool {
 }
 
 /// Fails a job whose roles cannot be checked. Otherwise a job could avoid the check by causing IAM to throttle.
-fn unread(log: &JobLog, outcome: Outcome, reason: &str) -> Outcome {
+fn unread(log: &JobLog, ended: Ended, reason: &str) -> Ended {
     log.line(&format!("[freehold: cannot list the roles of the app: {reason}]"));
-    let Outcome::Succeeded { .. } = outcome else { return outcome };
+    let Ended::Finished(outcome @ (Outcome::Succeeded { .. } | Outcome::NeedsApproval { .. })) = ended else {
+        return ended;
+    };
+    let done = if matches!(outcome, Outcome::Succeeded { .. }) { "the work is done" } else { "the plan is made" };
     let reason = format!(
-        "the work is done, but the runner could not check whom the app's roles trust: {reason}; start the deploy or the \
-         action again, which repeats the check"
+        "{done}, but the runner could not check whom the app's roles trust: {reason}; start the deploy or the action \
+         again, which repeats the check"
     );
-    Outcome::Failed { reason, partial: true }
+    Ended::Finished(Outcome::Failed { reason, partial: true })
 }
 
 /// Returns the job's own outcome, as the end of a sentence.
@@ -103,7 +135,7 @@ fn own_outcome(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Succeeded { .. } => "; the work itself is done".to_owned(),
         Outcome::Cancelled => "; the job was cancelled".to_owned(),
-        Outcome::NeedsApproval { .. } => "; nothing was changed".to_owned(),
+        Outcome::NeedsApproval { .. } => "; the plan itself was not applied".to_owned(),
         Outcome::Failed { reason, .. } | Outcome::Blocked { reason, .. } | Outcome::Interrupted { reason } => {
             format!("; before that: {reason}")
         }

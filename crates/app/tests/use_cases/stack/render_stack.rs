@@ -261,7 +261,7 @@ async fn inputs_that_no_stack_has_room_for_are_refused_when_the_app_is_synced() 
 
     assert_eq!(
         too_many,
-        "app `demo` has 200 inputs and secrets that the customer answers, and an install stack has room for 162 \
+        "app `demo` has 200 inputs and secrets that the customer answers, and an install stack has room for 161 \
          parameters; let the vendor answer some (`user_configurable = false`), or combine several inputs into one \
          input of type `json`"
     );

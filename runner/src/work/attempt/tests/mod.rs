@@ -8,6 +8,7 @@ mod queues;
 mod retirement;
 mod revocation;
 mod standby;
+mod strangers;
 mod waiting;
 mod world;
 
@@ -15,14 +16,13 @@ use std::sync::atomic::Ordering;
 
 use freehold_protocol::audit::{AuditEvent, AuditRecord};
 use freehold_protocol::grant::{ArtifactGrant, GrantAnswer};
-use freehold_protocol::order::{AskedBy, Order, RemovePart};
+use freehold_protocol::order::{AskedBy, Order};
 use freehold_protocol::report::{Fence, ReportBody};
 use freehold_protocol::{Digest, Envelope, GrantId, Timestamp};
 use tokio::time::Instant;
 
 use super::*;
 use crate::config::{Config, Role};
-use crate::identity::trusts::AppRole;
 use crate::testing::{config, job_id, order, sealed};
 use crate::work::job::StopReason;
 use crate::work::poll;
@@ -344,53 +344,6 @@ async fn a_job_without_output_shows_every_minute_that_it_is_at_work() {
     let progress = |body: &ReportBody| matches!(body, ReportBody::Attempt(report) if matches!(report.event, AttemptEvent::Progress { .. }));
     let count = world.reports().iter().filter(|body| progress(body)).count();
     assert!((9..=12).contains(&count), "{count}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_job_after_which_a_role_trusts_a_stranger_has_failed_and_is_written_down() {
-    let world = World::new(Play::Succeed);
-    let trust = r#"{"Statement":{"Effect":"Allow","Principal":{"AWS":"111111111111"},"Action":"sts:AssumeRole"}}"#;
-    let arn = "arn:aws:iam::222222222222:role/freehold/acme--globex-prod/api".to_owned();
-    *world.roles.0.lock().unwrap() = Some(vec![AppRole { arn: arn.clone(), trust: trust.to_owned() }]);
-    world.queue.send(sealed(&order(1, 7)));
-
-    world.until_deleted().await;
-
-    assert_eq!(world.sent(), ["1.1 started", "1.1 failed (partial)"]);
-    let Some(ReportBody::Attempt(last)) = world.reports().pop() else { panic!() };
-    let AttemptEvent::Finished { outcome: Outcome::Failed { reason, .. }, log, .. } = last.event else { panic!() };
-    assert!(reason.contains(&format!("role `{arn}` trusts `111111111111`")) && reason.contains("is done"), "{reason}");
-    assert!(log.contains(&arn), "{log}");
-    let audit = std::fs::read_to_string(world.state.path().join("audit.jsonl")).unwrap();
-    let records = audit.lines().map(|line| Envelope::parse(line.as_bytes()).unwrap().peek::<AuditRecord>().unwrap());
-    assert!(records.into_iter().any(|record| matches!(record.event,
-        AuditEvent::Strangers { roles, .. } if roles[&arn] == ["111111111111"])));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_removal_is_looked_after_as_the_work_that_it_undoes() {
-    let world = World::new(Play::Succeed);
-    let trust = r#"{"Statement":{"Effect":"Allow","Principal":"*","Action":"sts:AssumeRole"}}"#;
-    let arn = "arn:aws:iam::222222222222:role/freehold/acme--globex-prod/left".to_owned();
-    *world.roles.0.lock().unwrap() = Some(vec![AppRole { arn, trust: trust.to_owned() }]);
-    let mut removal = order(1, 7);
-    removal.work = Work::Remove(RemovePart { what: Box::new(removal.work), destroy_data: false });
-    world.queue.send(sealed(&removal));
-
-    world.until_deleted().await;
-
-    assert_eq!(world.sent(), ["1.1 started", "1.1 failed (partial)"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_job_whose_roles_cannot_be_listed_has_not_succeeded() {
-    let world = World::new(Play::Succeed);
-    *world.roles.0.lock().unwrap() = None;
-    world.queue.send(sealed(&order(1, 7)));
-
-    world.until_deleted().await;
-
-    assert_eq!(world.sent(), ["1.1 started", "1.1 failed (partial)"]);
 }
 
 /// Returns the events of the audit records, in few words.

@@ -1,6 +1,6 @@
 //! A runner of one process with its queues: the job that it runs behaves as the test says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -10,6 +10,7 @@ use aws_config::{BehaviorVersion, SdkConfig};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
 use ed25519_dalek::SigningKey;
+use freehold_protocol::approval::{PlanSummary, ProposedPlan, Side};
 use freehold_protocol::grant::GrantAnswer;
 use freehold_protocol::order::{AskedBy, Cancel, Order, Redelivery};
 use freehold_protocol::report::{AttemptEvent, Outcome, Report, ReportBody};
@@ -57,6 +58,8 @@ pub(super) enum Play {
     Panic,
     /// Fails at its first call.
     Fail,
+    /// Ends with a plan that waits for its approval.
+    Plan,
 }
 
 #[derive(Debug)]
@@ -97,6 +100,17 @@ impl Execute for Stage {
                 }
                 other => Outcome::Failed { reason: format!("{other:?}"), partial: false },
             },
+            Play::Plan => {
+                let plan = ProposedPlan {
+                    plan: Digest::of(b"plan"),
+                    until: Timestamp::from_millis(u64::MAX),
+                    asks: [Side::Vendor].into(),
+                    summary: PlanSummary::default(),
+                    policies: Digest::of(b"policies"),
+                    instead: None,
+                };
+                Outcome::NeedsApproval { plan: Box::new(plan) }
+            }
             Play::Panic => panic!("on purpose"),
             Play::Fail => Outcome::Failed { reason: "not for you (AccessDenied)".into(), partial: false },
         }
@@ -117,6 +131,15 @@ impl Default for AppRolesDouble {
 impl AppRoles for AppRolesDouble {
     async fn list(&self, _: SharedCredentialsProvider) -> Result<Vec<AppRole>, String> {
         self.0.lock().unwrap().clone().ok_or_else(|| "throttled".to_owned())
+    }
+
+    /// The account has one cluster, whose issuer ends in `OWN`.
+    async fn foreign(
+        &self,
+        _: SharedCredentialsProvider,
+        issuers: BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, String> {
+        Ok(issuers.into_iter().filter(|issuer| !issuer.ends_with("/OWN")).collect())
     }
 }
 
