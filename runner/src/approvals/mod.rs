@@ -24,7 +24,7 @@ use crate::kinds::failure::Failure;
 use crate::kinds::result::{sdk_config, until_stopped};
 use crate::work::job::Job;
 pub use changes::of_plan;
-pub(crate) use changes::{of_cluster, of_hooks};
+pub(crate) use changes::{kind as kind_of_change, of_cluster, of_hooks};
 pub use decision::Facts;
 use decision::{Found, NotApplied, Present, Use};
 
@@ -159,6 +159,7 @@ pub(crate) async fn settle_whole(job: &Job) -> Result<(), Failure> {
         | Work::HelmChart(_)
         | Work::KubernetesManifest(_)
         | Work::Remove(_)
+        | Work::CheckDrift(_)
         | Work::Build(_)
         | Work::Preflight(_)
         | Work::Leftovers(_) => return Ok(()),
