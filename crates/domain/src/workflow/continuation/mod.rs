@@ -119,6 +119,7 @@ impl Workflow {
                 WorkflowKind::BuildComponents => "freehold build APP".to_owned(),
                 WorkflowKind::UpgradeRunner => format!("freehold install upgrade-runner {install}"),
                 WorkflowKind::RunAction => format!("freehold action run {install} ACTION"),
+                WorkflowKind::DetectDrift => format!("freehold drift detect {install}"),
                 WorkflowKind::ProvisionInstall | WorkflowKind::DeployComponents | WorkflowKind::TeardownInstall => {
                     format!("freehold deploy {install}")
                 }
@@ -170,7 +171,9 @@ impl Workflow {
             Target::Teardown { .. } => Some(
                 "what is removed after it may still be in use by it; retry it with `freehold job retry`".to_owned(),
             ),
-            Target::Build { .. } | Target::Upgrade => Some("its workflow has nothing else to do".to_owned()),
+            Target::Build { .. } | Target::Upgrade | Target::CheckDrift { .. } => {
+                Some("its workflow has nothing else to do".to_owned())
+            }
         };
         let (workflow, node) = (self.id.clone(), name.to_owned());
         why.map_or(Ok(()), |why| Err(AgainError::NotSkippable { workflow, node, why }))
