@@ -8,8 +8,8 @@ use clap_complete::Shell;
 use crate::context::{Context, Global};
 use crate::error::{EXIT_CODES, Result};
 use crate::{
-    action, app, artifact, build, contract, customer, deploy, doctor, install, job, lineage, policy, release, runbook,
-    teardown, tenant, tools, workflow,
+    action, app, artifact, build, contract, customer, deploy, doctor, drift, history, install, job, lineage, policy,
+    release, runbook, teardown, tenant, tools, workflow,
 };
 
 const EXAMPLES: &str = "\
@@ -98,6 +98,10 @@ enum Command {
     /// Run the runbooks of an app in a customer's account: steps that follow each other.
     #[command(subcommand)]
     Runbook(runbook::RunbookCommand),
+    /// Find what was changed in a customer's account behind Freehold's back.
+    #[command(subcommand)]
+    Drift(drift::DriftCommand),
+    History(history::History),
     /// Named versions of an app with their artifacts, which never change.
     #[command(subcommand)]
     Release(release::ReleaseCommand),
@@ -184,6 +188,8 @@ impl Cli {
             Command::Job(command) => command.run(&context).await,
             Command::Action(command) => command.run(&context).await,
             Command::Runbook(command) => command.run(&context).await,
+            Command::Drift(command) => command.run(&context).await,
+            Command::History(command) => command.run(&context).await,
             Command::Release(command) => command.run(&context).await,
             Command::Contract(command) => command.run(&context).await,
             Command::Policy(command) => command.run(&context),

@@ -2,6 +2,7 @@
 //! signed reports.
 
 pub mod approvals;
+mod attribute_names;
 pub mod aws;
 pub mod backoff;
 mod bucket_object;

@@ -7,6 +7,7 @@ use freehold_protocol::api::{
 use freehold_protocol::audit::verify::Position;
 
 use crate::context::Context;
+use crate::drift::state_text;
 use crate::error::Result;
 use crate::job::plain;
 use crate::job::plan::waiting;
@@ -157,6 +158,9 @@ fn render(view: &InstallView, out: Output) -> String {
         }
         if let Some(skipped) = &one.skipped {
             fact(&format!("component {}", one.component), left_out(skipped));
+        }
+        if let Some(drift) = &one.drift {
+            fact(&format!("drift {}", one.component), state_text(drift, out));
         }
     }
     if let Some(leftovers) = &view.leftovers {

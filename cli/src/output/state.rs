@@ -3,7 +3,7 @@
 /// Returns the name of a state in its colour.
 pub(super) fn coloured(word: &str) -> String {
     let code = match word {
-        "succeeded" | "ready" | "connected" | "built" | "deployed" | "ok" | "pass" => 32,
+        "succeeded" | "ready" | "connected" | "built" | "deployed" | "ok" | "pass" | "in_sync" => 32,
         "failed" | "fail" | "broken" | "disabled" | "lost" | "interrupted" | "refused" | "blocked" | "timed_out"
         | "cut_off" => 31,
         "running"
@@ -19,9 +19,11 @@ pub(super) fn coloured(word: &str) -> String {
         | "waiting_for_runner"
         | "waiting_for_window"
         | "waiting_for_approval"
+        | "drifted"
+        | "unknown"
         | "paused"
         | "silent" => 33,
-        "skipped" | "waiting" | "cancelled" | "idle" => 90,
+        "skipped" | "waiting" | "cancelled" | "idle" | "acknowledged" | "unchecked" => 90,
         word if word.ends_with("FAILED") || word.contains("ROLLBACK") => 31,
         word if word.ends_with("_COMPLETE") => 32,
         _ => return word.to_owned(),

@@ -4,6 +4,7 @@
 pub mod app_version;
 pub mod artifact;
 pub mod contract;
+pub mod drift;
 pub mod error;
 pub mod install;
 pub mod messages;

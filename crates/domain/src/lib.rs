@@ -9,6 +9,7 @@ pub mod contract;
 pub mod cron;
 pub mod deployability;
 pub mod diff;
+pub mod drift;
 pub mod forget_install;
 pub mod graph;
 pub mod inputs;

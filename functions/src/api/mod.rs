@@ -23,6 +23,9 @@ use freehold_app::artifact::list_artifacts::ListArtifacts;
 use freehold_app::artifact::prune_artifacts::UnusedArtifacts;
 use freehold_app::artifact::revoke_artifact::RevokeArtifact;
 use freehold_app::artifact::show_lineage::ShowLineage;
+use freehold_app::drift::acknowledge_drift::AcknowledgeDrift;
+use freehold_app::drift::detect_drift::DetectDrift;
+use freehold_app::drift::ignore_drift::IgnoreDrift;
 use freehold_app::install::create_install::CreateInstall;
 use freehold_app::install::delete_install::DeleteInstall;
 use freehold_app::install::disable_install::DisableInstall;
@@ -86,6 +89,9 @@ pub struct Api {
     cancel_run: CancelRun,
     teardown_install: TeardownInstall,
     upgrade_runner: UpgradeRunner,
+    detect_drift: DetectDrift,
+    acknowledge_drift: AcknowledgeDrift,
+    ignore_drift: IgnoreDrift,
     render_stack: RenderStack,
     cancel_workflow: CancelWorkflow,
     cancel_job: CancelJob,
@@ -200,6 +206,14 @@ impl Api {
                 machines: machines.clone(),
                 clock: Arc::clone(&clock),
             },
+            detect_drift: DetectDrift {
+                store: Arc::clone(&store),
+                versions: versions.clone(),
+                machines: machines.clone(),
+                clock: Arc::clone(&clock),
+            },
+            acknowledge_drift: AcknowledgeDrift { store: Arc::clone(&store), clock: Arc::clone(&clock) },
+            ignore_drift: IgnoreDrift { store: Arc::clone(&store), clock: Arc::clone(&clock) },
             teardown_install: TeardownInstall {
                 store: Arc::clone(&store),
                 versions: versions.clone(),

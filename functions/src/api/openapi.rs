@@ -1,10 +1,11 @@
 //! The OpenAPI 3.1 document, generated from the table of routes and the types of the API.
 
 use freehold_protocol::api::{
-    AppView, ApproveJobRequest, ArtifactsView, BuildComponentsRequest, BuildStarted, BuildView, CancelJobRequest,
-    CancelWorkflowRequest, ContractView, CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest,
-    ErrorBody, ErrorKind, ForgetInstallRequest, ForgetStarted, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, InputsSchema,
-    InstallCreated, InstallDeleted, InstallInputs, InstallRunbooks, InstallStack, InstallToggles, InstallView, JobView,
+    AcknowledgeDriftRequest, AppView, ApproveJobRequest, ArtifactsView, BuildComponentsRequest, BuildStarted,
+    BuildView, CancelJobRequest, CancelWorkflowRequest, ContractView, CreateInstallRequest, CreateReleaseRequest,
+    DeployComponentsRequest, DetectDriftRequest, ErrorBody, ErrorKind, ForgetInstallRequest, ForgetStarted,
+    HistoryEntry, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, IgnoreDriftRequest, InputsSchema, InstallCreated,
+    InstallDeleted, InstallDrift, InstallInputs, InstallRunbooks, InstallStack, InstallToggles, InstallView, JobView,
     LineagePage, LogPage, Page, ReasonRequest, RejectJobRequest, ReleaseView, ResumeWorkflowRequest, RetryJobRequest,
     Revoked, RunActionRequest, RunRunbookRequest, RunView, SetApprovalsRequest, SetInputsRequest, SetTogglesRequest,
     SkipNodeRequest, SourceUpload, SyncAppRequest, TeardownInstallRequest, TenantView, UpgradeRunnerRequest,
@@ -206,6 +207,11 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::ShowRun | Operation::CancelRun => (None, schema::<RunView>(g)),
         Operation::ResumeRun => (Some(schema::<ReasonRequest>(g)), schema::<RunView>(g)),
         Operation::UpgradeRunner => (Some(schema::<UpgradeRunnerRequest>(g)), schema::<WorkflowStarted>(g)),
+        Operation::ListDrift => (None, schema::<InstallDrift>(g)),
+        Operation::DetectDrift => (Some(schema::<DetectDriftRequest>(g)), schema::<WorkflowStarted>(g)),
+        Operation::AcknowledgeDrift => (Some(schema::<AcknowledgeDriftRequest>(g)), schema::<InstallDrift>(g)),
+        Operation::IgnoreDrift => (Some(schema::<IgnoreDriftRequest>(g)), schema::<InstallDrift>(g)),
+        Operation::ShowHistory => (None, schema::<Page<HistoryEntry>>(g)),
         Operation::TeardownInstall => (Some(schema::<TeardownInstallRequest>(g)), schema::<WorkflowStarted>(g)),
         Operation::ListWorkflows => (None, schema::<Page<WorkflowView>>(g)),
         Operation::ShowWorkflow => (None, schema::<WorkflowView>(g)),

@@ -8,11 +8,11 @@ use freehold_app::contract::terms::{show_contract, show_terms};
 use freehold_app::{read, table};
 use freehold_domain::workflow::RunTrigger;
 use freehold_protocol::api::{
-    ApproveJobRequest, BuildComponentsRequest, CancelJobRequest, CancelWorkflowRequest, CreateInstallRequest,
-    CreateReleaseRequest, DeployComponentsRequest, ForgetInstallRequest, InstallCreated, ReasonRequest,
-    RejectJobRequest, ResumeWorkflowRequest, RetryJobRequest, RunActionRequest, RunRunbookRequest, SetApprovalsRequest,
-    SetInputsRequest, SetTogglesRequest, SkipNodeRequest, SyncAppRequest, TeardownInstallRequest, UpgradeRunnerRequest,
-    UploadSourceRequest, WorkflowStarted,
+    AcknowledgeDriftRequest, ApproveJobRequest, BuildComponentsRequest, CancelJobRequest, CancelWorkflowRequest,
+    CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest, DetectDriftRequest, ForgetInstallRequest,
+    IgnoreDriftRequest, InstallCreated, ReasonRequest, RejectJobRequest, ResumeWorkflowRequest, RetryJobRequest,
+    RunActionRequest, RunRunbookRequest, SetApprovalsRequest, SetInputsRequest, SetTogglesRequest, SkipNodeRequest,
+    SyncAppRequest, TeardownInstallRequest, UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted,
 };
 use freehold_protocol::{AppName, Digest, InstallId, JobId, WorkflowId};
 
@@ -134,6 +134,24 @@ impl Api {
                 let workflow = self.upgrade_runner.upgrade_runner(&install, &request, call.asked(&by)).await?;
                 to_json(&WorkflowStarted { workflow, version: None, number: None })
             }
+            Operation::ListDrift => to_json(&read::list_drift(store, &call.install()?).await?),
+            Operation::DetectDrift => {
+                let (install, request): (InstallId, DetectDriftRequest) = (call.install()?, call.json()?);
+                let by = call.asked_by()?;
+                let workflow = self.detect_drift.detect(&install, &request, call.asked(&by)).await?;
+                to_json(&WorkflowStarted { workflow, version: None, number: None })
+            }
+            Operation::AcknowledgeDrift => {
+                let (install, request): (InstallId, AcknowledgeDriftRequest) = (call.install()?, call.json()?);
+                self.acknowledge_drift.acknowledge(&install, &request, &call.asked_by()?).await?;
+                to_json(&read::list_drift(store, &install).await?)
+            }
+            Operation::IgnoreDrift => {
+                let (install, request): (InstallId, IgnoreDriftRequest) = (call.install()?, call.json()?);
+                self.ignore_drift.ignore(&install, &request, &call.asked_by()?).await?;
+                to_json(&read::list_drift(store, &install).await?)
+            }
+            Operation::ShowHistory => to_json(&read::show_history(store, &call.install()?, after, now).await?),
             Operation::ListWorkflows => to_json(&read::list_workflows(store, &call.install()?, after).await?),
             Operation::ShowWorkflow => to_json(&read::show_workflow(store, &call.workflow()?, now).await?),
             Operation::CancelWorkflow => {

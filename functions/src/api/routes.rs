@@ -41,6 +41,11 @@ pub enum Operation {
     CancelRun,
     TeardownInstall,
     UpgradeRunner,
+    ListDrift,
+    DetectDrift,
+    AcknowledgeDrift,
+    IgnoreDrift,
+    ShowHistory,
     ListWorkflows,
     ShowWorkflow,
     CancelWorkflow,
@@ -74,7 +79,7 @@ impl Operation {
             Self::ListBuilds => Some(List::Builds),
             Self::ListReleases => Some(List::Releases),
             Self::ListInstalls => Some(List::Installs),
-            Self::ListWorkflows => Some(List::Workflows),
+            Self::ListWorkflows | Self::ShowHistory => Some(List::Workflows),
             Self::ListRuns => Some(List::Runs),
             Self::ListLogs => Some(List::Logs),
             Self::ShowLineage => Some(List::Uses),
@@ -102,7 +107,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
 }
 
 /// All routes.
-pub const ROUTES: [Route; 55] = [
+pub const ROUTES: [Route; 60] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
@@ -201,6 +206,31 @@ pub const ROUTES: [Route; 55] = [
         "/v1/installs/{install}/upgrade",
         "Replaces the program of the install's runner by one of a signed release",
     ),
+    route(
+        Operation::ListDrift,
+        "GET",
+        "/v1/installs/{install}/drift",
+        "What drift checks found, and the rules that ignore some of it",
+    ),
+    route(
+        Operation::DetectDrift,
+        "POST",
+        "/v1/installs/{install}/drift",
+        "Checks deployed parts for drift, and changes nothing",
+    ),
+    route(
+        Operation::AcknowledgeDrift,
+        "POST",
+        "/v1/installs/{install}/drift/acknowledge",
+        "Says that a difference is known and stays",
+    ),
+    route(
+        Operation::IgnoreDrift,
+        "POST",
+        "/v1/installs/{install}/drift/ignore",
+        "Adds, replaces or removes a rule that ignores drift",
+    ),
+    route(Operation::ShowHistory, "GET", "/v1/installs/{install}/history", "What happened to an install, newest first"),
     route(Operation::ListWorkflows, "GET", "/v1/installs/{install}/workflows", "Workflows, newest first"),
     route(Operation::ShowWorkflow, "GET", "/v1/workflows/{workflow}", "A workflow and its nodes"),
     route(Operation::CancelWorkflow, "POST", "/v1/workflows/{workflow}/cancel", "Cancels a workflow"),

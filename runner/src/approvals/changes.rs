@@ -101,7 +101,8 @@ fn is_read(change: &Value) -> bool {
     change.pointer("/actions/0").and_then(Value::as_str) == Some("read")
 }
 
-fn kind(change: &Value) -> Option<ChangeKind> {
+/// Returns the kind of a change in the form of Terraform's plans; `None` for a change of nothing.
+pub(crate) fn kind(change: &Value) -> Option<ChangeKind> {
     let actions = change.get("actions").and_then(Value::as_array);
     let actions: Vec<&str> = actions.into_iter().flatten().filter_map(Value::as_str).collect();
     match actions.as_slice() {

@@ -24,7 +24,7 @@ use crate::kinds::failure::Failure;
 use crate::kinds::result::{sdk_config, until_stopped};
 use crate::work::job::Job;
 pub use changes::of_plan;
-pub(crate) use changes::{of_cluster, of_hooks};
+pub(crate) use changes::{kind as kind_of_change, of_cluster, of_hooks};
 pub use decision::Facts;
 use decision::{Found, NotApplied, Present, Use};
 

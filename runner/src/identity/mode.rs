@@ -10,8 +10,9 @@ use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::future::ProvideCredentials as Provide;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use aws_sdk_sts::error::ProvideErrorMetadata;
+use aws_sdk_sts::types::PolicyDescriptorType;
 use freehold_protocol::RoleKey;
-use freehold_protocol::order::{Mode, Order};
+use freehold_protocol::order::{Mode, Order, Work};
 use tokio::sync::Mutex;
 
 use crate::aws;
@@ -156,8 +157,13 @@ fn session(order: &Order, config: &Config, sts: aws_sdk_sts::Client) -> Result<R
     };
     let (role, name) = (role.to_owned(), order.job.to_string());
     let partition = role.split(':').nth(1).unwrap_or("aws");
-    let policy = config.bucket.as_ref().map(|bucket| session_policy::of(order, partition, bucket));
-    Ok(RoleSession { sts, switch, role, name, policy, cached: Arc::default() })
+    let (managed, policy) = if matches!(order.work, Work::CheckDrift(_)) {
+        let (managed, policy) = session_policy::read_only(partition);
+        (Some(managed), Some(policy))
+    } else {
+        (None, config.bucket.as_ref().map(|bucket| session_policy::of(order, partition, bucket)))
+    };
+    Ok(RoleSession { sts, switch, role, name, managed, policy, cached: Arc::default() })
 }
 
 /// A session of one role for one job.
@@ -167,7 +173,10 @@ struct RoleSession {
     switch: Switch,
     role: String,
     name: String,
-    /// The session policy, which limits the permissions of the role further.
+    /// The ARN of a policy of AWS that limits the permissions of the role further; absent for none.
+    managed: Option<String>,
+    /// The session policy, which limits the permissions of the role further. With `managed`, the session has what one of both
+    /// permits.
     policy: Option<String>,
     cached: Arc<Mutex<Option<Credentials>>>,
 }
@@ -192,6 +201,8 @@ impl RoleSession {
     async fn assume(&self) -> Result<Credentials, AssumeError> {
         let call =
             self.sts.assume_role().role_arn(&self.role).role_session_name(&self.name).set_policy(self.policy.clone());
+        let managed = self.managed.iter().map(|arn| PolicyDescriptorType::builder().arn(arn).build());
+        let call = call.set_policy_arns(self.managed.is_some().then(|| managed.collect()));
         let answer = call.duration_seconds(SESSION_SECS).send().await.map_err(|error| {
             let (denied, text) = (aws::is_denied(error.code()), aws::explain(&error));
             if denied { AssumeError::Denied(text) } else { AssumeError::Failed(text) }
@@ -288,6 +299,8 @@ const fn parameter(mode: Mode) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use freehold_protocol::order::CheckDrift;
+
     use super::*;
     use crate::testing::{AccountDouble, config, order};
 
@@ -315,6 +328,7 @@ mod tests {
             switch,
             role,
             name: "job".to_owned(),
+            managed: None,
             policy: None,
             cached: Arc::default(),
         };
@@ -329,6 +343,25 @@ mod tests {
         let NoCredentials::RunnerOff(reason) = denied(account).await else { panic!("not off") };
 
         assert!(reason.starts_with("the customer has revoked the session of this runner: "), "{reason}");
+    }
+
+    #[test]
+    fn a_drift_check_has_a_session_that_only_reads() {
+        let sdk = SdkConfig::builder().behavior_version(aws_config::BehaviorVersion::latest()).build();
+        let mut config = config("/state", Role::Install);
+        let role = "arn:aws-us-gov:iam::222222222222:role/fh--maintenance";
+        config.modes = serde_json::from_value(serde_json::json!({ "maintenance": role })).unwrap();
+        let of = |work: Work| {
+            session(&Order { work, ..order(1, 7) }, &config, aws_sdk_sts::Client::new(&sdk))
+                .unwrap_or_else(|_| panic!())
+        };
+        let deploy = order(1, 7).work;
+
+        let check = of(Work::CheckDrift(CheckDrift { what: Box::new(deploy.clone()) }));
+
+        assert_eq!(check.managed.as_deref(), Some("arn:aws-us-gov:iam::aws:policy/ReadOnlyAccess"));
+        assert!(check.policy.is_some_and(|more| !more.contains("NotAction") && !more.contains("s3:*")));
+        assert_eq!(of(deploy).managed, None);
     }
 
     #[tokio::test]

@@ -1,4 +1,5 @@
-//! Limits the AWS session of a job to its own objects among the Terraform states, cluster inventories and plans.
+//! Limits the AWS session of a job to its own objects among the Terraform states, cluster inventories and plans, and that of a
+//! drift check to reads.
 //!
 //! The role of a mode may use every state, because a first deploy, later deploys and the removal of a component share
 //! one state. A session policy can only remove permissions (IAM user guide, "Session policies"). So no job can change
@@ -27,6 +28,7 @@ pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
         | Work::ContainerImage(_)
         | Work::CloudformationStack(_)
         | Work::Remove(_)
+        | Work::CheckDrift(_)
         | Work::Action(_)
         | Work::Build(_)
         | Work::Preflight(_)
@@ -43,6 +45,19 @@ pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
         ],
     })
     .to_string()
+}
+
+/// Returns the session policies of a drift check: the ARN of AWS's own policy of everything that only reads, and reads that it
+/// leaves out. So neither the app's programs nor a mistake of the runner can change anything with the session, whatever its
+/// role permits. Reads are not limited to the job's own objects: one session policy cannot take away what another one permits.
+pub(super) fn read_only(partition: &str) -> (String, String) {
+    let more = json!({
+        "Version": "2012-10-17",
+        "Statement": [
+            { "Effect": "Allow", "Action": ["kms:Decrypt", "secretsmanager:GetSecretValue"], "Resource": "*" },
+        ],
+    });
+    (format!("arn:{partition}:iam::aws:policy/ReadOnlyAccess"), more.to_string())
 }
 
 #[cfg(test)]

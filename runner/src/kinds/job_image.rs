@@ -95,6 +95,7 @@ const fn runs_programs(work: &Work) -> bool {
         | Work::HelmChart(_)
         | Work::KubernetesManifest(_)
         | Work::Preflight(_)
+        | Work::CheckDrift(_)
         | Work::Remove(_) => true,
         Work::ContainerImage(_)
         | Work::CloudformationStack(_)
@@ -140,9 +141,11 @@ fn check_agreed(order: &Order, wanted: Option<&Wanted<'_>>) -> Result<(), Failur
             known.is_some_and(|known| Some(&known.image) == action.map(|action| &action.image))
         }
         Some(Wanted::Component(ordered)) => terms.tool_image.as_ref() == Some(&ordered.component) && in_image_of_all,
-        // The order of a teardown has no image if the version that deployed the component or sandbox names another
-        // image than the version that the install has.
-        None => matches!(order.work, Work::Remove(_)) || terms.tool_image.is_none() && in_image_of_all,
+        // The order of a teardown or a drift check has no image if the version that deployed the component or sandbox
+        // names another image than the version that the install has.
+        None => {
+            matches!(order.work, Work::Remove(_) | Work::CheckDrift(_)) || terms.tool_image.is_none() && in_image_of_all
+        }
     };
     if agreed {
         return Ok(());

@@ -37,6 +37,9 @@ const APPLY: &str = "application/apply-patch+yaml";
 /// The content types of Helm's patches: the first for built-in kinds, the second for custom resources.
 const MERGES: [&str; 2] = ["application/strategic-merge-patch+json", "application/merge-patch+json"];
 
+/// The query of a dry run of what Helm does.
+const HELM_DRY_RUN: [(&str, &str); 2] = [("fieldManager", "helm"), ("dryRun", "All")];
+
 /// Whether an apply changes the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Applied {
@@ -44,6 +47,8 @@ pub(crate) enum Applied {
     Done,
     /// A dry run: the API server only returns the object as it would become.
     Planned,
+    /// A dry run that takes over fields of other managers, to see what they changed.
+    Compared,
 }
 
 /// One request to the API server.
@@ -144,6 +149,7 @@ impl Api {
         let query: &[(&str, &str)] = match how {
             Applied::Done => &[("fieldManager", MANAGER)],
             Applied::Planned => &[("fieldManager", MANAGER), ("dryRun", "All")],
+            Applied::Compared => &[("fieldManager", MANAGER), ("dryRun", "All"), ("force", "true")],
         };
         let id = &object.id;
         let url = self.object_url(id, query).await?.ok_or_else(|| self.unknown_kind(id))?;
@@ -162,11 +168,10 @@ impl Api {
 
     /// Returns the change that Helm would make: Helm creates `object`, or merges it into the live object.
     pub(crate) async fn merge_change(&self, object: &Object, live: Option<&Value>) -> Result<Change, ClusterError> {
-        let query = [("fieldManager", "helm"), ("dryRun", "All")];
         let (id, value) = (&object.id, &object.value);
-        let Some(url) = self.object_url(id, &query).await? else { return Ok(Change::Create) };
-        let what = id.to_string();
         let Some(live) = live else {
+            let Some(url) = self.object_url(id, &HELM_DRY_RUN).await? else { return Ok(Change::Create) };
+            let what = id.to_string();
             let mut collection = url;
             if let Ok(mut segments) = collection.path_segments_mut() {
                 segments.pop();
@@ -177,14 +182,25 @@ impl Api {
                 Ok(_) | Err(_) => Ok(Change::Create),
             };
         };
+        match self.merged(object).await? {
+            Some(merged) => Ok(Change::between(Some(live), &merged)),
+            None => Ok(Change::Create),
+        }
+    }
+
+    /// Returns the live object as Helm's merge of `object` would make it, by a dry run; `None` if the cluster does not know
+    /// the kind.
+    pub(crate) async fn merged(&self, object: &Object) -> Result<Option<Value>, ClusterError> {
+        let (id, value) = (&object.id, &object.value);
+        let Some(url) = self.object_url(id, &HELM_DRY_RUN).await? else { return Ok(None) };
+        let what = id.to_string();
         let [strategic, plain] = MERGES;
-        let merged = match self.send(Method::PATCH, url.clone(), &what, Some((strategic, value))).await {
+        match self.send(Method::PATCH, url.clone(), &what, Some((strategic, value))).await {
             Err(error) if error.status() == Some(415) => {
-                self.send(Method::PATCH, url, &what, Some((plain, value))).await
+                self.send(Method::PATCH, url, &what, Some((plain, value))).await.map(Some)
             }
-            merged => merged,
-        };
-        Ok(Change::between(Some(live), &merged?))
+            merged => merged.map(Some),
+        }
     }
 
     fn unknown_kind(&self, id: &Id) -> ClusterError {

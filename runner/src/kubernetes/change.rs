@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::object::Id;
+use crate::attribute_names::{Marks, differing};
 
 /// The kinds that hold data. The deletion of a `Namespace` deletes everything in it, and the deletion of a
 /// `CustomResourceDefinition` deletes all objects of its kind, in every namespace.
@@ -63,6 +64,15 @@ fn stated(object: &Value) -> Value {
     object
 }
 
+/// Returns the names of the attributes in which a live object differs from the result of a dry run. Of a secret, no name of a key
+/// is told.
+pub(crate) fn attributes_of_drift(live: &Value, planned: &Value) -> Vec<String> {
+    let hidden = json!({ "data": true, "stringData": true });
+    let is_secret = live.get("kind").and_then(Value::as_str) == Some("Secret");
+    let sensitive = if is_secret { [&hidden; 2] } else { Marks::NONE.sensitive };
+    differing(&stated(live), &stated(planned), Marks { sensitive, ..Marks::NONE })
+}
+
 /// The changes of all objects of a release or a manifest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
@@ -119,8 +129,6 @@ impl fmt::Display for Plan {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

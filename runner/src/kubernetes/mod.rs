@@ -22,7 +22,7 @@ mod yaml;
 
 pub(crate) use access::{ClusterAccess, apis_of};
 pub(crate) use api::{Api, Applied};
-pub(crate) use change::{Change, Plan, is_marked_to_stay};
+pub(crate) use change::{Change, Plan, attributes_of_drift, is_marked_to_stay};
 pub(crate) use error::ClusterError;
 pub(crate) use health::{Health, health};
 pub(crate) use object::{Id, Object, read as read_objects, read_except};

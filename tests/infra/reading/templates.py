@@ -30,6 +30,7 @@ DEFINITIONS = {
     "run-action": "RunAction",
     "teardown-install": "TeardownInstall",
     "upgrade-runner": "UpgradeRunner",
+    "detect-drift": "DetectDrift",
 }
 DEFINITION_FILES = {"ProvisionInstallDefinition": "provision-install", "RunWorkflowDefinition": "run-workflow"}
 QUEUES = f"arn:aws:sqs:{REGION}:{TENANT_ACCOUNT}"

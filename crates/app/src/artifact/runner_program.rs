@@ -30,7 +30,11 @@ pub(super) async fn asked_for(
     let program = match workflow.request {
         Request::Upgrade { program } => program,
         // INVARIANT: only a workflow with such a request has a job of this group.
-        Request::Deploy { .. } | Request::Action { .. } | Request::Teardown { .. } | Request::Build { .. } => {
+        Request::Deploy { .. }
+        | Request::Action { .. }
+        | Request::Teardown { .. }
+        | Request::DetectDrift { .. }
+        | Request::Build { .. } => {
             return Err(AppError::internal(format!("workflow `{}` names no program of a runner", workflow.id)));
         }
     };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use freehold_domain::drift::DriftRule;
 use freehold_domain::install::change_gate::Gate;
 use freehold_domain::install::connection::Connection;
 use freehold_domain::install::{Install, Serves};
@@ -18,6 +19,7 @@ use freehold_protocol::time::rfc3339;
 use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 use futures_util::future::try_join_all;
 
+use super::drift::drift_view;
 use super::job::plan_view;
 use super::last_report::heard_of;
 use super::{List, page};
@@ -53,6 +55,7 @@ pub async fn show_install(versions: &Versions, id: &InstallId, now: Timestamp) -
         Some(live) if install.forgetting.is_none() => waiting_plans(store, live).await?,
         Some(_) | None => Vec::new(),
     };
+    let rules = install.drift_rules.clone();
     let mut view = install_view(store, install, now).await?;
     view.run = load::<OpenRun>(store, &table::open_run_key(id)).await?.map(|open| open.value.run);
     view.approvals = waiting;
@@ -75,7 +78,7 @@ pub async fn show_install(versions: &Versions, id: &InstallId, now: Timestamp) -
     }
     view.inputs = show_inputs::by_name(&shown);
     view.off = off;
-    view.components = components.into_iter().map(deployed_view).collect();
+    view.components = components.into_iter().map(|record| deployed_view(record, &rules)).collect();
     Ok(view)
 }
 
@@ -192,8 +195,9 @@ fn skipped_text(run: &SkippedRun) -> String {
     format!("the run of action `{}` that was due at {due} was skipped: {}", run.action, run.reason)
 }
 
-fn deployed_view(record: DeployedRecord) -> DeployedView {
+fn deployed_view(record: DeployedRecord, rules: &[DriftRule]) -> DeployedView {
     let deployed = record.deployed;
+    let drift = drift_view(&deployed, rules);
     let partial = (deployed.partial && !deployed.attempted).then(|| match deployed.partial_by {
         Some(by) => {
             PartialView { since: Some(by.at), workflow: Some(by.workflow), job: Some(by.job), removes: by.removes }
@@ -215,5 +219,6 @@ fn deployed_view(record: DeployedRecord) -> DeployedView {
             reason,
             at,
         }),
+        drift,
     }
 }

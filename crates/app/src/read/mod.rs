@@ -3,6 +3,8 @@
 
 mod app;
 mod build;
+mod drift;
+mod history;
 mod install;
 mod job;
 pub(crate) mod last_report;
@@ -19,6 +21,8 @@ pub(crate) use self::app::version_view;
 pub use self::app::{list_apps, list_versions, show_app};
 pub(crate) use self::build::build_view;
 pub use self::build::list_builds;
+pub use self::drift::list_drift;
+pub use self::history::show_history;
 pub use self::install::{list_installs, show_install};
 pub use self::job::{job_view, list_logs, show_job};
 pub use self::list::List;

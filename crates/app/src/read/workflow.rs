@@ -76,15 +76,27 @@ pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
         version: workflow.version.clone(),
         action: match &workflow.request {
             Request::Action { action, .. } => Some(action.clone()),
-            Request::Deploy { .. } | Request::Teardown { .. } | Request::Upgrade { .. } | Request::Build { .. } => None,
+            Request::Deploy { .. }
+            | Request::Teardown { .. }
+            | Request::Upgrade { .. }
+            | Request::DetectDrift { .. }
+            | Request::Build { .. } => None,
         },
         trigger: match &workflow.request {
             Request::Action { trigger, .. } => trigger.map(|trigger| trigger.as_str().to_owned()),
-            Request::Deploy { .. } | Request::Teardown { .. } | Request::Upgrade { .. } | Request::Build { .. } => None,
+            Request::Deploy { .. }
+            | Request::Teardown { .. }
+            | Request::Upgrade { .. }
+            | Request::DetectDrift { .. }
+            | Request::Build { .. } => None,
         },
         release: match &workflow.request {
             Request::Deploy { release, .. } => release.clone(),
-            Request::Action { .. } | Request::Teardown { .. } | Request::Upgrade { .. } | Request::Build { .. } => None,
+            Request::Action { .. }
+            | Request::Teardown { .. }
+            | Request::Upgrade { .. }
+            | Request::DetectDrift { .. }
+            | Request::Build { .. } => None,
         },
         run: workflow.run.clone(),
         asked_by: workflow.asked_by.clone(),
@@ -146,5 +158,6 @@ fn nothing_ran(workflow: &Workflow) -> Option<String> {
         Request::Action { .. } => "the action has no steps".to_owned(),
         Request::Teardown { .. } => "nothing was left to remove".to_owned(),
         Request::Upgrade { .. } => "the runner has the program already".to_owned(),
+        Request::DetectDrift { .. } => "no part could be checked; `freehold drift list` shows the reasons".to_owned(),
     })
 }

@@ -1,5 +1,5 @@
-//! Rows for the tasks that are due at a minute: to run an action by cron, to look up the cron runs of an install, or to
-//! advance a run of a runbook.
+//! Rows for the tasks that are due at a minute: to run an action by cron, to check for drift, to look up the schedules of an
+//! install, or to advance a run of a runbook.
 
 use freehold_protocol::{ActionName, InstallId, RunId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
@@ -25,8 +25,10 @@ pub struct Due {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "due", rename_all = "snake_case")]
 pub enum DueWhat {
-    /// A task to add the cron runs of the install's version, once this workflow has ended.
+    /// A task to add the cron runs and drift checks of the install's version, once this workflow has ended.
     Schedules { workflow: WorkflowId },
+    /// A task to check deployed parts for drift.
+    Drift,
     /// A task to advance a run of a runbook, whose step has begun or ended.
     Runbook { run: RunId },
     /// A task to run an action; `last` is the workflow of the preceding run.
@@ -57,6 +59,7 @@ impl Record for Due {
     fn key(&self) -> Key {
         let what = match &self.what {
             DueWhat::Schedules { .. } => "schedules".to_owned(),
+            DueWhat::Drift => "drift".to_owned(),
             DueWhat::Run { action, .. } => format!("run#{action}"),
             DueWhat::Runbook { run } => format!("runbook#{run}"),
         };

@@ -15,6 +15,7 @@ use freehold_protocol::{AppName, Digest, Envelope, JobId, Timestamp};
 use serde_json::Value;
 
 use crate::AppError;
+use crate::drift::result::{after_deploy, checked_writes};
 use crate::messages::DispatchMessage;
 use crate::ports::{Expect, Outbox, Store, Write};
 use crate::table::evidence::{MadeBy, ProofRecord, Signed, UsedBy};
@@ -222,6 +223,7 @@ async fn result_writes(
         (Target::Component { .. } | Target::Sandbox { .. } | Target::Teardown { .. }, _) => {
             failed_writes(store, job, workflow, &node.target, now).await
         }
+        (Target::CheckDrift { part, of, .. }, _) => checked_writes(store, job, workflow, (part, of), now).await,
         (Target::Leftovers, _) => leftovers_writes(store, job, workflow, now).await,
         (Target::Action { .. } | Target::Preflight | Target::Upgrade, _) => Ok(Vec::new()),
     }
@@ -296,6 +298,7 @@ async fn deployed_writes(
         Some(reads) => reads.digest(&table::sandbox_outputs(store, &job.install).await?)?,
         None => None,
     };
+    let drift = after_deploy(store, job, &part, now).await?;
     let deployed = Deployed {
         component: part,
         fingerprint: fingerprint.clone(),
@@ -311,6 +314,7 @@ async fn deployed_writes(
         partial_by: None,
         attempted: false,
         skipped: None,
+        drift,
     };
     Ok(vec![put(&DeployedRecord { install: job.install.clone(), deployed }, expect)?])
 }
@@ -410,7 +414,8 @@ pub const fn build_app(workflow: &Workflow) -> Option<&AppName> {
         freehold_domain::workflow::Request::Deploy { .. }
         | freehold_domain::workflow::Request::Action { .. }
         | freehold_domain::workflow::Request::Teardown { .. }
-        | freehold_domain::workflow::Request::Upgrade { .. } => None,
+        | freehold_domain::workflow::Request::Upgrade { .. }
+        | freehold_domain::workflow::Request::DetectDrift { .. } => None,
     }
 }
 

@@ -52,6 +52,7 @@ pub(super) fn record(
         partial_by: None,
         attempted: true,
         skipped: None,
+        drift: None,
     };
     Ok(DeployedRecord { install: job.install.clone(), deployed: attempted })
 }

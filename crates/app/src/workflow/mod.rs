@@ -18,7 +18,7 @@ mod plan_deploy;
 pub mod plan_workflow;
 pub mod put_back_messages;
 pub mod run_action;
-mod standing_parts;
+pub(crate) mod standing_parts;
 pub mod start_due_actions;
 pub mod start_workflow;
 pub mod sweep;

@@ -188,7 +188,11 @@ pub(super) fn upgrade_work(workflow: &Workflow) -> Result<Work, AppError> {
     match &workflow.request {
         Request::Upgrade { program } => Ok(Work::Upgrade((**program).clone())),
         // INVARIANT: only a workflow with such a request has a node for it.
-        Request::Deploy { .. } | Request::Action { .. } | Request::Teardown { .. } | Request::Build { .. } => {
+        Request::Deploy { .. }
+        | Request::Action { .. }
+        | Request::Teardown { .. }
+        | Request::DetectDrift { .. }
+        | Request::Build { .. } => {
             Err(AppError::internal(format!("workflow `{}` names no program of a runner", workflow.id)))
         }
     }
@@ -196,7 +200,8 @@ pub(super) fn upgrade_work(workflow: &Workflow) -> Result<Work, AppError> {
 
 /// Returns whether the config asks to skip the apply when the plan of `work` changes nothing. A removal is not skipped.
 pub(super) fn skips_noops(version: &AppVersion, work: &Work) -> bool {
-    let part = work.component().filter(|_| !matches!(work, Work::Remove(_))).and_then(|name| version.part(name));
+    let is_deploy = !matches!(work, Work::Remove(_) | Work::CheckDrift(_));
+    let part = work.component().filter(|_| is_deploy).and_then(|name| version.part(name));
     part.is_some_and(|part| part.settings.skip_noops)
 }
 

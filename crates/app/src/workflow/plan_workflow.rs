@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::AppError;
 use crate::app_version::versions::{Version, Versions};
 use crate::artifact::builds::bind_steps;
+use crate::drift::plan::plan_drift;
 use crate::messages::DispatchMessage;
 use crate::ports::{Clock, Committed, Expect, Outbox, Store};
 use crate::table::{self, Due, DueWhat, Phase, Stored, TaskToken, put};
@@ -211,6 +212,11 @@ impl PlanWorkflow {
         match &workflow.request {
             Request::Build { builds, .. } => Ok((None, build_nodes(builds, workflow.serial))),
             Request::Upgrade { .. } => Ok((None, upgrade_nodes(workflow.serial))),
+            Request::DetectDrift { only } => {
+                let record = self.version_of(install, install.version()).await?;
+                let planned = plan_drift(&self.versions, install, only, workflow.serial).await?;
+                Ok((Some(record.version), planned.nodes))
+            }
             Request::Action { action, version, role, trigger: _, run_inputs: _ } => {
                 let record = self.version_of(install, version.as_ref()).await?;
                 let mut nodes = action_nodes(&record.document, action, role.as_deref(), workflow.serial)?;

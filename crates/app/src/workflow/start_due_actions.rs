@@ -1,5 +1,5 @@
-//! Handles the tasks that are due: starts the actions whose cron schedule is due, and advances runs of runbooks. A run of an
-//! action is started once for its minute, even if a call is repeated.
+//! Handles the tasks that are due: starts the actions and drift checks whose cron schedule is due, and advances runs of
+//! runbooks. A run of an action or a check is started once for its minute, even if a call is repeated.
 
 use std::sync::Arc;
 
@@ -12,6 +12,8 @@ use freehold_protocol::order::AskedBy;
 use freehold_protocol::{ActionName, InstallId, Timestamp, WorkflowId};
 
 use crate::app_version::versions::Versions;
+use crate::drift::detect_drift::DetectDrift;
+use crate::drift::schedule::{Scheduled, has_drift_schedules, next_drift_check};
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
 use crate::runbook::advance_run::AdvanceRun;
 use crate::table::{self, Due, DueWhat, Record as _, SkippedRun, Stored, load, put};
@@ -78,6 +80,13 @@ impl StartDueActions {
         let Due { install, what, .. } = &row.value;
         match what {
             DueWhat::Schedules { workflow } => self.add_schedules(row, workflow, now).await,
+            DueWhat::Drift => {
+                let next = match self.kept(install).await? {
+                    Some(found) => self.check_drift(row, &found, now, counts).await?,
+                    None => None,
+                };
+                self.replace(row, next.into_iter().collect()).await
+            }
             DueWhat::Runbook { run } => {
                 self.advance_run().advance(run).await?;
                 self.replace(row, Vec::new()).await
@@ -106,6 +115,9 @@ impl StartDueActions {
                 // A run that is stored already is not overwritten, because its row names the preceding run.
                 let _ = self.store.commit(vec![put(&Due::at(next, id.clone(), what), Expect::Absent)?]).await?;
             }
+            if let Some(next) = next_drift_check(&version, id, now) {
+                let _ = self.store.commit(vec![put(&Due::at(next, id.clone(), DueWhat::Drift), Expect::Any)?]).await?;
+            }
         }
         self.replace(row, Vec::new()).await
     }
@@ -121,7 +133,7 @@ impl StartDueActions {
     ) -> Result<Option<Due>, AppError> {
         let last = match &row.value.what {
             DueWhat::Run { last, .. } => last.as_ref(),
-            DueWhat::Schedules { .. } | DueWhat::Runbook { .. } => None,
+            DueWhat::Schedules { .. } | DueWhat::Drift | DueWhat::Runbook { .. } => None,
         };
         let version = self.deployed(Some(install)).await?;
         let action = version.as_ref().and_then(|version| version.action(name));
@@ -162,6 +174,42 @@ impl StartDueActions {
             }
         };
         Ok(Some(Due::at(next, install.id.clone(), DueWhat::Run { action: name.clone(), last })))
+    }
+
+    /// Starts or skips the drift check of this minute, and returns the next one, if there is one. A check that was missed
+    /// for more than an hour is skipped.
+    async fn check_drift(
+        &self,
+        row: &Stored<Due>,
+        install: &Install,
+        now: Timestamp,
+        counts: &mut Started,
+    ) -> Result<Option<Due>, AppError> {
+        let Some(version) = self.deployed(Some(install)).await? else { return Ok(None) };
+        let due = row.value.time();
+        let scheduled = if now.since(due) / 1000 > LATE_SECS {
+            Scheduled::Skipped("it was due more than an hour ago".to_owned())
+        } else {
+            self.detect_drift().scheduled(install, &version, due).await?
+        };
+        match scheduled {
+            Scheduled::Started => counts.started += 1,
+            Scheduled::NotDue => {}
+            Scheduled::Skipped(reason) => {
+                counts.skipped += 1;
+                tracing::info!(install.id = %install.id, "Skipped a drift check of `{}`: {reason}", install.id);
+            }
+        }
+        Ok(next_drift_check(&version, &install.id, now).map(|next| Due::at(next, install.id.clone(), DueWhat::Drift)))
+    }
+
+    fn detect_drift(&self) -> DetectDrift {
+        DetectDrift {
+            store: Arc::clone(&self.store),
+            versions: self.versions.clone(),
+            machines: Arc::clone(&self.machines),
+            clock: Arc::clone(&self.clock),
+        }
     }
 
     /// Stores the reason why the install refused a run, for `freehold install show`; after a run that was not refused,
@@ -266,7 +314,7 @@ fn next_run(action: &Action, now: Timestamp) -> Option<Timestamp> {
     schedules(action).filter_map(|schedule| schedule.next_after(now)).min()
 }
 
-/// Returns whether a version has an action with a schedule.
+/// Returns whether a version has an action or a drift check with a schedule.
 pub(crate) fn has_schedules(version: &AppVersion) -> bool {
-    version.actions.iter().any(|action| schedules(action).next().is_some())
+    has_drift_schedules(version) || version.actions.iter().any(|action| schedules(action).next().is_some())
 }

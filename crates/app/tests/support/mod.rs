@@ -41,6 +41,7 @@ use freehold_protocol::api::{
 };
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::AskedBy;
+use freehold_protocol::report::Outcome;
 use freehold_protocol::{InstallId, JobId, TenantName, Timestamp, WorkflowId};
 use serde_json::{Value, json};
 
@@ -396,6 +397,14 @@ pub(crate) fn asked_with(cause: &str) -> Asked<'_> {
 
 pub(crate) fn globex() -> InstallId {
     "globex".parse().unwrap()
+}
+
+/// Returns what a runner does whose check finds that the tags of these resources differ.
+pub(crate) fn drifts(addresses: &[&str]) -> Behaviour {
+    let resource = |address: &&str| json!({ "address": address, "change": "update", "attributes": ["tags.Owner"] });
+    let found = json!({ "resources": addresses.iter().map(resource).collect::<Vec<_>>() });
+    let outputs = [("drift".to_owned(), found)].into();
+    Behaviour::Ends(Outcome::Succeeded { outputs, sensitive: BTreeMap::new(), artifact: None })
 }
 
 /// Returns a deploy with one changed input.

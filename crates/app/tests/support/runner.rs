@@ -337,6 +337,7 @@ pub(crate) fn subject(work: &Work) -> String {
         Work::KubernetesManifest(work) => work.component.to_string(),
         Work::KubernetesJob(work) => work.component.to_string(),
         Work::Remove(work) => format!("remove:{}", subject(&work.what)),
+        Work::CheckDrift(work) => format!("drift:{}", subject(&work.what)),
         Work::Action(work) => format!("action:{}", work.action),
         Work::Build(work) => format!("build:{}", work.component),
         Work::CopySecrets(_) => "secrets".to_owned(),
@@ -367,6 +368,10 @@ fn success(work: &Work, artifact: Option<Artifact>) -> Outcome {
     if matches!(work, Work::Leftovers(_)) {
         let found = json!({ "resources": ["arn:aws:ec2:eu-west-1:222222222222:volume/vol-1"] });
         let outputs = [("leftovers".to_owned(), found)].into();
+        return Outcome::Succeeded { outputs, sensitive: Default::default(), artifact };
+    }
+    if matches!(work, Work::CheckDrift(_)) {
+        let outputs = [("drift".to_owned(), json!({ "resources": [] }))].into();
         return Outcome::Succeeded { outputs, sensitive: Default::default(), artifact };
     }
     let outputs = [("name".to_owned(), json!(format!("{}-out", subject(work))))].into();

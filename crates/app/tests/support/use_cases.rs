@@ -4,6 +4,9 @@ use freehold_app::app_version::sync_app::SyncApp;
 use freehold_app::app_version::upload_source::UploadSource;
 use freehold_app::artifact::grant_artifact::GrantArtifact;
 use freehold_app::artifact::list_artifacts::ListArtifacts;
+use freehold_app::drift::acknowledge_drift::AcknowledgeDrift;
+use freehold_app::drift::detect_drift::DetectDrift;
+use freehold_app::drift::ignore_drift::IgnoreDrift;
 use freehold_app::install::create_install::CreateInstall;
 use freehold_app::install::enrol_build_runner::EnrolBuildRunner;
 use freehold_app::install::register_install::RegisterInstall;
@@ -32,13 +35,33 @@ use freehold_app::workflow::sweep::{Sweep, Swept};
 use freehold_app::workflow::teardown_install::TeardownInstall;
 use freehold_domain::install::connection;
 
-use super::World;
+use freehold_app::AppError;
+use freehold_protocol::WorkflowId;
+use freehold_protocol::api::DetectDriftRequest;
+
 use super::doubles::queue_url;
+use super::{World, asked_with, client, globex};
 
 impl World {
     pub(crate) fn upgrade_runner(&self) -> UpgradeRunner {
         let memory = &self.memory;
         UpgradeRunner { store: memory.clone(), machines: memory.clone(), clock: memory.clone() }
+    }
+
+    /// Asks for a drift check of `globex`.
+    pub(crate) async fn detect_drift(&self, request: &DetectDriftRequest, cause: &str) -> Result<WorkflowId, AppError> {
+        let memory = &self.memory;
+        let (store, machines, clock) = (memory.clone(), memory.clone(), memory.clone());
+        let detect = DetectDrift { store, versions: self.versions(), machines, clock };
+        client(async || detect.detect(&globex(), request, asked_with(cause)).await).await
+    }
+
+    pub(crate) fn acknowledge_drift(&self) -> AcknowledgeDrift {
+        AcknowledgeDrift { store: self.memory.clone(), clock: self.memory.clone() }
+    }
+
+    pub(crate) fn ignore_drift(&self) -> IgnoreDrift {
+        IgnoreDrift { store: self.memory.clone(), clock: self.memory.clone() }
     }
 
     pub(crate) fn resume_workflow(&self) -> ResumeWorkflow {

@@ -73,6 +73,7 @@ impl Machine {
             | WorkflowKind::BuildComponents
             | WorkflowKind::RunAction
             | WorkflowKind::UpgradeRunner
+            | WorkflowKind::DetectDrift
             | WorkflowKind::TeardownInstall => At::Plan,
         };
         Self { at, attempt, tries: 0, tokens: 0 }

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use freehold_app::testing::Fault;
 use freehold_protocol::WorkflowId;
 use freehold_protocol::api::{
-    DeployComponentsRequest, ForgetInstallRequest, ResumeWorkflowRequest, TeardownInstallRequest,
+    DeployComponentsRequest, DetectDriftRequest, ForgetInstallRequest, ResumeWorkflowRequest, TeardownInstallRequest,
 };
 use proptest::prelude::*;
 
 use crate::support::state::effects;
 use crate::support::walk::Rng;
-use crate::support::{World, app, asked_with, client, globex, with_input};
+use crate::support::{World, app, asked_with, client, drifts, globex, with_input};
 
 /// Calls without effect: a lost answer is the same as no answer.
 const READS: [&str; 9] =
@@ -53,6 +53,7 @@ enum Part {
     Toggles,
     Upgrade,
     Runbook,
+    Drift,
 }
 
 impl Part {
@@ -81,6 +82,11 @@ impl Part {
             Self::Schedule => World::with_schedule().await,
             Self::Toggles => World::with_toggles().await,
             Self::Runbook => World::with_runbook(&app::with_runbook()).await,
+            Self::Drift => {
+                let mut world = World::with_install().await;
+                world.runner("globex").behaviours.insert("drift:storage".into(), drifts(&["aws_s3_bucket.a"]));
+                world
+            }
         }
     }
 
@@ -144,6 +150,11 @@ impl Part {
                     rescue.rest(world).await;
                     let _ = world.start_due_actions().start().await;
                 }
+            }
+            Self::Drift => {
+                world.detect_drift(&DetectDriftRequest::default(), "drift-1").await.unwrap();
+                rescue.rest(world).await;
+                world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
             }
             Self::Forget => {
                 let (forget, request) = (world.forget_install(), ForgetInstallRequest::default());
@@ -259,6 +270,11 @@ async fn components_are_switched_the_same_whichever_call_fails() {
 #[tokio::test]
 async fn a_runner_is_upgraded_the_same_whichever_call_fails() {
     each_call_fails_once(Part::Upgrade).await;
+}
+
+#[tokio::test]
+async fn what_a_check_finds_and_a_deploy_repairs_is_the_same_whichever_call_fails() {
+    each_call_fails_once(Part::Drift).await;
 }
 
 #[tokio::test]

@@ -31,6 +31,12 @@ mod contract {
     mod terms;
 }
 
+mod drift {
+    mod acknowledge_drift;
+    mod detect_drift;
+    mod ignore_drift;
+}
+
 mod install {
     mod create_install;
     mod delete_install;

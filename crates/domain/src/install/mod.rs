@@ -13,6 +13,7 @@ use freehold_protocol::{AccountId, AppName, ComponentName, Digest, InstallId, Ke
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::drift::DriftRule;
 use crate::sealed_inputs::Sealing;
 
 /// The reserved install whose runner builds artifacts in the tenant's own account.
@@ -92,6 +93,12 @@ pub struct Install {
     /// The serial of the last exclusive workflow; 0 before the first one, and in records of earlier versions.
     #[serde(default, skip_serializing_if = "is_serial_unknown")]
     pub last_exclusive: u64,
+    /// The last workflow that checks parts for drift; absent before the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checking: Option<WorkflowId>,
+    /// The rules that ignore drift.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drift_rules: Vec<DriftRule>,
     /// The vendor's reason for disabling the install; absent when it is enabled. In a disabled install, no workflow
     /// starts and no artifact is granted. Deployed components continue to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -235,6 +242,8 @@ impl Install {
             live: None,
             next_serial: 1,
             last_exclusive: 0,
+            checking: None,
+            drift_rules: Vec::new(),
             disabled: None,
             forgetting: None,
             generation: 0,

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::teardown::{Standing, TeardownError};
 use crate::build::Build;
 use crate::deployability::Undeployable;
+use crate::drift::Drift;
 use crate::runs_as::UnknownRole;
 use crate::sandbox::SandboxReads;
 use crate::sensitive_outputs::{SensitiveOutputs, with_digests};
@@ -51,6 +52,9 @@ pub struct Deployed {
     /// The workflow that continued without the part, and on whose word; absent once the part is deployed again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<SkippedBy>,
+    /// What checks found to differ; absent before the first check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Drift>,
 }
 
 /// The workflow that continued without a deployed part, because a person asked for it.

@@ -88,6 +88,7 @@ mod tests {
             partial_by: None,
             attempted: false,
             skipped: None,
+            drift: None,
         };
         (component, deployed)
     }

@@ -1,6 +1,7 @@
 //! Plans the nodes of a workflow. A deploy runs only the nodes that a change affects.
 
 pub(crate) mod copies;
+pub mod drift;
 mod input;
 mod kept_outputs;
 mod scope;
@@ -194,6 +195,8 @@ fn role_of(
         Target::Component { component, .. } => version.component(component).map(Operation::Deploy),
         Target::Sandbox { .. } => version.sandbox.as_ref().map(|sandbox| sandbox_operation(input, sandbox)),
         Target::Action { action, .. } => version.action(action).map(Operation::Trigger),
+        Target::CheckDrift { sandbox: true, .. } => version.sandbox.as_ref().map(Operation::Reprovision),
+        Target::CheckDrift { part, .. } => version.component(part).map(Operation::Deploy),
         Target::Secrets { .. }
         | Target::Teardown { .. }
         | Target::Build { .. }
@@ -202,8 +205,9 @@ fn role_of(
         | Target::Upgrade => None,
     };
     let Some(operation) = operation else { return Ok(None) };
-    // A node that makes or changes the sandbox runs in mode `provision`, even in a deploy.
-    let own_mode = if matches!(target, Target::Sandbox { .. }) { Mode::Provision } else { mode };
+    // A node that makes, changes or checks the sandbox runs in mode `provision`, even in a deploy.
+    let is_sandbox = matches!(target, Target::Sandbox { .. } | Target::CheckDrift { sandbox: true, .. });
+    let own_mode = if is_sandbox { Mode::Provision } else { mode };
     let own = runs_as(version, operation, asked, own_mode)?;
     Ok(own.or_else(|| (own_mode != mode).then_some(RunsAs { mode: own_mode, role: None })))
 }

@@ -86,6 +86,7 @@ pub fn needs(version: &AppVersion, workflow: &Workflow, artifact_bytes: &BTreeMa
             }
             Target::Secrets { .. }
             | Target::Teardown { .. }
+            | Target::CheckDrift { .. }
             | Target::Build { .. }
             | Target::Preflight
             | Target::Leftovers

@@ -304,6 +304,7 @@ impl Workflow {
                 | Request::Action { .. }
                 | Request::Teardown { .. }
                 | Request::Upgrade { .. }
+                | Request::DetectDrift { .. }
                 | Request::Build { .. },
                 _,
             ) => None,

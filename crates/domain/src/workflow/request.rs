@@ -80,6 +80,12 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<String>,
     },
+    /// Checks deployed parts for drift.
+    DetectDrift {
+        /// The parts; empty for all that can be checked.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        only: BTreeSet<ComponentName>,
+    },
     /// Replaces the program of the install's runner.
     Upgrade { program: Box<UpgradeRunner> },
     /// Builds these components of an app.
@@ -130,6 +136,7 @@ pub enum WorkflowKind {
     RunAction,
     TeardownInstall,
     UpgradeRunner,
+    DetectDrift,
 }
 
 impl WorkflowKind {
@@ -142,6 +149,7 @@ impl WorkflowKind {
             Self::RunAction => "run-action",
             Self::TeardownInstall => "teardown-install",
             Self::UpgradeRunner => "upgrade-runner",
+            Self::DetectDrift => "detect-drift",
         }
     }
 
@@ -149,7 +157,7 @@ impl WorkflowKind {
     pub const fn is_exclusive(self) -> bool {
         match self {
             Self::ProvisionInstall | Self::DeployComponents | Self::TeardownInstall => true,
-            Self::BuildComponents | Self::RunAction | Self::UpgradeRunner => false,
+            Self::BuildComponents | Self::RunAction | Self::UpgradeRunner | Self::DetectDrift => false,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use freehold_protocol::limits::{CLAIM_WINDOW_SECS, MAX_WAIT_SECS};
 use freehold_protocol::report::FreeActions;
-use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, Group};
+use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, Group, JobId};
 use serde::{Deserialize, Serialize};
 
 use crate::job::Patience;
@@ -47,6 +47,18 @@ pub enum Target {
         /// Whether the part is the sandbox.
         #[serde(default)]
         sandbox: bool,
+    },
+    /// Compares a component or the sandbox with the version that deployed it.
+    CheckDrift {
+        part: ComponentName,
+        version: Digest,
+        build: BuildId,
+        artifact: Digest,
+        /// Whether the part is the sandbox.
+        #[serde(default)]
+        sandbox: bool,
+        /// The job that deployed the part. The result counts only while this is the last deploy.
+        of: JobId,
     },
     /// Runs an action.
     Action {
@@ -103,7 +115,7 @@ impl Target {
             | Self::Teardown { .. }
             | Self::Upgrade => true,
             Self::Action { action, .. } => !free.contains(action),
-            Self::Build { .. } | Self::Preflight | Self::Leftovers => false,
+            Self::Build { .. } | Self::CheckDrift { .. } | Self::Preflight | Self::Leftovers => false,
         }
     }
 
@@ -118,6 +130,7 @@ impl Target {
             }
             Self::Secrets { .. }
             | Self::Teardown { .. }
+            | Self::CheckDrift { .. }
             | Self::Action { .. }
             | Self::Build { .. }
             | Self::Preflight
@@ -139,11 +152,14 @@ impl Target {
         deploys.map(|Deploys { part, build, artifact, .. }| (part, Use { build, artifact })).into_iter().collect()
     }
 
-    /// Returns how long the node's job waits for a runner. The build runner belongs to the tenant, so nobody pauses it.
+    /// Returns how long the node's job waits for a runner. The build runner belongs to the tenant, so nobody pauses it. A
+    /// drift check does not wait for a runner that is away: the next check finds what this one would have found.
     pub const fn patience(&self) -> Patience {
         match self {
             Self::Leftovers => Patience { order_secs: LEFTOVERS_CLAIM_SECS, job_secs: LEFTOVERS_CLAIM_SECS },
-            Self::Build { .. } => Patience { order_secs: CLAIM_WINDOW_SECS, job_secs: CLAIM_WINDOW_SECS },
+            Self::Build { .. } | Self::CheckDrift { .. } => {
+                Patience { order_secs: CLAIM_WINDOW_SECS, job_secs: CLAIM_WINDOW_SECS }
+            }
             Self::Component { .. }
             | Self::Sandbox { .. }
             | Self::Secrets { .. }
@@ -164,6 +180,9 @@ impl Target {
             Self::Sandbox { .. } => "sandbox".parse(),
             Self::Teardown { sandbox: true, .. } => "sandbox".parse(),
             Self::Teardown { part, sandbox: false, .. } => format!("component:{part}").parse(),
+            // A group of its own, because a deploy with a lower serial may still be ordered again.
+            Self::CheckDrift { sandbox: true, .. } => "sandbox.drift".parse(),
+            Self::CheckDrift { part, sandbox: false, .. } => format!("component:{part}.drift").parse(),
             Self::Action { action, .. } => format!("action:{action}").parse(),
             Self::Build { build, .. } => format!("build:{build}").parse(),
             // The workflow's other node for secrets has the same serial, and a runner accepts one job for each serial

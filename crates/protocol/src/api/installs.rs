@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ApprovalOption, PlanView};
+use super::{ApprovalOption, DriftView, PlanView};
 use crate::audit::ChainHead;
 use crate::order::AskedBy;
 use crate::order::leftovers::Leftovers;
@@ -204,6 +204,9 @@ pub struct DeployedView {
     /// deployed again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<SkippedView>,
+    /// What the last drift check found; absent before the first check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<DriftView>,
 }
 
 /// The workflow that continued without a component.

@@ -7,7 +7,9 @@ mod artifacts;
 mod builds;
 mod continuation;
 mod contracts;
+mod drift;
 mod errors;
+mod history;
 mod inputs;
 mod installs;
 mod runbooks;
@@ -33,7 +35,12 @@ pub use continuation::{
     describe_act,
 };
 pub use contracts::ContractView;
+pub use drift::{
+    AcknowledgeDriftRequest, AcknowledgedView, DetectDriftRequest, DriftRuleView, DriftView, DriftedView,
+    IgnoreDriftRequest, InstallDrift, PartDrift,
+};
 pub use errors::{ErrorBody, ErrorDetail, ErrorKind};
+pub use history::HistoryEntry;
 pub use inputs::{AnsweredBy, InputView, InputsSchema, InstallInputs, SetInputsRequest};
 pub use installs::{
     ChangesView, ConnectionView, CreateInstallRequest, DeployedView, ForgetInstallRequest, ForgetStarted,

@@ -99,7 +99,8 @@ pub struct WorkflowStarted {
 pub struct WorkflowView {
     pub workflow: WorkflowId,
     pub install: InstallId,
-    /// The kind: `provision-install`, `deploy-components`, `build-components`, `run-action` or `teardown-install`.
+    /// The kind: `provision-install`, `deploy-components`, `build-components`, `run-action`, `teardown-install`,
+    /// `upgrade-runner` or `detect-drift`.
     pub kind: String,
     /// The state: `pending`, `running`, `succeeded`, `failed` or `cancelled`.
     pub state: String,

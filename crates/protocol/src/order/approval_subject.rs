@@ -34,13 +34,13 @@ impl Work {
                 whole(format!("image {} of {}", work.artifact.digest, work.component), ChangeKind::Create)
             }
             Self::Upgrade(work) => whole(format!("the runner, by version {}", work.version), ChangeKind::Run),
-            Self::Build(_) | Self::Preflight(_) | Self::Leftovers(_) => ApprovalSubject::Nothing,
+            Self::CheckDrift(_) | Self::Build(_) | Self::Preflight(_) | Self::Leftovers(_) => ApprovalSubject::Nothing,
         }
     }
 
-    /// Returns whether the work has a plan. A removal has one if the work that deployed the part has one.
+    /// Returns whether the work has a plan that could be applied. A removal has one if the work that deployed the part has one.
     pub fn has_plan(&self) -> bool {
-        self.made_by().approval_subject() == ApprovalSubject::Plan
+        !matches!(self, Self::CheckDrift(_)) && self.made_by().approval_subject() == ApprovalSubject::Plan
     }
 }
 

@@ -21,7 +21,7 @@ const USER: Shape = Shape::Visible { max: 576 };
 pub enum AskedBy {
     /// A caller of the tenant's API.
     Caller { arn: CallerArn },
-    /// The cron schedule of an action.
+    /// The cron schedule of an action or of drift checks.
     Schedule,
     /// The control plane's sweep, when it removes an install that is being forgotten.
     Sweep,

@@ -8,8 +8,12 @@ use crate::order::{SyncImage, Work};
 use crate::provenance::Statement;
 
 /// Returns whether a policy of type `kind` that names these components guards `work`. A policy that names none guards all of
-/// its type. A removal is guarded like the deploy of what it removes; that of an image removes nothing.
+/// its type. A removal is guarded like the deploy of what it removes; that of an image removes nothing. A drift check applies nothing,
+/// so nothing guards it.
 pub fn guards(kind: &str, components: &BTreeSet<ComponentName>, work: &Work) -> bool {
+    if matches!(work, Work::CheckDrift(_)) {
+        return false;
+    }
     let is_removal = matches!(work, Work::Remove(_));
     let made_by = work.made_by();
     let is_of_kind = match made_by {
@@ -23,6 +27,7 @@ pub fn guards(kind: &str, components: &BTreeSet<ComponentName>, work: &Work) -> 
         Work::CloudformationStack(_)
         | Work::CopySecrets(_)
         | Work::Remove(_)
+        | Work::CheckDrift(_)
         | Work::Action(_)
         | Work::Build(_)
         | Work::Preflight(_)

@@ -19,10 +19,10 @@ use freehold_protocol::contract::{Contract, OrderTerms, PackedTerms, SignedContr
 use freehold_protocol::envelope::{Delegate, Envelope};
 use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal, ManifestBytes};
 use freehold_protocol::order::{
-    ActionStep, ApplyManifest, ApplyTerraform, Artifact, AskedBy, BuildArtifact, Cancel, ClusterOf, CopySecrets,
-    DeployStack, Descriptor, InstallChart, JobImage, KeptOutputs, Mode, Order, Package, Recipe, RemovePart, Retired,
-    RunAction, RunKubernetesJob, RunPulumi, SecretCopy, SignedSums, Signer, Source, StepDirectory, SyncImage,
-    ToolImage, UpgradeRunner, Work,
+    ActionStep, ApplyManifest, ApplyTerraform, Artifact, AskedBy, BuildArtifact, Cancel, CheckDrift, ClusterOf,
+    CopySecrets, DeployStack, Descriptor, InstallChart, JobImage, KeptOutputs, Mode, Order, Package, Recipe,
+    RemovePart, Retired, RunAction, RunKubernetesJob, RunPulumi, SecretCopy, SignedSums, Signer, Source, StepDirectory,
+    SyncImage, ToolImage, UpgradeRunner, Work,
 };
 use freehold_protocol::policy::{OrderPolicy, PolicyOrigin, PolicyResult};
 use freehold_protocol::preflight::{CheckInstall, ExistingCluster, Finding, Permission, Verdict};

@@ -3,6 +3,7 @@
 //! A redelivery starts again from the beginning: it makes a new plan and upgrades. Before that, it recovers a release
 //! that a killed attempt left `pending-*` ([`releases`] decides how). It never breaks Helm's own lock.
 
+pub(super) mod drift;
 mod plan;
 mod program;
 mod release;

@@ -4,6 +4,7 @@
 //! A redelivery starts again from the beginning: an apply is idempotent, and the inventory names each object that an
 //! earlier attempt may have made.
 
+pub(super) mod drift;
 mod kustomize;
 mod manifest;
 mod rollout;

@@ -152,7 +152,7 @@ impl Rollout<'_> {
 
     /// Refuses an object of another component. The API server would not report a conflict, because the runner applies
     /// both under the same field manager.
-    fn check_owner(&self, object: &Object, live: Option<&Value>) -> Result<(), Failure> {
+    pub(super) fn check_owner(&self, object: &Object, live: Option<&Value>) -> Result<(), Failure> {
         let Object { place, id, .. } = object;
         match live.and_then(owner) {
             Some(other) if other != self.owner() => Err(self.failure(format!(
@@ -223,7 +223,7 @@ impl Rollout<'_> {
 
     /// Returns the failure for an object that the cluster refuses. For a conflict, the failure names the owners of the
     /// fields and how to resolve the conflict.
-    fn refused(&self, object: &Object, error: ClusterError) -> Failure {
+    pub(super) fn refused(&self, object: &Object, error: ClusterError) -> Failure {
         let Object { place, id, .. } = object;
         let owners = error.owners();
         if owners.is_empty() {

@@ -5,6 +5,7 @@
 //! bucket, and Terraform itself locks it (`state_lock` decides when an abandoned lock is removed).
 
 mod data;
+pub(super) mod drift;
 mod files;
 mod plan;
 mod program;

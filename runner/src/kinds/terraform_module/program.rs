@@ -146,6 +146,13 @@ impl<'a> Terraform<'a> {
         self.start(name, arguments, Output::log(), Vec::new()).await
     }
 
+    /// Runs a subcommand whose output has values of resources. Only its errors come into the log.
+    pub(super) async fn run_unlogged(&self, name: &str, arguments: Vec<String>) -> Result<(), Failure> {
+        let unkept = |error| Failure::because(&format!("could not keep what `terraform {name}` prints"), &error);
+        let printed = Printed::new(self.job).map_err(unkept)?;
+        self.start(name, arguments, Output::Kept(printed), Vec::new()).await
+    }
+
     /// Runs `apply` of the plan.
     pub(super) async fn apply(&self, mut arguments: Vec<String>, plan: &PlanFile) -> Result<(), Failure> {
         arguments.push(plan.path().display().to_string());

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
-use freehold_protocol::order::{Artifact, RemovePart, Work};
+use freehold_protocol::order::{Artifact, CheckDrift, RemovePart, Work};
 use freehold_protocol::report::Outcome;
 use freehold_protocol::terraform::PLATFORMS;
 use serde_json::{Value, json};
@@ -93,6 +93,17 @@ impl Module {
         Box::pin(apply(&self.bench)).await
     }
 
+    /// Checks the module for drift, as the deploy before it left the order.
+    async fn check(&mut self) -> (Outcome, String) {
+        self.bench.next_attempt();
+        let deploy = self.bench.job.order.work.clone();
+        let what = Box::new(deploy.clone());
+        self.bench.change_order(|order| order.work = Work::CheckDrift(CheckDrift { what }));
+        let checked = Box::pin(apply(&self.bench)).await;
+        self.bench.change_order(|order| order.work = deploy);
+        checked
+    }
+
     async fn remove(&mut self) -> (Outcome, String) {
         self.bench.next_attempt();
         self.bench.change_order(|order| {
@@ -101,6 +112,49 @@ impl Module {
         });
         Box::pin(apply(&self.bench)).await
     }
+}
+
+#[tokio::test]
+async fn what_somebody_changed_by_hand_is_found_without_values_and_repaired_by_a_deploy() {
+    const TEST: &str = "terraform::iam::what_somebody_changed_by_hand_is_found_without_values_and_repaired_by_a_deploy";
+    let Some(place) = Place::here(TEST).await else { return };
+    place.mirror.offer("1.0.0", &PLATFORMS);
+    let iam = aws_sdk_iam::Client::new(&place.cloud.customer);
+    let boundary = iam.create_policy().policy_name(BOUNDARY).policy_document(permissions("*"));
+    Box::pin(boundary.send()).await.unwrap();
+    let artifact = built(Box::pin(place.build(&[("main.tf", MODULE)])).await.0);
+    let mut module = Box::pin(Module::new(&place, &artifact)).await;
+    let (made, log) = module.apply(trust(ACCOUNT), permissions("s3:ListAllMyBuckets")).await;
+    assert!(matches!(made, Outcome::Succeeded { .. }), "{made:?} {log}");
+
+    let (clean, log_of_clean) = module.check().await;
+    let by_hand = iam.put_role_policy().role_name("app").policy_name("note");
+    Box::pin(by_hand.policy_document(permissions("sqs:DeleteQueue")).send()).await.unwrap();
+    let (drifted, log_of_drifted) = module.check().await;
+    let (again, _) = module.check().await;
+    let inline = async || {
+        let policy = Box::pin(iam.get_role_policy().role_name("app").policy_name("note").send()).await.unwrap();
+        policy.policy_document
+    };
+    let untouched = inline().await;
+    let (repaired, _) = module.apply(trust(ACCOUNT), permissions("s3:ListAllMyBuckets")).await;
+    let (after, _) = module.check().await;
+    Box::pin(iam.delete_role_policy().role_name("app").policy_name("note").send()).await.unwrap();
+    Box::pin(iam.delete_role().role_name("app").send()).await.unwrap();
+    let (gone, _) = module.check().await;
+
+    let role = |change: &str| json!({ "address": "note_role.app", "kind": "note_role", "change": change });
+    let mut changed = role("update");
+    changed["attributes"] = json!(["permissions"]);
+    assert_eq!(outputs(clean), json!({ "drift": { "resources": [] } }), "{log_of_clean}");
+    let found = json!({ "drift": { "resources": [changed] } });
+    assert_eq!((outputs(drifted), outputs(again)), (found.clone(), found), "{log_of_drifted}");
+    assert!(log_of_drifted.contains("drift: note_role.app needs `update`: permissions"), "{log_of_drifted}");
+    assert!(!log_of_drifted.contains("DeleteQueue"), "a check tells no value: {log_of_drifted}");
+    assert!(untouched.contains("DeleteQueue"), "a check repairs nothing: {untouched}");
+    assert!(matches!(repaired, Outcome::Succeeded { .. }), "{repaired:?}");
+    assert_eq!(outputs(after), json!({ "drift": { "resources": [] } }));
+    assert_eq!(outputs(gone), json!({ "drift": { "resources": [role("create")] } }));
 }
 
 #[tokio::test]

@@ -167,6 +167,7 @@ fn deployed(nodes: Vec<Node>) -> BTreeMap<ComponentName, Deployed> {
             partial_by: None,
             attempted: false,
             skipped: None,
+            drift: None,
         };
         Some((part, deployed))
     };

@@ -111,6 +111,7 @@ fn after(nodes: &[Node]) -> BTreeMap<ComponentName, Deployed> {
                 partial_by: None,
                 attempted: false,
                 skipped: None,
+                drift: None,
             };
             Some((part, deployed))
         })

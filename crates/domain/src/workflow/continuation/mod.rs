@@ -124,6 +124,7 @@ impl Workflow {
                 WorkflowKind::BuildComponents => "freehold build APP".to_owned(),
                 WorkflowKind::UpgradeRunner => format!("freehold install upgrade-runner {install}"),
                 WorkflowKind::RunAction => format!("freehold action run {install} ACTION"),
+                WorkflowKind::DetectDrift => format!("freehold drift detect {install}"),
                 WorkflowKind::ProvisionInstall | WorkflowKind::DeployComponents | WorkflowKind::TeardownInstall => {
                     format!("freehold deploy {install}")
                 }
@@ -167,7 +168,9 @@ impl Workflow {
             Target::Teardown { .. } => {
                 Some("it may still use what the next nodes remove; retry it with `freehold job retry`".to_owned())
             }
-            Target::Build { .. } | Target::Upgrade => Some("its workflow has no other node".to_owned()),
+            Target::Build { .. } | Target::Upgrade | Target::CheckDrift { .. } => {
+                Some("its workflow has no other node".to_owned())
+            }
         };
         let (workflow, node) = (self.id.clone(), name.to_owned());
         why.map_or(Ok(()), |why| Err(ContinuationError::NotSkippable { workflow, node, why }))

@@ -1,0 +1,200 @@
+//! Rules of an install that ignore drift: of resources by address, or of some of their attributes.
+
+use std::collections::BTreeSet;
+
+use freehold_protocol::approval::ChangeKind;
+use freehold_protocol::order::AskedBy;
+use freehold_protocol::order::drift::{DriftedResource, MAX_NAME};
+use freehold_protocol::{ComponentName, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// The number of rules that an install can have.
+pub const MAX_RULES: usize = 50;
+/// The number of attributes that a rule can name.
+const MAX_NAMED: usize = 20;
+
+/// One rule. What it ignores is still found and listed, and does not make a part drifted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriftRule {
+    /// The addresses; `*` stands for any characters.
+    pub address: String,
+    /// The part whose resources are ignored; absent for all parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<ComponentName>,
+    /// The attributes whose difference is ignored, each with everything inside of it. With none, the resource is ignored as a
+    /// whole, also when it is missing.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub attributes: BTreeSet<String>,
+    pub reason: String,
+    pub by: AskedBy,
+    pub at: Timestamp,
+}
+
+/// The reason why a rule is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RuleError {
+    #[error("a rule needs an address of 1 to {MAX_NAME} characters, such as `aws_autoscaling_group.*`")]
+    Address,
+    #[error("a rule names at most {MAX_NAMED} attributes of at most {MAX_NAME} characters each")]
+    Attributes,
+    #[error(
+        "the install has {MAX_RULES} rules, which is the maximum; remove one with `freehold drift ignore --remove`"
+    )]
+    TooMany,
+}
+
+impl DriftRule {
+    /// Checks the lengths of a new rule.
+    ///
+    /// # Errors
+    /// [`RuleError`].
+    pub fn check(&self) -> Result<(), RuleError> {
+        let fits = |text: &str| !text.is_empty() && text.chars().count() <= MAX_NAME;
+        if !fits(&self.address) {
+            return Err(RuleError::Address);
+        }
+        let fit = self.attributes.len() <= MAX_NAMED && self.attributes.iter().all(|name| fits(name));
+        if fit { Ok(()) } else { Err(RuleError::Attributes) }
+    }
+
+    /// Returns whether the rule has the same scope as `other`, so that it replaces it.
+    pub fn is_of(&self, address: &str, component: Option<&ComponentName>) -> bool {
+        self.address == address && self.component.as_ref() == component
+    }
+
+    fn names(&self, part: &ComponentName, address: &str) -> bool {
+        self.component.as_ref().is_none_or(|name| name == part) && matches(&self.address, address)
+    }
+
+    /// Returns whether `rules` ignore a resource of `part`: one of them as a whole, or all together each of its attributes.
+    pub fn ignore(rules: &[Self], part: &ComponentName, resource: &DriftedResource) -> bool {
+        let naming = || rules.iter().filter(|rule| rule.names(part, &resource.address));
+        if naming().any(|rule| rule.attributes.is_empty()) {
+            return true;
+        }
+        let is_named = |attribute: &String| naming().any(|rule| rule.attributes.iter().any(|one| has(one, attribute)));
+        resource.change == ChangeKind::Update
+            && resource.more_attributes == 0
+            && !resource.attributes.is_empty()
+            && resource.attributes.iter().all(is_named)
+    }
+}
+
+/// Returns whether `attribute` is `name`, or is inside of it.
+fn has(name: &str, attribute: &str) -> bool {
+    attribute.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// Returns whether `text` fits `pattern`, in which `*` stands for any characters.
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut left) = text.strip_prefix(start) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let end = parts.pop().unwrap_or_default();
+    for part in parts {
+        // The first place leaves the most for the parts after it.
+        let Some(at) = left.find(part) else { return false };
+        left = left.get(at + part.len()..).unwrap_or_default();
+    }
+    left.ends_with(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rule(address: &str, component: Option<&str>, attributes: &[&str]) -> DriftRule {
+        DriftRule {
+            address: address.to_owned(),
+            component: component.map(|name| name.parse().unwrap()),
+            attributes: attributes.iter().map(ToString::to_string).collect(),
+            reason: "the autoscaler".to_owned(),
+            by: AskedBy::Schedule,
+            at: Timestamp::default(),
+        }
+    }
+
+    fn resource(address: &str, change: ChangeKind, attributes: &[&str]) -> DriftedResource {
+        DriftedResource {
+            address: address.to_owned(),
+            kind: String::new(),
+            change,
+            attributes: attributes.iter().map(ToString::to_string).collect(),
+            more_attributes: 0,
+        }
+    }
+
+    fn ignores(rules: &[DriftRule], resource: &DriftedResource) -> bool {
+        DriftRule::ignore(rules, &"web".parse().unwrap(), resource)
+    }
+
+    #[test]
+    fn a_rule_without_attributes_ignores_the_whole_resource() {
+        let gone = resource("aws_sqs_queue.jobs", ChangeKind::Create, &[]);
+
+        assert!(ignores(&[rule("aws_sqs_queue.*", None, &[])], &gone));
+        assert!(ignores(&[rule("*", Some("web"), &[])], &gone));
+        assert!(!ignores(&[rule("*", Some("api"), &[])], &gone));
+        assert!(!ignores(&[rule("aws_sqs_queue", None, &[])], &gone));
+        assert!(!ignores(&[rule("*", None, &["delay_seconds"])], &gone));
+    }
+
+    #[test]
+    fn rules_with_attributes_ignore_a_resource_when_they_name_all_of_its_differences() {
+        let group = resource("aws_autoscaling_group.a", ChangeKind::Update, &["desired_capacity", "tags.Owner"]);
+        let (size, tags) = (rule("aws_auto*", None, &["desired_capacity"]), rule("*", None, &["tags"]));
+
+        assert!(!ignores(std::slice::from_ref(&size), &group));
+        assert!(ignores(&[size.clone(), tags], &group));
+        assert!(!ignores(&[size.clone(), rule("*", None, &["tag"])], &group), "`tag` is not the beginning of a path");
+        let hidden =
+            DriftedResource { more_attributes: 1, ..resource("aws_auto", ChangeKind::Update, &["desired_capacity"]) };
+        assert!(!ignores(&[size], &hidden), "what is not listed is not ignored");
+    }
+
+    #[test]
+    fn a_rule_has_limits() {
+        assert_eq!(rule("", None, &[]).check(), Err(RuleError::Address));
+        assert_eq!(rule(&"a".repeat(201), None, &[]).check(), Err(RuleError::Address));
+        assert_eq!(rule("a", None, &[""]).check(), Err(RuleError::Attributes));
+        assert_eq!(rule("a.*", None, &["tags"]).check(), Ok(()));
+    }
+
+    #[test]
+    fn a_star_stands_for_any_characters() {
+        for (pattern, text) in
+            [("*", ""), ("a*", "a"), ("a*c", "abc"), ("*b*", "abc"), ("a*b*c", "a1b2b3c"), ("**", "x")]
+        {
+            assert!(matches(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in [("", "a"), ("a*", "ba"), ("a*c", "ab"), ("*b", "abc"), ("a*a", "a"), ("a*b*c", "acb")] {
+            assert!(!matches(pattern, text), "{pattern} {text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_pattern_fits_as_a_regular_expression_of_its_stars_does(pattern in "[ab*]{0,6}", text in "[ab]{0,8}") {
+            fn slow(pattern: &[u8], text: &[u8]) -> bool {
+                match pattern.split_first() {
+                    None => text.is_empty(),
+                    Some((b'*', rest)) => (0..=text.len()).any(|at| slow(rest, &text[at..])),
+                    Some((one, rest)) => text.first() == Some(one) && slow(rest, &text[1..]),
+                }
+            }
+
+            prop_assert_eq!(matches(&pattern, &text), slow(pattern.as_bytes(), text.as_bytes()));
+        }
+
+        #[test]
+        fn one_more_rule_never_ignores_less(count in 0_usize..4, address in "[ab*]{1,3}", attribute in "[xy]") {
+            let found = resource("ab", ChangeKind::Update, &["x", "y"]);
+            let rules: Vec<DriftRule> = (0..count).map(|at| rule("*", None, &[["x", "z"][at % 2]])).collect();
+            let more = [rules.clone(), vec![rule(&address, None, &[&attribute])]].concat();
+
+            prop_assert!(!ignores(&rules, &found) || ignores(&more, &found));
+        }
+    }
+}

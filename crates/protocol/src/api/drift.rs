@@ -1,0 +1,135 @@
+//! Drift: what checks found to differ from a deploy, and what people said about it.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::order::AskedBy;
+use crate::order::drift::DriftedResource;
+use crate::{ComponentName, InstallId, Timestamp, WorkflowId};
+
+/// `POST /v1/installs/{install}/drift`: checks deployed parts for drift. A check applies nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DetectDriftRequest {
+    /// The components to check; the name `sandbox` means the app's sandbox. Empty for all that can be checked.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub components: BTreeSet<ComponentName>,
+}
+
+/// `POST /v1/installs/{install}/drift/acknowledge`: says that a difference is known and stays as it is for now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AcknowledgeDriftRequest {
+    /// The address of the resource.
+    pub address: String,
+    /// The component of the resource; absent when only one has a resource with this address that differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<ComponentName>,
+    /// One line of 1 to 500 characters.
+    #[cfg_attr(feature = "schema", schemars(schema_with = "super::artifacts::reason_schema"))]
+    pub reason: String,
+}
+
+/// `POST /v1/installs/{install}/drift/ignore`: adds, replaces or removes a rule that ignores drift.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct IgnoreDriftRequest {
+    /// The addresses of the resources; `*` stands for any characters. 1 to 200 characters.
+    pub address: String,
+    /// The component whose resources are ignored; absent for all parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<ComponentName>,
+    /// The attributes whose difference is ignored, at most 20; empty for the whole resource, also when it is missing.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub attributes: BTreeSet<String>,
+    /// One line of 1 to 500 characters.
+    #[cfg_attr(feature = "schema", schemars(schema_with = "super::artifacts::reason_schema"))]
+    pub reason: String,
+    /// Whether the rule with this address and component is removed instead.
+    #[serde(default, skip_serializing_if = "crate::flag::is_false")]
+    pub remove: bool,
+}
+
+/// `GET /v1/installs/{install}/drift`: the drift of each part that was checked, and the rules that ignore some of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InstallDrift {
+    pub install: InstallId,
+    /// The check that was started last; it may still run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checking: Option<WorkflowId>,
+    pub parts: Vec<PartDrift>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<DriftRuleView>,
+}
+
+/// The drift of one component, or of the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PartDrift {
+    pub component: ComponentName,
+    #[serde(flatten)]
+    pub drift: DriftView,
+}
+
+/// What is known of the drift of one part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DriftView {
+    /// The state: `unchecked` (no check has ended since the last deploy), `in_sync`, `drifted`, `acknowledged` (all that
+    /// differs is) or `unknown`. What a rule ignores does not count.
+    pub state: String,
+    /// Why the last check could not find out; empty otherwise.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The end of the last check.
+    pub checked_at: Timestamp,
+    /// The workflow of the last check.
+    pub workflow: WorkflowId,
+    /// What differed at the last check that could find out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<DriftedView>,
+    /// The number of resources that are not in the list.
+    #[serde(default)]
+    pub more: u64,
+}
+
+/// One resource that differs. Names, without values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DriftedView {
+    #[serde(flatten)]
+    pub resource: DriftedResource,
+    /// The end of the first check that found it.
+    pub since: Timestamp,
+    /// Whether a rule ignores it.
+    #[serde(default, skip_serializing_if = "crate::flag::is_false")]
+    pub ignored: bool,
+    /// Who knows of it and leaves it so; absent when nobody does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acknowledged: Option<AcknowledgedView>,
+}
+
+/// A person's word that a difference is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AcknowledgedView {
+    pub by: AskedBy,
+    pub reason: String,
+    pub at: Timestamp,
+}
+
+/// A rule that ignores drift.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DriftRuleView {
+    pub address: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<ComponentName>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub attributes: BTreeSet<String>,
+    pub reason: String,
+    pub by: AskedBy,
+    pub at: Timestamp,
+}

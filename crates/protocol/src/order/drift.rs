@@ -1,0 +1,134 @@
+//! Drift checks: the work of comparing a deployed part with what its artifact and values say, and its result. The result
+//! has names of resources and attributes, and no values.
+
+use serde::{Deserialize, Serialize};
+
+use crate::approval::ChangeKind;
+
+/// The output of the job that has the [`DriftFound`].
+pub const OUTPUT: &str = "drift";
+
+/// The largest number of resources in a result; the others are only counted.
+pub const MAX_RESOURCES: usize = 50;
+/// The largest number of attributes of one resource; the others are only counted.
+pub const MAX_ATTRIBUTES: usize = 20;
+/// The largest number of characters of an address, a type or the name of an attribute. A longer one is cut.
+pub const MAX_NAME: usize = 200;
+
+/// The resources of a part that differ from what its deploy made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DriftFound {
+    /// The resources, sorted by address.
+    #[serde(default)]
+    pub resources: Vec<DriftedResource>,
+    /// The number of resources that are not in the list, which has at most 50.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: u64,
+}
+
+/// One resource that differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DriftedResource {
+    /// The address in its program, such as `aws_sqs_queue.jobs`, or kind and name of an object in a cluster.
+    pub address: String,
+    /// The type of the resource; empty when its program has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// What a deploy would do with it: it creates a resource that is missing.
+    pub change: ChangeKind,
+    /// The names of the attributes that differ, sorted, such as `tags.Owner`; empty for a resource that is missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attributes: Vec<String>,
+    /// The number of attributes that are not in the list, which has at most 20.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_attributes: u64,
+}
+
+impl DriftFound {
+    /// Returns the result with these resources, within its limits.
+    pub fn of(resources: Vec<DriftedResource>) -> Self {
+        let mut resources: Vec<DriftedResource> = resources.into_iter().map(DriftedResource::limited).collect();
+        resources.sort_by(|one, other| one.address.cmp(&other.address));
+        resources.dedup_by(|one, other| one.address == other.address);
+        let more = resources.len().saturating_sub(MAX_RESOURCES) as u64;
+        resources.truncate(MAX_RESOURCES);
+        Self { resources, more }
+    }
+
+    /// Returns the result within its limits, as a control plane takes it from a runner that it does not trust.
+    #[must_use]
+    pub fn limited(self) -> Self {
+        let limited = Self::of(self.resources);
+        Self { more: limited.more.saturating_add(self.more), ..limited }
+    }
+
+    /// Returns whether nothing differs.
+    pub const fn is_empty(&self) -> bool {
+        self.resources.is_empty() && self.more == 0
+    }
+}
+
+impl DriftedResource {
+    fn limited(mut self) -> Self {
+        self.address = cut(self.address);
+        self.kind = cut(self.kind);
+        self.attributes = self.attributes.into_iter().map(cut).collect();
+        self.attributes.sort();
+        self.attributes.dedup();
+        let more = self.attributes.len().saturating_sub(MAX_ATTRIBUTES) as u64;
+        self.attributes.truncate(MAX_ATTRIBUTES);
+        self.more_attributes = self.more_attributes.saturating_add(more);
+        self
+    }
+}
+
+fn cut(text: String) -> String {
+    if text.chars().count() > MAX_NAME { text.chars().take(MAX_NAME).collect() } else { text }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resource(address: &str, attributes: Vec<String>) -> DriftedResource {
+        DriftedResource {
+            address: address.to_owned(),
+            kind: "aws_sqs_queue".to_owned(),
+            change: ChangeKind::Update,
+            attributes,
+            more_attributes: 0,
+        }
+    }
+
+    #[test]
+    fn a_long_result_is_cut_and_counted() {
+        let many = (0..120).rev().map(|at| resource(&format!("aws_sqs_queue.q{at:03}"), Vec::new())).collect();
+
+        let found = DriftFound::of(many);
+
+        assert_eq!((found.resources.len(), found.more), (MAX_RESOURCES, 70));
+        assert_eq!(found.resources[0].address, "aws_sqs_queue.q000");
+        assert!(!found.is_empty() && DriftFound::default().is_empty());
+    }
+
+    #[test]
+    fn a_result_of_a_runner_is_limited_again() {
+        let names = (0..30).map(|at| format!("{at:02}{}", "é".repeat(400))).collect();
+        let sent = DriftFound { resources: vec![resource(&"a".repeat(1000), names)], more: 3 };
+
+        let taken = sent.limited();
+
+        let one = &taken.resources[0];
+        assert_eq!((one.address.len(), one.attributes.len(), one.more_attributes), (MAX_NAME, MAX_ATTRIBUTES, 10));
+        assert!(one.attributes.iter().all(|name| name.chars().count() == MAX_NAME));
+        assert_eq!(taken.more, 3);
+        assert_eq!(taken.clone().limited(), taken);
+    }
+}

@@ -1,0 +1,77 @@
+//! The drift of a release: what an upgrade with the same chart and values would change in the cluster, as dry runs say. Hooks
+//! are left out, because they are not objects of the release.
+
+use freehold_protocol::approval::ChangeKind;
+use freehold_protocol::order::InstallChart;
+use freehold_protocol::order::drift::DriftedResource;
+
+use super::plan::{self, ReleasePlan};
+use super::program::Helm;
+use super::release::Release;
+use super::{prepare, releases};
+use crate::identity::job_aws::JobAws;
+use crate::kinds::failure::Failure;
+use crate::kinds::result::until_stopped;
+use crate::kinds::templates::Templates;
+use crate::kubernetes::{Api, Change, ClusterAccess, Id, attributes_of_drift};
+use crate::work::job::Job;
+
+/// Returns the objects that differ from the release.
+pub(in crate::kinds) async fn check(job: &Job, work: &InstallChart) -> Result<Vec<DriftedResource>, Failure> {
+    let templates = Templates::of(job);
+    let release = Release::of(work, &templates)?;
+    let access = until_stopped(job, async { Ok(ClusterAccess::of(job, &work.cluster).await?) }).await?;
+    let api = access.api()?;
+    let aws =
+        JobAws::of(job).await.map_err(|error| Failure::because("could not prepare the job's access to AWS", &error))?;
+    let helm = Helm::find(job, release, &access, &aws)?;
+    let found = compared(job, work, &helm, &api, &templates).await;
+    aws.finish().await;
+    found
+}
+
+async fn compared(
+    job: &Job,
+    work: &InstallChart,
+    helm: &Helm<'_>,
+    api: &Api,
+    templates: &Templates,
+) -> Result<Vec<DriftedResource>, Failure> {
+    helm.check_version().await?;
+    let (values, registry) = until_stopped(job, prepare(job, work, templates)).await?;
+    let revisions = until_stopped(job, releases::read(api, helm.release())).await?;
+    if let Some(last) = revisions.last().filter(|last| last.status != "deployed") {
+        let name = &helm.release().name;
+        return Err(Failure::new(format!(
+            "release `{name}` is `{}` at revision {}, so there is no sound release to compare with; deploy `{}` again",
+            last.status, last.number, work.component
+        )));
+    }
+    let plan = plan::make(job, work, helm, api, (&values, &registry), &revisions).await?;
+    let mut found = Vec::new();
+    for (change, id) in &plan.changes.changes {
+        let (change, attributes) = match change {
+            Change::Create => (ChangeKind::Create, Vec::new()),
+            Change::Update => (ChangeKind::Update, until_stopped(job, attributes(api, &plan, id)).await?),
+            Change::Delete => (ChangeKind::Delete, Vec::new()),
+            Change::Keep | Change::Stay => continue,
+        };
+        found.push(DriftedResource {
+            address: id.to_string(),
+            kind: id.kind.clone(),
+            change,
+            attributes,
+            more_attributes: 0,
+        });
+    }
+    Ok(found)
+}
+
+/// Returns the names of the attributes in which an object differs; none if no dry run can tell.
+async fn attributes(api: &Api, plan: &ReleasePlan, id: &Id) -> Result<Vec<String>, Failure> {
+    let object = plan.objects.iter().find(|object| object.id.is_same_object(id));
+    let (Some(object), Some(live)) = (object, api.get(id).await?) else { return Ok(Vec::new()) };
+    // Webhooks with side effects refuse every dry run. The difference was found without one then.
+    let Ok(Some(merged)) = api.merged(object).await else { return Ok(Vec::new()) };
+    Ok(attributes_of_drift(&live, &merged))
+}

@@ -1,0 +1,107 @@
+//! The drift of a module: what a plan with the values of its last deploy would change. The plan takes no lock and writes no
+//! state.
+
+use std::path::Path;
+
+use freehold_protocol::approval::ChangeKind;
+use freehold_protocol::order::ApplyTerraform;
+use freehold_protocol::order::drift::DriftedResource;
+use serde_json::Value;
+
+use super::files::{MODULE, PLAN_FILE, Variables};
+use super::program::Terraform;
+use super::{Prepared, plan, prepare};
+use crate::approvals::kind_of_change;
+use crate::attribute_names::{Marks, differing};
+use crate::identity::job_aws::JobAws;
+use crate::kinds::bucket::JobBucket;
+use crate::kinds::failure::Failure;
+use crate::kinds::plan_file::PlanFile;
+use crate::kinds::result::{sdk_config, until_stopped};
+use crate::state_objects::StateObjects;
+use crate::work::job::Job;
+
+/// Returns the resources that differ from the module. The plan stays in the workspace.
+pub(in crate::kinds) async fn check(job: &Job, work: &ApplyTerraform) -> Result<Vec<DriftedResource>, Failure> {
+    let bucket = JobBucket::of(job, &sdk_config(job).await)?;
+    let aws =
+        JobAws::of(job).await.map_err(|error| Failure::because("could not prepare the job's access to AWS", &error))?;
+    let mut terraform = Terraform::find(job, work, &aws)?;
+    // INVARIANT: only orders for Terraform modules and sandboxes come here. Each has a state.
+    let objects = StateObjects::of(&job.order.work).ok_or_else(|| {
+        Failure::new("this order is not for Terraform, so it has no state; this is a mistake in the runner")
+    })?;
+    let Prepared { variables, providers } = until_stopped(job, prepare(job, work, &bucket, &objects)).await?;
+    terraform.take_providers(providers);
+    let found = planned(&terraform, &variables).await;
+    aws.finish().await;
+    Ok(drifted(&found?))
+}
+
+/// Makes a plan and returns it as JSON.
+async fn planned(terraform: &Terraform<'_>, variables: &Variables) -> Result<Value, Failure> {
+    terraform.check_version().await?;
+    terraform.init().await?;
+    let plan = ["plan", "-input=false", "-no-color", "-lock=false", "-out=plan.bin"].map(String::from);
+    terraform.run_unlogged("plan", plan.into_iter().chain(variables.options.iter().cloned()).collect()).await?;
+    let file = PlanFile::copy(terraform.job(), &Path::new(MODULE).join(PLAN_FILE)).await?;
+    let (_, document) = plan::read(terraform, &file).await?;
+    Ok(document)
+}
+
+/// Returns the resources that the plan changes. Outputs and data sources are left out: a resource that differs explains them.
+fn drifted(document: &Value) -> Vec<DriftedResource> {
+    let all = document.get("resource_changes").and_then(Value::as_array).into_iter().flatten();
+    let text = |one: &Value, key: &str| one.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let drifted = all.filter_map(|one| {
+        let change = one.get("change")?;
+        let kind = kind_of_change(change)?;
+        let attributes = match kind {
+            ChangeKind::Update | ChangeKind::Replace | ChangeKind::Run => attributes(change),
+            ChangeKind::Create | ChangeKind::Delete => Vec::new(),
+        };
+        let (address, of) = (text(one, "address"), text(one, "type"));
+        Some(DriftedResource { address, kind: of, change: kind, attributes, more_attributes: 0 })
+    });
+    drifted.collect()
+}
+
+fn attributes(change: &Value) -> Vec<String> {
+    let of = |key: &str| change.get(key).unwrap_or(&Value::Null);
+    let sensitive = [of("before_sensitive"), of("after_sensitive")];
+    differing(of("before"), of("after"), Marks { sensitive, unknown: of("after_unknown") })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_plan_is_read_as_names_of_resources_and_attributes() {
+        let document = json!({
+            "resource_changes": [
+                { "address": "aws_sqs_queue.jobs", "type": "aws_sqs_queue", "change": {
+                    "actions": ["update"],
+                    "before": { "delay_seconds": 90, "tags": { "Owner": "ada" }, "policy": "secret-1", "arn": "a" },
+                    "after": { "delay_seconds": 0, "tags": {}, "policy": "secret-2" },
+                    "after_unknown": { "arn": true }, "before_sensitive": { "policy": true }, "after_sensitive": {} } },
+                { "address": "aws_sqs_queue.gone", "type": "aws_sqs_queue", "change": {
+                    "actions": ["create"], "before": null, "after": { "name": "gone" } } },
+                { "address": "aws_sqs_queue.same", "type": "aws_sqs_queue", "change": { "actions": ["no-op"] } },
+                { "address": "data.aws_region.r", "type": "aws_region", "change": { "actions": ["read"] } },
+            ],
+            "output_changes": { "url": { "actions": ["update"], "before": "secret-3" } },
+        });
+
+        let found = drifted(&document);
+
+        let lines: Vec<String> = found
+            .iter()
+            .map(|one| format!("{} {} {}", one.change.as_str(), one.address, one.attributes.join(",")))
+            .collect();
+        assert_eq!(lines, ["update aws_sqs_queue.jobs delay_seconds,policy,tags.Owner", "create aws_sqs_queue.gone "]);
+        assert!(!serde_json::to_string(&found).unwrap().contains("secret"));
+    }
+}
