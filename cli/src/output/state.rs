@@ -3,9 +3,9 @@
 /// Returns the name of a state in its colour.
 pub(super) fn coloured(word: &str) -> String {
     let code = match word {
-        "succeeded" | "ready" | "connected" | "built" | "deployed" | "ok" | "pass" => 32,
+        "succeeded" | "ready" | "connected" | "built" | "deployed" | "ok" | "pass" | "healthy" => 32,
         "failed" | "fail" | "broken" | "disabled" | "lost" | "interrupted" | "refused" | "blocked" | "timed_out"
-        | "cut_off" => 31,
+        | "cut_off" | "unhealthy" => 31,
         "running"
         | "active"
         | "building"
@@ -20,7 +20,8 @@ pub(super) fn coloured(word: &str) -> String {
         | "waiting_for_window"
         | "waiting_for_approval"
         | "paused"
-        | "silent" => 33,
+        | "silent"
+        | "unknown" => 33,
         "skipped" | "waiting" | "cancelled" | "idle" => 90,
         word if word.ends_with("FAILED") || word.contains("ROLLBACK") => 31,
         word if word.ends_with("_COMPLETE") => 32,

@@ -11,6 +11,7 @@ pub mod deployability;
 pub mod diff;
 pub mod forget_install;
 pub mod graph;
+pub mod health;
 pub mod inputs;
 pub mod install;
 pub mod job;

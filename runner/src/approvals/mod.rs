@@ -161,7 +161,8 @@ pub(crate) async fn settle_whole(job: &Job) -> Result<(), Failure> {
         | Work::Remove(_)
         | Work::Build(_)
         | Work::Preflight(_)
-        | Work::Leftovers(_) => return Ok(()),
+        | Work::Leftovers(_)
+        | Work::Health(_) => return Ok(()),
     };
     let asked = asked(job).await?;
     let changes = vec![PlannedChange { address, kind: String::new(), change }];

@@ -10,6 +10,7 @@ mod container_image;
 mod copy_secrets;
 pub mod failure;
 mod guard;
+mod health;
 mod helm_chart;
 mod inventory;
 mod job_image;
@@ -61,7 +62,8 @@ pub async fn execute(job: &Job) -> Outcome {
         Ok(()) => Box::pin(run(job)).await,
         Err(failure) => Err(failure),
     };
-    result::outcome(job, ended)
+    let outcome = result::outcome(job, ended);
+    if let Work::Health(work) = &job.order.work { health::gated(work, outcome) } else { outcome }
 }
 
 async fn run(job: &Job) -> Result<Done, Failure> {
@@ -82,6 +84,7 @@ async fn run(job: &Job) -> Result<Done, Failure> {
         )),
         Work::Preflight(work) => Box::pin(preflight::run(job, work)).await,
         Work::Leftovers(_) => Box::pin(leftovers::run(job)).await,
+        Work::Health(work) => Box::pin(health::run(job, work)).await,
         Work::Upgrade(work) => Box::pin(upgrade::run(job, work)).await,
     }
 }

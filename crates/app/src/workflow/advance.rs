@@ -15,6 +15,7 @@ use freehold_protocol::{AppName, Digest, Envelope, JobId, Timestamp};
 use serde_json::Value;
 
 use crate::AppError;
+use crate::install::record_health::record_health;
 use crate::messages::DispatchMessage;
 use crate::ports::{Expect, Outbox, Store, Write};
 use crate::table::evidence::{MadeBy, ProofRecord, Signed, UsedBy};
@@ -223,6 +224,9 @@ async fn result_writes(
             failed_writes(store, job, workflow, &node.target, now).await
         }
         (Target::Leftovers, _) => leftovers_writes(store, job, workflow, now).await,
+        (Target::Health { component, .. }, _) => {
+            Ok(record_health(store, job, component, now).await?.into_iter().collect())
+        }
         (Target::Action { .. } | Target::Preflight | Target::Upgrade, _) => Ok(Vec::new()),
     }
 }

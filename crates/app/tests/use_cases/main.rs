@@ -31,6 +31,11 @@ mod contract {
     mod terms;
 }
 
+mod health {
+    mod gates;
+    mod roll_back_deploy;
+}
+
 mod install {
     mod create_install;
     mod delete_install;

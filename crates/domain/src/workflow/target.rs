@@ -61,6 +61,13 @@ pub enum Target {
     Preflight,
     /// Runs after the removals of a teardown and lists what still exists of the app.
     Leftovers,
+    /// Asks whether a component is healthy.
+    Health {
+        component: ComponentName,
+        /// Whether the component's dependents wait for its health.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        gate: bool,
+    },
     /// Replaces the program of the install's runner.
     Upgrade,
 }
@@ -103,7 +110,7 @@ impl Target {
             | Self::Teardown { .. }
             | Self::Upgrade => true,
             Self::Action { action, .. } => !free.contains(action),
-            Self::Build { .. } | Self::Preflight | Self::Leftovers => false,
+            Self::Build { .. } | Self::Preflight | Self::Leftovers | Self::Health { .. } => false,
         }
     }
 
@@ -122,6 +129,7 @@ impl Target {
             | Self::Build { .. }
             | Self::Preflight
             | Self::Leftovers
+            | Self::Health { .. }
             | Self::Upgrade => None,
         }
     }
@@ -143,7 +151,10 @@ impl Target {
     pub const fn patience(&self) -> Patience {
         match self {
             Self::Leftovers => Patience { order_secs: LEFTOVERS_CLAIM_SECS, job_secs: LEFTOVERS_CLAIM_SECS },
-            Self::Build { .. } => Patience { order_secs: CLAIM_WINDOW_SECS, job_secs: CLAIM_WINDOW_SECS },
+            // A runner of an earlier version never starts a health check.
+            Self::Build { .. } | Self::Health { .. } => {
+                Patience { order_secs: CLAIM_WINDOW_SECS, job_secs: CLAIM_WINDOW_SECS }
+            }
             Self::Component { .. }
             | Self::Sandbox { .. }
             | Self::Secrets { .. }
@@ -172,6 +183,7 @@ impl Target {
             Self::Secrets { keeps_others: false, .. } => "secrets".parse(),
             Self::Preflight => "preflight".parse(),
             Self::Leftovers => "leftovers".parse(),
+            Self::Health { component, .. } => format!("health:{component}").parse(),
             Self::Upgrade => "runner".parse(),
         }
     }

@@ -21,6 +21,7 @@ mod asked_by;
 mod build_artifact;
 mod demands;
 mod head;
+pub mod health;
 mod kept_outputs;
 mod kubernetes;
 pub mod leftovers;
@@ -28,6 +29,7 @@ mod retirement;
 mod secrets;
 pub mod upgrade;
 
+use self::health::CheckHealth;
 use self::leftovers::FindLeftovers;
 
 pub use self::asked_by::{AskedBy, CallerArn, CallerArnError, Principal};
@@ -224,13 +226,15 @@ pub enum Work {
     Preflight(CheckInstall),
     /// List what still exists of the app after a teardown.
     Leftovers(FindLeftovers),
+    /// Ask whether a component is healthy.
+    Health(CheckHealth),
     /// Replace the runner's own program.
     Upgrade(UpgradeRunner),
 }
 
 impl Work {
     /// Returns the name of the kind in tables and messages: the kind of component, `sandbox`, `secrets`, `remove`,
-    /// `action`, `build`, `preflight`, `leftovers` or `upgrade`.
+    /// `action`, `build`, `preflight`, `leftovers`, `health` or `upgrade`.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::ContainerImage(_) => "container_image",
@@ -247,6 +251,7 @@ impl Work {
             Self::Build(_) => "build",
             Self::Preflight(_) => "preflight",
             Self::Leftovers(_) => "leftovers",
+            Self::Health(_) => "health",
             Self::Upgrade(_) => "upgrade",
         }
     }
@@ -268,6 +273,7 @@ impl Work {
             | Self::Build(_)
             | Self::Preflight(_)
             | Self::Leftovers(_)
+            | Self::Health(_)
             | Self::Upgrade(_) => Redelivery::Resume,
             Self::Action(action) if action.idempotent => Redelivery::Resume,
             Self::Action(_) => Redelivery::Interrupted,
@@ -286,6 +292,7 @@ impl Work {
             Self::KubernetesJob(work) => Some(&work.component),
             Self::Remove(work) => work.what.component(),
             Self::Build(work) => Some(&work.component),
+            Self::Health(work) => Some(&work.component),
             Self::CopySecrets(_) | Self::Action(_) | Self::Preflight(_) | Self::Leftovers(_) | Self::Upgrade(_) => None,
         }
     }
@@ -299,6 +306,7 @@ impl Work {
             Self::Build(work) => format!("build:{}", work.build),
             Self::Preflight(_) => "preflight".to_owned(),
             Self::Leftovers(_) => "leftovers".to_owned(),
+            Self::Health(work) => format!("health:{}", work.component),
             Self::Upgrade(_) => "runner".to_owned(),
             Self::ContainerImage(SyncImage { component, .. })
             | Self::TerraformModule(ApplyTerraform { component, .. })
@@ -336,6 +344,7 @@ impl Work {
             | Self::Build(_)
             | Self::Preflight(_)
             | Self::Leftovers(_)
+            | Self::Health(_)
             | Self::Upgrade(_) => None,
         }
     }
