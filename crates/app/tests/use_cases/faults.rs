@@ -11,6 +11,7 @@ use freehold_protocol::api::{
 };
 use proptest::prelude::*;
 
+use crate::support::runner::sick;
 use crate::support::state::effects;
 use crate::support::walk::Rng;
 use crate::support::{World, app, asked_with, client, globex, with_input};
@@ -53,6 +54,7 @@ enum Part {
     Toggles,
     Upgrade,
     Runbook,
+    RollBack,
 }
 
 impl Part {
@@ -81,6 +83,11 @@ impl Part {
             Self::Schedule => World::with_schedule().await,
             Self::Toggles => World::with_toggles().await,
             Self::Runbook => World::with_runbook(&app::with_runbook()).await,
+            Self::RollBack => {
+                let mut world = World::with_health(true).await;
+                world.runner("globex").behaviours.insert("health:storage".into(), sick());
+                world
+            }
         }
     }
 
@@ -141,6 +148,14 @@ impl Part {
                 world.run_runbook("fix", "runbook-1").await.unwrap();
                 // The schedule calls every minute. A call that dies leaves the run to the next one.
                 for _ in 0..6 {
+                    rescue.rest(world).await;
+                    let _ = world.start_due_actions().start().await;
+                }
+            }
+            Self::RollBack => {
+                let request = DeployComponentsRequest { verified: true, ..with_input("days", 8) };
+                world.deploy(&request, "deploy-1").await.unwrap();
+                for _ in 0..2 {
                     rescue.rest(world).await;
                     let _ = world.start_due_actions().start().await;
                 }
@@ -264,6 +279,11 @@ async fn a_runner_is_upgraded_the_same_whichever_call_fails() {
 #[tokio::test]
 async fn each_step_of_a_runbook_runs_once_whichever_call_fails() {
     each_call_fails_once(Part::Runbook).await;
+}
+
+#[tokio::test]
+async fn a_deploy_is_rolled_back_once_whichever_call_fails() {
+    each_call_fails_once(Part::RollBack).await;
 }
 
 /// Runs the whole life with mail in any order, and with calls failing one time in `one_in`. What a message's last delivery
