@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
 use freehold_protocol::api::{
-    AnsweredBy, DeployComponentsRequest, InstallInputs, InstallView, ReleaseView, VersionDocument, WorkflowStarted,
+    AnsweredBy, DeployComponentsRequest, InstallInputs, InstallView, ReleaseView, RolledBackView, VersionDocument,
+    WorkflowStarted, WorkflowView,
 };
-use freehold_protocol::{ComponentName, Digest, InstallId, ReleaseName};
+use freehold_protocol::{ComponentName, Digest, InstallId, ReleaseName, WorkflowId};
 use serde_json::Value;
 
 use crate::api::{Api, app_of, follow};
@@ -28,9 +29,14 @@ Examples:
   freehold deploy globex --all --version 7
   freehold deploy globex --release 2026.11
   freehold deploy globex --now                     also while the customer's change windows are closed
+  freehold deploy globex --release 2026.11 --verified   back to what runs now when it fails
 
 Inputs that are changed here are kept for later deploys, also when a job of this deploy fails. Deploying another version
 or release does not restore former inputs. A deploy that ends before its first job leaves the inputs as they were.
+
+A deploy with --verified that fails, for example because a component does not become healthy, is followed by its roll back:
+a workflow of its own, which deploys what ran before and restores the vendor's inputs and toggles. A roll back that fails is not
+rolled back. A component that only the failed version has stays deployed.
 
 Exit code 1 when the deploy fails. Ctrl-c stops watching; the deploy continues.")]
 pub(crate) struct Deploy {
@@ -63,6 +69,9 @@ pub(crate) struct Deploy {
     /// customer names.
     #[arg(long)]
     now: bool,
+    /// Roll back by itself when the deploy fails: to the version, artifacts, inputs and toggles that ran before.
+    #[arg(long)]
+    verified: bool,
     /// Start the deploy and return at once.
     #[arg(long)]
     no_wait: bool,
@@ -81,13 +90,17 @@ impl Deploy {
         let (release, role) = (self.release.clone(), self.role.clone());
         let sandbox = self.sandbox.then(ComponentName::sandbox);
         let components = self.components.iter().cloned().chain(sandbox).collect();
-        let body = DeployComponentsRequest { version, release, inputs, components, all: self.all, role, now: self.now };
+        let (all, now, verified) = (self.all, self.now, self.verified);
+        let body = DeployComponentsRequest { version, release, inputs, components, all, role, now, verified };
         let path = ["v1", "installs", self.install.as_str(), "deploys"];
         let started: WorkflowStarted = api.post(&path, &body).await?;
         let subject = format!("deploy of `{}`", self.install);
         let ended = follow(&api, context.out, &started.workflow, &subject, !self.no_wait).await;
         if !self.no_wait {
             // An error of these hints is ignored: the deploy alone decides the result of this command.
+            if self.verified && ended.is_err() {
+                let _ = self.say_roll_back(&api, context.out, &started.workflow).await;
+            }
             let _ = self.say_inputs(&api, context.out).await;
             if ended.is_ok() {
                 let _ = self.say_left_behind(&api, context.out, started.version.as_ref()).await;
@@ -117,6 +130,15 @@ impl Deploy {
             (None, None) => None,
         };
         seal_inputs(api, &self.install, inputs, version.as_ref().map(|version| (&app, version))).await
+    }
+
+    /// Prints what follows the failure of a verified deploy.
+    async fn say_roll_back(&self, api: &Api, out: Output, deploy: &WorkflowId) -> Result<()> {
+        let view: WorkflowView = api.get(&["v1", "workflows", deploy.as_str()]).await?;
+        if !out.is_json() {
+            out.line(&roll_back_text(&self.install, view.rolled_back.as_ref()));
+        }
+        Ok(())
     }
 
     /// Prints which inputs keep their values, if the user might expect that the deploy changes them.
@@ -150,6 +172,17 @@ impl Deploy {
     async fn app(&self, api: &Api) -> Result<freehold_protocol::AppName> {
         let view: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
         app_of(&view)
+    }
+}
+
+/// Returns the sentence about what follows a verified deploy that failed.
+fn roll_back_text(install: &InstallId, followed: Option<&RolledBackView>) -> String {
+    match followed {
+        Some(RolledBackView { workflow: Some(by), .. }) => {
+            format!("rolled back by {by}; `freehold workflow watch {by}`")
+        }
+        Some(RolledBackView { workflow: None, refused }) => format!("not rolled back: {refused}"),
+        None => format!("its roll back begins within a minute; `freehold workflow list {install}` shows it"),
     }
 }
 

@@ -32,6 +32,7 @@ impl StateObjects {
             | Work::Build(_)
             | Work::Preflight(_)
             | Work::Leftovers(_)
+            | Work::Health(_)
             | Work::Upgrade(_) => None,
         }
     }

@@ -2,7 +2,7 @@
 
 use freehold_protocol::InstallId;
 use freehold_protocol::api::{
-    ApprovalOption, ChangesView, ConnectionView, InstallView, PartialView, RunnerView, SkippedView,
+    ApprovalOption, ChangesView, ConnectionView, HealthView, InstallView, PartialView, RunnerView, SkippedView,
 };
 use freehold_protocol::audit::verify::Position;
 
@@ -79,6 +79,12 @@ fn left_out(skipped: &SkippedView) -> String {
     format!("skipped since {} in {workflow} by {by}: {reason}; the next deploy runs it", time(*at))
 }
 
+/// Returns the sentence about a component that is not healthy, or of which nobody knows it.
+fn ill(health: &HealthView) -> String {
+    let HealthView { state, reason, since, at, job } = health;
+    format!("{} since {}, checked {} by {job}: {reason}", state.as_str(), time(*since), time(*at))
+}
+
 /// Returns whether changes may start, until when, and the customer's windows.
 fn changes_text(changes: &ChangesView) -> String {
     let until = changes.until.map(|until| format!(" until {}", time(until))).unwrap_or_default();
@@ -122,6 +128,9 @@ fn render(view: &InstallView, out: Output) -> String {
             fact("runner", text);
         }
     }
+    if let Some(health) = &view.health {
+        fact("health", format!("{} since {}", out.state(health.state.as_str()), time(health.since)));
+    }
     if let Some(known) = &view.connection {
         let reason = if known.reason.is_empty() { String::new() } else { format!("; {}", known.reason) };
         fact("connection", format!("{} since {}{reason}", out.state(&known.state), time(known.since)));
@@ -162,6 +171,9 @@ fn render(view: &InstallView, out: Output) -> String {
         if let Some(drift) = &one.drift {
             fact(&format!("drift {}", one.component), state_text(drift, out));
         }
+        if let Some(health) = one.health.as_ref().filter(|health| !health.reason.is_empty()) {
+            fact(&format!("component {}", one.component), ill(health));
+        }
     }
     if let Some(leftovers) = &view.leftovers {
         fact("left over", still_there(leftovers));
@@ -174,16 +186,19 @@ fn render(view: &InstallView, out: Output) -> String {
 }
 
 fn components(view: &InstallView, out: Output) -> String {
-    let mut table = Table::new(&["COMPONENT", "VERSION", "ARTIFACT", "DEPLOYED", "JOB"]);
+    let is_checked = view.health.is_some();
+    let heads = ["COMPONENT", "VERSION", "ARTIFACT", "DEPLOYED", "JOB", "HEALTH"];
+    let mut table = Table::new(heads.get(..5).filter(|_| !is_checked).unwrap_or(&heads));
     for one in &view.components {
-        let cells = [
-            one.component.to_string(),
-            one.version.short().to_owned(),
-            one.artifact.to_string(),
-            if one.attempted { "not completely".to_owned() } else { time(one.at) },
-            one.job.to_string(),
-        ];
-        table.row(cells);
+        let (component, version) = (one.component.to_string(), one.version.short().to_owned());
+        let deployed = if one.attempted { "not completely".to_owned() } else { time(one.at) };
+        let (artifact, job) = (one.artifact.to_string(), one.job.to_string());
+        let health = one.health.as_ref().map_or("not checked", |health| health.state.as_str()).to_owned();
+        if is_checked {
+            table.row([component, version, artifact, deployed, job, health]);
+        } else {
+            table.row([component, version, artifact, deployed, job]);
+        }
     }
     out.table(&table)
 }

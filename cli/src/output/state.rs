@@ -3,9 +3,9 @@
 /// Returns the name of a state in its colour.
 pub(super) fn coloured(word: &str) -> String {
     let code = match word {
-        "succeeded" | "ready" | "connected" | "built" | "deployed" | "ok" | "pass" | "in_sync" => 32,
+        "succeeded" | "ready" | "connected" | "built" | "deployed" | "ok" | "pass" | "in_sync" | "healthy" => 32,
         "failed" | "fail" | "broken" | "disabled" | "lost" | "interrupted" | "refused" | "blocked" | "timed_out"
-        | "cut_off" => 31,
+        | "cut_off" | "unhealthy" => 31,
         "running"
         | "active"
         | "building"

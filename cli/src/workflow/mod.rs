@@ -3,7 +3,7 @@
 mod continuation;
 
 use clap::{Args, Subcommand};
-use freehold_protocol::api::{CancelWorkflowRequest, NodeView, WorkflowView};
+use freehold_protocol::api::{CancelWorkflowRequest, NodeView, RolledBackView, WorkflowView};
 use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 use serde::Serialize;
 
@@ -177,6 +177,18 @@ fn awaited_window(node: &NodeView) -> String {
     format!("for the customer's window{until}")
 }
 
+/// Returns the sentence about a verified deploy, or about a roll back; `None` for any other workflow.
+fn in_roll_back(view: &WorkflowView) -> Option<String> {
+    if let Some(of) = &view.roll_back_of {
+        return Some(format!("roll back of {of}"));
+    }
+    match &view.rolled_back {
+        Some(RolledBackView { workflow: Some(by), .. }) => Some(format!("verified; rolled back by {by}")),
+        Some(RolledBackView { workflow: None, refused }) => Some(format!("verified; not rolled back: {refused}")),
+        None => view.verified.then(|| "verified: what ran before is deployed again if this fails".to_owned()),
+    }
+}
+
 fn show(view: &WorkflowView, out: Output) -> String {
     let mut table = Table::new(&["NODE", "STATE", "JOB", "AFTER", "REASON"]);
     for node in &view.nodes {
@@ -205,6 +217,9 @@ fn show(view: &WorkflowView, out: Output) -> String {
     }
     if let Some(by) = &view.asked_by {
         head.push_str(&format!("\nasked for by {by}"));
+    }
+    if let Some(text) = in_roll_back(view) {
+        head.push_str(&format!("\n{text}"));
     }
     if let Some(at) = view.cancel_requested {
         let by = view.cancelled_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
@@ -273,6 +288,29 @@ mod tests {
         );
         assert!(text.ends_with(" by sweep"), "{text}");
         assert!(!show(&view(json!({})), out).contains(" by "), "an older workflow");
+    }
+
+    #[test]
+    fn a_roll_back_and_what_it_follows_name_each_other() {
+        let view = |more: serde_json::Value| -> WorkflowView {
+            let mut all = json!({
+                "workflow": "wf_00000000000000000001", "install": "globex", "kind": "deploy-components",
+                "state": "failed", "created_at": 1,
+            });
+            all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            serde_json::from_value(all).unwrap()
+        };
+        let by = "wf_00000000000000000002";
+
+        let said = |more| in_roll_back(&view(more)).unwrap_or_default();
+
+        assert_eq!(said(json!({})), "");
+        assert_eq!(said(json!({ "verified": true })), "verified: what ran before is deployed again if this fails");
+        let followed = json!({ "verified": true, "rolled_back": { "workflow": by } });
+        assert_eq!(said(followed), format!("verified; rolled back by {by}"));
+        let refused = json!({ "verified": true, "rolled_back": { "refused": "revoked" } });
+        assert_eq!(said(refused), "verified; not rolled back: revoked");
+        assert_eq!(said(json!({ "roll_back_of": by })), format!("roll back of {by}"));
     }
 
     #[test]

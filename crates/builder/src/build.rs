@@ -44,6 +44,7 @@ pub async fn execute(job: &Job) -> Outcome {
         | Work::Action(_)
         | Work::Preflight(_)
         | Work::Leftovers(_)
+        | Work::Health(_)
         | Work::Upgrade(_) => {
             let kind = job.order.work.kind();
             Err(Failure::new(format!(

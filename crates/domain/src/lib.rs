@@ -12,6 +12,7 @@ pub mod diff;
 pub mod drift;
 pub mod forget_install;
 pub mod graph;
+pub mod health;
 pub mod inputs;
 pub mod install;
 pub mod job;

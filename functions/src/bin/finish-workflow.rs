@@ -1,10 +1,12 @@
 //! Lambda function that state machines call at their end: writes the final state of the workflow. If the workflow is a step of
-//! a runbook, it then starts the next step.
+//! a runbook, it then starts the next step; if it is a verified deploy that failed, its roll back.
 
 use std::sync::Arc;
 
+use freehold_app::ports::Machines;
 use freehold_app::runbook::advance_run::AdvanceRun;
 use freehold_app::workflow::finish_workflow::FinishWorkflow;
+use freehold_app::workflow::roll_back::RollBackDeploy;
 use freehold_functions::settings::Settings;
 use freehold_functions::{diagnostic, init_logs, log_failure};
 use freehold_protocol::WorkflowId;
@@ -59,9 +61,12 @@ async fn main() -> Result<(), Error> {
     let settings = Settings::read()?;
     let (store, clock) = (settings.store()?, settings.clock());
     let versions = settings.versions(&store)?;
-    let advance = AdvanceRun::new(Arc::clone(&store), versions, settings.machines()?, Arc::clone(&clock));
+    let machines: Arc<dyn Machines> = settings.machines()?;
+    let roll_back =
+        RollBackDeploy { versions: versions.clone(), machines: Arc::clone(&machines), clock: Arc::clone(&clock) };
+    let advance = AdvanceRun::new(Arc::clone(&store), versions, machines, Arc::clone(&clock));
     let finish = FinishWorkflow { store, outbox: settings.outbox()?, clock };
-    let (finish, advance) = (&finish, &advance);
+    let (finish, advance, roll_back) = (&finish, &advance, &roll_back);
     lambda_runtime::run(service_fn(|event: LambdaEvent<Finish>| async move {
         let error = event.payload.error.as_ref().map(Caught::sentence);
         let finished =
@@ -74,6 +79,11 @@ async fn main() -> Result<(), Error> {
             && let Err(error) = advance.advance(run).await
         {
             log_failure("cannot advance a run; the next sweep tries again", &error);
+        }
+        if finished.rolls_back
+            && let Err(error) = roll_back.roll_back(&event.payload.workflow).await
+        {
+            log_failure("cannot roll a deploy back; the next sweep tries again", &error);
         }
         Ok::<Value, Diagnostic>(json!({ "state": finished.state }))
     }))

@@ -21,6 +21,7 @@ pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
         Work::HelmChart(work) => own.push(object(&kubernetes_mark(&work.component))),
         Work::KubernetesManifest(work) => own.push(object(&inventory(&work.component))),
         Work::KubernetesJob(work) => own.push(object(&inventory(&work.component))),
+        Work::Health(work) => own.push(object(&inventory(&work.component))),
         Work::CopySecrets(_) => own.push(object(&copies())),
         Work::Pulumi(work) | Work::PulumiSandbox(work) => own.push(object(&format!("{}*", pulumi(&work.component)))),
         Work::TerraformModule(_)

@@ -103,6 +103,7 @@ const fn runs_programs(work: &Work) -> bool {
         | Work::CopySecrets(_)
         | Work::Build(_)
         | Work::Leftovers(_)
+        | Work::Health(_)
         | Work::Upgrade(_) => false,
     }
 }

@@ -11,6 +11,7 @@ mod copy_secrets;
 mod drift;
 pub mod failure;
 mod guard;
+mod health;
 mod helm_chart;
 mod inventory;
 mod job_image;
@@ -62,7 +63,8 @@ pub async fn execute(job: &Job) -> Outcome {
         Ok(()) => Box::pin(run(job)).await,
         Err(failure) => Err(failure),
     };
-    result::outcome(job, ended)
+    let outcome = result::outcome(job, ended);
+    if let Work::Health(work) = &job.order.work { health::gated(work, outcome) } else { outcome }
 }
 
 async fn run(job: &Job) -> Result<Done, Failure> {
@@ -84,6 +86,7 @@ async fn run(job: &Job) -> Result<Done, Failure> {
         )),
         Work::Preflight(work) => Box::pin(preflight::run(job, work)).await,
         Work::Leftovers(_) => Box::pin(leftovers::run(job)).await,
+        Work::Health(work) => Box::pin(health::run(job, work)).await,
         Work::Upgrade(work) => Box::pin(upgrade::run(job, work)).await,
     }
 }

@@ -42,6 +42,7 @@ async fn removed(job: &Job, work: &RemovePart) -> Result<Done, Failure> {
         | Work::Build(_)
         | Work::Preflight(_)
         | Work::Leftovers(_)
+        | Work::Health(_)
         | Work::Upgrade(_) => {
             Err(Failure::new(format!("a job of kind `{}` creates nothing that could be removed", work.what.kind())))
         }

@@ -133,6 +133,7 @@ pub(crate) fn owner(work: &Work) -> String {
         Work::Build(work) => format!("build of component `{}`", work.component),
         Work::Preflight(_) => "preflight".to_owned(),
         Work::Leftovers(_) => "the list of leftovers".to_owned(),
+        Work::Health(work) => format!("health of component `{}`", work.component),
         Work::Upgrade(_) => "the upgrade of the runner".to_owned(),
     }
 }

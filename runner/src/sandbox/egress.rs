@@ -129,6 +129,15 @@ fn inside(job: &Job, program: &Program<'_>) -> Vec<String> {
     marked.chain(own.map(|host| of_url(host))).collect()
 }
 
+/// Returns the rules for the runner's own connections on behalf of a job: what the programs of the job may reach.
+pub(super) fn rules_of(job: &Job) -> Rules {
+    let named = terms(job).into_iter().flat_map(|terms| terms.hosts);
+    let hosts: Vec<String> = named.filter(|host| !is_all_of_aws(host)).collect();
+    let marked = terms(job).into_iter().flat_map(|terms| terms.inside_hosts);
+    let inside = marked.chain(job.config.inside_hosts.iter().map(|host| of_url(host))).collect();
+    rules(&job.config.region, &hosts, inside)
+}
+
 /// Returns rules that permit `hosts`. The endpoints of AWS and the hosts `inside` may be in a private network.
 fn rules(region: &str, hosts: &[String], inside: Vec<String>) -> Rules {
     let permitted: Rules = parsed(hosts.iter().cloned()).collect();
@@ -215,7 +224,8 @@ fn loopback(url: &str) -> Option<SocketAddr> {
     address.filter(|address: &SocketAddr| address.ip().is_loopback())
 }
 
-fn line(refusal: &Refusal) -> String {
+/// Returns the log line of a refused connection.
+pub(super) fn line(refusal: &Refusal) -> String {
     let Refusal { host, port, reason, times, .. } = refusal;
     let again = if *times > 1 { format!(" ({times} times so far)") } else { String::new() };
     format!("[freehold: refused a connection to {host}:{port}{again}: {reason}]")

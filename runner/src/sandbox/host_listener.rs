@@ -3,11 +3,12 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use freehold_egress::{Destination, Egress, Host, Refusal, Rule, Rules, Serving, Upstream, Way};
 use tokio::net::TcpListener;
 
-use super::egress::{of_url, own_endpoint};
+use super::egress::{line, of_url, own_endpoint, rules_of};
 use crate::work::job::Job;
 
 /// The form in which the runner sends its bytes.
@@ -39,13 +40,43 @@ impl Outside {
         through: Through,
         refused: impl Fn(&Refusal) + Send + Sync + 'static,
     ) -> io::Result<Self> {
+        let rules = rules(&job.config.inside_hosts, to, is_inside);
+        Self::by(rules, to, through, refused).await
+    }
+
+    /// Returns a listener that leads to `to`, if the programs of the job may reach it too. Refusals are in the log and in
+    /// the record of the job, and are passed to `noted`.
+    ///
+    /// # Errors
+    /// When there is no free loopback port.
+    pub async fn permitted(
+        job: &Job,
+        to: &Destination,
+        through: Through,
+        noted: impl Fn(&Refusal) + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let (log, connections) = (job.log.clone(), Arc::clone(&job.connections));
+        let refused = move |refusal: &Refusal| {
+            log.line(&line(refusal));
+            connections.refused(refusal);
+            noted(refusal);
+        };
+        Self::by(rules_of(job), to, through, refused).await
+    }
+
+    async fn by(
+        rules: Rules,
+        to: &Destination,
+        through: Through,
+        refused: impl Fn(&Refusal) + Send + Sync + 'static,
+    ) -> io::Result<Self> {
         let here = is_here(to);
         if here && through == Through::Proxy {
             return Ok(Self { at: None, _serving: None });
         }
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let at = listener.local_addr()?;
-        let egress = Egress::new(rules(&job.config.inside_hosts, to, is_inside), None, Upstream::from_env(), refused);
+        let egress = Egress::new(rules, None, Upstream::from_env(), refused);
         let way = match through {
             Through::Proxy => Way::Proxy,
             Through::Pair if here => Way::Endpoint(to.clone()),

@@ -62,7 +62,7 @@ spec:
 {{- end }}
 "#;
 
-async fn chart(cloud: &Cloud) -> Artifact {
+pub(crate) async fn chart(cloud: &Cloud) -> Artifact {
     let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     let mut tar = tar::Builder::new(gzip);
     let values = "text: none\nport: 80\nkubelet: run\nmore: false\nclaim: false\nbroken: false\n";
@@ -76,7 +76,7 @@ async fn chart(cloud: &Cloud) -> Artifact {
     of_layer(cloud, Package::HelmChart, layer, (CHART_LAYER, CHART_CONFIG)).await
 }
 
-fn work(artifact: &Artifact, values: Value) -> Work {
+pub(crate) fn work(artifact: &Artifact, values: Value) -> Work {
     let values: BTreeMap<String, Value> = serde_json::from_value(values).unwrap();
     Work::HelmChart(InstallChart {
         component: "network".parse().unwrap(),

@@ -15,12 +15,12 @@ use crate::cloud::Cloud;
 use crate::cluster::{self, Cluster, DEPLOYER, READER};
 use crate::fixture::{Bench, outputs, reason};
 
-async fn manifest(cloud: &Cloud, text: &str) -> Artifact {
+pub(crate) async fn manifest(cloud: &Cloud, text: &str) -> Artifact {
     let layer = text.as_bytes().to_vec();
     of_layer(cloud, Package::KubernetesManifest, layer, (MANIFEST_LAYER, MANIFEST_ARTIFACT)).await
 }
 
-fn work(artifact: &Artifact) -> Work {
+pub(crate) fn work(artifact: &Artifact) -> Work {
     Work::KubernetesManifest(ApplyManifest {
         component: "network".parse().unwrap(),
         artifact: artifact.clone(),

@@ -15,6 +15,7 @@ mod cluster_images;
 mod container_image;
 mod copy_secrets;
 mod fixture;
+mod health;
 mod helm_chart;
 mod image_walls;
 mod kubernetes_job;

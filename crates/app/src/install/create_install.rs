@@ -9,7 +9,7 @@ use freehold_domain::plan::check_deployable;
 use freehold_domain::region::check_region;
 use freehold_domain::sealed_inputs::Sealing;
 use freehold_domain::toggles;
-use freehold_domain::workflow::{Request, WorkflowKind};
+use freehold_domain::workflow::{Request, RollBack, WorkflowKind};
 use freehold_protocol::api::CreateInstallRequest;
 use freehold_protocol::order::{AskedBy, Mode};
 use freehold_protocol::{InstallId, WorkflowId};
@@ -82,6 +82,7 @@ impl CreateInstall {
             asked_by: by.clone(),
             run: None,
             now: false,
+            roll_back: RollBack::None,
         };
         let workflow = workflow_of(&install, new, serial, now);
         let entry = InstallEntry { install: id.clone(), account: install.account.clone() };

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use freehold_domain::workflow::{Request, WorkflowKind};
+use freehold_domain::workflow::{Request, RollBack, WorkflowKind};
 use freehold_protocol::api::UpgradeRunnerRequest;
 use freehold_protocol::limits::MAX_SOURCE_BYTES;
 use freehold_protocol::order::Mode;
@@ -56,6 +56,7 @@ impl UpgradeRunner {
             asked_by: asked.by.clone(),
             run: asked.run(),
             now: request.now,
+            roll_back: RollBack::None,
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;
         Ok(id)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use freehold_domain::drift::DriftRule;
+use freehold_domain::health::{self, LastHealth};
 use freehold_domain::install::change_gate::Gate;
 use freehold_domain::install::connection::Connection;
 use freehold_domain::install::{Install, Serves};
@@ -11,12 +12,12 @@ use freehold_domain::plan::SkippedBy;
 use freehold_domain::toggles;
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::api::{
-    ChangesView, ConnectionView, DeployedView, InstallView, LeftoversView, Page, PartialView, RunnerView, SkippedView,
-    WaitingPlan,
+    ChangesView, ConnectionView, DeployedView, HealthView, InstallHealthView, InstallView, LeftoversView, Page,
+    PartialView, RunnerView, SkippedView, WaitingPlan,
 };
 use freehold_protocol::report::ChangeTimes;
 use freehold_protocol::time::rfc3339;
-use freehold_protocol::{InstallId, Timestamp, WorkflowId};
+use freehold_protocol::{ComponentName, InstallId, Timestamp, WorkflowId};
 use futures_util::future::try_join_all;
 
 use super::drift::drift_view;
@@ -28,8 +29,8 @@ use crate::app_version::show_inputs;
 use crate::app_version::versions::Versions;
 use crate::ports::Store;
 use crate::table::{
-    self, ChangeTimesRecord, Contact, DeployedRecord, InstallEntry, LeftoversRecord, OpenRun, SKIPPED_PREFIX,
-    SkippedRun, install_pk, load, load_all,
+    self, ChangeTimesRecord, Contact, DeployedRecord, HEALTH_PREFIX, HealthRecord, InstallEntry, LeftoversRecord,
+    OpenRun, SKIPPED_PREFIX, SkippedRun, install_pk, load, load_all,
 };
 
 /// The number of installs that are read concurrently.
@@ -78,7 +79,11 @@ pub async fn show_install(versions: &Versions, id: &InstallId, now: Timestamp) -
     }
     view.inputs = show_inputs::by_name(&shown);
     view.off = off;
-    view.components = components.into_iter().map(|record| deployed_view(record, &rules)).collect();
+    let checks: Vec<HealthRecord> = load_all(store, &install_pk(id), HEALTH_PREFIX).await?;
+    let checks = standing_checks(checks, &components);
+    view.health =
+        health::of_install(checks.values()).map(|found| InstallHealthView { state: found.state, since: found.since });
+    view.components = components.into_iter().map(|record| deployed_view(record, &rules, &checks)).collect();
     Ok(view)
 }
 
@@ -156,6 +161,7 @@ async fn install_view(store: &dyn Store, install: Install, now: Timestamp) -> Re
         inputs: BTreeMap::new(),
         problems: Vec::new(),
         components: Vec::new(),
+        health: None,
         off: Vec::new(),
         leftovers: None,
         approval_option: install.approval_option,
@@ -195,9 +201,30 @@ fn skipped_text(run: &SkippedRun) -> String {
     format!("the run of action `{}` that was due at {due} was skipped: {}", run.action, run.reason)
 }
 
-fn deployed_view(record: DeployedRecord, rules: &[DriftRule]) -> DeployedView {
+/// Returns the health checks of components since they were deployed. A check from before says nothing about what is deployed now.
+fn standing_checks(checks: Vec<HealthRecord>, components: &[DeployedRecord]) -> BTreeMap<ComponentName, LastHealth> {
+    let is_standing = |check: &LastHealth| {
+        let deployed = components.iter().map(|one| &one.deployed).find(|one| one.component == check.component);
+        deployed.is_some_and(|deployed| check.serial >= deployed.serial)
+    };
+    let checks = checks.into_iter().map(|record| record.health).filter(is_standing);
+    checks.map(|check| (check.component.clone(), check)).collect()
+}
+
+fn health_view(check: &LastHealth) -> HealthView {
+    let LastHealth { state, reason, since, at, job, .. } = check.clone();
+    HealthView { state, reason, since, at, job }
+}
+
+fn deployed_view(
+    record: DeployedRecord,
+    rules: &[DriftRule],
+    checks: &BTreeMap<ComponentName, LastHealth>,
+) -> DeployedView {
     let deployed = record.deployed;
     let drift = drift_view(&deployed, rules);
+    let health = checks.get(&deployed.component).map(health_view);
+
     let partial = (deployed.partial && !deployed.attempted).then(|| match deployed.partial_by {
         Some(by) => {
             PartialView { since: Some(by.at), workflow: Some(by.workflow), job: Some(by.job), removes: by.removes }
@@ -220,5 +247,6 @@ fn deployed_view(record: DeployedRecord, rules: &[DriftRule]) -> DeployedView {
             at,
         }),
         drift,
+        health,
     }
 }

@@ -1,8 +1,8 @@
 //! Shows and lists workflows.
 
 use freehold_domain::job::{Job, JobState};
-use freehold_domain::workflow::{Again, NodeState, Request, Workflow, WorkflowState};
-use freehold_protocol::api::{ContinuationView, NodeView, Page, WorkflowView};
+use freehold_domain::workflow::{Again, NodeState, Request, RollBack, RolledBack, Workflow, WorkflowState};
+use freehold_protocol::api::{ContinuationView, NodeView, Page, RolledBackView, WorkflowView};
 use freehold_protocol::{InstallId, JobId, Timestamp, WorkflowId};
 use futures_util::future::try_join_all;
 
@@ -56,6 +56,18 @@ pub async fn show_workflow(store: &dyn Store, id: &WorkflowId, now: Timestamp) -
     Ok(view)
 }
 
+fn rolled_back(workflow: &Workflow) -> Option<RolledBackView> {
+    match &workflow.roll_back {
+        RollBack::Verified { followed: Some(RolledBack::By { workflow }), .. } => {
+            Some(RolledBackView { workflow: Some(workflow.clone()), refused: String::new() })
+        }
+        RollBack::Verified { followed: Some(RolledBack::Refused { reason }), .. } => {
+            Some(RolledBackView { workflow: None, refused: reason.clone() })
+        }
+        RollBack::Verified { followed: None, .. } | RollBack::None | RollBack::Of { .. } => None,
+    }
+}
+
 /// Returns the API's view of a workflow.
 pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
     let (ended_at, reason) = match &workflow.state {
@@ -104,6 +116,12 @@ pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
         cancelled_by: workflow.cancelled_by.clone(),
         cancel_reason: workflow.cancel_reason.clone(),
         again: workflow.again.iter().map(again_view).collect(),
+        verified: matches!(workflow.roll_back, RollBack::Verified { .. }),
+        rolled_back: rolled_back(workflow),
+        roll_back_of: match &workflow.roll_back {
+            RollBack::Of { workflow, .. } => Some(workflow.clone()),
+            RollBack::None | RollBack::Verified { .. } => None,
+        },
         nothing_ran: nothing_ran(workflow),
         nodes: workflow
             .nodes

@@ -1,5 +1,5 @@
 //! Rows for the tasks that are due at a minute: to run an action by cron, to check for drift, to look up the schedules of an
-//! install, or to advance a run of a runbook.
+//! install, to advance a run of a runbook, or to roll a deploy back.
 
 use freehold_protocol::{ActionName, InstallId, RunId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,8 @@ pub enum DueWhat {
     Drift,
     /// A task to advance a run of a runbook, whose step has begun or ended.
     Runbook { run: RunId },
+    /// A task to roll back a verified deploy that failed.
+    RollBack { workflow: WorkflowId },
     /// A task to run an action; `last` is the workflow of the preceding run.
     Run {
         action: ActionName,
@@ -62,6 +64,7 @@ impl Record for Due {
             DueWhat::Drift => "drift".to_owned(),
             DueWhat::Run { action, .. } => format!("run#{action}"),
             DueWhat::Runbook { run } => format!("runbook#{run}"),
+            DueWhat::RollBack { workflow } => format!("roll-back#{workflow}"),
         };
         key("due", format!("{:010}#{}#{what}", self.minute, self.install))
     }

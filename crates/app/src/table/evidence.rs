@@ -137,7 +137,7 @@ impl Signed {
             | Work::Remove(_)
             | Work::CheckDrift(_)
             | Work::Action(_) => true,
-            Work::Build(_) | Work::Preflight(_) | Work::Leftovers(_) | Work::Upgrade(_) => false,
+            Work::Build(_) | Work::Preflight(_) | Work::Leftovers(_) | Work::Health(_) | Work::Upgrade(_) => false,
         };
         let work = serde_json::to_string(work)?;
         if is_repeated

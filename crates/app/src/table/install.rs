@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use freehold_domain::absence::Absence;
+use freehold_domain::health::LastHealth;
 use freehold_domain::install::Install;
 use freehold_domain::install::connection;
 use freehold_domain::plan::Deployed;
@@ -84,6 +85,27 @@ pub struct LeftoversRecord {
     pub found: Leftovers,
 }
 
+/// The health of a component, as the last check found it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HealthRecord {
+    pub install: InstallId,
+    #[serde(flatten)]
+    pub health: LastHealth,
+}
+
+/// The vendor's inputs and toggles with which the last deploy of all components succeeded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RanRecord {
+    pub install: InstallId,
+    #[serde(default)]
+    pub inputs: BTreeMap<String, Value>,
+    #[serde(default)]
+    pub toggles: BTreeMap<ComponentName, bool>,
+}
+
+/// The prefix of the keys of [`HealthRecord`] rows.
+pub const HEALTH_PREFIX: &str = "health#";
+
 /// Returns the partition key of an install's rows.
 pub fn install_pk(install: &InstallId) -> String {
     format!("install#{install}")
@@ -134,6 +156,28 @@ pub fn changes_key(install: &InstallId) -> Key {
 /// Returns the key of a deployed component's row.
 pub fn deployed_key(install: &InstallId, component: &ComponentName) -> Key {
     key(install_pk(install), format!("component#{component}"))
+}
+
+/// Returns the key of the row of a component's health.
+pub fn health_key(install: &InstallId, component: &ComponentName) -> Key {
+    key(install_pk(install), format!("{HEALTH_PREFIX}{component}"))
+}
+
+/// Returns the key of the row of the values that ran last.
+pub fn ran_key(install: &InstallId) -> Key {
+    key(install_pk(install), "ran")
+}
+
+impl Record for RanRecord {
+    fn key(&self) -> Key {
+        ran_key(&self.install)
+    }
+}
+
+impl Record for HealthRecord {
+    fn key(&self) -> Key {
+        health_key(&self.install, &self.health.component)
+    }
 }
 
 impl Record for Install {

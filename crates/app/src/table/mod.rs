@@ -62,9 +62,10 @@ pub use forgotten_installs::{Forgetting, GoneInstalls, forgetting_key, gone_inst
 pub use grant::{BurntGrant, grant_key, grants_pk};
 pub use graph::{find_workflow, graph_write, put_workflow, workflow, workflow_pk};
 pub use install::{
-    ChangeTimesRecord, Contact, CopiedSecrets, DeployedRecord, InstallEntry, LeftoversRecord, QUEUE_TURNS, QueueTurn,
-    changes_key, contact_key, copied_secrets_key, deployed, deployed_among, deployed_key, install, install_entry_key,
-    install_key, install_pk, leftovers_key, name_prefixes, parts, prefix_key, sandbox_outputs,
+    ChangeTimesRecord, Contact, CopiedSecrets, DeployedRecord, HEALTH_PREFIX, HealthRecord, InstallEntry,
+    LeftoversRecord, QUEUE_TURNS, QueueTurn, RanRecord, changes_key, contact_key, copied_secrets_key, deployed,
+    deployed_among, deployed_key, health_key, install, install_entry_key, install_key, install_pk, leftovers_key,
+    name_prefixes, parts, prefix_key, ran_key, sandbox_outputs,
 };
 pub use job::{LOG_TTL_SECS, LogRecord, Sending, job, job_key, job_pk, sending_key};
 pub use record::{PAGE, Record, Stored, load, load_all, load_all_stored, parse, put, put_until};

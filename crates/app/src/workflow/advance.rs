@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::AppError;
 use crate::drift::result::{after_deploy, checked_writes};
+use crate::install::record_health::record_health;
 use crate::messages::DispatchMessage;
 use crate::ports::{Expect, Outbox, Store, Write};
 use crate::table::evidence::{MadeBy, ProofRecord, Signed, UsedBy};
@@ -225,6 +226,9 @@ async fn result_writes(
         }
         (Target::CheckDrift { part, of, .. }, _) => checked_writes(store, job, workflow, (part, of), now).await,
         (Target::Leftovers, _) => leftovers_writes(store, job, workflow, now).await,
+        (Target::Health { component, .. }, _) => {
+            Ok(record_health(store, job, component, now).await?.into_iter().collect())
+        }
         (Target::Action { .. } | Target::Preflight | Target::Upgrade, _) => Ok(Vec::new()),
     }
 }

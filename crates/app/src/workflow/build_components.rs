@@ -6,7 +6,7 @@ use std::sync::Arc;
 use freehold_domain::absence::Absence;
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::install::Install;
-use freehold_domain::workflow::{Request, Workflow, WorkflowKind};
+use freehold_domain::workflow::{Request, RollBack, Workflow, WorkflowKind};
 use freehold_protocol::api::{BuildComponentsRequest, BuildStarted};
 use freehold_protocol::order::{AskedBy, Mode};
 use freehold_protocol::{AppName, BuildId, ComponentName, Digest, WorkflowId};
@@ -220,7 +220,17 @@ fn building(
 ) -> NewWorkflow {
     let request = Request::Build { app: app.clone(), builds, version: Some(version.version.clone()) };
     let (kind, mode) = (WorkflowKind::BuildComponents, Mode::Maintenance);
-    NewWorkflow { id, kind, mode, request, digest: Some(digest), asked_by: by.clone(), run: None, now: false }
+    NewWorkflow {
+        id,
+        kind,
+        mode,
+        request,
+        digest: Some(digest),
+        asked_by: by.clone(),
+        run: None,
+        now: false,
+        roll_back: RollBack::None,
+    }
 }
 
 fn answer(version: &Version, workflow: Option<WorkflowId>, builds: &BTreeMap<ComponentName, Build>) -> BuildStarted {

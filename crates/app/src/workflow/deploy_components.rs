@@ -7,7 +7,7 @@ use freehold_domain::inputs::{InputProblem, InputsError, known_inputs, merged, r
 use freehold_domain::install::Install;
 use freehold_domain::plan::check_deployable;
 use freehold_domain::sealed_inputs::is_sealed;
-use freehold_domain::workflow::{Request, WorkflowKind};
+use freehold_domain::workflow::{Request, RollBack, WorkflowKind};
 use freehold_protocol::api::DeployComponentsRequest;
 use freehold_protocol::order::Mode;
 use freehold_protocol::{AppName, InstallId, WorkflowId};
@@ -20,6 +20,7 @@ use crate::contract::terms;
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
 use crate::workflow::plan_deploy::{DeployOf, plan_deploy};
+use crate::workflow::roll_back::what_ran;
 use crate::workflow::start_workflow::{Asked, NewWorkflow, came_before, digest_of, require_runner, start};
 
 /// The use case that starts a deploy, with its ports.
@@ -57,6 +58,13 @@ impl DeployComponents {
         let version = self.version(&app, request).await?;
         check_deployable(&version.document)?;
         self.check_sealed(&app, &stored.value, &request.inputs).await?;
+        let roll_back = match request.verified {
+            true => {
+                let before = Box::new(what_ran(&self.versions, &stored.value).await?);
+                RollBack::Verified { before, followed: None }
+            }
+            false => RollBack::None,
+        };
         let kept = known_inputs(&version.document, &stored.value.inputs);
         let given = merged(&kept, &request.inputs);
         resolve_inputs(&version.document, &given, &stored.value.answers, stored.value.sealing())?;
@@ -95,6 +103,7 @@ impl DeployComponents {
             asked_by: asked.by.clone(),
             run: asked.run(),
             now: request.now,
+            roll_back,
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, asked.writes()).await?;
         Ok(id)

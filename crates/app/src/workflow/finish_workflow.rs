@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use freehold_domain::inputs::merged;
+use freehold_domain::install::Install;
 use freehold_domain::job::CancelAsked;
 use freehold_domain::workflow::{Request, TeardownParts, Workflow, WorkflowState};
 use freehold_protocol::{RunId, WorkflowId};
@@ -10,7 +11,7 @@ use freehold_protocol::{RunId, WorkflowId};
 use crate::AppError;
 use crate::messages::DispatchMessage;
 use crate::ports::{Clock, Expect, Outbox, Store, Write};
-use crate::table::{self, Decided, Due, DueWhat, open_key, put};
+use crate::table::{self, Decided, Due, DueWhat, RanRecord, Stored, load, open_key, put};
 use crate::workflow::advance;
 use crate::workflow::cancel_job::CancelJob;
 
@@ -21,6 +22,8 @@ pub struct Finished {
     pub state: &'static str,
     /// The run of a runbook whose step the workflow was. It has to be advanced.
     pub run: Option<RunId>,
+    /// Whether the workflow is a verified deploy that failed. It has to be rolled back.
+    pub rolls_back: bool,
 }
 
 /// The use case that finishes a workflow, with its ports.
@@ -59,14 +62,15 @@ impl FinishWorkflow {
         let Some((workflow, changed)) = finished.await? else {
             tracing::info!(workflow.id = %id, "Workflow `{id}` is gone: its install was forgotten");
             let state = WorkflowState::Cancelled { ended_at: self.clock.now() }.as_str();
-            return Ok(Finished { state, run: None });
+            return Ok(Finished { state, run: None, rolls_back: false });
         };
         self.ask_for_contract(&workflow).await?;
         let word = workflow.state.as_str();
         if changed {
             tracing::info!(workflow.id = %id, install.id = %workflow.install, "Workflow `{id}` {word}");
         }
-        Ok(Finished { state: word, run: workflow.run })
+        let rolls_back = workflow.to_roll_back().is_some();
+        Ok(Finished { state: word, run: workflow.run, rolls_back })
     }
 
     /// Returns the writes that end the workflow and release its install. `rev` is the revision at which the workflow
@@ -105,10 +109,28 @@ impl FinishWorkflow {
             let what = DueWhat::Runbook { run: run.clone() };
             writes.push(put(&Due::at(self.clock.now(), workflow.install.clone(), what), Expect::Any)?);
         }
+        if workflow.to_roll_back().is_some() {
+            let what = DueWhat::RollBack { workflow: workflow.id.clone() };
+            writes.push(put(&Due::at(self.clock.now(), workflow.install.clone(), what), Expect::Any)?);
+        }
+        if deployed.is_some() {
+            writes.extend(self.ran(&released).await?);
+        }
         if released != install.value {
             writes.push(put(&released, Expect::Rev(install.rev))?);
         }
         Ok(writes)
+    }
+
+    /// Returns the write of the inputs and toggles that run now, unless the row has them already.
+    async fn ran(&self, install: &Install) -> Result<Option<Write>, AppError> {
+        let (id, inputs, toggles) = (install.id.clone(), install.inputs.clone(), install.toggles.clone());
+        let ran = RanRecord { install: id, inputs, toggles };
+        let known: Option<Stored<RanRecord>> = load(&*self.store, &table::ran_key(&install.id)).await?;
+        if known.as_ref().is_some_and(|known| known.value == ran) {
+            return Ok(None);
+        }
+        put(&ran, Expect::Any).map(Some)
     }
 
     /// Asks `dispatch-job` to sign the version's contract after a build workflow succeeded.

@@ -17,6 +17,7 @@ mod order_work;
 mod plan_deploy;
 pub mod plan_workflow;
 pub mod put_back_messages;
+pub mod roll_back;
 pub mod run_action;
 pub(crate) mod standing_parts;
 pub mod start_due_actions;

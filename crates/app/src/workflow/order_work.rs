@@ -6,6 +6,7 @@ use freehold_domain::workflow::{Request, Workflow};
 use freehold_protocol::api::ApprovalOption;
 use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input, PolicyEngine, SandboxTool, Secret, StepSource};
 use freehold_protocol::approval::ApprovalRule;
+use freehold_protocol::order::health::{Asks, CheckHealth, Probe, Times, checked};
 use freehold_protocol::order::{
     ApplyManifest, ApplyTerraform, Artifact, ClusterOf, CopySecrets, DeployStack, InstallChart, JobImage, RunAction,
     RunKubernetesJob, RunPulumi, SecretCopy, Source, StepDirectory, SyncImage, Work,
@@ -144,6 +145,41 @@ pub(super) fn component_work(version: &AppVersion, name: &ComponentName, artifac
             Work::Pulumi(RunPulumi { component: component_name, artifact, pulumi_version, config, env_vars })
         }
     })
+}
+
+/// Returns the work that looks at the health of a component after its deploy.
+pub(super) fn health_work(version: &AppVersion, name: &ComponentName) -> Result<Work, AppError> {
+    let component = version.component(name);
+    let (component, health) = component.and_then(|one| Some((one, checked(one)?))).ok_or_else(|| {
+        // INVARIANT: the plan has a check only at components that have something to ask.
+        AppError::internal(format!("component `{name}` has nothing to ask"))
+    })?;
+    let cluster = || cluster_of(version, &component.settings.kubernetes_context);
+    let asks = match &component.spec {
+        ComponentSpec::HelmChart { chart_name, namespace, storage_driver, .. } => {
+            let driver = version.runner.as_ref().map(|runner| runner.helm_driver.clone());
+            Asks::Release {
+                cluster: cluster()?,
+                release: chart_name.clone(),
+                namespace: namespace.clone(),
+                storage_driver: Some(storage_driver.clone())
+                    .filter(|own| !own.is_empty())
+                    .or(driver)
+                    .unwrap_or_default(),
+            }
+        }
+        ComponentSpec::KubernetesManifest { .. } => Asks::Objects { cluster: cluster()? },
+        ComponentSpec::CloudformationStack { stack_name, .. } => Asks::Stack { stack_name: stack_name.clone() },
+        ComponentSpec::ContainerImage { .. }
+        | ComponentSpec::DockerBuild { .. }
+        | ComponentSpec::TerraformModule { .. }
+        | ComponentSpec::Pulumi { .. }
+        | ComponentSpec::Job { .. } => Asks::Nothing,
+    };
+    let Times { hold_secs, limit_secs } = Times::after_deploy(health);
+    let probes = health.probes.iter().filter_map(Probe::of).collect();
+    let (component, gate) = (name.clone(), health.block_deploy);
+    Ok(Work::Health(CheckHealth { component, asks, probes, hold_secs, limit_secs, gate }))
 }
 
 /// Returns the part whose outputs describe the cluster of the Kubernetes context `context`: a component, or the sandbox

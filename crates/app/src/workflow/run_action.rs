@@ -9,7 +9,7 @@ use freehold_domain::plan::action_nodes;
 use freehold_domain::plan::triggers::lacks_text;
 use freehold_domain::suggestion::nearest;
 use freehold_domain::toggles;
-use freehold_domain::workflow::{Request, RunTrigger, Workflow, WorkflowKind};
+use freehold_domain::workflow::{Request, RollBack, RunTrigger, Workflow, WorkflowKind};
 use freehold_protocol::api::{RunActionRequest, WorkflowStarted};
 use freehold_protocol::app_version::Action;
 use freehold_protocol::order::Mode;
@@ -83,6 +83,7 @@ impl RunAction {
             asked_by: asked.by.clone(),
             run: asked.run(),
             now: request.now,
+            roll_back: RollBack::None,
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, asked.writes()).await?;
         Ok(started(id, &version))

@@ -1,5 +1,5 @@
-//! Handles the tasks that are due: starts the actions and drift checks whose cron schedule is due, and advances runs of
-//! runbooks. A run of an action or a check is started once for its minute, even if a call is repeated.
+//! Handles the tasks that are due: starts the actions and drift checks whose cron schedule is due, advances runs of runbooks,
+//! and rolls deploys back. A run of an action or a check is started once for its minute, even if a call is repeated.
 
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use crate::drift::schedule::{Scheduled, has_drift_schedules, next_drift_check};
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
 use crate::runbook::advance_run::AdvanceRun;
 use crate::table::{self, Due, DueWhat, Record as _, SkippedRun, Stored, load, put};
+use crate::workflow::roll_back::RollBackDeploy;
 use crate::workflow::run_action::RunAction;
 use crate::workflow::start_workflow::Asked;
 use crate::{AppError, Kind};
@@ -91,6 +92,10 @@ impl StartDueActions {
                 self.advance_run().advance(run).await?;
                 self.replace(row, Vec::new()).await
             }
+            DueWhat::RollBack { workflow } => {
+                self.roll_back().roll_back(workflow).await?;
+                self.replace(row, Vec::new()).await
+            }
             DueWhat::Run { action, .. } => {
                 let next = match self.kept(install).await? {
                     Some(found) => self.run(row, &found, action, now, counts).await?,
@@ -133,7 +138,7 @@ impl StartDueActions {
     ) -> Result<Option<Due>, AppError> {
         let last = match &row.value.what {
             DueWhat::Run { last, .. } => last.as_ref(),
-            DueWhat::Schedules { .. } | DueWhat::Drift | DueWhat::Runbook { .. } => None,
+            DueWhat::Schedules { .. } | DueWhat::Drift | DueWhat::Runbook { .. } | DueWhat::RollBack { .. } => None,
         };
         let version = self.deployed(Some(install)).await?;
         let action = version.as_ref().and_then(|version| version.action(name));
@@ -256,6 +261,11 @@ impl StartDueActions {
                 _ => Err(error),
             },
         }
+    }
+
+    fn roll_back(&self) -> RollBackDeploy {
+        let (versions, machines, clock) = (self.versions.clone(), Arc::clone(&self.machines), Arc::clone(&self.clock));
+        RollBackDeploy { versions, machines, clock }
     }
 
     fn advance_run(&self) -> AdvanceRun {

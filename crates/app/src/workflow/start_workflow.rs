@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use freehold_domain::install::Install;
-use freehold_domain::workflow::{Request, Workflow, WorkflowKind, WorkflowState};
+use freehold_domain::workflow::{Request, RollBack, Workflow, WorkflowKind, WorkflowState};
 use freehold_protocol::order::{AskedBy, Mode};
 use freehold_protocol::sealing::SealedValue;
 use freehold_protocol::{Digest, InstallId, RunId, Timestamp, WorkflowId};
@@ -68,6 +68,8 @@ pub struct NewWorkflow {
     pub run: Option<RunId>,
     /// Whether changes are to start also while the customer's change windows are closed.
     pub now: bool,
+    /// The part of the workflow in a roll back.
+    pub roll_back: RollBack,
 }
 
 /// Returns the workflow `id` if an earlier request created it. Starts its execution if the workflow has not ended.
@@ -160,6 +162,7 @@ pub fn workflow_of(install: &Install, new: NewWorkflow, serial: u64, now: Timest
         last_report: None,
         again: Vec::new(),
         planned_from: None,
+        roll_back: new.roll_back,
         nodes: Vec::new(),
         state: WorkflowState::Pending,
     }

@@ -9,7 +9,7 @@ use freehold_domain::inputs::{known_inputs, resolve_inputs_for};
 use freehold_domain::install::Install;
 use freehold_domain::plan::teardown::{TeardownScope, add_leftovers, teardown_nodes};
 use freehold_domain::plan::triggers;
-use freehold_domain::workflow::{Node, Request, Target, TeardownParts, WorkflowKind};
+use freehold_domain::workflow::{Node, Request, RollBack, Target, TeardownParts, WorkflowKind};
 use freehold_protocol::api::TeardownInstallRequest;
 use freehold_protocol::app_version::{AppVersion, Reference};
 use freehold_protocol::order::Mode;
@@ -69,6 +69,7 @@ impl TeardownInstall {
             asked_by: asked.by.clone(),
             run: asked.run(),
             now: request.now,
+            roll_back: RollBack::None,
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, asked.writes()).await?;
         Ok(id)
@@ -102,6 +103,7 @@ pub(super) fn reads(version: &AppVersion, target: &Target) -> Option<BTreeSet<Re
         | Target::Sandbox { .. }
         | Target::Preflight
         | Target::Leftovers
+        | Target::Health { .. }
         | Target::Upgrade => None,
     }
 }

@@ -81,6 +81,20 @@ pub(crate) fn with_source(name: &str, reference: &str) -> AppVersion {
     document
 }
 
+/// Returns the document with another source for `storage`, which is asked whether it is healthy. With `gate`, `info` waits for
+/// that.
+pub(crate) fn with_health(gate: bool) -> AppVersion {
+    let mut document = with_source("storage", "example/storage:2");
+    let health = json!({
+        "block_deploy": gate, "stabilization_window_secs": 30,
+        "probes": [{ "type": "http", "url": "https://storage.example/up" }, { "type": "exec", "command": ["check"] }],
+    });
+    for component in document.components.iter_mut().filter(|component| component.name.as_str() == "storage") {
+        component.settings.health = Some(serde_json::from_value(health.clone()).unwrap());
+    }
+    document
+}
+
 /// Returns the document in which `storage` is retried so often.
 pub(crate) fn with_retries(retries: u32) -> AppVersion {
     let mut document = document();

@@ -73,6 +73,8 @@ pub(crate) struct World {
     pub(crate) chaos: Option<Rng>,
     /// Whether the message that is being worked on would be given up next.
     pub(crate) last_delivery: Arc<AtomicBool>,
+    /// Whether the function that finishes workflows dies before it rolls one back.
+    pub(crate) loses_roll_backs: bool,
 }
 
 impl World {
@@ -98,6 +100,7 @@ impl World {
             dead: Vec::new(),
             chaos: None,
             last_delivery: Arc::default(),
+            loses_roll_backs: false,
         }
     }
 
@@ -146,6 +149,16 @@ impl World {
         let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
         world.run().await;
         (world, workflow)
+    }
+
+    /// Returns a world with `globex` provisioned, and [`app::with_health`] synced and built.
+    pub(crate) async fn with_health(gate: bool) -> Self {
+        let mut world = Self::with_install().await;
+        world.sync(&app::with_health(gate)).await;
+        world.build("build-2").await;
+        world.settle().await;
+        world.runner("globex").started.clear();
+        world
     }
 
     pub(crate) fn now(&self) -> Timestamp {

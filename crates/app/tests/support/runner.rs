@@ -10,8 +10,8 @@ use freehold_protocol::grant::{ArtifactGrant, GrantAnswer};
 use freehold_protocol::order::{Artifact, BuildArtifact, Cancel, Order, Retired, Source, Work};
 use freehold_protocol::provenance::{BuildFacts, Provenance, ResourceDescriptor, sha256};
 use freehold_protocol::report::{
-    AttemptEvent, AttemptReport, CallerRequest, ChangeTimes, Fence, Hello, Outcome, Refusal, RefusalReason, Report,
-    ReportBody, RoleProof,
+    AttemptEvent, AttemptReport, Block, CallerRequest, ChangeTimes, Fence, Hello, Outcome, Refusal, RefusalReason,
+    Report, ReportBody, RoleProof,
 };
 use freehold_protocol::sealing::SealingKey;
 use freehold_protocol::{Digest, Envelope, GrantId, InstallId, JobId, Payload as _, TenantName, Timestamp, names};
@@ -32,6 +32,12 @@ pub(crate) enum Behaviour {
     Ignores,
     /// Ends with this plan, until an order names its approval.
     Proposes(Box<ProposedPlan>),
+}
+
+/// The end of a check that is a gate, at a component that is not healthy.
+pub(crate) fn sick() -> Behaviour {
+    let reason = "component `storage` is not healthy after 60 s: probe `up`: the answer is 503".to_owned();
+    Behaviour::Ends(Outcome::Blocked { block: Block::Unhealthy, reason })
 }
 
 /// An attempt under way.
@@ -343,6 +349,7 @@ pub(crate) fn subject(work: &Work) -> String {
         Work::CopySecrets(_) => "secrets".to_owned(),
         Work::Preflight(_) => "preflight".to_owned(),
         Work::Leftovers(_) => "leftovers".to_owned(),
+        Work::Health(work) => format!("health:{}", work.component),
         Work::Upgrade(_) => "runner".to_owned(),
     }
 }
@@ -372,6 +379,10 @@ fn success(work: &Work, artifact: Option<Artifact>) -> Outcome {
     }
     if matches!(work, Work::CheckDrift(_)) {
         let outputs = [("drift".to_owned(), json!({ "resources": [] }))].into();
+        return Outcome::Succeeded { outputs, sensitive: Default::default(), artifact };
+    }
+    if matches!(work, Work::Health(_)) {
+        let outputs = [("health".to_owned(), json!({ "state": "healthy" }))].into();
         return Outcome::Succeeded { outputs, sensitive: Default::default(), artifact };
     }
     let outputs = [("name".to_owned(), json!(format!("{}-out", subject(work))))].into();

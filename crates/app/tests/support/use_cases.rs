@@ -29,6 +29,7 @@ use freehold_app::workflow::deploy_components::DeployComponents;
 use freehold_app::workflow::dispatch_job::DispatchJob;
 use freehold_app::workflow::finish_workflow::FinishWorkflow;
 use freehold_app::workflow::plan_workflow::PlanWorkflow;
+use freehold_app::workflow::roll_back::RollBackDeploy;
 use freehold_app::workflow::run_action::RunAction;
 use freehold_app::workflow::start_due_actions::StartDueActions;
 use freehold_app::workflow::sweep::{Sweep, Swept};
@@ -153,6 +154,10 @@ impl World {
     pub(crate) fn finish_workflow(&self) -> FinishWorkflow {
         let memory = &self.memory;
         FinishWorkflow { store: memory.clone(), outbox: memory.clone(), clock: memory.clone() }
+    }
+
+    pub(crate) fn roll_back_deploy(&self) -> RollBackDeploy {
+        RollBackDeploy { versions: self.versions(), machines: self.memory.clone(), clock: self.memory.clone() }
     }
 
     pub(crate) fn cancel_workflow(&self) -> CancelWorkflow {

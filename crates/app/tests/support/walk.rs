@@ -256,13 +256,16 @@ impl World {
         true
     }
 
-    /// Finishes a workflow as the function does, which advances the run whose step the workflow was.
+    /// Finishes a workflow as the function does, which advances the run whose step the workflow was, and rolls back.
     async fn finish(&self, id: &WorkflowId, machine: &mut Machine, error: Option<&str>) {
         match self.finish_workflow().finish(id, machine.attempt, error).await {
             Ok(finished) => {
                 if let Some(run) = &finished.run {
                     // A failure is left to the next sweep.
                     let _ = self.advance_run().advance(run).await;
+                }
+                if finished.rolls_back && !self.loses_roll_backs {
+                    let _ = self.roll_back_deploy().roll_back(id).await;
                 }
                 machine.go(At::Ended(finished.state));
             }

@@ -11,6 +11,7 @@ use freehold_protocol::api::{
 };
 use proptest::prelude::*;
 
+use crate::support::runner::sick;
 use crate::support::state::effects;
 use crate::support::walk::Rng;
 use crate::support::{World, app, asked_with, client, drifts, globex, with_input};
@@ -54,6 +55,7 @@ enum Part {
     Upgrade,
     Runbook,
     Drift,
+    RollBack,
 }
 
 impl Part {
@@ -85,6 +87,11 @@ impl Part {
             Self::Drift => {
                 let mut world = World::with_install().await;
                 world.runner("globex").behaviours.insert("drift:storage".into(), drifts(&["aws_s3_bucket.a"]));
+                world
+            }
+            Self::RollBack => {
+                let mut world = World::with_health(true).await;
+                world.runner("globex").behaviours.insert("health:storage".into(), sick());
                 world
             }
         }
@@ -155,6 +162,14 @@ impl Part {
                 world.detect_drift(&DetectDriftRequest::default(), "drift-1").await.unwrap();
                 rescue.rest(world).await;
                 world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+            }
+            Self::RollBack => {
+                let request = DeployComponentsRequest { verified: true, ..with_input("days", 8) };
+                world.deploy(&request, "deploy-1").await.unwrap();
+                for _ in 0..2 {
+                    rescue.rest(world).await;
+                    let _ = world.start_due_actions().start().await;
+                }
             }
             Self::Forget => {
                 let (forget, request) = (world.forget_install(), ForgetInstallRequest::default());
@@ -280,6 +295,11 @@ async fn what_a_check_finds_and_a_deploy_repairs_is_the_same_whichever_call_fail
 #[tokio::test]
 async fn each_step_of_a_runbook_runs_once_whichever_call_fails() {
     each_call_fails_once(Part::Runbook).await;
+}
+
+#[tokio::test]
+async fn a_deploy_is_rolled_back_once_whichever_call_fails() {
+    each_call_fails_once(Part::RollBack).await;
 }
 
 /// Runs the whole life with mail in any order, and with calls failing one time in `one_in`. What a message's last delivery

@@ -37,6 +37,11 @@ mod drift {
     mod ignore_drift;
 }
 
+mod health {
+    mod gates;
+    mod roll_back_deploy;
+}
+
 mod install {
     mod create_install;
     mod delete_install;

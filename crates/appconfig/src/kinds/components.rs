@@ -53,7 +53,7 @@ pub(super) const COMPONENT: &[Key] = &[
     may("skip_noops", Flag).doc("Whether to skip the apply when the plan has no changes; `false` by default"),
     may("auto_approve_on_policies_passing", Flag)
         .doc("Whether a plan that passes every policy is approved without a person of the vendor; `false` by default"),
-    may("health", Table(HEALTH)).doc("When a deploy of the component counts as healthy").not_yet(),
+    may("health", Table(HEALTH)).doc("What is asked after a deploy of the component, and whether its dependents wait for it"),
     may("drift_schedule", Template).doc("When to check for drift: five cron fields in UTC; never by default. Each install adds its own share of an hour. Terraform modules, charts and manifests are checked; a template is not rendered here, and means never"),
 ];
 
@@ -63,18 +63,19 @@ pub(super) const OPERATION_ROLE: &[Key] = &[
 ];
 
 const HEALTH: &[Key] = &[
-    may("enabled", Flag).doc("Whether the health of the component is checked; `true` by default"),
+    may("enabled", Flag).doc("Whether the health of the component is checked after its deploy; `true` by default"),
     may("block_deploy", Flag)
-        .doc("Whether a deploy fails when the component does not become healthy; `false` by default"),
+        .doc("Whether a deploy fails when the component does not become healthy, and its dependents wait for that; `false` by default"),
     may("stabilization_window", Duration(MAX_STABILIZATION_SECS))
-        .doc("How long the component must stay healthy, at most `1h`; `3m` by default"),
-    may("required_checks", Texts).doc("Names of external checks that a deploy waits for"),
+        .doc("The time in which the component has to become healthy, and with `block_deploy` also how long it must then stay healthy, at most `1h`; `3m` by default"),
+    may("required_checks", Texts).doc("Names of external checks that a deploy waits for").not_yet(),
     may("probes", Tables(PROBE)).doc("Probes by which the runner checks whether the component responds"),
 ];
 
 const PROBE: &[Key] = &[
     must("type", Word(&["http", "tcp", "exec"]))
-        .doc("`http` requests an address, `tcp` opens a connection, `exec` runs a command"),
+        .doc("`http` requests an address, `tcp` opens a connection, `exec` runs a command")
+        .not_yet_for(&["exec"]),
     may("name", Text).doc("The probe's name; its address or command by default"),
     may("url", Template).doc("For `http` an address, for `tcp` also `host:port`; a template"),
     may("command", Texts).doc("For `exec`: the program and its arguments, without a shell; templates"),

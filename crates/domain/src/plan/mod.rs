@@ -2,6 +2,7 @@
 
 pub(crate) mod copies;
 pub mod drift;
+mod health;
 mod input;
 mod kept_outputs;
 mod scope;
@@ -122,6 +123,7 @@ pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<N
     let events = triggers::events_of_deploy(version, parts, secret_nodes, scope);
     let lacking = triggers::Lacking { components: off, because: triggers::lacks_text };
     let of_removals = triggers::add(version, &mut nodes, &events, lacking);
+    health::add(version, &touched, &events, &mut nodes);
     steps::bind(version, &mut nodes, input.builds)?;
     if scope.provision || scope.first {
         preflight::precede(&mut nodes, version);
@@ -192,7 +194,9 @@ fn role_of(
 ) -> Result<Option<RunsAs>, PlanError> {
     let version = input.version;
     let operation = match target {
-        Target::Component { component, .. } => version.component(component).map(Operation::Deploy),
+        Target::Component { component, .. } | Target::Health { component, .. } => {
+            version.component(component).map(Operation::Deploy)
+        }
         Target::Sandbox { .. } => version.sandbox.as_ref().map(|sandbox| sandbox_operation(input, sandbox)),
         Target::Action { action, .. } => version.action(action).map(Operation::Trigger),
         Target::CheckDrift { sandbox: true, .. } => version.sandbox.as_ref().map(Operation::Reprovision),

@@ -90,6 +90,7 @@ pub fn needs(version: &AppVersion, workflow: &Workflow, artifact_bytes: &BTreeMa
             | Target::Build { .. }
             | Target::Preflight
             | Target::Leftovers
+            | Target::Health { .. }
             | Target::Upgrade => {}
         }
     }

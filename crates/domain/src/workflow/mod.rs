@@ -6,7 +6,9 @@ mod continuation;
 mod node;
 mod request;
 mod retry;
+mod roll_back;
 mod target;
+mod verification;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,6 +30,7 @@ pub use node::{Node, NodeState};
 pub use request::{Request, RunTrigger, TeardownParts, WorkflowKind};
 pub use retry::MAX_RETRIES;
 pub use target::{Deploys, StepBuild, Target, Use};
+pub use verification::{Before, NotSame, RollBack, RolledBack};
 
 /// A workflow: one execution of a state machine for an install.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,6 +84,9 @@ pub struct Workflow {
     /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned_from: Option<Digest>,
+    /// The part of the workflow in a roll back.
+    #[serde(default, skip_serializing_if = "RollBack::is_none")]
+    pub roll_back: RollBack,
 }
 
 /// The component that makes a workflow's tool image, and the build of it.
@@ -283,42 +289,6 @@ impl Workflow {
     fn was_stopped(&self) -> bool {
         self.cancel_requested.is_some()
             && (self.nodes.is_empty() || !self.nodes.iter().all(|node| node.state.is_done()))
-    }
-
-    /// Returns whether no node of the workflow has started a job.
-    pub fn never_started(&self) -> bool {
-        self.nodes.iter().all(|node| matches!(node.state, NodeState::Waiting | NodeState::Skipped { .. }))
-    }
-
-    /// Returns the former values of the inputs that the install has to get back, because the workflow ended before its
-    /// first job.
-    pub fn inputs_to_restore(&self) -> Option<&BTreeMap<String, Value>> {
-        match (&self.request, &self.state) {
-            (Request::Deploy { former_inputs, .. }, WorkflowState::Failed { .. } | WorkflowState::Cancelled { .. })
-                if !former_inputs.is_empty() && self.never_started() =>
-            {
-                Some(former_inputs)
-            }
-            (
-                Request::Deploy { .. }
-                | Request::Action { .. }
-                | Request::Teardown { .. }
-                | Request::Upgrade { .. }
-                | Request::DetectDrift { .. }
-                | Request::Build { .. },
-                _,
-            ) => None,
-        }
-    }
-
-    /// Returns the workflow without the former values of inputs. Nothing needs them after the workflow's end.
-    #[must_use]
-    pub fn without_former_inputs(&self) -> Self {
-        let mut next = self.clone();
-        if let Request::Deploy { former_inputs, .. } = &mut next.request {
-            former_inputs.clear();
-        }
-        next
     }
 
     /// Returns a text about the nodes that failed or were refused, if there are any. Nodes that were cancelled on

@@ -73,6 +73,13 @@ pub enum Target {
     Preflight,
     /// Runs after the removals of a teardown and lists what still exists of the app.
     Leftovers,
+    /// Asks whether a component is healthy.
+    Health {
+        component: ComponentName,
+        /// Whether the component's dependents wait for its health.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        gate: bool,
+    },
     /// Replaces the program of the install's runner.
     Upgrade,
 }
@@ -115,7 +122,7 @@ impl Target {
             | Self::Teardown { .. }
             | Self::Upgrade => true,
             Self::Action { action, .. } => !free.contains(action),
-            Self::Build { .. } | Self::CheckDrift { .. } | Self::Preflight | Self::Leftovers => false,
+            Self::Build { .. } | Self::CheckDrift { .. } | Self::Preflight | Self::Leftovers | Self::Health { .. } => false,
         }
     }
 
@@ -135,6 +142,7 @@ impl Target {
             | Self::Build { .. }
             | Self::Preflight
             | Self::Leftovers
+            | Self::Health { .. }
             | Self::Upgrade => None,
         }
     }
@@ -157,7 +165,8 @@ impl Target {
     pub const fn patience(&self) -> Patience {
         match self {
             Self::Leftovers => Patience { order_secs: LEFTOVERS_CLAIM_SECS, job_secs: LEFTOVERS_CLAIM_SECS },
-            Self::Build { .. } | Self::CheckDrift { .. } => {
+            // A runner of an earlier version never starts a health check.
+            Self::Build { .. } | Self::CheckDrift { .. } | Self::Health { .. } => {
                 Patience { order_secs: CLAIM_WINDOW_SECS, job_secs: CLAIM_WINDOW_SECS }
             }
             Self::Component { .. }
@@ -191,6 +200,7 @@ impl Target {
             Self::Secrets { keeps_others: false, .. } => "secrets".parse(),
             Self::Preflight => "preflight".parse(),
             Self::Leftovers => "leftovers".parse(),
+            Self::Health { component, .. } => format!("health:{component}").parse(),
             Self::Upgrade => "runner".parse(),
         }
     }

@@ -30,6 +30,7 @@ pub(crate) fn pending() -> Workflow {
         last_report: None,
         again: Vec::new(),
         planned_from: None,
+        roll_back: RollBack::None,
         nodes: Vec::new(),
         state: WorkflowState::Pending,
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{ApprovalOption, DriftView, PlanView};
 use crate::audit::ChainHead;
 use crate::order::AskedBy;
+use crate::order::health::HealthState;
 use crate::order::leftovers::Leftovers;
 use crate::{AccountId, AppName, ComponentName, Digest, InstallId, JobId, KeyId, RunId, Timestamp, WorkflowId};
 
@@ -96,6 +97,9 @@ pub struct InstallView {
     pub problems: Vec<String>,
     #[serde(default)]
     pub components: Vec<DeployedView>,
+    /// The health of the install: that of its worst component. Absent in lists, and when no component was checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<InstallHealthView>,
     /// The components of the latest version that are switched off. Empty in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub off: Vec<ComponentName>,
@@ -207,6 +211,34 @@ pub struct DeployedView {
     /// What the last drift check found; absent before the first check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftView>,
+    /// The health of the component, as the last check since its deploy found it; absent when there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<HealthView>,
+}
+
+/// The health of an install, apart from its deploys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InstallHealthView {
+    pub state: HealthState,
+    /// The time since which a component has this state; for `healthy`, since which all have it.
+    pub since: Timestamp,
+}
+
+/// The health of a component, as the last check found it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HealthView {
+    pub state: HealthState,
+    /// Why the component is not healthy, or why nobody knows; empty for a healthy one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The time since which each check found this state.
+    pub since: Timestamp,
+    /// The time of the last check.
+    pub at: Timestamp,
+    /// The job that checked last.
+    pub job: JobId,
 }
 
 /// The workflow that continued without a component.

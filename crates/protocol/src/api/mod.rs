@@ -43,15 +43,15 @@ pub use errors::{ErrorBody, ErrorDetail, ErrorKind};
 pub use history::HistoryEntry;
 pub use inputs::{AnsweredBy, InputView, InputsSchema, InstallInputs, SetInputsRequest};
 pub use installs::{
-    ChangesView, ConnectionView, CreateInstallRequest, DeployedView, ForgetInstallRequest, ForgetStarted,
-    InstallCreated, InstallDeleted, InstallStack, InstallView, LeftoversView, PartialView, RunnerView, SkippedView,
-    WaitingPlan,
+    ChangesView, ConnectionView, CreateInstallRequest, DeployedView, ForgetInstallRequest, ForgetStarted, HealthView,
+    InstallCreated, InstallDeleted, InstallHealthView, InstallStack, InstallView, LeftoversView, PartialView,
+    RunnerView, SkippedView, WaitingPlan,
 };
 pub use runbooks::{InstallRunbooks, ResumedView, RunRunbookRequest, RunStepView, RunView, RunbookView};
 pub use runner_upgrade::UpgradeRunnerRequest;
 pub use toggles::{InstallToggles, SetTogglesRequest, ToggleView, ToggledBy};
 pub use workflows::{
-    DeployComponentsRequest, HistoryView, JobView, LogChunk, LogPage, NodeView, RunActionRequest,
+    DeployComponentsRequest, HistoryView, JobView, LogChunk, LogPage, NodeView, RolledBackView, RunActionRequest,
     TeardownInstallRequest, WorkflowStarted, WorkflowView,
 };
 

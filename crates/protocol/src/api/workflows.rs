@@ -41,6 +41,10 @@ pub struct DeployComponentsRequest {
     /// pass whom the customer names.
     #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub now: bool,
+    /// Whether the deploy rolls back by itself when it fails: to the version, the artifacts and the vendor's inputs and toggles
+    /// that ran before, by a workflow of its own.
+    #[serde(default, skip_serializing_if = "crate::flag::is_false")]
+    pub verified: bool,
 }
 
 /// `POST /v1/installs/{install}/teardown`: removes a component, the sandbox, or everything when neither is given.
@@ -140,11 +144,32 @@ pub struct WorkflowView {
     /// Each time that the workflow was continued after it had ended, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub again: Vec<ContinuationView>,
+    /// Whether the workflow is a deploy that rolls back by itself when it fails.
+    #[serde(default, skip_serializing_if = "crate::flag::is_false")]
+    pub verified: bool,
+    /// What followed the failure of a verified deploy; absent before it, and for all other workflows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rolled_back: Option<RolledBackView>,
+    /// The verified deploy that this workflow rolls back; absent for all other workflows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roll_back_of: Option<WorkflowId>,
     /// The reason why the workflow succeeded without running a job; absent for all other workflows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nothing_ran: Option<String>,
     #[serde(default)]
     pub nodes: Vec<NodeView>,
+}
+
+/// What followed the failure of a verified deploy.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RolledBackView {
+    /// The workflow that deploys what ran before; absent when it is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<WorkflowId>,
+    /// Why what ran before cannot be deployed again; empty when it is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub refused: String,
 }
 
 /// One node of a workflow.

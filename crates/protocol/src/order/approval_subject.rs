@@ -34,7 +34,9 @@ impl Work {
                 whole(format!("image {} of {}", work.artifact.digest, work.component), ChangeKind::Create)
             }
             Self::Upgrade(work) => whole(format!("the runner, by version {}", work.version), ChangeKind::Run),
-            Self::CheckDrift(_) | Self::Build(_) | Self::Preflight(_) | Self::Leftovers(_) => ApprovalSubject::Nothing,
+            Self::CheckDrift(_) | Self::Health(_) | Self::Build(_) | Self::Preflight(_) | Self::Leftovers(_) => {
+                ApprovalSubject::Nothing
+            }
         }
     }
 

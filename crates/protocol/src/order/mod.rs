@@ -21,6 +21,7 @@ mod build_artifact;
 mod demands;
 pub mod drift;
 mod head;
+pub mod health;
 mod kept_outputs;
 mod kubernetes;
 pub mod leftovers;

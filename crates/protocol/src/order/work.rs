@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::build_artifact::BuildArtifact;
+use super::health::CheckHealth;
 use super::kubernetes::{ApplyManifest, ClusterOf, InstallChart, RunKubernetesJob};
 use super::leftovers::FindLeftovers;
 use super::secrets::CopySecrets;
@@ -61,13 +62,15 @@ pub enum Work {
     Preflight(CheckInstall),
     /// List what still exists of the app after a teardown.
     Leftovers(FindLeftovers),
+    /// Ask whether a component is healthy.
+    Health(CheckHealth),
     /// Replace the runner's own program.
     Upgrade(UpgradeRunner),
 }
 
 impl Work {
     /// Returns the name of the kind in tables and messages: the kind of component, `sandbox`, `secrets`, `remove`,
-    /// `check_drift`, `action`, `build`, `preflight`, `leftovers` or `upgrade`.
+    /// `check_drift`, `action`, `build`, `preflight`, `leftovers`, `health` or `upgrade`.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::ContainerImage(_) => "container_image",
@@ -85,6 +88,7 @@ impl Work {
             Self::Build(_) => "build",
             Self::Preflight(_) => "preflight",
             Self::Leftovers(_) => "leftovers",
+            Self::Health(_) => "health",
             Self::Upgrade(_) => "upgrade",
         }
     }
@@ -107,6 +111,7 @@ impl Work {
             | Self::Build(_)
             | Self::Preflight(_)
             | Self::Leftovers(_)
+            | Self::Health(_)
             | Self::Upgrade(_) => Redelivery::Resume,
             Self::Action(action) if action.idempotent => Redelivery::Resume,
             Self::Action(_) => Redelivery::Interrupted,
@@ -126,6 +131,7 @@ impl Work {
             Self::Remove(work) => work.what.component(),
             Self::CheckDrift(work) => work.what.component(),
             Self::Build(work) => Some(&work.component),
+            Self::Health(work) => Some(&work.component),
             Self::CopySecrets(_) | Self::Action(_) | Self::Preflight(_) | Self::Leftovers(_) | Self::Upgrade(_) => None,
         }
     }
@@ -139,6 +145,7 @@ impl Work {
             Self::Build(work) => format!("build:{}", work.build),
             Self::Preflight(_) => "preflight".to_owned(),
             Self::Leftovers(_) => "leftovers".to_owned(),
+            Self::Health(work) => format!("health:{}", work.component),
             Self::Upgrade(_) => "runner".to_owned(),
             Self::ContainerImage(SyncImage { component, .. })
             | Self::TerraformModule(ApplyTerraform { component, .. })
@@ -178,6 +185,7 @@ impl Work {
             | Self::Build(_)
             | Self::Preflight(_)
             | Self::Leftovers(_)
+            | Self::Health(_)
             | Self::Upgrade(_) => None,
         }
     }

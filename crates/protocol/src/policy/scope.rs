@@ -32,6 +32,7 @@ pub fn guards(kind: &str, components: &BTreeSet<ComponentName>, work: &Work) -> 
         | Work::Build(_)
         | Work::Preflight(_)
         | Work::Leftovers(_)
+        | Work::Health(_)
         | Work::Upgrade(_) => false,
     };
     is_of_kind && (components.is_empty() || made_by.component().is_some_and(|name| components.contains(name)))

@@ -199,6 +199,8 @@ pub enum Block {
     ContractNotAccepted,
     /// The plan was rejected, nobody approved it in time, or its approval does not count.
     NotApproved,
+    /// The component is not healthy, and what depends on it waits for that.
+    Unhealthy,
 }
 
 /// The refusal of an order.

@@ -1,5 +1,7 @@
 //! The wire format of orders, one of each kind of work.
 
+use freehold_protocol::order::health::{Asks, CheckHealth, Probe, ProbeKind};
+
 use super::*;
 
 #[test]
@@ -116,6 +118,25 @@ fn orders() {
         order(Work::CopySecrets(CopySecrets { cluster: ClusterOf::Sandbox, copies: vec![copy], keeps_others: false }));
     let secret = serde_json::from_value(json!({ "name": "token", "auto_generate": true }));
     golden("order-leftovers", &order(Work::Leftovers(Default::default())));
+    let url = |text: &str| text.to_owned();
+    let probes = vec![
+        Probe { name: "up".into(), kind: ProbeKind::Http { url: url("https://{{ .nuon.install.id }}.example/up") } },
+        Probe { name: "db".into(), kind: ProbeKind::Tcp { url: url("db.example:5432") } },
+    ];
+    let health = |asks: Asks, probes: Vec<Probe>| {
+        Work::Health(CheckHealth { component: name("web"), asks, probes, hold_secs: 180, limit_secs: 360, gate: true })
+    };
+    let release = Asks::Release {
+        cluster: ClusterOf::Sandbox,
+        release: "web".into(),
+        namespace: "web".into(),
+        storage_driver: "secret".into(),
+    };
+    golden("order-health", &order(health(Asks::Nothing, probes)));
+    golden("order-health-of-a-release", &order(health(release, Vec::new())));
+    let cluster = ClusterOf::Component(name("cluster"));
+    golden("order-health-of-objects", &order(health(Asks::Objects { cluster }, Vec::new())));
+    golden("order-health-of-a-stack", &order(health(Asks::Stack { stack_name: "web".into() }, Vec::new())));
     golden("order-copy-secrets", &Order { secrets: vec![secret.unwrap()], ..copying });
     golden("order-sensitive-inputs", &Order { sensitive_inputs: vec![token.unwrap()], ..image.clone() });
     let key = serde_json::from_value(json!({ "name": "key", "type": "string", "sensitive": true }));

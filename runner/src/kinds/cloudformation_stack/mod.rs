@@ -3,6 +3,7 @@
 
 mod events;
 mod halt;
+mod health;
 mod ownership;
 mod remove;
 mod stack;
@@ -29,6 +30,7 @@ use crate::kinds::templates::Templates;
 use crate::work::job::Job;
 use crate::workspace::{self, WorkspaceError};
 use events::Events;
+pub(super) use health::health;
 pub(super) use remove::{HOLDERS, remove};
 use stack::{Pause, State, describe, settle};
 

@@ -8,6 +8,7 @@ mod plan;
 mod program;
 mod release;
 mod releases;
+mod stored_release;
 mod values;
 
 use std::time::{Duration, Instant};
@@ -32,6 +33,7 @@ use crate::work::job::Job;
 use program::Helm;
 use release::{CHART, Release};
 use releases::{Recovery, Revision};
+pub(super) use stored_release::newest;
 
 /// The part of the attempt's time limit that is reserved for the work after Helm.
 const REST: Duration = Duration::from_secs(30);

@@ -450,7 +450,7 @@ impl Attempt<'_> {
         let removed = Workspace::new(path.clone(), self.agent.config.clone());
         let image = self.held.order.tool_image.as_ref().map(|image| &image.artifact.digest);
         let first_box = match self.held.order.work.made_by() {
-            // A template, which is rendered later, names the image: a box that was made in advance may have another.
+            // A template, which is rendered later, names the image, so a box made in advance may have another one.
             Work::Action(action) if !action.image.is_empty() => {
                 files::make_private_dir(&path)?;
                 FirstBox::default()
@@ -476,6 +476,7 @@ impl Attempt<'_> {
             | Work::Build(_)
             | Work::Preflight(_)
             | Work::Leftovers(_)
+            | Work::Health(_)
             | Work::Upgrade(_) => {
                 files::make_private_dir(&self.agent.config.state_dir.join("work"))?;
                 files::make_new_private_dir(&path)?;

@@ -116,6 +116,7 @@ fn may_make_roles(work: &Work) -> bool {
         | Work::Build(_)
         | Work::Preflight(_)
         | Work::Leftovers(_)
+        | Work::Health(_)
         | Work::Upgrade(_) => false,
     }
 }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use freehold_domain::install::{BUILD_INSTALL, Install};
 use freehold_domain::job::{Job, JobState};
-use freehold_domain::workflow::Again;
 use freehold_protocol::approval::{self, ApprovalRule};
 use freehold_protocol::limits::CLAIM_WINDOW_SECS;
 use freehold_protocol::order::{Cancel, Demands, Order, Retired};
@@ -227,7 +226,7 @@ impl DispatchJob {
             mode: job.mode,
             role: job.role.clone(),
             asked_by: workflow.asker().cloned(),
-            asked_why: workflow.again.last().map(Again::why),
+            asked_why: workflow.why(),
             now: workflow.now,
             runner: install.runner.as_ref().map(|runner| runner.public_key.key_id()),
             redelivery: task.work.redelivery(),

@@ -28,8 +28,8 @@ use crate::stack::nuon_tree;
 use crate::table::{self, Stored, build_key, load};
 use crate::workflow::advance;
 use crate::workflow::order_work::{
-    action_work, approval, component_work, copies_of_secrets, no_copies_of_secrets, policies, sandbox_work, secrets,
-    sensitive_inputs, skips_noops, upgrade_work,
+    action_work, approval, component_work, copies_of_secrets, health_work, no_copies_of_secrets, policies,
+    sandbox_work, secrets, sensitive_inputs, skips_noops, upgrade_work,
 };
 use crate::workflow::teardown_install::reads;
 
@@ -155,6 +155,10 @@ impl DispatchJob {
                 let (app, version) = self.app_version(workflow.version.as_ref(), install).await?;
                 let work = Work::Preflight(self.preflight(workflow, app, &version).await?);
                 self.install_task(work, install, &version, None).await
+            }
+            Target::Health { component, .. } => {
+                let (_, version) = self.app_version(workflow.version.as_ref(), install).await?;
+                self.install_task(health_work(&version, component)?, install, &version, None).await
             }
             Target::Leftovers => Ok(Task::bare(Work::Leftovers(Default::default()), agreed_terms(install))),
             // The upgrade belongs to no version of the app. The runner asks the customer's stack whether it is permitted.

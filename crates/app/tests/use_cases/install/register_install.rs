@@ -14,7 +14,7 @@ use freehold_app::testing::Memory;
 use freehold_app::workflow::start_workflow::{NewWorkflow, workflow_of, workflow_writes};
 use freehold_domain::install::{Install, Serves};
 use freehold_domain::reports::shards::MAX_ACCOUNTS;
-use freehold_domain::workflow::{Request, WorkflowKind};
+use freehold_domain::workflow::{Request, RollBack, WorkflowKind};
 use freehold_protocol::order::Mode;
 use freehold_protocol::{AccountId, InstallId, WorkflowId};
 
@@ -140,6 +140,7 @@ async fn add(world: &World, number: usize) -> WorkflowId {
         asked_by: member().clone(),
         run: None,
         now: false,
+        roll_back: RollBack::None,
     };
     let workflow = workflow_of(&install, new, 1, world.now());
     let mut writes = workflow_writes(&workflow).unwrap();

@@ -191,7 +191,8 @@ async fn an_order_has_the_digest_and_its_message_the_value_and_the_evidence_neit
         .filter(|row| row.body.contains(text))
         .map(|row| format!("{} {}", row.key.pk, row.key.sk))
         .collect();
-    assert_eq!(with_value, ["install#globex state"], "the sealed value is in one row");
+    let rows = ["install#globex ran", "install#globex state"];
+    assert_eq!(with_value, rows, "the sealed value is in the install, and in what a roll back restores");
 }
 
 #[tokio::test]

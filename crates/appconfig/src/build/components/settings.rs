@@ -68,6 +68,7 @@ fn health(checked: &Checked, node: &Node, drafts: &mut Vec<Draft>) -> ComponentH
     for probe in probes {
         drafts.extend(useless_probe(checked, probe));
     }
+    drafts.extend(nothing_to_ask(checked, node));
     let checks = node.get("required_checks").map(Node::items).unwrap_or_default();
     ComponentHealth {
         disabled: matches!(node.get("enabled"), Some(Node { data: Data::Flag(false), .. })),
@@ -76,6 +77,21 @@ fn health(checked: &Checked, node: &Node, drafts: &mut Vec<Draft>) -> ComponentH
         required_checks: checks.iter().filter_map(Node::as_text).map(str::to_owned).collect(),
         probes: probes.iter().map(Node::to_json).collect(),
     }
+}
+
+/// Warns about health checks of a component that nobody can ask anything: its type offers nothing, and no probe that works is
+/// there.
+fn nothing_to_ask(checked: &Checked, node: &Node) -> Option<Draft> {
+    let kind = checked.root.text("type")?;
+    let offers = ["helm_chart", "kubernetes_manifest", "cloudformation_stack"].contains(&kind);
+    let disabled = matches!(node.get("enabled"), Some(Node { data: Data::Flag(false), .. }));
+    let is_asked = |probe: &Node| probe.text("type").is_some_and(|kind| kind == "http" || kind == "tcp");
+    if offers || disabled || node.tables("probes").iter().any(is_asked) {
+        return None;
+    }
+    let message = format!("`health` has no effect: a component of type `{kind}` is asked by probes only");
+    let help = "add a `[[health.probes]]` of type `http` or `tcp`, or remove `health`";
+    Some(Draft::warning(checked.place(node), message).help(help))
 }
 
 /// Reports a probe that has neither an address nor a command.

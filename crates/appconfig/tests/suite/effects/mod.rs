@@ -30,7 +30,7 @@ fn a_key_and_a_file_without_effect_are_warnings_with_their_line() {
 
     insta::assert_snapshot!(lines(&config.all()), @r"
     components/web.toml:3: `labels` has no effect yet
-    components/web.toml:4: `health` has no effect yet
+    components/web.toml:4: `health` has no effect: a component of type `container_image` is asked by probes only
     installer.toml:1: `installer.toml` has no effect
     metadata.toml:2: `slack_webhook_url` has no effect
     policies.toml:3: a Kyverno policy has no effect yet

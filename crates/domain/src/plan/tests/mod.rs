@@ -5,6 +5,7 @@ use freehold_protocol::{JobId, Timestamp, WorkflowId};
 use serde_json::json;
 
 mod dependents;
+mod health;
 mod sandbox;
 mod toggles;
 

@@ -226,6 +226,7 @@ pub fn events_of_teardown(
             | Target::Build { .. }
             | Target::Preflight
             | Target::Leftovers
+            | Target::Health { .. }
             | Target::Upgrade => None,
         })
     };

@@ -162,7 +162,7 @@ impl Workflow {
     fn check_skippable(&self, name: &str, deployed: &BTreeSet<ComponentName>) -> Result<(), ContinuationError> {
         let Some(node) = self.node(name) else { return Ok(()) };
         let why = match &node.target {
-            Target::Action { .. } | Target::Preflight | Target::Leftovers => None,
+            Target::Action { .. } | Target::Preflight | Target::Leftovers | Target::Health { .. } => None,
             Target::Component { .. } | Target::Sandbox { .. } => self.missing_outputs(node, deployed),
             Target::Secrets { .. } => Some("no other node copies the secrets that components read".to_owned()),
             Target::Teardown { .. } => {

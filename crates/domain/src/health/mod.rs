@@ -1,0 +1,87 @@
+//! The health of a component and of an install, as the last checks found it. It is apart from deploys: a deployed component
+//! may be unhealthy, and a component whose deploy failed may be healthy.
+
+use freehold_protocol::order::health::{Health, HealthState, OUTPUT};
+use freehold_protocol::report::Block;
+use freehold_protocol::{ComponentName, JobId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::job::{Job, JobState};
+
+/// The health of a component as the last check found it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastHealth {
+    pub component: ComponentName,
+    pub state: HealthState,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The time since which each check found this state.
+    pub since: Timestamp,
+    /// The time of the last check.
+    pub at: Timestamp,
+    pub job: JobId,
+    /// The serial of the last check's workflow.
+    pub serial: u64,
+}
+
+/// The health of an install: that of its worst component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InstallHealth {
+    pub state: HealthState,
+    /// The time since which a component has this state, without a break.
+    pub since: Timestamp,
+}
+
+/// Returns the health that a job found which has ended; `None` for a job that was cancelled.
+pub fn found_by(job: &Job) -> Option<Health> {
+    match &job.state {
+        JobState::Succeeded { outputs, .. } => {
+            let found = outputs.get(OUTPUT).cloned().and_then(|value| serde_json::from_value::<Health>(value).ok());
+            let unreadable = || Health::new(HealthState::Unknown, "the runner reported no health");
+            // The runner is not trusted to cut the reason.
+            Some(found.map_or_else(unreadable, |found| Health::new(found.state, &found.reason)))
+        }
+        JobState::Blocked { block: Block::Unhealthy, reason, .. } => Some(Health::new(HealthState::Unhealthy, reason)),
+        JobState::Cancelled { .. } => None,
+        ended => {
+            let reason = job.reason().unwrap_or_else(|| format!("the check is {}", ended.as_str()));
+            Some(Health::new(HealthState::Unknown, &reason))
+        }
+    }
+}
+
+impl LastHealth {
+    /// Returns the health of `component` after `job` checked it; `None` when a later workflow has checked it since, or when the
+    /// job says nothing about it.
+    pub fn after(before: Option<&Self>, component: &ComponentName, job: &Job, now: Timestamp) -> Option<Self> {
+        if !job.state.is_terminal() || before.is_some_and(|before| before.serial > job.serial) {
+            return None;
+        }
+        let Health { state, reason } = found_by(job)?;
+        let since = before.filter(|before| before.state == state).map_or(now, |before| before.since);
+        let (component, job, serial) = (component.clone(), job.id.clone(), job.serial);
+        Some(Self { component, state, reason, since, at: now, job, serial })
+    }
+}
+
+/// Returns the health of an install whose components were found like this; `None` when none was checked.
+pub fn of_install<'a>(components: impl IntoIterator<Item = &'a LastHealth>) -> Option<InstallHealth> {
+    let mut worst: Option<InstallHealth> = None;
+    for LastHealth { state, since, .. } in components {
+        let one = InstallHealth { state: *state, since: *since };
+        worst = Some(match worst {
+            Some(known) if known.state > one.state => known,
+            Some(known) if known.state < one.state => one,
+            // A healthy install is healthy since its last component became so; any other state begins with the first one.
+            Some(known) if known.state == HealthState::Healthy => {
+                InstallHealth { since: known.since.max(one.since), ..known }
+            }
+            Some(known) => InstallHealth { since: known.since.min(one.since), ..known },
+            None => one,
+        });
+    }
+    worst
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! Adds the health checks of components to a deploy, and lets dependents wait for them.
+
+use std::collections::BTreeSet;
+
+use freehold_protocol::ComponentName;
+use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::order::health::{Times, checked};
+
+use super::triggers::{Event, Moment, Occurrence, fired};
+use crate::workflow::{Node, Target};
+
+/// The time that a check may take beside its own limit, in seconds.
+const MARGIN_SECS: u32 = 120;
+
+/// Returns the name of the node that looks at a component's health. No component has this name, because it has a colon.
+fn node_name(component: &ComponentName) -> String {
+    format!("health:{component}")
+}
+
+/// Adds a health check of each deployed component that has something to ask. If it is a gate, everything that comes after the
+/// component comes after the gate too, but for the actions that the deploy of the component itself starts: they may be what
+/// makes it healthy.
+pub(super) fn add(
+    version: &AppVersion,
+    touched: &BTreeSet<ComponentName>,
+    events: &[Occurrence],
+    nodes: &mut Vec<Node>,
+) {
+    for component in version.components.iter().filter(|component| touched.contains(&component.name)) {
+        let Some(health) = checked(component) else { continue };
+        let (deploy, check) = (component.name.to_string(), node_name(&component.name));
+        let gate = health.block_deploy;
+        if gate {
+            let own = own_actions(version, &component.name, events);
+            let later = |node: &&mut Node| node.dependencies.contains(&deploy) && !own.contains(&node.name);
+            for node in nodes.iter_mut().filter(later) {
+                node.dependencies.insert(check.clone());
+            }
+        }
+        let timeout_secs = Times::after_deploy(health).limit_secs.saturating_add(MARGIN_SECS);
+        let target = Target::Health { component: component.name.clone(), gate };
+        nodes.push(Node { dependencies: [deploy].into(), ..Node::waiting(check, target, timeout_secs) });
+    }
+}
+
+/// Returns the nodes of the actions that the end of the component's own deploy starts.
+fn own_actions(version: &AppVersion, component: &ComponentName, events: &[Occurrence]) -> BTreeSet<String> {
+    let is_own = |event: &Event| match event {
+        Event::DeployComponent(of) | Event::EnableComponent(of) => of == component,
+        Event::Provision
+        | Event::Reprovision
+        | Event::Deprovision
+        | Event::ProvisionSandbox
+        | Event::ReprovisionSandbox
+        | Event::DeprovisionSandbox
+        | Event::DeployAllComponents
+        | Event::TeardownAllComponents
+        | Event::TeardownComponent(_)
+        | Event::DisableComponent(_)
+        | Event::UpdateInputs
+        | Event::SecretsSync => false,
+    };
+    let all = fired(version, events).into_iter().filter(|one| one.moment == Moment::Post);
+    all.filter(|one| events.get(one.at).is_some_and(|of| is_own(&of.event))).map(|one| one.node).collect()
+}

@@ -1,0 +1,80 @@
+//! The health checks of components: at which there is one, and what waits for it.
+
+use super::*;
+
+/// Returns the version with health checks of `storage`, on which `info` depends, and an action after its deploy.
+fn checked(health: Value) -> AppVersion {
+    let mut version = version();
+    let storage = version.components.iter_mut().find(|component| component.name.as_str() == "storage").unwrap();
+    storage.settings.health = Some(serde_json::from_value(health).unwrap());
+    let own = json!({
+        "name": "fill", "timeout_secs": 60, "steps": [],
+        "triggers": [{ "on": "post_deploy_component", "component": "storage" }],
+    });
+    version.actions.push(serde_json::from_value(own).unwrap());
+    version
+}
+
+fn health(block: bool) -> Value {
+    json!({ "block_deploy": block, "stabilization_window_secs": 60,
+        "probes": [{ "type": "tcp", "url": "storage.example:5432" }] })
+}
+
+/// Returns the nodes of a deploy of everything, each with what it waits for.
+fn waits(version: &AppVersion) -> BTreeMap<String, Vec<String>> {
+    let builds = builds(version);
+    let inputs = inputs(json!({ "greeting": "hi" }));
+    let input = DeployInput {
+        version,
+        builds: &builds,
+        inputs: &inputs,
+        secrets: SecretsState::none(),
+        toggles: TogglesState::none(),
+        deployed: &BTreeMap::new(),
+        required: &BTreeMap::new(),
+        serial: 5,
+    };
+    let nodes = deploy_nodes(input, &DeployScope { all: true, ..DeployScope::default() }).unwrap();
+    let serials: BTreeSet<u64> = nodes.iter().map(|node| node.serial).collect();
+    assert_eq!(serials, [5].into());
+    nodes.into_iter().map(|node| (node.name, node.dependencies.into_iter().collect())).collect()
+}
+
+#[test]
+fn everything_after_a_component_waits_for_its_gate_but_for_its_own_actions() {
+    let waits = waits(&checked(health(true)));
+
+    assert_eq!(waits["health:storage"], ["storage"]);
+    assert_eq!(waits["info"], ["health:storage", "storage"]);
+    assert!(waits["action:check"].contains(&"health:storage".to_owned()), "{waits:?}");
+    assert_eq!(waits["action:fill"], ["storage"]);
+    assert!(waits["web"].is_empty() && !waits.contains_key("health:web"), "{waits:?}");
+}
+
+#[test]
+fn nothing_waits_for_a_look_that_is_not_a_gate() {
+    let waits = waits(&checked(health(false)));
+
+    assert_eq!(waits["health:storage"], ["storage"]);
+    assert_eq!(waits["info"], ["storage"]);
+    assert!(!waits["action:check"].contains(&"health:storage".to_owned()), "{waits:?}");
+}
+
+#[test]
+fn a_component_without_anything_to_ask_gets_no_look() {
+    let of = |health: Value| waits(&checked(health)).contains_key("health:storage");
+
+    assert!(!of(json!({ "block_deploy": true, "stabilization_window_secs": 60 })));
+    assert!(!of(json!({ "disabled": true, "stabilization_window_secs": 60,
+        "probes": [{ "type": "tcp", "url": "a:1" }] })));
+    assert!(!of(json!({ "stabilization_window_secs": 60, "probes": [{ "type": "exec", "command": ["true"] }] })));
+}
+
+#[test]
+fn a_look_changes_nothing_and_has_a_group_of_its_own() {
+    let target = Target::Health { component: "storage".parse().unwrap(), gate: true };
+
+    assert!(!target.is_change(&freehold_protocol::report::FreeActions::default()));
+    assert_eq!(target.group().unwrap().thing(), "health:storage");
+    assert!(target.deploys().is_none());
+}

@@ -1,0 +1,181 @@
+//! `health`: asks whether a deployed component is healthy, until it is or its time is over. It changes nothing, and starts
+//! no program.
+//!
+//! A redelivery starts again from the first look.
+
+mod objects;
+mod probes;
+mod watch;
+
+use std::time::{Duration, Instant};
+
+use freehold_protocol::order::health::{Asks, CheckHealth, Health, HealthState, OUTPUT};
+use freehold_protocol::report::{Block, Outcome};
+
+use crate::kinds::cloudformation_stack;
+use crate::kinds::failure::Failure;
+use crate::kinds::result::{Done, until_stopped};
+use crate::work::job::Job;
+use watch::{Verdict, Watch};
+
+/// The longest time between two looks.
+const LOOK: Duration = Duration::from_secs(5);
+/// The shortest time between two looks.
+const SHORTEST: Duration = Duration::from_millis(100);
+
+/// Looks at the component until it is healthy for as long as the order says, or until its time is over.
+pub(super) async fn run(job: &Job, work: &CheckHealth) -> Result<Done, Failure> {
+    let seconds = |secs: u32| Duration::from_secs(u64::from(secs));
+    let (started, mut last_line) = (Instant::now(), String::new());
+    let mut watch = Watch::new(seconds(work.hold_secs), seconds(work.limit_secs));
+    let found = loop {
+        let seen = until_stopped(job, look(job, work)).await?;
+        let line = line(&seen);
+        if line != last_line {
+            job.log.line(&line);
+            last_line = line;
+        }
+        let at = started.elapsed();
+        match watch.on(at, seen.state == HealthState::Healthy) {
+            Verdict::Passed => break seen,
+            Verdict::GivenUp => break given_up(work, seen, watch.healthy_for(at)),
+            Verdict::Again(wait) => {
+                let pause = async {
+                    tokio::time::sleep(wait.clamp(SHORTEST, LOOK)).await;
+                    Ok(())
+                };
+                until_stopped(job, pause).await?;
+            }
+        }
+    };
+    let found = Health::new(found.state, &job.log.redacted(&found.reason));
+    let value = serde_json::to_value(&found);
+    let value = value.map_err(|error| Failure::because("could not write the health as JSON", &error))?;
+    Ok(Done { outputs: [(OUTPUT.to_owned(), value)].into(), ..Done::default() })
+}
+
+/// Returns the outcome of a gate: it fails when the component is not healthy, or when nobody knows. Other outcomes stay.
+pub(super) fn gated(work: &CheckHealth, outcome: Outcome) -> Outcome {
+    let Outcome::Succeeded { outputs, .. } = &outcome else { return outcome };
+    let found = outputs.get(OUTPUT).cloned().and_then(|value| serde_json::from_value::<Health>(value).ok());
+    let Some(Health { state, reason }) = found.filter(|_| work.gate) else { return outcome };
+    let (component, limit) = (&work.component, work.limit_secs);
+    match state {
+        HealthState::Healthy => outcome,
+        HealthState::Unhealthy => Outcome::Blocked {
+            block: Block::Unhealthy,
+            reason: format!("component `{component}` is not healthy after {limit} s: {reason}"),
+        },
+        HealthState::Unknown => Outcome::Failed {
+            reason: format!("the health of component `{component}` is not known after {limit} s: {reason}"),
+            partial: false,
+        },
+    }
+}
+
+/// Returns the health of a component whose time is over. It may be healthy at last, but not for long enough.
+fn given_up(work: &CheckHealth, seen: Health, healthy_for: Option<Duration>) -> Health {
+    let Some(time) = healthy_for else { return seen };
+    let reason = format!("it is healthy for {} s only, and has to stay so for {} s", time.as_secs(), work.hold_secs);
+    Health::new(HealthState::Unhealthy, &reason)
+}
+
+fn line(seen: &Health) -> String {
+    let colon = if seen.reason.is_empty() { "" } else { ": " };
+    format!("{}{colon}{}", seen.state.as_str(), seen.reason)
+}
+
+/// Asks everything once. The worst answer counts, and the reasons of all answers as bad as this.
+async fn look(job: &Job, work: &CheckHealth) -> Result<Health, Failure> {
+    let mut found = match of_kind(job, work).await {
+        Ok(found) => found.into_iter().collect(),
+        Err(Failure::Failed { reason, .. }) => vec![Health::new(HealthState::Unknown, &reason)],
+        Err(other) => return Err(other),
+    };
+    for probe in &work.probes {
+        found.push(probes::ask(job, probe).await?);
+    }
+    Ok(worst(&found))
+}
+
+async fn of_kind(job: &Job, work: &CheckHealth) -> Result<Option<Health>, Failure> {
+    match &work.asks {
+        Asks::Nothing => Ok(None),
+        Asks::Objects { cluster } => objects::of_manifest(job, &work.component, cluster).await.map(Some),
+        Asks::Release { cluster, release, namespace, storage_driver } => {
+            objects::of_release(job, cluster, [release, namespace, storage_driver]).await.map(Some)
+        }
+        Asks::Stack { stack_name } => cloudformation_stack::health(job, stack_name).await.map(Some),
+    }
+}
+
+fn worst(found: &[Health]) -> Health {
+    let Some(state) = found.iter().map(|one| one.state).max() else {
+        return Health::new(HealthState::Unknown, "components of this kind offer nothing to ask, and it has no probe");
+    };
+    let reasons: Vec<&str> = found
+        .iter()
+        .filter(|one| one.state == state)
+        .map(|one| one.reason.as_str())
+        .filter(|one| !one.is_empty())
+        .collect();
+    Health::new(state, &reasons.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn work(gate: bool) -> CheckHealth {
+        let component = "web".parse().unwrap();
+        CheckHealth { component, asks: Asks::Nothing, probes: Vec::new(), hold_secs: 30, limit_secs: 60, gate }
+    }
+
+    fn outcome(state: HealthState, reason: &str) -> Outcome {
+        let value = serde_json::to_value(Health::new(state, reason)).unwrap();
+        let outputs = BTreeMap::from([(OUTPUT.to_owned(), value)]);
+        Outcome::Succeeded { outputs, sensitive: BTreeMap::new(), artifact: None }
+    }
+
+    #[test]
+    fn the_worst_answer_counts_with_the_reasons_of_its_kind() {
+        let good = Health::new(HealthState::Healthy, "");
+        let bad = |why| Health::new(HealthState::Unhealthy, why);
+        let unknown = Health::new(HealthState::Unknown, "silent");
+
+        assert_eq!(worst(&[good.clone(), bad("a"), unknown.clone(), bad("b")]), bad("a; b"));
+        assert_eq!(worst(&[good.clone(), unknown.clone()]), unknown);
+        assert_eq!(worst(std::slice::from_ref(&good)), good);
+        assert_eq!(worst(&[]).state, HealthState::Unknown);
+    }
+
+    #[test]
+    fn only_a_gate_fails_and_only_without_health() {
+        let sick = outcome(HealthState::Unhealthy, "0 of 1 are ready");
+
+        assert_eq!(gated(&work(false), sick.clone()), sick);
+        let well = outcome(HealthState::Healthy, "");
+        assert_eq!(gated(&work(true), well.clone()), well);
+        assert_eq!(
+            gated(&work(true), sick),
+            Outcome::Blocked {
+                block: Block::Unhealthy,
+                reason: "component `web` is not healthy after 60 s: 0 of 1 are ready".to_owned()
+            }
+        );
+        let silent = gated(&work(true), outcome(HealthState::Unknown, "the cluster is silent"));
+        assert!(matches!(silent, Outcome::Failed { partial: false, .. }), "{silent:?}");
+    }
+
+    #[test]
+    fn health_at_the_last_moment_is_not_enough() {
+        let seen = Health::new(HealthState::Healthy, "");
+
+        let found = given_up(&work(true), seen, Some(Duration::from_secs(7)));
+
+        assert_eq!(found.reason, "it is healthy for 7 s only, and has to stay so for 30 s");
+        assert_eq!(found.state, HealthState::Unhealthy);
+    }
+}

@@ -1,0 +1,95 @@
+//! Asks the probes of an app: requests an address, or opens a connection. Both reach only the hosts that the accepted
+//! contract names, and no answer's body is read.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use freehold_egress::{Destination, Refusal};
+use freehold_oci::client_builder;
+use freehold_protocol::order::health::{Health, HealthState, Probe, ProbeKind};
+use reqwest::Url;
+use reqwest::redirect::Policy;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+
+use crate::kinds::failure::Failure;
+use crate::kinds::templates::Templates;
+use crate::sandbox::{Outside, Through};
+use crate::work::job::Job;
+
+/// The time limit of one question.
+const TIME: Duration = Duration::from_secs(5);
+/// The time for which a connection must stay open. The runner's own listener accepts each connection before the other
+/// side does, and closes those that it could not pass on.
+const STAYS: Duration = Duration::from_secs(1);
+
+/// Asks one probe. An address that cannot be read is a failure, because no later look will find it better.
+pub(super) async fn ask(job: &Job, probe: &Probe) -> Result<Health, Failure> {
+    let templates = Templates::of(job);
+    let what = format!("probe `{}`", probe.name);
+    let answered = match &probe.kind {
+        ProbeKind::Http { url } => {
+            let text = templates.text(&what, url)?;
+            let url = Url::parse(&text).map_err(|error| Failure::because(&format!("{what}: `{text}`"), &error))?;
+            tokio::time::timeout(TIME, request(job, &url)).await
+        }
+        ProbeKind::Tcp { url } => {
+            let text = templates.text(&what, url)?;
+            let place = text.split_once("://").map_or(text.as_str(), |(_, place)| place);
+            let to = place.trim_end_matches('/').parse::<Destination>();
+            let to = to.map_err(|error| Failure::because(&format!("{what}: `{text}`"), &error))?;
+            tokio::time::timeout(TIME, connect(job, &to)).await
+        }
+    };
+    let answered = answered.unwrap_or_else(|_| Err(format!("no answer within {} s", TIME.as_secs())));
+    Ok(match answered {
+        Ok(()) => Health::new(HealthState::Healthy, ""),
+        Err(why) => Health::new(HealthState::Unhealthy, &format!("{what}: {why}")),
+    })
+}
+
+async fn request(job: &Job, url: &Url) -> Result<(), String> {
+    let (host, port) = url.host_str().zip(url.port_or_known_default()).ok_or("the address has no host")?;
+    let to: Destination = format!("{host}:{port}").parse().map_err(|error| format!("`{host}`: {error}"))?;
+    let (outside, refusal) = outside(job, &to, Through::Proxy).await?;
+    let failed = |error: reqwest::Error| freehold_aws_errors::chain(&error.without_url());
+    let http = client_builder().redirect(Policy::none()).no_proxy();
+    let http = match outside.at() {
+        Some(at) => http.proxy(reqwest::Proxy::all(format!("http://{at}")).map_err(failed)?),
+        None => http,
+    };
+    let answer = http.build().map_err(failed)?.get(url.clone()).send().await.map_err(failed)?;
+    let status = answer.status();
+    match refusal.get() {
+        Some(why) => Err(why.clone()),
+        None if status.is_success() || status.is_redirection() => Ok(()),
+        None => Err(format!("the answer is {status}")),
+    }
+}
+
+async fn connect(job: &Job, to: &Destination) -> Result<(), String> {
+    let (outside, refusal) = outside(job, to, Through::Pair).await?;
+    let at = outside.at().ok_or("there is no way to it")?;
+    let mut stream = TcpStream::connect(at).await.map_err(|error| error.to_string())?;
+    let mut byte = [0];
+    match tokio::time::timeout(STAYS, stream.read(&mut byte)).await {
+        // The server waits for its client to speak, or has spoken first.
+        Err(_) | Ok(Ok(1..)) => Ok(()),
+        Ok(Ok(0)) => {
+            let closes = || format!("`{to}` does not accept connections, or closes them at once");
+            Err(refusal.get().cloned().unwrap_or_else(closes))
+        }
+        Ok(Err(error)) => Err(format!("`{to}`: {error}")),
+    }
+}
+
+/// Returns the way to `to`, and why it was refused, if it was.
+async fn outside(job: &Job, to: &Destination, through: Through) -> Result<(Outside, Arc<OnceLock<String>>), String> {
+    let refusal = Arc::new(OnceLock::new());
+    let seen = Arc::clone(&refusal);
+    let note = move |refused: &Refusal| {
+        let _ = seen.set(format!("the connection was refused: {}", refused.reason));
+    };
+    let outside = Outside::permitted(job, to, through, note).await;
+    Ok((outside.map_err(|error| format!("no port on loopback: {error}"))?, refusal))
+}
