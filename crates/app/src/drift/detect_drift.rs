@@ -6,7 +6,7 @@ use std::sync::Arc;
 use freehold_domain::drift::{Check, Drift};
 use freehold_domain::install::{Install, InstallError};
 use freehold_domain::plan::drift::NoCheck;
-use freehold_domain::workflow::{Request, WorkflowKind};
+use freehold_domain::workflow::{Request, RollBack, WorkflowKind};
 use freehold_protocol::api::DetectDriftRequest;
 use freehold_protocol::order::Mode;
 use freehold_protocol::{ComponentName, InstallId, WorkflowId};
@@ -72,6 +72,7 @@ impl DetectDrift {
             asked_by: asked.by.clone(),
             run: None,
             now: false,
+            roll_back: RollBack::None,
         };
         let held = Stored { value: Install { checking: Some(id.clone()), ..value }, rev };
         start(&*self.store, &*self.machines, now, &held, new, writes).await?;

@@ -122,7 +122,9 @@ impl Target {
             | Self::Teardown { .. }
             | Self::Upgrade => true,
             Self::Action { action, .. } => !free.contains(action),
-            Self::Build { .. } | Self::CheckDrift { .. } | Self::Preflight | Self::Leftovers | Self::Health { .. } => false,
+            Self::Build { .. } | Self::CheckDrift { .. } | Self::Preflight | Self::Leftovers | Self::Health { .. } => {
+                false
+            }
         }
     }
 

@@ -27,6 +27,7 @@ pub(super) async fn check(job: &Job, work: &CheckDrift) -> Result<Done, Failure>
         | Work::Build(_)
         | Work::Preflight(_)
         | Work::Leftovers(_)
+        | Work::Health(_)
         | Work::Upgrade(_) => {
             Err(Failure::new(format!("the drift of what a job of kind `{}` makes cannot be checked", work.what.kind())))
         }

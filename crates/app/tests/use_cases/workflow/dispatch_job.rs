@@ -299,7 +299,8 @@ async fn an_order_of_any_size_is_sent_whole_or_ends_its_job_with_its_size() {
         match refused {
             None => {
                 world.dispatch_job().perform(&message).await.unwrap();
-                let body = world.memory.orders.lock().unwrap()[0].3.clone();
+                let sent = world.memory.orders.lock().unwrap().first().map(|sent| sent.3.clone());
+                let Some(body) = sent else { panic!("{what}: {:?}", world.job(&job).await.state) };
                 assert!(body.len() <= MAX_ENVELOPE_BYTES, "{what}: a message of {} bytes", body.len());
                 let envelope = Envelope::parse(body.as_bytes()).unwrap();
                 let order: Order = envelope.open_delegated(&world.keys.public(), &world.tenant, world.now()).unwrap();

@@ -1,0 +1,48 @@
+//! The error about a file that is not the config of a runner, with the way out.
+
+use super::{ConfigError, Role};
+
+/// Returns the error about a file that is not a config. The position of a missing key says nothing, so the message
+/// then leaves it out.
+pub(super) fn error(text: &str, file: &str, role: Role, error: &toml_edit::de::Error) -> ConfigError {
+    let is_missing = error.message().starts_with("missing field");
+    let detail = if is_missing {
+        error.message().replace("missing field", "it has no key")
+    } else {
+        error.to_string().trim_end().to_owned()
+    };
+    let parsed = text.parse::<toml_edit::DocumentMut>().ok();
+    let install = parsed.as_ref().and_then(|keys| keys.get("install")?.as_str()).unwrap_or("INSTALL");
+    let command = match role {
+        Role::Install => format!("freehold install runner-config {install} --out {file}"),
+        Role::Build => format!("freehold tenant build-runner --out {file}"),
+    };
+    let way_out = match parsed {
+        Some(keys) if !keys.contains_key("tenant") && !keys.contains_key("install") => {
+            return not_a_config(&keys, file, role);
+        }
+        Some(_) => format!("correct the file, or write it again with `{command} --force`"),
+        // The command replaces a file only if it can read which settings of the machine to keep.
+        None => format!("correct the file, or remove it and write it again with `{command}`"),
+    };
+    // An excerpt of the file has several lines, and ends with the line of the mark.
+    let way_out = format!("{}{way_out}", if detail.contains('\n') { "\n" } else { "; " });
+    ConfigError::Malformed { file: file.to_owned(), detail, way_out }
+}
+
+/// Returns the error about a file that names neither tenant nor install. The way out must not replace it: an app has a file
+/// `runner.toml` too.
+fn not_a_config(keys: &toml_edit::DocumentMut, file: &str, role: Role) -> ConfigError {
+    let is_of_an_app =
+        ["runner_type", "tool_image", "env_vars", "helm_driver"].iter().any(|key| keys.contains_key(key));
+    let detail = if is_of_an_app {
+        "it describes the runner of an app, and is not the config of a runner"
+    } else {
+        "it is not the config of a runner: it names no tenant and no install"
+    };
+    let way_out = match role {
+        Role::Install => "; write one with `freehold install runner-config INSTALL --out INSTALL-runner.toml`",
+        Role::Build => "; write one with `freehold tenant build-runner --out build-runner.toml`",
+    };
+    ConfigError::Malformed { file: file.to_owned(), detail: detail.to_owned(), way_out: way_out.to_owned() }
+}
