@@ -111,12 +111,6 @@ async fn accept(gate: Arc<Gate>, listener: TcpListener, way: Arc<Way>) {
 
 async fn serve_one(gate: &Gate, mut stream: TcpStream, way: &Way) {
     let _ = stream.set_nodelay(true);
-    let mut from_client = Vec::new();
-    if let Way::Pair(to) = way
-        && !gate.admits_hello(&mut stream, &mut from_client, to).await
-    {
-        return;
-    }
     let reached = match way {
         Way::Proxy => return converse(gate, stream).await,
         Way::Pair(to) => gate
@@ -129,6 +123,13 @@ async fn serve_one(gate: &Gate, mut stream: TcpStream, way: &Way) {
     };
     match reached {
         Ok((destination, from_destination)) => {
+            let mut from_client = Vec::new();
+            // After the connection: whoever only asks whether the destination accepts one gets the answer.
+            if let Way::Pair(to) = way
+                && !gate.admits_hello(&mut stream, &mut from_client, to).await
+            {
+                return;
+            }
             let tunnel = Tunnel { client: stream, destination, from_client, from_destination };
             tunnel.run(&gate.counts.meter(), gate.limits.idle).await;
         }

@@ -59,7 +59,10 @@ impl Gate {
             return true;
         }
         let Err(reason) = check_hello(client, bytes, to, self.limits.hello).await else { return true };
-        self.note(&reason);
+        // A client that sent nothing asked only whether the destination accepts connections.
+        if !bytes.is_empty() {
+            self.note(&reason);
+        }
         // Errors are ignored: the client may have closed the connection.
         let _ = client.write_all(&DENIED).await;
         let _ = client.shutdown().await;
