@@ -1,10 +1,10 @@
 //! The error about a file that is not the config of a runner, with the way out.
 
-use super::{ConfigError, Role};
+use super::role::Role;
 
-/// Returns the error about a file that is not a config. The position of a missing key says nothing, so the message
-/// then leaves it out.
-pub(super) fn error(text: &str, file: &str, role: Role, error: &toml_edit::de::Error) -> ConfigError {
+/// Returns what is wrong with a file that is not a config, and the way out. The position of a missing key says nothing, so
+/// the message then leaves it out.
+pub(super) fn explain(text: &str, file: &str, role: Role, error: &toml_edit::de::Error) -> (String, String) {
     let is_missing = error.message().starts_with("missing field");
     let detail = if is_missing {
         error.message().replace("missing field", "it has no key")
@@ -19,7 +19,7 @@ pub(super) fn error(text: &str, file: &str, role: Role, error: &toml_edit::de::E
     };
     let way_out = match parsed {
         Some(keys) if !keys.contains_key("tenant") && !keys.contains_key("install") => {
-            return not_a_config(&keys, file, role);
+            return not_a_config(&keys, role);
         }
         Some(_) => format!("correct the file, or write it again with `{command} --force`"),
         // The command replaces a file only if it can read which settings of the machine to keep.
@@ -27,12 +27,12 @@ pub(super) fn error(text: &str, file: &str, role: Role, error: &toml_edit::de::E
     };
     // An excerpt of the file has several lines, and ends with the line of the mark.
     let way_out = format!("{}{way_out}", if detail.contains('\n') { "\n" } else { "; " });
-    ConfigError::Malformed { file: file.to_owned(), detail, way_out }
+    (detail, way_out)
 }
 
-/// Returns the error about a file that names neither tenant nor install. The way out must not replace it: an app has a file
+/// Returns what is wrong with a file that names neither tenant nor install. The way out must not replace it: an app has a file
 /// `runner.toml` too.
-fn not_a_config(keys: &toml_edit::DocumentMut, file: &str, role: Role) -> ConfigError {
+fn not_a_config(keys: &toml_edit::DocumentMut, role: Role) -> (String, String) {
     let is_of_an_app =
         ["runner_type", "tool_image", "env_vars", "helm_driver"].iter().any(|key| keys.contains_key(key));
     let detail = if is_of_an_app {
@@ -44,5 +44,5 @@ fn not_a_config(keys: &toml_edit::DocumentMut, file: &str, role: Role) -> Config
         Role::Install => "; write one with `freehold install runner-config INSTALL --out INSTALL-runner.toml`",
         Role::Build => "; write one with `freehold tenant build-runner --out build-runner.toml`",
     };
-    ConfigError::Malformed { file: file.to_owned(), detail: detail.to_owned(), way_out: way_out.to_owned() }
+    (detail.to_owned(), way_out.to_owned())
 }

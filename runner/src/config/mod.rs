@@ -2,9 +2,10 @@
 
 pub mod audit_lock;
 pub mod limits;
-mod malformed;
+mod mistake;
 mod modes;
 pub mod policies;
+mod role;
 pub mod stack;
 
 use std::collections::BTreeMap;
@@ -22,15 +23,7 @@ use audit_lock::AuditLock;
 use limits::Limits;
 pub use modes::Modes;
 use policies::Policies;
-
-/// The role of a runner process: `freehold-runner` has the role `Install`, `freehold-builder` has the role `Build`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// The runner deploys in a customer's account.
-    Install,
-    /// The runner makes artifacts in the tenant's account.
-    Build,
-}
+pub use role::Role;
 
 /// The settings of a runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -239,7 +232,10 @@ impl Config {
     /// # Errors
     /// The same errors as [`Config::load`], except [`ConfigError::Unreadable`].
     pub fn parse(text: &str, file: &str, role: Role) -> Result<Self, ConfigError> {
-        let raw: Raw = toml_edit::de::from_str(text).map_err(|error| malformed::error(text, file, role, &error))?;
+        let raw: Raw = toml_edit::de::from_str(text).map_err(|error| {
+            let (detail, way_out) = mistake::explain(text, file, role, &error);
+            ConfigError::Malformed { file: file.to_owned(), detail, way_out }
+        })?;
         let reader = Reader { file, role };
         let install = reader.install(&raw.install, role)?;
         let tenant = reader.parsed("tenant", &raw.tenant)?;
