@@ -1,4 +1,4 @@
-"""The parts of `infra/dist` that need no release build: checksums, their signature, and the comparison of two builds."""
+"""The parts of `infra/dist` that need no release build: checksums, their signature, the comparison of two builds."""
 
 import contextlib
 import importlib.machinery

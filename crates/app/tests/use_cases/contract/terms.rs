@@ -263,7 +263,7 @@ async fn an_order_that_is_too_long_with_both_terms_goes_without_and_the_runner_s
         world.memory.take_dispatched().into_iter().find(|one| matches!(one, DispatchMessage::Order { .. })).unwrap();
     let (mut with, mut without) = (0, 0);
 
-    for length in (94 * 1024..103 * 1024).step_by(128) {
+    for length in (294 * 1024..303 * 1024).step_by(128) {
         let world = world.copy();
         let stored = table::install(&*world.memory, &globex()).await.unwrap();
         let mut install = stored.value;

@@ -279,16 +279,17 @@ fn incompressible(bytes: usize) -> String {
 async fn an_order_of_any_size_is_sent_whole_or_ends_its_job_with_its_size() {
     let plain = |kib: usize| ("x".repeat(kib * 1024), true);
     let random = |kib: usize| (incompressible(kib * 1024), false);
+    // An order has each input twice.
     let texts = [
         (plain(1), None),
         (plain(200), None),
-        (plain(590), None),
-        (plain(600), Some("more than the 614400 that fit into a message")),
+        (plain(295), None),
+        (plain(305), Some("more than the 614400 that fit into a message")),
         (plain(1024), Some("more than the 614400 that fit into a message")),
         (plain(2048), Some("more than the 614400 that fit into a message")),
-        (random(240), None),
-        (random(400), None),
-        (random(500), Some("more than the 327680 that fit into a row of the table")),
+        (random(100), None),
+        (random(200), None),
+        (random(250), Some("more than the 327680 that fit into a row of the table")),
         (random(2048), Some("more than the 614400 that fit into a message")),
     ];
     for ((text, compresses), refused) in texts {
