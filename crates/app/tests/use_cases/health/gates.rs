@@ -24,8 +24,8 @@ async fn shown(world: &World) -> InstallView {
 fn order_of(world: &World, kind: &str) -> Order {
     let sent = world.memory.orders.lock().unwrap().clone();
     let envelopes = sent.iter().map(|(_, _, _, body)| Envelope::parse(body.as_bytes()).unwrap());
-    let orders = envelopes.filter(|one| one.payload_type == Order::TYPE).map(|one| one.peek::<Order>().unwrap());
-    orders.filter(|order| order.work.kind() == kind).next_back().unwrap()
+    let mut orders = envelopes.filter(|one| one.payload_type == Order::TYPE).map(|one| one.peek::<Order>().unwrap());
+    orders.rfind(|order| order.work.kind() == kind).unwrap()
 }
 
 #[tokio::test]
