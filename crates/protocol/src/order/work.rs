@@ -136,7 +136,7 @@ impl Work {
         }
     }
 
-    /// Returns the name of the thing that the work changes, which the group of its order has ([`Group::thing`]).
+    /// Returns the name of the thing that the work changes, which the group of its order has ([`Group::thing`](crate::Group::thing)).
     pub fn changes(&self) -> String {
         match self.made_by() {
             Self::Sandbox(_) | Self::PulumiSandbox(_) => "sandbox".to_owned(),
