@@ -34,7 +34,7 @@ pub struct Egress {
 pub enum Way {
     /// Every host that the rules permit, through an HTTP proxy.
     Proxy,
-    /// One host and port that the contract names, at an address that a job may reach. On port 443, the connection must
+    /// One host and port that the rules permit, at an address that a job may reach. On port 443, the connection must
     /// begin as TLS to this host.
     Pair(Destination),
     /// One host and port that the runner's own configuration names, at any address, even of this machine, and never
@@ -113,10 +113,10 @@ async fn serve_one(gate: &Gate, mut stream: TcpStream, way: &Way) {
     let _ = stream.set_nodelay(true);
     let reached = match way {
         Way::Proxy => return converse(gate, stream).await,
-        Way::Pair(to) => gate
-            .reach(to, gate.scope(to, Protocol::Connect))
-            .await
-            .map(|(destination, early)| (destination, early.to_vec())),
+        Way::Pair(to) => match gate.permit(to, Protocol::Connect).await {
+            Ok(scope) => gate.reach(to, scope).await.map(|(destination, early)| (destination, early.to_vec())),
+            Err(reason) => Err(reason),
+        },
         Way::Endpoint(to) => {
             dial_configured(&*gate.network, to, &gate.limits).await.map(|destination| (destination, Vec::new()))
         }

@@ -8,7 +8,7 @@
 //! | listener | traffic | checks |
 //! |---|---|---|
 //! | [`Way::Proxy`] | `CONNECT host:port`, and `http://` requests in absolute form | rule, address, SNI on port 443, `Host` |
-//! | [`Way::Pair`] | bytes, to one `host:port` that the contract names | address, SNI on port 443 |
+//! | [`Way::Pair`] | bytes, to one `host:port` that the rules permit | rule, address, SNI on port 443 |
 //! | [`Way::Endpoint`] | bytes, to one `host:port` that the runner's own configuration names | nothing |
 //!
 //! A name may resolve to an address of a private network only if [`Rules::inside`] marks the name. The proxy also

@@ -112,7 +112,7 @@ async fn a_connect_whose_host_header_names_another_host_is_refused() {
 
 #[tokio::test]
 async fn a_pair_goes_to_its_one_host() {
-    let mut stage = Stage::new(&[]).await;
+    let mut stage = Stage::new(&["db.example:5432"]).await;
     stage.hosts("db.example", 5432, echo().await);
     let pair = stage.serve(Way::Pair("db.example:5432".parse().unwrap())).await;
 
@@ -123,8 +123,33 @@ async fn a_pair_goes_to_its_one_host() {
 }
 
 #[tokio::test]
+async fn a_pair_that_no_rule_permits_is_closed_before_anything_is_connected() {
+    let mut stage = Stage::new(&["db.example:5433"]).await;
+    stage.hosts("db.example", 5432, echo().await);
+    let pair = stage.serve(Way::Pair("db.example:5432".parse().unwrap())).await;
+
+    let mut stream = TcpStream::connect(pair).await.unwrap();
+
+    assert_eq!(all(&mut stream).await, "");
+    assert_eq!(stage.refused()[0].0, "not_permitted");
+}
+
+#[tokio::test]
+async fn whoever_only_connects_to_a_pair_on_the_port_of_tls_is_not_a_refusal() {
+    let mut stage = Stage::new(&["front.example"]).await;
+    let (address, mut told) = server("").await;
+    stage.hosts("front.example", 443, address);
+    let pair = stage.serve(Way::Pair("front.example:443".parse().unwrap())).await;
+
+    drop(TcpStream::connect(pair).await.unwrap());
+
+    assert_eq!(told.recv().await.unwrap(), "", "the destination was asked, and got nothing");
+    assert!(stage.refused().is_empty());
+}
+
+#[tokio::test]
 async fn a_pair_on_the_port_of_tls_leads_to_no_other_host_behind_its_own() {
-    let mut stage = Stage::new(&[]).await;
+    let mut stage = Stage::new(&["front.example"]).await;
     stage.hosts("front.example", 443, echo().await);
     let pair = stage.serve(Way::Pair("front.example:443".parse().unwrap())).await;
     let own = hello("front.example");
@@ -142,8 +167,8 @@ async fn a_pair_on_the_port_of_tls_leads_to_no_other_host_behind_its_own() {
 
 #[tokio::test]
 async fn a_pair_that_resolves_to_the_machine_is_closed_and_an_endpoint_is_not() {
-    let mut stage = Stage::new(&[]).await;
     let local = echo().await;
+    let mut stage = Stage::new(&[&format!("local.example:{}", local.port())]).await;
     stage.resolves("local.example", &[&["127.0.0.1"]]);
     stage.plays(&local.to_string(), local);
     let pair = stage.serve(Way::Pair(format!("local.example:{}", local.port()).parse().unwrap())).await;

