@@ -31,12 +31,12 @@ impl AcknowledgeDrift {
         request: &AcknowledgeDriftRequest,
         by: &AskedBy,
     ) -> Result<(), AppError> {
-        let word = Acknowledged { by: by.clone(), reason: line(&request.reason)?, at: self.clock.now() };
+        let acknowledged = Acknowledged { by: by.clone(), reason: line(&request.reason)?, at: self.clock.now() };
         table::change(&*self.store, ("install", install), || async {
             table::install(&*self.store, install).await?.value.require_app()?;
             let Stored { mut value, rev } = self.record_of(install, request).await?;
             let before = value.deployed.drift.clone();
-            value.deployed.drift = before.as_ref().and_then(|drift| drift.acknowledge(&request.address, &word));
+            value.deployed.drift = before.as_ref().and_then(|drift| drift.acknowledge(&request.address, &acknowledged));
             if value.deployed.drift == before {
                 return Ok(Decided::Keep(()));
             }

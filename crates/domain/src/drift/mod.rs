@@ -49,7 +49,7 @@ pub struct Found {
     pub acknowledged: Option<Acknowledged>,
 }
 
-/// A person's word that a difference is known.
+/// The acknowledgement of a difference by a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acknowledged {
     pub by: AskedBy,
@@ -167,16 +167,16 @@ impl Drift {
 
     /// Returns the drift after a person acknowledged the difference of the resource `address`; `None` if there is none. A
     /// repeated request changes nothing.
-    pub fn acknowledge(&self, address: &str, word: &Acknowledged) -> Option<Self> {
+    pub fn acknowledge(&self, address: &str, acknowledged: &Acknowledged) -> Option<Self> {
         let mut next = self.clone();
         let one = next.found.iter_mut().find(|one| one.resource.address == address)?;
-        let is_same = |known: &Acknowledged| (&known.by, &known.reason) == (&word.by, &word.reason);
+        let is_same = |known: &Acknowledged| (&known.by, &known.reason) == (&acknowledged.by, &acknowledged.reason);
         if one.acknowledged.as_ref().is_some_and(is_same) {
             return Some(next);
         }
-        one.acknowledged = Some(word.clone());
-        let change = DriftChange::Acknowledged { by: word.by.clone(), reason: word.reason.clone() };
-        next.note(word.at, change, 1);
+        one.acknowledged = Some(acknowledged.clone());
+        let change = DriftChange::Acknowledged { by: acknowledged.by.clone(), reason: acknowledged.reason.clone() };
+        next.note(acknowledged.at, change, 1);
         Some(next)
     }
 

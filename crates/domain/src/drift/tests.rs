@@ -32,7 +32,7 @@ fn state(drift: &Drift) -> DriftState {
     drift.state(AT, |_| false)
 }
 
-fn word() -> Acknowledged {
+fn acknowledged() -> Acknowledged {
     Acknowledged { by: AskedBy::Schedule, reason: "until Friday".to_owned(), at: AT.plus_secs(50) }
 }
 
@@ -104,11 +104,11 @@ fn a_deploy_leaves_nothing_that_differs_and_older_checks_do_not_bring_it_back() 
 fn an_acknowledgement_holds_while_the_resource_differs_in_the_same_attributes() {
     let drifted = checked(None, 1, Ok(found(&["a"]))).unwrap();
 
-    let known = drifted.acknowledge("a", &word()).unwrap();
+    let known = drifted.acknowledge("a", &acknowledged()).unwrap();
 
-    assert_eq!(drifted.acknowledge("b", &word()), None);
+    assert_eq!(drifted.acknowledge("b", &acknowledged()), None);
     assert_eq!((state(&known), changes(&known)[0]), (DriftState::Acknowledged, ("acknowledged", 1)));
-    assert_eq!(known.acknowledge("a", &word()).unwrap(), known, "twice is once");
+    assert_eq!(known.acknowledge("a", &acknowledged()).unwrap(), known, "twice is once");
     assert_eq!(state(&checked(Some(&known), 2, Ok(found(&["a"]))).unwrap()), DriftState::Acknowledged);
     let other = DriftFound::of(vec![resource("a", &["policy", "tags"])]);
     assert_eq!(state(&checked(Some(&known), 2, Ok(other)).unwrap()), DriftState::Drifted);

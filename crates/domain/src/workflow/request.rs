@@ -102,8 +102,13 @@ impl Request {
     /// Returns the deploy of everything in which the latest version differs from the install. In a new install, that is
     /// the whole app.
     pub const fn deploy_latest() -> Self {
+        Self::deploy_of(None)
+    }
+
+    /// Returns the deploy of everything in which a version differs from the install: `None` is the latest one.
+    pub const fn deploy_of(version: Option<Digest>) -> Self {
         Self::Deploy {
-            version: None,
+            version,
             only: BTreeSet::new(),
             all: false,
             alone: false,

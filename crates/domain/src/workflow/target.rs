@@ -167,7 +167,7 @@ impl Target {
     pub const fn patience(&self) -> Patience {
         match self {
             Self::Leftovers => Patience { order_secs: LEFTOVERS_CLAIM_SECS, job_secs: LEFTOVERS_CLAIM_SECS },
-            // A runner of an earlier version never starts a health check.
+            // One that is not taken up within its hour is not worth waiting for.
             Self::Build { .. } | Self::CheckDrift { .. } | Self::Health { .. } => {
                 Patience { order_secs: CLAIM_WINDOW_SECS, job_secs: CLAIM_WINDOW_SECS }
             }

@@ -111,7 +111,7 @@ pub struct DriftedView {
     pub acknowledged: Option<AcknowledgedView>,
 }
 
-/// A person's word that a difference is known.
+/// The acknowledgement of a difference by a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AcknowledgedView {

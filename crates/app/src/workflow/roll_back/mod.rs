@@ -11,7 +11,7 @@ use freehold_domain::install::Install;
 use freehold_domain::plan::check_deployable;
 use freehold_domain::workflow::{Before, Node, Request, RolledBack, Workflow, WorkflowKind};
 use freehold_protocol::order::{AskedBy, Mode};
-use freehold_protocol::{Digest, WorkflowId};
+use freehold_protocol::WorkflowId;
 
 use crate::app_version::versions::{Version, Versions};
 use crate::artifact::builds::builds_of;
@@ -82,7 +82,7 @@ impl RollBackDeploy {
             id: workflow.roll_back_id(),
             kind: WorkflowKind::DeployComponents,
             mode: Mode::Maintenance,
-            request: request(&before.version),
+            request: Request::deploy_of(Some(before.version.clone())),
             digest: None,
             asked_by: workflow.asker().cloned().unwrap_or(AskedBy::Sweep),
             run: None,
@@ -141,18 +141,6 @@ impl RollBackDeploy {
 }
 
 /// Returns the request for a deploy of everything in which the install differs from `version`.
-fn request(version: &Digest) -> Request {
-    Request::Deploy {
-        version: Some(version.clone()),
-        only: BTreeSet::new(),
-        all: false,
-        alone: false,
-        release: None,
-        role: None,
-        former_inputs: BTreeMap::new(),
-    }
-}
-
 /// Returns what runs in the install now, for a verified deploy.
 ///
 /// # Errors
