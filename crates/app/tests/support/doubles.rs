@@ -304,3 +304,41 @@ impl DeadLetters for MemoryLetters {
         })
     }
 }
+
+/// A table in which each read of a state takes two seconds, for the states of one kind of thing.
+pub(crate) struct Slow {
+    memory: Arc<Memory>,
+    /// How the partition keys of that kind begin.
+    slows: &'static str,
+    read: Mutex<BTreeSet<String>>,
+}
+
+impl Slow {
+    pub(crate) fn new(memory: &Arc<Memory>, slows: &'static str) -> Self {
+        Self { memory: Arc::clone(memory), slows, read: Mutex::default() }
+    }
+
+    /// Returns how many different states were read.
+    pub(crate) fn read(&self) -> usize {
+        self.read.lock().unwrap().len()
+    }
+}
+
+#[async_trait]
+impl Store for Slow {
+    async fn get(&self, key: &Key) -> Result<Option<Row>, PortError> {
+        if key.pk.starts_with(self.slows) && key.sk == "state" {
+            self.memory.advance_secs(2);
+            self.read.lock().unwrap().insert(key.pk.clone());
+        }
+        self.memory.get(key).await
+    }
+
+    async fn query(&self, pk: &str, prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<Row>, PortError> {
+        self.memory.query(pk, prefix, after, limit).await
+    }
+
+    async fn commit(&self, writes: Vec<Write>) -> Result<Committed, PortError> {
+        self.memory.commit(writes).await
+    }
+}

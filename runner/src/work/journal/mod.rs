@@ -273,6 +273,23 @@ mod tests {
     }
 
     #[test]
+    fn an_incomplete_line_that_could_not_be_cut_off_is_cut_off_before_the_next_record() {
+        let directory = tempfile::tempdir().unwrap();
+        let fence = Fence { dispatch: 1, receive: 1 };
+        let records = [1, 2].map(|job| Record::Started { job: job_id(job), fence });
+        let mut journal = Journal::open(directory.path()).unwrap();
+        journal.append(&records[..1]).unwrap();
+        // As after a write that failed in the middle, on a disk that did not shorten the file either.
+        journal.file.write_all(b"{\"record\":\"sta").unwrap();
+        journal.is_torn = true;
+
+        journal.append(&records[1..]).unwrap();
+        drop(journal);
+
+        assert_eq!(Journal::open(directory.path()).unwrap().state(), &state_of(&records));
+    }
+
+    #[test]
     fn damage_before_the_last_line_is_not_passed_over() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join(FILE), "{\"format\":1}\nnonsense\n{\"record\":\"x\"}\n").unwrap();

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use freehold_domain::install::Install;
 use freehold_domain::plan::check_deployable;
 use freehold_domain::workflow::{Before, Node, Request, RolledBack, Workflow, WorkflowKind};
-use freehold_protocol::order::{AskedBy, Mode};
 use freehold_protocol::WorkflowId;
+use freehold_protocol::order::{AskedBy, Mode};
 
 use crate::app_version::versions::{Version, Versions};
 use crate::artifact::builds::builds_of;

@@ -1,14 +1,17 @@
 //! Actions with a cron schedule: each minute's run once, late ones in bounds, none beside the one before it.
 
+use std::sync::Arc;
+
 use freehold_app::ports::{Expect, Store as _, Write};
 use freehold_app::read;
-use freehold_app::table::{self, Due, Record as _, put};
-use freehold_app::workflow::start_due_actions::Started;
+use freehold_app::table::{self, Due, DueWhat, Record as _, put};
+use freehold_app::workflow::start_due_actions::{StartDueActions, Started};
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::Timestamp;
 use freehold_protocol::api::{DeployComponentsRequest, ReasonRequest};
 use freehold_protocol::app_version::AppVersion;
 
+use crate::support::doubles::Slow;
 use crate::support::runner::Behaviour;
 use crate::support::{World, app, globex};
 
@@ -190,4 +193,25 @@ async fn a_task_of_a_later_release_does_not_stop_the_others() {
     let _ = world.memory.commit(vec![later]).await.unwrap();
 
     assert_eq!(start(&world).await.started, 1);
+}
+
+#[tokio::test]
+async fn a_call_ends_after_its_time_and_the_next_one_handles_the_rest() {
+    let world = World::with_install().await;
+    let names = (0..20).map(|number| format!("c{number:02}").parse().unwrap());
+    for name in names {
+        let due = Due::at(world.now(), name, DueWhat::Drift);
+        let _ = world.memory.commit(vec![put(&due, Expect::Absent).unwrap()]).await.unwrap();
+    }
+    let slow = Arc::new(Slow::new(&world.memory, "install#"));
+
+    let mut left = Vec::new();
+    for _ in 0..4 {
+        let call = StartDueActions { store: slow.clone(), ..world.start_due_actions() };
+        assert_eq!(call.start().await.unwrap(), Started::default());
+        left.push(noted(&world).await.len());
+    }
+
+    // A read takes two seconds, and a call has fifteen.
+    assert_eq!(left, [12, 4, 0, 0]);
 }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use freehold_app::ports::{Committed, Expect, Key, PortError, Row, Store, Write};
+use freehold_app::ports::{Committed, Expect, Key, Store, Write};
 use freehold_app::table::{self, Look, OpenWorkflow, Record as _, TaskToken, due_looks, open_key, put};
 use freehold_app::testing::{Fault, Memory};
 use freehold_app::workflow::sweep::{Sweep, Swept};
 use freehold_domain::JobState;
 use freehold_protocol::WorkflowId;
 
+use crate::support::doubles::Slow;
 use crate::support::runner::Behaviour;
 use crate::support::walk::At;
 use crate::support::{LOST_SECS, World, asked_with, member, with_input};
@@ -264,42 +265,15 @@ async fn a_sweep_without_time_for_all_leaves_none_out_for_long() {
         world.create_install().create(&world.creation(&name), member()).await.unwrap();
     }
     // Each read of a workflow takes two seconds, so a sweep has time for a dozen.
-    let seen = Arc::new(std::sync::Mutex::new(std::collections::BTreeSet::new()));
+    let slow = Arc::new(Slow::new(&world.memory, "workflow#"));
     let mut sweeps = 0;
-    while seen.lock().unwrap().len() < 201 {
-        let (memory, looked) = (world.memory.clone(), Arc::clone(&seen));
-        let slow = Slow { memory: memory.clone(), looked };
-        let sweep = Sweep { store: Arc::new(slow), ..world.sweeper() };
+    while slow.read() < 201 {
+        let sweep = Sweep { store: slow.clone(), ..world.sweeper() };
         world.memory.advance_secs(35);
         let swept = sweep.sweep().await.unwrap();
         assert!(swept.postponed > 0 && swept.failed == 0, "{swept:?}");
         sweeps += 1;
-        assert!(sweeps < 200, "{} workflows were looked at", seen.lock().unwrap().len());
-    }
-}
-
-/// A table in which each read of a workflow takes two seconds.
-struct Slow {
-    memory: Arc<Memory>,
-    looked: Arc<std::sync::Mutex<std::collections::BTreeSet<String>>>,
-}
-
-#[async_trait::async_trait]
-impl Store for Slow {
-    async fn get(&self, key: &Key) -> Result<Option<Row>, PortError> {
-        if key.pk.starts_with("workflow#") && key.sk == "state" {
-            self.memory.advance_secs(2);
-            self.looked.lock().unwrap().insert(key.pk.clone());
-        }
-        self.memory.get(key).await
-    }
-
-    async fn query(&self, pk: &str, prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<Row>, PortError> {
-        self.memory.query(pk, prefix, after, limit).await
-    }
-
-    async fn commit(&self, writes: Vec<Write>) -> Result<Committed, PortError> {
-        self.memory.commit(writes).await
+        assert!(sweeps < 200, "{} workflows were looked at", slow.read());
     }
 }
 
