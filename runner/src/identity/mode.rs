@@ -158,7 +158,7 @@ fn session(order: &Order, config: &Config, sts: aws_sdk_sts::Client) -> Result<R
     let (role, name) = (role.to_owned(), order.job.to_string());
     let partition = role.split(':').nth(1).unwrap_or("aws");
     let (managed, policy) = if matches!(order.work, Work::CheckDrift(_)) {
-        let (managed, policy) = session_policy::read_only(partition);
+        let (managed, policy) = session_policy::read_only(partition, config.bucket.as_deref());
         (Some(managed), Some(policy))
     } else {
         (None, config.bucket.as_ref().map(|bucket| session_policy::of(order, partition, bucket)))

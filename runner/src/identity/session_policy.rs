@@ -50,12 +50,14 @@ pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
 
 /// Returns the session policies of a drift check: the ARN of AWS's own policy of everything that only reads, and reads that it
 /// leaves out. So neither the app's programs nor a mistake of the runner can change anything with the session, whatever its
-/// role permits. Reads are not limited to the job's own objects: one session policy cannot take away what another one permits.
-pub(super) fn read_only(partition: &str) -> (String, String) {
+/// role permits. It cannot read plans, which have values of other parts; the check writes its own plan to no bucket.
+pub(super) fn read_only(partition: &str, bucket: Option<&str>) -> (String, String) {
+    let plans = format!("arn:{partition}:s3:::{}/plans/*", bucket.unwrap_or("*"));
     let more = json!({
         "Version": "2012-10-17",
         "Statement": [
             { "Effect": "Allow", "Action": ["kms:Decrypt", "secretsmanager:GetSecretValue"], "Resource": "*" },
+            { "Effect": "Deny", "Action": "s3:*", "Resource": plans },
         ],
     });
     (format!("arn:{partition}:iam::aws:policy/ReadOnlyAccess"), more.to_string())
@@ -134,6 +136,16 @@ mod tests {
                 "arn:aws:s3:::b/terraform/db.fence.json",
             ]
         );
+    }
+
+    #[test]
+    fn a_drift_check_only_reads_and_reads_no_plan() {
+        let (managed, policy) = read_only("aws-cn", Some("b"));
+
+        let policy: Value = serde_json::from_str(&policy).unwrap();
+        let denied = &policy["Statement"][1];
+        assert_eq!(managed, "arn:aws-cn:iam::aws:policy/ReadOnlyAccess");
+        assert_eq!(*denied, json!({ "Effect": "Deny", "Action": "s3:*", "Resource": "arn:aws-cn:s3:::b/plans/*" }));
     }
 
     #[test]

@@ -209,7 +209,9 @@ impl Found {
     /// Returns a resource that a check found, with what is known of it already.
     fn of(known: &[Self], resource: DriftedResource, at: Timestamp) -> Self {
         let before = known.iter().find(|one| one.resource.address == resource.address);
-        let acknowledged = before.filter(|one| one.resource == resource).and_then(|one| one.acknowledged.clone());
+        // Attributes that are only counted may be others than before.
+        let is_same = |one: &&Self| one.resource == resource && resource.more_attributes == 0;
+        let acknowledged = before.filter(is_same).and_then(|one| one.acknowledged.clone());
         Self { since: before.map_or(at, |one| one.since), acknowledged, resource }
     }
 }

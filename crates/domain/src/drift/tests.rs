@@ -113,6 +113,10 @@ fn an_acknowledgement_holds_while_the_resource_differs_in_the_same_attributes() 
     let other = DriftFound::of(vec![resource("a", &["policy", "tags"])]);
     assert_eq!(state(&checked(Some(&known), 2, Ok(other)).unwrap()), DriftState::Drifted);
     assert_eq!(state(&checked(Some(&known), 2, Ok(found(&["a", "b"]))).unwrap()), DriftState::Drifted);
+    // Attributes that are only counted may be others.
+    let counted = || DriftFound::of(vec![DriftedResource { more_attributes: 1, ..resource("a", &["tags"]) }]);
+    let known = checked(None, 1, Ok(counted())).unwrap().acknowledge("a", &acknowledged()).unwrap();
+    assert_eq!(state(&checked(Some(&known), 2, Ok(counted())).unwrap()), DriftState::Drifted);
 }
 
 #[test]

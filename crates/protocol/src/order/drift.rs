@@ -14,6 +14,9 @@ pub const MAX_RESOURCES: usize = 50;
 pub const MAX_ATTRIBUTES: usize = 20;
 /// The largest number of characters of an address, a type or the name of an attribute. A longer one is cut.
 pub const MAX_NAME: usize = 200;
+/// The largest size of all addresses, types and names of attributes together, in bytes of JSON. The others are only
+/// counted, so that a result is never larger than the outputs of a job may be.
+pub const MAX_NAMES_BYTES: usize = 40 * 1024;
 
 /// The resources of a part that differ from what its deploy made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,10 +53,16 @@ impl DriftFound {
     /// Returns the result with these resources, within its limits.
     pub fn of(resources: Vec<DriftedResource>) -> Self {
         let mut resources: Vec<DriftedResource> = resources.into_iter().map(DriftedResource::limited).collect();
+        let all = resources.len();
         resources.sort_by(|one, other| one.address.cmp(&other.address));
+        // Two addresses may be equal once they are cut, or without their secrets.
         resources.dedup_by(|one, other| one.address == other.address);
-        let more = resources.len().saturating_sub(MAX_RESOURCES) as u64;
         resources.truncate(MAX_RESOURCES);
+        let mut left = MAX_NAMES_BYTES;
+        if let Some(full) = resources.iter_mut().position(|one| !one.fit(&mut left)) {
+            resources.truncate(full);
+        }
+        let more = all.saturating_sub(resources.len()) as u64;
         Self { resources, more }
     }
 
@@ -71,6 +80,23 @@ impl DriftFound {
 }
 
 impl DriftedResource {
+    /// Leaves out the attributes for which `left` bytes have no room, and takes what the others need from it. Returns
+    /// whether there is room for the address.
+    fn fit(&mut self, left: &mut usize) -> bool {
+        let mut take = |text: &str| {
+            let rest = serde_json::to_string(text).ok().and_then(|json| left.checked_sub(json.len() + 1));
+            *left = rest.unwrap_or(*left);
+            rest.is_some()
+        };
+        if !take(&self.address) || !take(&self.kind) {
+            return false;
+        }
+        let fitting = self.attributes.iter().take_while(|name| take(name)).count();
+        self.more_attributes = self.more_attributes.saturating_add((self.attributes.len() - fitting) as u64);
+        self.attributes.truncate(fitting);
+        true
+    }
+
     fn limited(mut self) -> Self {
         self.address = cut(self.address);
         self.kind = cut(self.kind);
@@ -116,6 +142,31 @@ mod tests {
         assert_eq!((found.resources.len(), found.more), (MAX_RESOURCES, 70));
         assert_eq!(found.resources[0].address, "aws_sqs_queue.q000");
         assert!(!found.is_empty() && DriftFound::default().is_empty());
+    }
+
+    #[test]
+    fn the_largest_result_fits_into_the_outputs_of_a_job() {
+        for text in ["é", "\"", "\u{1}"] {
+            let names = |of: usize| (0..30).map(|at| format!("{of:02}{at:02}{}", text.repeat(180))).collect();
+            let many = (0..60).map(|at| resource(&format!("{at:02}{}", text.repeat(180)), names(at))).collect();
+
+            let found = DriftFound::of(many);
+
+            let told: u64 = found.more + found.resources.len() as u64;
+            assert!(serde_json::to_vec(&found).unwrap().len() < crate::limits::MAX_OUTPUTS_BYTES * 3 / 4, "{text:?}");
+            assert!(told == 60 && found.resources.iter().any(|one| one.more_attributes > 0), "{text:?}: {told}");
+            assert_eq!(found.clone().limited(), found);
+        }
+    }
+
+    #[test]
+    fn a_resource_whose_address_is_like_another_one_is_counted() {
+        let long = "a".repeat(MAX_NAME);
+
+        let found =
+            DriftFound::of(vec![resource(&format!("{long}1"), Vec::new()), resource(&format!("{long}2"), Vec::new())]);
+
+        assert_eq!((found.resources.len(), found.more), (1, 1));
     }
 
     #[test]
