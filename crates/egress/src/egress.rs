@@ -1,5 +1,6 @@
 //! Serves the listeners through which one job makes outgoing connections, until the caller drops them.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,6 +81,21 @@ impl Egress {
     pub fn serve(&self, listener: TcpListener, way: Way) -> Serving {
         let task = tokio::spawn(accept(Arc::clone(&self.gate), listener, Arc::new(way)));
         Serving { _task: AbortOnDropHandle::new(task) }
+    }
+
+    /// Connects to `to` for the runner itself, as the rules permit. The connection exists when this returns.
+    ///
+    /// # Errors
+    /// The reason as a text, when the rules do not permit `to` or it does not accept the connection.
+    pub async fn connect(&self, to: &Destination) -> io::Result<TcpStream> {
+        let reached = match self.gate.permit(to, Protocol::Connect).await {
+            Ok(scope) => self.gate.reach(to, scope).await,
+            Err(reason) => Err(reason),
+        };
+        reached.map(|(stream, _)| stream).map_err(|reason| {
+            self.gate.note(&reason);
+            io::Error::other(reason)
+        })
     }
 
     /// Returns the network usage of the job so far.

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use freehold_egress::{Destination, Egress, Host, Refusal, Rule, Rules, Serving, Upstream, Way};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::egress::{line, of_url, own_endpoint, rules_of};
 use crate::work::job::Job;
@@ -44,7 +44,7 @@ impl Outside {
         Self::by(rules, to, through, refused).await
     }
 
-    /// Returns a listener that leads to `to`, if the programs of the job may reach it too. Refusals are in the log and in
+    /// Returns an HTTP proxy that leads to `to`, if the programs of the job may reach it too. Refusals are in the log and in
     /// the record of the job, and are passed to `noted`.
     ///
     /// # Errors
@@ -52,16 +52,9 @@ impl Outside {
     pub async fn permitted(
         job: &Job,
         to: &Destination,
-        through: Through,
         noted: impl Fn(&Refusal) + Send + Sync + 'static,
     ) -> io::Result<Self> {
-        let (log, connections) = (job.log.clone(), Arc::clone(&job.connections));
-        let refused = move |refusal: &Refusal| {
-            log.line(&line(refusal));
-            connections.refused(refusal);
-            noted(refusal);
-        };
-        Self::by(rules_of(job), to, through, refused).await
+        Self::by(rules_of(job), to, Through::Proxy, refused(job, noted)).await
     }
 
     async fn by(
@@ -88,6 +81,28 @@ impl Outside {
     /// Returns the address of the listener; `None` when the host is on this machine's loopback and is reached directly.
     pub const fn at(&self) -> Option<SocketAddr> {
         self.at
+    }
+}
+
+/// Connects to `to`, if the programs of the job may reach it too. A refusal is in the log and in the record of the job.
+///
+/// # Errors
+/// The reason why there is no connection.
+pub async fn connect_permitted(job: &Job, to: &Destination) -> io::Result<TcpStream> {
+    if is_here(to) {
+        return TcpStream::connect(to.to_string()).await;
+    }
+    let egress = Egress::new(rules_of(job), None, Upstream::from_env(), refused(job, |_| {}));
+    egress.connect(to).await
+}
+
+/// Writes refusals into the log and the record of the job, and passes them to `noted`.
+fn refused(job: &Job, noted: impl Fn(&Refusal) + Send + Sync + 'static) -> impl Fn(&Refusal) + Send + Sync + 'static {
+    let (log, connections) = (job.log.clone(), Arc::clone(&job.connections));
+    move |refusal| {
+        log.line(&line(refusal));
+        connections.refused(refusal);
+        noted(refusal);
     }
 }
 

@@ -56,6 +56,7 @@ pub(crate) async fn plan_drift(
             builds: &BTreeMap::new(),
             inputs: &inputs,
             secrets: SecretsState { digests: &install.secrets, copied: None },
+            healthy: &BTreeSet::new(),
             toggles: TogglesState::none(),
             deployed: &deployed,
             required: &sandbox_reads::required(version),

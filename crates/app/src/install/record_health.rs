@@ -1,12 +1,16 @@
 //! The row of a component's health, which the last check of it writes.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use freehold_domain::health::LastHealth;
 use freehold_domain::job::Job;
-use freehold_protocol::{ComponentName, Timestamp};
+use freehold_domain::plan::Deployed;
+use freehold_protocol::order::health::HealthState;
+use freehold_protocol::{ComponentName, InstallId, Timestamp};
 
 use crate::AppError;
 use crate::ports::{Expect, Store, Write};
-use crate::table::{self, HealthRecord, Stored, load, put};
+use crate::table::{self, HEALTH_PREFIX, HealthRecord, Stored, install_pk, load, load_all, put};
 
 /// Returns the write of the health that `job` found, unless a later workflow has checked the component since.
 pub(crate) async fn record_health(
@@ -20,4 +24,17 @@ pub(crate) async fn record_health(
     let Some(health) = LastHealth::after(before, component, job, now) else { return Ok(None) };
     let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
     put(&HealthRecord { install: job.install.clone(), health }, expect).map(Some)
+}
+
+/// Returns the components that a check found healthy after their last deploy.
+pub(crate) async fn healthy(
+    store: &dyn Store,
+    install: &InstallId,
+    deployed: &BTreeMap<ComponentName, Deployed>,
+) -> Result<BTreeSet<ComponentName>, AppError> {
+    let checks: Vec<HealthRecord> = load_all(store, &install_pk(install), HEALTH_PREFIX).await?;
+    let is_since = |check: &LastHealth| deployed.get(&check.component).is_some_and(|one| check.is_since(one.serial));
+    let found = checks.into_iter().map(|record| record.health);
+    let healthy = found.filter(|check| check.state == HealthState::Healthy && is_since(check));
+    Ok(healthy.map(|check| check.component).collect())
 }

@@ -205,7 +205,7 @@ fn skipped_text(run: &SkippedRun) -> String {
 fn standing_checks(checks: Vec<HealthRecord>, components: &[DeployedRecord]) -> BTreeMap<ComponentName, LastHealth> {
     let is_standing = |check: &LastHealth| {
         let deployed = components.iter().map(|one| &one.deployed).find(|one| one.component == check.component);
-        deployed.is_some_and(|deployed| check.serial >= deployed.serial)
+        deployed.is_some_and(|deployed| check.is_since(deployed.serial))
     };
     let checks = checks.into_iter().map(|record| record.health).filter(is_standing);
     checks.map(|check| (check.component.clone(), check)).collect()

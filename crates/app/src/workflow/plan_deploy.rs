@@ -11,6 +11,7 @@ use freehold_domain::plan::{
 use freehold_domain::toggles;
 use freehold_domain::workflow::Node;
 use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::order::health::checked;
 use freehold_protocol::{ComponentName, ReleaseName};
 use serde_json::Value;
 
@@ -18,6 +19,7 @@ use crate::AppError;
 use crate::app_version::create_release;
 use crate::app_version::versions::Versions;
 use crate::artifact::builds::builds_of;
+use crate::install::record_health::healthy;
 use crate::ports::Store;
 use crate::stack::sandbox_reads;
 use crate::table::{self, CopiedSecrets, Stored, load};
@@ -91,7 +93,10 @@ pub(crate) async fn plan_deploy(
     let (builds, inputs, deployed, required) = (&builds, &inputs, &deployed, &required);
     let copied = copied_secrets(store, install).await?;
     let secrets = SecretsState { digests: &install.secrets, copied: copied.as_ref().map(copies) };
-    let input = DeployInput { version, builds, inputs, secrets, toggles, deployed, required, serial: of.serial };
+    let has_gate = version.components.iter().filter_map(checked).any(|health| health.block_deploy);
+    let healthy = &if has_gate { healthy(store, &install.id, deployed).await? } else { BTreeSet::new() };
+    let input =
+        DeployInput { version, builds, inputs, secrets, deployed, healthy, toggles, required, serial: of.serial };
     Ok(deploy_nodes(input, &scope)?)
 }
 

@@ -51,6 +51,11 @@ pub fn found_by(job: &Job) -> Option<Health> {
 }
 
 impl LastHealth {
+    /// Returns whether the check is not from before the deploy with this serial, and so says something about what is deployed.
+    pub const fn is_since(&self, deployed: u64) -> bool {
+        self.serial >= deployed
+    }
+
     /// Returns the health of `component` after `job` checked it; `None` when a later workflow has checked it since, or when the
     /// job says nothing about it.
     pub fn after(before: Option<&Self>, component: &ComponentName, job: &Job, now: Timestamp) -> Option<Self> {

@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 
 use freehold_protocol::ComponentName;
-use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::app_version::{AppVersion, Component, ComponentHealth};
 use freehold_protocol::order::health::{Times, checked};
 
+use super::dependents::add_dependents;
+use super::input::DeployInput;
+use super::scope::DeployScope;
 use super::triggers::{Event, Moment, Occurrence, fired};
 use crate::workflow::{Node, Target};
 
@@ -37,10 +40,41 @@ pub(super) fn add(
                 node.dependencies.insert(check.clone());
             }
         }
-        let timeout_secs = Times::after_deploy(health).limit_secs.saturating_add(MARGIN_SECS);
-        let target = Target::Health { component: component.name.clone(), gate };
-        nodes.push(Node { dependencies: [deploy].into(), ..Node::waiting(check, target, timeout_secs) });
+        nodes.push(Node { dependencies: [deploy].into(), ..node(component, health) });
     }
+}
+
+/// Adds the gate of each component that is not deployed again and is not known to be healthy. Its dependents wait for it,
+/// as they did when it closed before them. A deploy of some components asks only the gates before them.
+pub(super) fn add_standing(
+    input: DeployInput<'_>,
+    scope: &DeployScope,
+    touched: &BTreeSet<ComponentName>,
+    nodes: &mut Vec<Node>,
+) {
+    let is_standing = |name: &ComponentName| {
+        input.deployed.contains_key(name) && !touched.contains(name) && !input.toggles.off.contains(name)
+    };
+    for component in input.version.components.iter().filter(|component| is_standing(&component.name)) {
+        let gate = checked(component).filter(|health| health.block_deploy);
+        let Some(health) = gate.filter(|_| !input.healthy.contains(&component.name)) else { continue };
+        let mut after = BTreeSet::from([component.name.clone()]);
+        add_dependents(input.version, &mut after);
+        let waits = |node: &Node| node.target.deploys().is_some_and(|deploys| after.contains(&deploys.part));
+        if !scope.only.is_empty() && !nodes.iter().any(waits) {
+            continue;
+        }
+        for node in nodes.iter_mut().filter(|node| waits(node)) {
+            node.dependencies.insert(node_name(&component.name));
+        }
+        nodes.push(node(component, health));
+    }
+}
+
+fn node(component: &Component, health: &ComponentHealth) -> Node {
+    let timeout_secs = Times::after_deploy(health).limit_secs.saturating_add(MARGIN_SECS);
+    let target = Target::Health { component: component.name.clone(), gate: health.block_deploy };
+    Node::waiting(node_name(&component.name), target, timeout_secs)
 }
 
 /// Returns the nodes of the actions that the end of the component's own deploy starts.

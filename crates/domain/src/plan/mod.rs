@@ -1,6 +1,7 @@
 //! Plans the nodes of a workflow. A deploy runs only the nodes that a change affects.
 
 pub(crate) mod copies;
+mod dependents;
 pub mod drift;
 mod health;
 mod input;
@@ -20,12 +21,12 @@ use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, canonical};
 use serde_json::Value;
 
 use crate::deployability::undeployable;
-use crate::graph::order::reachable;
 use crate::preflight;
 use crate::runs_as::{Operation, RunsAs, runs_as};
 use crate::suggestion::Known;
 use crate::workflow::{MAX_RETRIES, Node, Target};
 
+pub(crate) use dependents::add_dependents;
 pub use input::{Copied, DeployInput, Deployed, PartialBy, PlanError, SecretsState, SkippedBy, TogglesState};
 pub use kept_outputs::kept_outputs;
 pub use scope::DeployScope;
@@ -124,6 +125,7 @@ pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<N
     let lacking = triggers::Lacking { components: off, because: triggers::lacks_text };
     let of_removals = triggers::add(version, &mut nodes, &events, lacking);
     health::add(version, &touched, &events, &mut nodes);
+    health::add_standing(input, scope, &touched, &mut nodes);
     steps::bind(version, &mut nodes, input.builds)?;
     if scope.provision || scope.first {
         preflight::precede(&mut nodes, version);
@@ -235,18 +237,6 @@ fn part_target(version: &AppVersion, part: &Component, input: DeployInput<'_>) -
         Target::Component { component, build, artifact, fingerprint: fingerprint.clone(), sandbox }
     };
     Ok((target, fingerprint))
-}
-
-/// Adds the dependents of the parts in `touched`. If `touched` has the sandbox, all components that read its outputs
-/// are dependents too.
-pub(crate) fn add_dependents(version: &AppVersion, touched: &mut BTreeSet<ComponentName>) {
-    let dependents = |part: &ComponentName| {
-        let is_sandbox = version.sandbox.is_some() && part.is_sandbox();
-        let depends =
-            |one: &&Component| one.dependencies.contains(part) || (is_sandbox && !one.sandbox_reads().is_empty());
-        version.components.iter().filter(depends).map(|one| one.name.clone()).collect()
-    };
-    *touched = reachable(std::mem::take(touched), dependents);
 }
 
 /// Returns the one node of an action's run, under the requested role or the role that the app names. [`steps::bind`] gives

@@ -292,7 +292,8 @@ impl Workflow {
     }
 
     /// Returns a text about the nodes that failed or were refused, if there are any. Nodes that were cancelled on
-    /// request are left out. A list of leftovers that failed is left out too: everything is removed by then.
+    /// request are left out. A list of leftovers that failed is left out too: everything is removed by then. So is a
+    /// health check that holds nothing: it says that the health is not known.
     fn failure(&self) -> Option<String> {
         let cancelled = |outcome: &str| self.cancel_requested.is_some() && outcome == "cancelled";
         let failed: Vec<_> = self
@@ -301,6 +302,7 @@ impl Workflow {
             .filter_map(|node| match &node.state {
                 NodeState::Failed { outcome, .. } if cancelled(outcome) => None,
                 NodeState::Failed { .. } if node.target == Target::Leftovers => None,
+                NodeState::Failed { .. } | NodeState::Refused { .. } if node.target.only_looks() => None,
                 NodeState::Failed { outcome, reason, .. } => {
                     Some(format!("`{}` {outcome}: {reason}{}", node.name, self.ways_on(node)))
                 }

@@ -128,6 +128,11 @@ impl Target {
         }
     }
 
+    /// Returns whether the node only asks for health, and nothing waits for the answer.
+    pub const fn only_looks(&self) -> bool {
+        matches!(self, Self::Health { gate: false, .. })
+    }
+
     /// Returns the part that the node deploys from an artifact; `None` for nodes that do something else.
     pub fn deploys(&self) -> Option<Deploys<'_>> {
         match self {

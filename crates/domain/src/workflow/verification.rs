@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::node::Node;
+use super::target::Target;
 
 /// The role of a workflow in a roll back.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -57,6 +58,10 @@ pub enum NotSame {
     Artifact { component: ComponentName, found: Digest, ran: Digest },
     #[error("component `{0}` did not run before")]
     New(ComponentName),
+    #[error(
+        "component `{0}` ran before, and would be removed because the toggles of the last whole deploy have it off"
+    )]
+    Removed(ComponentName),
 }
 
 impl RollBack {
@@ -67,7 +72,7 @@ impl RollBack {
 }
 
 impl Before {
-    /// Checks that the nodes deploy only artifacts that ran before.
+    /// Checks that the nodes deploy only artifacts that ran before, and remove nothing that ran.
     ///
     /// # Errors
     /// [`NotSame`].
@@ -80,6 +85,10 @@ impl Before {
                 None => return Err(NotSame::New(component)),
             }
         }
-        Ok(())
+        let removed = nodes.iter().find_map(|node| {
+            let Target::Teardown { part, .. } = &node.target else { return None };
+            Some(part).filter(|part| self.artifacts.contains_key(part))
+        });
+        removed.map_or(Ok(()), |part| Err(NotSame::Removed(part.clone())))
     }
 }

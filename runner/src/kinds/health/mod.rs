@@ -89,7 +89,7 @@ fn line(seen: &Health) -> String {
 async fn look(job: &Job, work: &CheckHealth) -> Result<Health, Failure> {
     let mut found = match of_kind(job, work).await {
         Ok(found) => found.into_iter().collect(),
-        Err(Failure::Failed { reason, .. }) => vec![Health::new(HealthState::Unknown, &reason)],
+        Err(Failure::Failed { reason, .. }) => vec![Health::new(HealthState::Unknown, &job.log.redacted(&reason))],
         Err(other) => return Err(other),
     };
     for probe in &work.probes {

@@ -24,7 +24,7 @@ pub(super) async fn of_manifest(job: &Job, component: &ComponentName, of: &Clust
     if made.is_empty() {
         return Ok(Found::new(HealthState::Unhealthy, "no object of it is in the cluster"));
     }
-    of_objects(&access.api()?, &made).await
+    of_objects(job, &access.api()?, &made).await
 }
 
 /// Returns the health of the objects of a Helm release, by its name, its namespace and its storage driver.
@@ -40,17 +40,17 @@ pub(super) async fn of_release(job: &Job, of: &ClusterOf, release: [&String; 3])
         Some(found) if found.status != "deployed" => unhealthy(&format!("release `{name}` is `{}`", found.status)),
         Some(found) => {
             let ids: Vec<Id> = found.objects.into_iter().map(|object| object.id).collect();
-            of_objects(&api, &ids).await
+            of_objects(job, &api, &ids).await
         }
     }
 }
 
-async fn of_objects(api: &Api, ids: &[Id]) -> Result<Found, Failure> {
+async fn of_objects(job: &Job, api: &Api, ids: &[Id]) -> Result<Found, Failure> {
     let mut bad = Vec::new();
     for id in ids {
         match api.get(id).await?.as_ref().map(health) {
             Some(Health::Healthy) => {}
-            Some(Health::Waiting(why) | Health::Failed(why)) => bad.push(format!("{id}: {why}")),
+            Some(Health::Waiting(why) | Health::Failed(why)) => bad.push(job.log.redacted(&format!("{id}: {why}"))),
             None => bad.push(format!("{id} is gone")),
         }
     }

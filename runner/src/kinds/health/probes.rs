@@ -10,17 +10,15 @@ use freehold_protocol::order::health::{Health, HealthState, Probe, ProbeKind};
 use reqwest::Url;
 use reqwest::redirect::Policy;
 use tokio::io::AsyncReadExt as _;
-use tokio::net::TcpStream;
 
 use crate::kinds::failure::Failure;
 use crate::kinds::templates::Templates;
-use crate::sandbox::{Outside, Through};
+use crate::sandbox::{Outside, connect_permitted};
 use crate::work::job::Job;
 
 /// The time limit of one question.
 const TIME: Duration = Duration::from_secs(5);
-/// The time for which a connection must stay open. The runner's own listener accepts each connection before the other
-/// side does, and closes those that it could not pass on.
+/// The time for which a connection must stay open: a load balancer without a target closes at once what it accepted.
 const STAYS: Duration = Duration::from_secs(1);
 
 /// Asks one probe. An address that cannot be read is a failure, because no later look will find it better.
@@ -42,16 +40,17 @@ pub(super) async fn ask(job: &Job, probe: &Probe) -> Result<Health, Failure> {
         }
     };
     let answered = answered.unwrap_or_else(|_| Err(format!("no answer within {} s", TIME.as_secs())));
+    // What is cut later would not be recognized as a secret any more.
     Ok(match answered {
         Ok(()) => Health::new(HealthState::Healthy, ""),
-        Err(why) => Health::new(HealthState::Unhealthy, &format!("{what}: {why}")),
+        Err(why) => Health::new(HealthState::Unhealthy, &job.log.redacted(&format!("{what}: {why}"))),
     })
 }
 
 async fn request(job: &Job, url: &Url) -> Result<(), String> {
     let (host, port) = url.host_str().zip(url.port_or_known_default()).ok_or("the address has no host")?;
     let to: Destination = format!("{host}:{port}").parse().map_err(|error| format!("`{host}`: {error}"))?;
-    let (outside, refusal) = outside(job, &to, Through::Proxy).await?;
+    let (outside, refusal) = outside(job, &to).await?;
     let failed = |error: reqwest::Error| freehold_aws_errors::chain(&error.without_url());
     let http = client_builder().redirect(Policy::none()).no_proxy();
     let http = match outside.at() {
@@ -68,28 +67,24 @@ async fn request(job: &Job, url: &Url) -> Result<(), String> {
 }
 
 async fn connect(job: &Job, to: &Destination) -> Result<(), String> {
-    let (outside, refusal) = outside(job, to, Through::Pair).await?;
-    let at = outside.at().ok_or("there is no way to it")?;
-    let mut stream = TcpStream::connect(at).await.map_err(|error| error.to_string())?;
+    let refused = |error| format!("the connection was refused: {error}");
+    let mut stream = connect_permitted(job, to).await.map_err(refused)?;
     let mut byte = [0];
     match tokio::time::timeout(STAYS, stream.read(&mut byte)).await {
         // The server waits for its client to speak, or has spoken first.
         Err(_) | Ok(Ok(1..)) => Ok(()),
-        Ok(Ok(0)) => {
-            let closes = || format!("`{to}` does not accept connections, or closes them at once");
-            Err(refusal.get().cloned().unwrap_or_else(closes))
-        }
+        Ok(Ok(0)) => Err(format!("`{to}` closes connections at once")),
         Ok(Err(error)) => Err(format!("`{to}`: {error}")),
     }
 }
 
 /// Returns the way to `to`, and why it was refused, if it was.
-async fn outside(job: &Job, to: &Destination, through: Through) -> Result<(Outside, Arc<OnceLock<String>>), String> {
+async fn outside(job: &Job, to: &Destination) -> Result<(Outside, Arc<OnceLock<String>>), String> {
     let refusal = Arc::new(OnceLock::new());
     let seen = Arc::clone(&refusal);
     let note = move |refused: &Refusal| {
         let _ = seen.set(format!("the connection was refused: {}", refused.reason));
     };
-    let outside = Outside::permitted(job, to, through, note).await;
+    let outside = Outside::permitted(job, to, note).await;
     Ok((outside.map_err(|error| format!("no port on loopback: {error}"))?, refusal))
 }

@@ -10,7 +10,7 @@ use freehold_runner::kinds::execute;
 use freehold_skips::have;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use crate::cloud::Cloud;
 use crate::cluster::{self, Cluster, DEPLOYER};
@@ -190,6 +190,25 @@ async fn a_probe_reaches_no_host_that_the_contract_does_not_name() {
         assert!(reason.starts_with("probe `up`: the connection was refused: "), "{what}: {found}");
         assert!(reason.contains("is not among the hosts of the accepted contract"), "{what}: {found}");
     }
+}
+
+#[tokio::test]
+async fn a_port_that_answers_nothing_is_not_healthy() {
+    let Some(_cloud) = Cloud::here("health::a_port_that_answers_nothing_is_not_healthy").await else { return };
+    // A full queue of connections drops further ones, as a firewall does.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(0).unwrap();
+    let at = listener.local_addr().unwrap();
+    let mut waiting = Vec::new();
+    while let Ok(stream) = tokio::time::timeout(std::time::Duration::from_millis(300), TcpStream::connect(at)).await {
+        waiting.push(stream.unwrap());
+    }
+    let mut bench = Bench::new(Work::Leftovers(Default::default()));
+
+    let found = found(&mut bench, look(Asks::Nothing, vec![probe(ProbeKind::Tcp { url: at.to_string() })])).await;
+
+    assert_eq!(found, json!({ "state": "unhealthy", "reason": "probe `up`: no answer within 5 s" }));
 }
 
 #[tokio::test]

@@ -85,6 +85,36 @@ async fn a_gate_that_closes_stops_the_dependents_and_a_retry_lets_them_go_on() {
 }
 
 #[tokio::test]
+async fn a_second_deploy_does_not_pass_a_gate_that_closed() {
+    let mut world = World::with_health(true).await;
+    world.runner("globex").behaviours.insert("health:storage".into(), sick());
+    deployed(&mut world, "deploy-1").await;
+
+    let second = deployed(&mut world, "deploy-2").await;
+    world.runner("globex").behaviours.clear();
+    world.runner("globex").started.clear();
+    let third = deployed(&mut world, "deploy-3").await;
+
+    assert_eq!(world.node_states(&second).await, ["info skipped", "health:storage blocked"]);
+    assert_eq!(world.node_states(&third).await, ["info succeeded", "health:storage succeeded"]);
+    assert_eq!(world.runners["globex"].started, ["health:storage", "info"]);
+}
+
+#[tokio::test]
+async fn a_look_that_holds_nothing_does_not_roll_a_deploy_back() {
+    let mut world = World::with_health(false).await;
+    let failed = Outcome::Failed { reason: "the program does not know this work".into(), partial: false };
+    world.runner("globex").behaviours.insert("health:storage".into(), Behaviour::Ends(failed));
+
+    let request = DeployComponentsRequest { verified: true, ..DeployComponentsRequest::default() };
+    let workflow = world.deploy(&request, "deploy-1").await.unwrap();
+    world.settle().await;
+
+    let workflow = world.workflow(&workflow).await;
+    assert_eq!((workflow.state.as_str(), workflow.to_roll_back()), ("succeeded", None));
+}
+
+#[tokio::test]
 async fn without_a_gate_nobody_waits_and_the_deploy_succeeds_although_the_component_is_sick() {
     let mut world = World::with_health(false).await;
     let outputs = [("health".to_owned(), json!({ "state": "unhealthy", "reason": "the answer is 503" }))].into();

@@ -140,6 +140,7 @@ fn planned(
         builds: &builds(version),
         inputs: &inputs,
         secrets: SecretsState::none(),
+        healthy: &BTreeSet::new(),
         toggles: TogglesState::none(),
         deployed,
         required: &BTreeMap::new(),

@@ -36,6 +36,7 @@ fn deploy(
         builds: &builds,
         inputs: values,
         secrets: SecretsState::none(),
+        healthy: &BTreeSet::new(),
         toggles: TogglesState::none(),
         deployed,
         required: &BTreeMap::new(),

@@ -22,6 +22,17 @@ fn health(block: bool) -> Value {
 
 /// Returns the nodes of a deploy of everything, each with what it waits for.
 fn waits(version: &AppVersion) -> BTreeMap<String, Vec<String>> {
+    let all = DeployScope { all: true, ..DeployScope::default() };
+    waits_of(version, &BTreeMap::new(), &[], &all)
+}
+
+/// Returns the nodes of a deploy in which some components are deployed already, and some of these are healthy.
+fn waits_of(
+    version: &AppVersion,
+    deployed: &BTreeMap<ComponentName, Deployed>,
+    healthy: &[&str],
+    scope: &DeployScope,
+) -> BTreeMap<String, Vec<String>> {
     let builds = builds(version);
     let inputs = inputs(json!({ "greeting": "hi" }));
     let input = DeployInput {
@@ -29,12 +40,13 @@ fn waits(version: &AppVersion) -> BTreeMap<String, Vec<String>> {
         builds: &builds,
         inputs: &inputs,
         secrets: SecretsState::none(),
+        healthy: &healthy.iter().map(|name| name.parse().unwrap()).collect(),
         toggles: TogglesState::none(),
-        deployed: &BTreeMap::new(),
+        deployed,
         required: &BTreeMap::new(),
         serial: 5,
     };
-    let nodes = deploy_nodes(input, &DeployScope { all: true, ..DeployScope::default() }).unwrap();
+    let nodes = deploy_nodes(input, scope).unwrap();
     let serials: BTreeSet<u64> = nodes.iter().map(|node| node.serial).collect();
     assert_eq!(serials, [5].into());
     nodes.into_iter().map(|node| (node.name, node.dependencies.into_iter().collect())).collect()
@@ -49,6 +61,24 @@ fn everything_after_a_component_waits_for_its_gate_but_for_its_own_actions() {
     assert!(waits["action:check"].contains(&"health:storage".to_owned()), "{waits:?}");
     assert_eq!(waits["action:fill"], ["storage"]);
     assert!(waits["web"].is_empty() && !waits.contains_key("health:web"), "{waits:?}");
+}
+
+#[test]
+fn a_gate_that_did_not_open_is_asked_again_before_the_dependents() {
+    let version = checked(health(true));
+    let all = DeployScope { all: true, ..DeployScope::default() };
+    let only = |name: &str| DeployScope { only: [name.parse().unwrap()].into(), ..DeployScope::default() };
+    let deployed = after(&planned(json!({ "greeting": "hi" }), &BTreeMap::new(), &all));
+
+    let again = waits_of(&version, &deployed, &[], &DeployScope::default());
+    let dependent = waits_of(&version, &deployed, &[], &only("info"));
+    let other = waits_of(&version, &deployed, &[], &only("web"));
+    let healthy = waits_of(&version, &deployed, &["storage"], &only("info"));
+
+    assert_eq!(again["health:storage"], Vec::<String>::new(), "{again:?}");
+    assert_eq!((&dependent["health:storage"], &dependent["info"]), (&vec![], &vec!["health:storage".to_owned()]));
+    assert!(!other.contains_key("health:storage") && !healthy.contains_key("health:storage"), "{other:?} {healthy:?}");
+    assert!(healthy["info"].is_empty(), "{healthy:?}");
 }
 
 #[test]

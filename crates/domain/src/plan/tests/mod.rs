@@ -84,6 +84,7 @@ fn planned(given: Value, deployed: &BTreeMap<ComponentName, Deployed>, scope: &D
         builds: &builds,
         inputs: &inputs,
         secrets: SecretsState::none(),
+        healthy: &BTreeSet::new(),
         toggles: TogglesState::none(),
         deployed,
         required: &BTreeMap::new(),
@@ -191,6 +192,7 @@ fn a_component_that_was_not_built_stops_the_plan_by_name() {
         builds: &builds,
         inputs: &inputs,
         secrets: SecretsState::none(),
+        healthy: &BTreeSet::new(),
         toggles: TogglesState::none(),
         serial: 1,
     };

@@ -38,6 +38,7 @@ fn try_planned(
         builds: &builds,
         inputs: &inputs,
         secrets: SecretsState::none(),
+        healthy: &BTreeSet::new(),
         toggles: TogglesState::none(),
         deployed,
         required: &required,
@@ -134,6 +135,7 @@ fn a_sandbox_that_was_not_built_stops_the_plan() {
     let input = DeployInput {
         version: &version,
         secrets: SecretsState::none(),
+        healthy: &BTreeSet::new(),
         toggles: TogglesState::none(),
         builds: &BTreeMap::new(),
         inputs: &BTreeMap::new(),

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::sandbox::SandboxReads;
 use crate::workflow::tests::{node, pending};
-use crate::workflow::{Node, Target};
+use crate::workflow::{Node, NotSame, Target};
 
 fn digest(text: &str) -> Digest {
     Digest::of(text.as_bytes())
@@ -88,6 +88,32 @@ fn nothing_follows_a_deploy_that_never_began_or_that_a_person_cancelled() {
         Workflow { cancel_requested: Some(Timestamp::default()), cancelled_by: Some(AskedBy::Sweep), ..deploy };
 
     assert_eq!((unbegun.to_roll_back(), cancelled.to_roll_back()), (None, None));
+}
+
+#[test]
+fn a_roll_back_removes_nothing_that_ran() {
+    let removes = |name: &str| {
+        let part: ComponentName = name.parse().unwrap();
+        let target =
+            Target::Teardown { part, version: digest("v1"), build: None, artifact: digest("a"), sandbox: false };
+        before(&[("cache", "a")]).check(&[Node { target, ..node(name, &[]) }])
+    };
+
+    assert_eq!(removes("cache"), Err(NotSame::Removed("cache".parse().unwrap())));
+    assert_eq!(removes("new"), Ok(()));
+}
+
+#[test]
+fn a_look_that_holds_nothing_does_not_fail_a_deploy() {
+    let looked = |gate: bool| {
+        let mut deploy = ended(failed(), verified());
+        let component = "web".parse().unwrap();
+        deploy.nodes[0].target = Target::Health { component, gate };
+        deploy.failure()
+    };
+
+    assert_eq!(looked(false), None);
+    assert!(looked(true).is_some());
 }
 
 fn any_state() -> impl Strategy<Value = WorkflowState> {
