@@ -17,7 +17,7 @@ use crate::limits::Limits;
 use crate::network::{Network, SystemNetwork, dial_configured};
 use crate::proxy::converse;
 use crate::refusal::{Ledger, Reason, RefusalSink};
-use crate::rule::{Protocol, Rules};
+use crate::rule::Rules;
 use crate::tunnel::Tunnel;
 use crate::upstream::Upstream;
 
@@ -88,10 +88,7 @@ impl Egress {
     /// # Errors
     /// The reason as a text, when the rules do not permit `to` or it does not accept the connection.
     pub async fn connect(&self, to: &Destination) -> io::Result<TcpStream> {
-        let reached = match self.gate.permit(to, Protocol::Connect).await {
-            Ok(scope) => self.gate.reach(to, scope).await,
-            Err(reason) => Err(reason),
-        };
+        let reached = self.gate.reach_permitted(to).await;
         reached.map(|(stream, _)| stream).map_err(|reason| {
             self.gate.note(&reason);
             io::Error::other(reason)
@@ -129,10 +126,7 @@ async fn serve_one(gate: &Gate, mut stream: TcpStream, way: &Way) {
     let _ = stream.set_nodelay(true);
     let reached = match way {
         Way::Proxy => return converse(gate, stream).await,
-        Way::Pair(to) => match gate.permit(to, Protocol::Connect).await {
-            Ok(scope) => gate.reach(to, scope).await.map(|(destination, early)| (destination, early.to_vec())),
-            Err(reason) => Err(reason),
-        },
+        Way::Pair(to) => gate.reach_permitted(to).await.map(|(destination, early)| (destination, early.to_vec())),
         Way::Endpoint(to) => {
             dial_configured(&*gate.network, to, &gate.limits).await.map(|destination| (destination, Vec::new()))
         }

@@ -88,6 +88,12 @@ impl Gate {
         }
     }
 
+    /// Connects to `to` if it is permitted.
+    pub(crate) async fn reach_permitted(&self, to: &Destination) -> Result<(TcpStream, Bytes), Reason> {
+        let scope = self.permit(to, Protocol::Connect).await?;
+        self.reach(to, scope).await
+    }
+
     /// Connects to `to`, which is permitted and may be in `scope`, directly or through the runner's proxy.
     pub(crate) async fn reach(&self, to: &Destination, scope: Scope) -> Result<(TcpStream, Bytes), Reason> {
         match self.hop(to, Protocol::Connect, scope)? {

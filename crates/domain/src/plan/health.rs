@@ -44,8 +44,8 @@ pub(super) fn add(
     }
 }
 
-/// Adds the gate of each component that is not deployed again and is not known to be healthy. Its dependents wait for it,
-/// as they did when it closed before them. A deploy of some components asks only the gates before them.
+/// Adds the gate of each component that is not deployed again and is not known to be healthy. Its dependents wait for this
+/// gate. A deploy of some components asks only the gates of what they depend on.
 pub(super) fn add_standing(
     input: DeployInput<'_>,
     scope: &DeployScope,

@@ -293,7 +293,7 @@ impl Workflow {
 
     /// Returns a text about the nodes that failed or were refused, if there are any. Nodes that were cancelled on
     /// request are left out. A list of leftovers that failed is left out too: everything is removed by then. So is a
-    /// health check that holds nothing: it says that the health is not known.
+    /// health check that is not a gate: the health is then not known.
     fn failure(&self) -> Option<String> {
         let cancelled = |outcome: &str| self.cancel_requested.is_some() && outcome == "cancelled";
         let failed: Vec<_> = self

@@ -135,6 +135,25 @@ async fn a_pair_that_no_rule_permits_is_closed_before_anything_is_connected() {
 }
 
 #[tokio::test]
+async fn the_runner_itself_connects_as_the_rules_permit_and_only_to_what_accepts_it() {
+    let stage = Stage::new(&["db.example:5432", "closed.example:5432"]).await;
+    stage.hosts("db.example", 5432, echo().await);
+    stage.resolves("closed.example", &[&["198.51.100.8"]]);
+    let connect = async |to: &str| stage.egress.connect(&to.parse().unwrap()).await;
+
+    let mut stream = connect("db.example:5432").await.unwrap();
+    stream.write_all(b"hello").await.unwrap();
+    let closed = connect("closed.example:5432").await.unwrap_err().to_string();
+    let other = connect("db.example:22").await.unwrap_err().to_string();
+
+    assert_eq!(exactly(&mut stream, 5).await, b"hello");
+    assert!(closed.starts_with("the runner could not connect to `closed.example:5432`"), "{closed}");
+    assert!(other.contains("is not among the hosts of the accepted contract"), "{other}");
+    assert_eq!(stage.refused().len(), 2);
+    assert_eq!(stage.connected(), ["198.51.100.7:5432", "198.51.100.8:5432"]);
+}
+
+#[tokio::test]
 async fn whoever_only_connects_to_a_pair_on_the_port_of_tls_is_not_a_refusal() {
     let mut stage = Stage::new(&["front.example"]).await;
     let (address, mut told) = server("").await;

@@ -25,7 +25,7 @@ pub struct DriftFound {
     /// The resources, sorted by address.
     #[serde(default)]
     pub resources: Vec<DriftedResource>,
-    /// The number of resources that are not in the list, which has at most 50.
+    /// The number of resources that are not in the list, which has at most 50 and 40 KiB of names.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: u64,
 }
@@ -44,7 +44,7 @@ pub struct DriftedResource {
     /// The names of the attributes that differ, sorted, such as `tags.Owner`; empty for a resource that is missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attributes: Vec<String>,
-    /// The number of attributes that are not in the list, which has at most 20.
+    /// The number of attributes that are not in the list, which has at most 20; see also `more`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_attributes: u64,
 }

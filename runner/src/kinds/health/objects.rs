@@ -34,7 +34,7 @@ pub(super) async fn of_release(job: &Job, of: &ClusterOf, release: [&String; 3])
     let name = templates.text("`chart_name`", name)?;
     let namespace = templates.text("`namespace`", namespace)?;
     let api = ClusterAccess::of(job, of).await?.api()?;
-    let unhealthy = |reason: &str| Ok(Found::new(HealthState::Unhealthy, reason));
+    let unhealthy = |reason: &str| Ok(Found::new(HealthState::Unhealthy, &job.log.redacted(reason)));
     match helm_chart::newest(&api, [&name, &namespace, driver]).await? {
         None => unhealthy(&format!("there is no release `{name}` in namespace `{namespace}`")),
         Some(found) if found.status != "deployed" => unhealthy(&format!("release `{name}` is `{}`", found.status)),

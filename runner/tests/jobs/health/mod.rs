@@ -193,6 +193,22 @@ async fn a_probe_reaches_no_host_that_the_contract_does_not_name() {
 }
 
 #[tokio::test]
+async fn a_reason_that_is_cut_has_no_part_of_a_secret() {
+    let secret = "0f3a9c5b7d1e8a264b6c";
+    for length in 440..500 {
+        let mut bench = Bench::new(Work::Leftovers(Default::default()));
+        bench.job.log.add_secret(secret);
+        let kind = ProbeKind::Tcp { url: format!("{secret}.example:1") };
+        let probes = vec![Probe { name: "n".repeat(length), kind }];
+        bench.change_order(|order| order.work = Work::Health(look(Asks::Nothing, probes)));
+
+        let found = outputs(execute(&bench.job).await)["health"].to_string();
+
+        assert!(found.contains("unhealthy") && !found.contains(&secret[..4]), "{found}");
+    }
+}
+
+#[tokio::test]
 async fn a_port_that_answers_nothing_is_not_healthy() {
     let Some(_cloud) = Cloud::here("health::a_port_that_answers_nothing_is_not_healthy").await else { return };
     // A full queue of connections drops further ones, as a firewall does.

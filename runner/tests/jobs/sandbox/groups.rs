@@ -104,7 +104,7 @@ async fn each_limit_of_a_group() {
 
     let mut bench = bench();
     bench.change_config(|config| config.limits.processes = 24);
-    // A shell ends at the first process that it is refused: the one that counts is not the job's own.
+    // A shell ends when it is refused a process. So a subshell starts them, and the job continues.
     let many = "(i=0; while [ $i -lt 64 ]; do sleep 600 & i=$((i+1)); done; echo all); exec sleep 600";
     stop_when(&bench, many, async |group| {
         eventually("a process is refused", || number(&group, "pids.events", "max ") > 0).await;

@@ -140,7 +140,6 @@ impl RollBackDeploy {
     }
 }
 
-/// Returns the request for a deploy of everything in which the install differs from `version`.
 /// Returns what runs in the install now, for a verified deploy.
 ///
 /// # Errors

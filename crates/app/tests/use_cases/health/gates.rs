@@ -101,7 +101,7 @@ async fn a_second_deploy_does_not_pass_a_gate_that_closed() {
 }
 
 #[tokio::test]
-async fn a_look_that_holds_nothing_does_not_roll_a_deploy_back() {
+async fn a_health_check_that_is_not_a_gate_does_not_roll_a_deploy_back() {
     let mut world = World::with_health(false).await;
     let failed = Outcome::Failed { reason: "the program does not know this work".into(), partial: false };
     world.runner("globex").behaviours.insert("health:storage".into(), Behaviour::Ends(failed));

@@ -104,7 +104,7 @@ fn a_roll_back_removes_nothing_that_ran() {
 }
 
 #[test]
-fn a_look_that_holds_nothing_does_not_fail_a_deploy() {
+fn a_health_check_that_is_not_a_gate_does_not_fail_a_deploy() {
     let looked = |gate: bool| {
         let mut deploy = ended(failed(), verified());
         let component = "web".parse().unwrap();
