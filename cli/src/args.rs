@@ -105,6 +105,9 @@ enum Command {
     /// Named versions of an app with their artifacts, which never change.
     #[command(subcommand)]
     Release(release::ReleaseCommand),
+    /// Names for releases that installs follow: a move deploys them.
+    #[command(subcommand)]
+    Channel(release::ChannelCommand),
     /// What versions may do in a customer's account, and what customers agreed to.
     #[command(subcommand)]
     Contract(contract::ContractCommand),
@@ -191,6 +194,7 @@ impl Cli {
             Command::Drift(command) => command.run(&context).await,
             Command::History(command) => command.run(&context).await,
             Command::Release(command) => command.run(&context).await,
+            Command::Channel(command) => command.run(&context).await,
             Command::Contract(command) => command.run(&context).await,
             Command::Policy(command) => command.run(&context),
             Command::Artifact(command) => command.run(&context).await,

@@ -46,6 +46,17 @@ fn an_empty_list_says_so_and_what_to_do_next() {
 }
 
 #[test]
+fn an_app_without_channels_says_how_to_create_one() {
+    let api = tenant_api::of_answers(vec![("/v1/apps/web-shop/channels", json!([]))]);
+
+    let (text, _) = printed(&api, &["channel", "list", "web-shop"]);
+    let (json, notes) = printed(&api, &["channel", "list", "web-shop", "--json"]);
+
+    let says = "app `web-shop` has no channel; `freehold channel move web-shop CHANNEL RELEASE` creates one";
+    assert_eq!((text.trim(), json.trim(), notes.as_str()), (says, "[]", ""));
+}
+
+#[test]
 fn an_empty_log_says_why_it_is_empty() {
     for (state, says) in [
         ("queued", "no runner has started it; `freehold install show globex` shows when the runner last reported"),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aws_sdk_sqs::types::QueueAttributeName;
 use freehold_tests::harness::wait::until;
-use freehold_tests::harness::{Capability, Needs, World, app};
+use freehold_tests::harness::{Capability, Needs, World, app, clients};
 
 const NEEDS: Needs =
     Needs { cloud: &[Capability::HttpApi, Capability::Registry, Capability::IamEnforced], programs: &["bwrap"] };
@@ -43,7 +43,8 @@ async fn nothing_of_a_forgotten_install_is_left_in_the_tenant() -> anyhow::Resul
     world.vendor(&forget).await?;
     let again = world.vendor(&forget).await?;
     until("the install is forgotten", FORGOTTEN, || async {
-        sweep(&world).await?;
+        // The schedule runs it every minute.
+        clients::invoke(&world.administrator(world.tenant_account())?, world.tenant(), "sweep").await?;
         let shown = world.run(&["install", "show", "globex"]).await?;
         Ok(shown.ended_with(3).is_ok().then_some(()))
     })
@@ -58,14 +59,6 @@ async fn nothing_of_a_forgotten_install_is_left_in_the_tenant() -> anyhow::Resul
     let looks = before.rows.iter().filter(|(pk, _)| pk == "look").cloned();
     after.rows.extend(looks);
     assert_eq!(after, before);
-    Ok(())
-}
-
-/// Runs `sweep` at once; the schedule runs it every minute.
-async fn sweep(world: &World) -> anyhow::Result<()> {
-    let lambda = aws_sdk_lambda::Client::new(&world.administrator(world.tenant_account())?);
-    let name = format!("fh-{}--sweep", world.tenant());
-    lambda.invoke().function_name(name).send().await?;
     Ok(())
 }
 

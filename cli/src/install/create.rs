@@ -2,7 +2,7 @@
 
 use freehold_protocol::api::{CreateInstallRequest, InstallCreated};
 
-use super::{Create, toggles};
+use super::{Create, release, toggles};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::inputs::by_name;
@@ -25,6 +25,7 @@ impl Create {
             inputs,
             toggles: toggles::by_name(&self.on, &self.off)?,
             approval_option: self.approval_option.option(),
+            release: release::of_new(self.pin.as_ref(), self.channel.as_ref()),
         };
         let created: InstallCreated = api.post(&["v1", "installs"], &body).await?;
         context.out.show(&created, |created| {

@@ -10,6 +10,7 @@ mod forget;
 mod inputs;
 mod launch;
 mod leftovers;
+mod release;
 mod runner_config;
 mod show;
 mod stack;
@@ -21,7 +22,7 @@ mod upgrade_runner;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use freehold_protocol::{AccountId, AppName, ComponentName, Digest, InstallId};
+use freehold_protocol::{AccountId, AppName, ChannelName, ComponentName, Digest, InstallId, ReleaseName};
 
 use crate::context::Context;
 use crate::error::Result;
@@ -41,6 +42,7 @@ pub(crate) enum InstallCommand {
     Inputs(Inputs),
     Toggles(Toggles),
     Approvals(approvals::Approvals),
+    Release(release::Release),
     Stack(Stack),
     Launch(Launch),
     RunnerConfig(RunnerConfig),
@@ -90,6 +92,12 @@ pub(crate) struct Create {
     /// Whether plans wait until somebody at the vendor approves them, as `approval_option` in the config says.
     #[arg(long, value_enum, default_value_t = approvals::Choice::ApproveAll)]
     approval_option: approvals::Choice,
+    /// The release to which the install is pinned; the latest version counts without it.
+    #[arg(long, value_name = "RELEASE", conflicts_with = "channel")]
+    pin: Option<ReleaseName>,
+    /// The channel whose releases the install gets by itself.
+    #[arg(long, value_name = "CHANNEL")]
+    channel: Option<ChannelName>,
 }
 
 /// Show the inputs of an install, or change the inputs that the vendor sets.
@@ -324,6 +332,7 @@ impl InstallCommand {
             Self::Inputs(args) => args.run(context).await,
             Self::Toggles(args) => args.run(context).await,
             Self::Approvals(args) => args.run(context).await,
+            Self::Release(args) => args.run(context).await,
             Self::Stack(args) => args.run(context).await,
             Self::Launch(args) => args.run(context).await,
             Self::RunnerConfig(args) => args.run(context).await,

@@ -141,6 +141,9 @@ fn render(view: &InstallView, out: Output) -> String {
     if view.approval_option == ApprovalOption::Prompt {
         fact("approvals", "plans wait until somebody at the vendor approves them".to_owned());
     }
+    if !view.release.is_latest() {
+        fact("follows", format!("{}; `freehold install release {}`", view.release, view.install));
+    }
     for one in &view.approvals {
         fact(&format!("waits: {}", one.node), waiting(&one.plan, &one.job, &view.install));
     }

@@ -5,6 +5,7 @@ use std::error::Error;
 use freehold_domain::absence::Absence;
 use freehold_domain::contract::ConsentError;
 use freehold_domain::install::InstallError;
+use freehold_domain::install::follows::OtherRelease;
 use freehold_domain::plan::PlanError;
 use freehold_domain::plan::teardown::TeardownError;
 use freehold_domain::runbook::RunbookError;
@@ -104,6 +105,7 @@ impl From<Absence> for AppError {
             | Absence::App(_)
             | Absence::Version { .. }
             | Absence::Release { .. }
+            | Absence::Channel { .. }
             | Absence::Run(_)
             | Absence::Action { .. } => Kind::NotFound,
             Absence::BuildRunner => Kind::Conflict,
@@ -130,6 +132,12 @@ impl From<RunbookError> for AppError {
 
 impl From<ConsentError> for AppError {
     fn from(error: ConsentError) -> Self {
+        Self::conflict(error.to_string())
+    }
+}
+
+impl From<OtherRelease> for AppError {
+    fn from(error: OtherRelease) -> Self {
         Self::conflict(error.to_string())
     }
 }

@@ -1,7 +1,7 @@
 //! The errors for things that a tenant does not have. They are in this crate so that tests of the command can use their
 //! texts.
 
-use freehold_protocol::{ActionName, AppName, Digest, InstallId, ReleaseName, RunId};
+use freehold_protocol::{ActionName, AppName, ChannelName, Digest, InstallId, ReleaseName, RunId};
 
 /// A thing that a request names or needs, and that the tenant does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -14,6 +14,11 @@ pub enum Absence {
     Version { app: AppName, version: Digest },
     #[error("release `{release}` of app `{app}` does not exist; `freehold release list {app}` shows all releases")]
     Release { app: AppName, release: ReleaseName },
+    #[error(
+        "channel `{channel}` of app `{app}` does not exist; `freehold channel list {app}` shows all channels, and `freehold \
+         channel move {app} {channel} RELEASE` creates it"
+    )]
+    Channel { app: AppName, channel: ChannelName },
     #[error("run `{0}` does not exist; `freehold runbook runs INSTALL` shows the runs of an install")]
     Run(RunId),
     /// `place` is the version that does not have the action, and `way_out` what to do instead.

@@ -40,8 +40,8 @@ pub use download_url::{DownloadUrl, NotDownloadUrl};
 pub use envelope::{Delegated, Envelope, EnvelopeError, KeyId, Payload};
 pub use ids::names;
 pub use ids::{
-    AccountId, ActionName, AppName, BuildId, ComponentName, GrantId, Group, IdError, InstallId, JobId, ReleaseName,
-    RoleKey, RunId, RunbookName, TenantName, WorkflowId,
+    AccountId, ActionName, AppName, BuildId, ChannelName, ComponentName, GrantId, Group, IdError, InstallId, JobId,
+    ReleaseName, RoleKey, RunId, RunbookName, TenantName, WorkflowId,
 };
 pub use key_use::{KeyUse, KeyUses};
 pub use packed_text::packed_len;

@@ -16,6 +16,7 @@ use aws_lambda_events::event::apigw::{
 };
 use freehold_app::AppError;
 use freehold_app::app_version::create_release::CreateRelease;
+use freehold_app::app_version::move_channel::MoveChannel;
 use freehold_app::app_version::sync_app::SyncApp;
 use freehold_app::app_version::upload_source::UploadSource;
 use freehold_app::app_version::versions::Versions;
@@ -34,6 +35,7 @@ use freehold_app::install::enrol_build_runner::EnrolBuildRunner;
 use freehold_app::install::forget_install::ForgetInstall;
 use freehold_app::install::set_approvals::SetApprovals;
 use freehold_app::install::set_inputs::SetInputs;
+use freehold_app::install::set_release::SetRelease;
 use freehold_app::install::set_toggles::SetToggles;
 use freehold_app::install::upgrade_runner::UpgradeRunner;
 use freehold_app::ports::{Clock, Store};
@@ -102,6 +104,8 @@ pub struct Api {
     reject_job: RejectJob,
     show_lineage: ShowLineage,
     create_release: CreateRelease,
+    move_channel: MoveChannel,
+    set_release: SetRelease,
     delete_install: DeleteInstall,
     forget_install: ForgetInstall,
     disable_install: DisableInstall,
@@ -251,6 +255,8 @@ impl Api {
                 versions: versions.clone(),
                 clock: Arc::clone(&clock),
             },
+            move_channel: MoveChannel { store: Arc::clone(&store), clock: Arc::clone(&clock) },
+            set_release: SetRelease { store: Arc::clone(&store), clock: Arc::clone(&clock) },
             forget_install: ForgetInstall {
                 store: Arc::clone(&store),
                 clock: Arc::clone(&clock),

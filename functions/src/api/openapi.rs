@@ -2,14 +2,15 @@
 
 use freehold_protocol::api::{
     AcknowledgeDriftRequest, AppView, ApproveJobRequest, ArtifactsView, BuildComponentsRequest, BuildStarted,
-    BuildView, CancelJobRequest, CancelWorkflowRequest, ContractView, CreateInstallRequest, CreateReleaseRequest,
-    DeployComponentsRequest, DetectDriftRequest, ErrorBody, ErrorKind, ForgetInstallRequest, ForgetStarted,
-    HistoryEntry, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, IgnoreDriftRequest, InputsSchema, InstallCreated,
-    InstallDeleted, InstallDrift, InstallInputs, InstallRunbooks, InstallStack, InstallToggles, InstallView, JobView,
-    LineagePage, LogPage, Page, ReasonRequest, RejectJobRequest, ReleaseView, ResumeWorkflowRequest, RetryJobRequest,
-    Revoked, RunActionRequest, RunRunbookRequest, RunView, SetApprovalsRequest, SetInputsRequest, SetTogglesRequest,
-    SkipNodeRequest, SourceUpload, SyncAppRequest, TeardownInstallRequest, TenantView, UpgradeRunnerRequest,
-    UploadSourceRequest, VersionDocument, VersionView, WorkflowStarted, WorkflowView,
+    BuildView, CancelJobRequest, CancelWorkflowRequest, ChannelView, ContractView, CreateInstallRequest,
+    CreateReleaseRequest, DeployComponentsRequest, DetectDriftRequest, ErrorBody, ErrorKind, ForgetInstallRequest,
+    ForgetStarted, HistoryEntry, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, IgnoreDriftRequest, InputsSchema,
+    InstallCreated, InstallDeleted, InstallDrift, InstallInputs, InstallRunbooks, InstallStack, InstallToggles,
+    InstallView, JobView, LineagePage, LogPage, MoveChannelRequest, Page, ReasonRequest, RejectJobRequest, ReleaseView,
+    ResumeWorkflowRequest, RetryJobRequest, Revoked, RunActionRequest, RunRunbookRequest, RunView, SetApprovalsRequest,
+    SetInputsRequest, SetReleaseRequest, SetTogglesRequest, SkipNodeRequest, SourceUpload, SyncAppRequest,
+    TeardownInstallRequest, TenantView, UpgradeRunnerRequest, UploadSourceRequest, VersionDocument, VersionView,
+    WorkflowStarted, WorkflowView,
 };
 use freehold_protocol::contract::Terms;
 use schemars::generate::SchemaSettings;
@@ -197,6 +198,7 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::SetInputs => (Some(schema::<SetInputsRequest>(g)), schema::<InstallInputs>(g)),
         Operation::ShowToggles => (None, schema::<InstallToggles>(g)),
         Operation::SetToggles => (Some(schema::<SetTogglesRequest>(g)), schema::<InstallToggles>(g)),
+        Operation::SetRelease => (Some(schema::<SetReleaseRequest>(g)), schema::<InstallView>(g)),
         Operation::SetApprovals => (Some(schema::<SetApprovalsRequest>(g)), schema::<InstallView>(g)),
         Operation::RenderStack | Operation::RenderStackOfVersion => (None, schema::<InstallStack>(g)),
         Operation::DeployComponents => (Some(schema::<DeployComponentsRequest>(g)), schema::<WorkflowStarted>(g)),
@@ -229,6 +231,8 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::CreateRelease => (Some(schema::<CreateReleaseRequest>(g)), schema::<ReleaseView>(g)),
         Operation::ListReleases => (None, schema::<Page<ReleaseView>>(g)),
         Operation::ShowRelease => (None, schema::<ReleaseView>(g)),
+        Operation::MoveChannel => (Some(schema::<MoveChannelRequest>(g)), schema::<ChannelView>(g)),
+        Operation::ListChannels => (None, schema::<Vec<ChannelView>>(g)),
         Operation::DeleteInstall => (None, schema::<InstallDeleted>(g)),
         Operation::ForgetInstall => (Some(schema::<ForgetInstallRequest>(g)), schema::<ForgetStarted>(g)),
         Operation::DisableInstall => (Some(schema::<ReasonRequest>(g)), schema::<InstallView>(g)),

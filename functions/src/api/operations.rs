@@ -10,9 +10,10 @@ use freehold_domain::workflow::RunTrigger;
 use freehold_protocol::api::{
     AcknowledgeDriftRequest, ApproveJobRequest, BuildComponentsRequest, CancelJobRequest, CancelWorkflowRequest,
     CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest, DetectDriftRequest, ForgetInstallRequest,
-    IgnoreDriftRequest, InstallCreated, ReasonRequest, RejectJobRequest, ResumeWorkflowRequest, RetryJobRequest,
-    RunActionRequest, RunRunbookRequest, SetApprovalsRequest, SetInputsRequest, SetTogglesRequest, SkipNodeRequest,
-    SyncAppRequest, TeardownInstallRequest, UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted,
+    IgnoreDriftRequest, InstallCreated, MoveChannelRequest, ReasonRequest, RejectJobRequest, ResumeWorkflowRequest,
+    RetryJobRequest, RunActionRequest, RunRunbookRequest, SetApprovalsRequest, SetInputsRequest, SetReleaseRequest,
+    SetTogglesRequest, SkipNodeRequest, SyncAppRequest, TeardownInstallRequest, UpgradeRunnerRequest,
+    UploadSourceRequest, WorkflowStarted,
 };
 use freehold_protocol::{AppName, Digest, InstallId, JobId, WorkflowId};
 
@@ -84,6 +85,11 @@ impl Api {
             Operation::SetApprovals => {
                 let install: InstallId = call.install()?;
                 self.set_approvals.set(&install, &call.json::<SetApprovalsRequest>()?).await?;
+                to_json(&read::show_install(&self.versions, &install, now).await?)
+            }
+            Operation::SetRelease => {
+                let (install, by): (InstallId, _) = (call.install()?, call.asked_by()?);
+                self.set_release.set(&install, &call.json::<SetReleaseRequest>()?, &by).await?;
                 to_json(&read::show_install(&self.versions, &install, now).await?)
             }
             Operation::RenderStack => to_json(&self.render_stack.render_stack(&call.install()?).await?),
@@ -197,6 +203,11 @@ impl Api {
                 to_json(&self.create_release.create(&call.app()?, &call.json::<CreateReleaseRequest>()?).await?)
             }
             Operation::ListReleases => to_json(&read::list_releases(store, &call.app()?, after).await?),
+            Operation::MoveChannel => {
+                let (request, by): (MoveChannelRequest, _) = (call.json()?, call.asked_by()?);
+                to_json(&self.move_channel.move_channel(&call.app()?, &call.channel()?, &request, &by).await?)
+            }
+            Operation::ListChannels => to_json(&read::list_channels(store, &call.app()?).await?),
             Operation::ShowRelease => to_json(&read::show_release(store, &call.app()?, &call.release()?).await?),
             Operation::DeleteInstall => {
                 to_json(&self.delete_install.delete(&call.install()?, &call.asked_by()?).await?)

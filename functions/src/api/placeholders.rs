@@ -2,7 +2,9 @@
 //! document publishes its schema.
 
 use freehold_app::AppError;
-use freehold_protocol::{ActionName, AppName, Digest, InstallId, JobId, ReleaseName, RunId, RunbookName, WorkflowId};
+use freehold_protocol::{
+    ActionName, AppName, ChannelName, Digest, InstallId, JobId, ReleaseName, RunId, RunbookName, WorkflowId,
+};
 
 use super::Call;
 
@@ -48,6 +50,7 @@ placeholders! {
     action: ActionName,
     app: AppName,
     artifact: Digest,
+    channel: ChannelName,
     install: InstallId,
     job: JobId,
     release: ReleaseName,
@@ -77,7 +80,9 @@ mod tests {
 
     #[test]
     fn a_wrong_value_is_refused_whether_or_not_the_operation_reads_it() {
-        for name in ["action", "app", "artifact", "install", "job", "release", "terms", "version", "workflow"] {
+        for name in
+            ["action", "app", "artifact", "channel", "install", "job", "release", "terms", "version", "workflow"]
+        {
             let refused = call(name, "null,null").check_placeholders().unwrap_err();
 
             assert_eq!(refused.kind, ErrorKind::Invalid, "{name}");

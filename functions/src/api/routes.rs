@@ -29,6 +29,7 @@ pub enum Operation {
     ShowToggles,
     SetToggles,
     SetApprovals,
+    SetRelease,
     RenderStack,
     RenderStackOfVersion,
     DeployComponents,
@@ -62,6 +63,8 @@ pub enum Operation {
     CreateRelease,
     ListReleases,
     ShowRelease,
+    MoveChannel,
+    ListChannels,
     DeleteInstall,
     ForgetInstall,
     DisableInstall,
@@ -107,7 +110,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
 }
 
 /// All routes.
-pub const ROUTES: [Route; 60] = [
+pub const ROUTES: [Route; 63] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
@@ -158,6 +161,12 @@ pub const ROUTES: [Route; 60] = [
         "POST",
         "/v1/installs/{install}/approvals",
         "Sets whether plans of an install wait until somebody at the vendor approves them",
+    ),
+    route(
+        Operation::SetRelease,
+        "POST",
+        "/v1/installs/{install}/release",
+        "Pins an install to a release, or lets it follow a channel or the latest version",
     ),
     route(Operation::RenderStack, "GET", "/v1/installs/{install}/stack", "The CloudFormation template to launch"),
     route(
@@ -272,6 +281,13 @@ pub const ROUTES: [Route; 60] = [
     route(Operation::CreateRelease, "POST", "/v1/apps/{app}/releases", "Creates a release of an app"),
     route(Operation::ListReleases, "GET", "/v1/apps/{app}/releases", "Releases of an app"),
     route(Operation::ShowRelease, "GET", "/v1/apps/{app}/releases/{release}", "A release and its artifacts"),
+    route(
+        Operation::MoveChannel,
+        "POST",
+        "/v1/apps/{app}/channels/{channel}",
+        "Moves a channel to a release, and deploys the installs that follow it",
+    ),
+    route(Operation::ListChannels, "GET", "/v1/apps/{app}/channels", "Channels of an app"),
     route(
         Operation::DeleteInstall,
         "POST",

@@ -41,3 +41,14 @@ pub async fn assume(as_whom: &SdkConfig, role: &str) -> anyhow::Result<Credentia
     let token = Some(keys.session_token().to_owned());
     Ok(Credentials::new(keys.access_key_id(), keys.secret_access_key(), token, None, "role"))
 }
+
+/// Runs the function `name` of a tenant once.
+///
+/// # Errors
+/// When Lambda refuses, or the function fails.
+pub async fn invoke(config: &SdkConfig, tenant: &str, name: &str) -> anyhow::Result<()> {
+    let lambda = aws_sdk_lambda::Client::new(config);
+    let invoked = lambda.invoke().function_name(format!("fh-{tenant}--{name}")).send().await?;
+    anyhow::ensure!(invoked.function_error().is_none(), "`{name}` failed: {invoked:?}");
+    Ok(())
+}

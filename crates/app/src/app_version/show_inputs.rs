@@ -13,6 +13,7 @@ use freehold_protocol::{AppName, Digest};
 use serde_json::Value;
 
 use crate::AppError;
+use crate::app_version::install_release::followed;
 use crate::app_version::versions::{Version, Versions};
 use crate::table;
 
@@ -33,8 +34,8 @@ pub async fn show_inputs_schema(
     Ok(InputsSchema { app: app.clone(), version: version.version, schema })
 }
 
-/// Returns the app's latest version, with more of its inputs marked as sensitive: an input is marked if it is sensitive
-/// in the latest version, in the version that was last deployed completely, or in the version of a part of `install`.
+/// Returns the version that the install follows, with more of its inputs marked as sensitive: an input is marked if it is sensitive
+/// in that version, in the version that was last deployed completely, or in the version of a part of `install`.
 /// The reason is that jobs of all these versions use the same value.
 ///
 /// # Errors
@@ -44,7 +45,7 @@ pub(crate) async fn version_for_values(
     app: &AppName,
     install: &Install,
 ) -> Result<Version, AppError> {
-    let mut version = versions.load(app, None).await?;
+    let mut version = followed(versions, app, &install.follows).await?.version;
     let parts = table::parts(&*versions.store, &install.id).await?;
     let mut others: BTreeSet<&Digest> = parts.values().map(|part| &part.version).chain(install.version()).collect();
     others.remove(&version.version);
@@ -55,8 +56,8 @@ pub(crate) async fn version_for_values(
     Ok(version)
 }
 
-/// Returns the inputs of the app's latest version, with the install's values. An input counts as sensitive if it is
-/// sensitive in the latest version, in the deployed version, or in the version of a deployed part.
+/// Returns the inputs of the version that the install follows, with the install's values. An input counts as sensitive if it
+/// is sensitive in that version, in the deployed version, or in the version of a deployed part.
 ///
 /// # Errors
 /// Invalid for an install without an app, or the store's errors.

@@ -5,16 +5,17 @@ use freehold_domain::toggles::is_on;
 use freehold_protocol::api::{InstallToggles, ToggleView, ToggledBy};
 
 use crate::AppError;
+use crate::app_version::install_release::followed;
 use crate::app_version::versions::Versions;
 use crate::table;
 
-/// Returns the toggleable components of the app's latest version, with their state in the install.
+/// Returns the toggleable components of the version that the install follows, with their state in the install.
 ///
 /// # Errors
 /// Invalid for an install without an app, the errors of [`Versions::load`], or the store's errors.
 pub async fn show_toggles(versions: &Versions, install: &Install) -> Result<InstallToggles, AppError> {
     let app = install.require_app()?;
-    let version = versions.load(app, None).await?;
+    let version = followed(versions, app, &install.follows).await?.version;
     let deployed = table::deployed(&*versions.store, &install.id).await?;
     let toggleable = version.document.components.iter().filter(|component| component.settings.toggle.is_some());
     let toggles = toggleable.map(|component| ToggleView {

@@ -15,6 +15,7 @@ use freehold_protocol::order::{AskedBy, Mode};
 use freehold_protocol::{InstallId, WorkflowId};
 
 use crate::AppError;
+use crate::app_version::install_release::{followed, following};
 use crate::app_version::versions::Versions;
 use crate::ports::{Clock, Committed, Expect, Key, Machines, Store, Write};
 use crate::table::{
@@ -50,7 +51,7 @@ impl CreateInstall {
             return self.existing(known.value, request).await;
         }
         self.check_names(id).await?;
-        let version = self.versions.load(&request.app, None).await?;
+        let version = followed(&self.versions, &request.app, &request.release).await?.version;
         check_deployable(&version.document)?;
         let sealing = Sealing { install: id, key: None };
         check_given(&version.document, &BTreeMap::new(), &request.inputs, sealing)?;
@@ -69,6 +70,8 @@ impl CreateInstall {
             inputs: merged(&BTreeMap::new(), &request.inputs),
             toggles,
             approval_option: request.approval_option,
+            follows: request.release.clone(),
+            follows_since: now,
             ..Install::new(id.clone(), serves, account, region, now)
         };
         let workflow_id = fresh.provisioning();
@@ -89,6 +92,7 @@ impl CreateInstall {
         let mut writes = vec![put(&install, Expect::Absent)?, put(&entry, Expect::Any)?];
         writes.extend(workflow_writes(&workflow)?);
         writes.extend(prefix_writes(id));
+        writes.extend(following(&*self.store, &request.app, &install).await?.0);
         if let Committed::Conflict(key) = self.store.commit(writes).await? {
             // Another copy of the same request may have created the install meanwhile.
             let known: Option<Stored<Install>> = load(&*self.store, &install_key(id)).await?;
@@ -134,6 +138,12 @@ impl CreateInstall {
             return Err(AppError::conflict(format!(
                 "install `{0}` exists already, with another approval option; `freehold install approvals {0}` changes it",
                 install.id
+            )));
+        }
+        if request.release != install.follows {
+            return Err(AppError::conflict(format!(
+                "install `{0}` exists already, and follows {1}; `freehold install release {0}` changes it",
+                install.id, install.follows
             )));
         }
         if install.live.as_ref() == Some(&workflow) {

@@ -5,6 +5,7 @@ use freehold_protocol::InstallId;
 
 use super::report_shards::leaving;
 use crate::AppError;
+use crate::app_version::install_release;
 use crate::ports::{Store, Write};
 use crate::table::{self, GoneInstalls, Stored, install_entry_key, install_key, name_prefixes, prefix_key, put};
 
@@ -22,6 +23,7 @@ pub(super) async fn end_writes(store: &dyn Store, stored: &Stored<Install>) -> R
         put(&GoneInstalls { count: gone.count.saturating_add(1) }, expect)?,
     ];
     writes.extend(leaving(store, &stored.value).await?);
+    writes.extend(install_release::leaving(&stored.value));
     writes.extend(freed_prefixes(store, id).await?);
     Ok(writes)
 }

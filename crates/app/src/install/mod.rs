@@ -15,6 +15,7 @@ pub mod remove_forgotten;
 mod report_shards;
 pub mod set_approvals;
 pub mod set_inputs;
+pub mod set_release;
 pub mod set_toggles;
 mod settings_change;
 pub mod turn_queues;

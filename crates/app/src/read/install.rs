@@ -25,12 +25,13 @@ use super::job::plan_view;
 use super::last_report::heard_of;
 use super::{List, page};
 use crate::AppError;
+use crate::app_version::install_release::{followed, not_followed_text};
 use crate::app_version::show_inputs;
 use crate::app_version::versions::Versions;
 use crate::ports::Store;
 use crate::table::{
     self, ChangeTimesRecord, Contact, DeployedRecord, HEALTH_PREFIX, HealthRecord, InstallEntry, LeftoversRecord,
-    OpenRun, SKIPPED_PREFIX, SkippedRun, install_pk, load, load_all,
+    NotFollowed, OpenRun, SKIPPED_PREFIX, SkippedRun, install_pk, load, load_all,
 };
 
 /// The number of installs that are read concurrently.
@@ -49,7 +50,10 @@ pub async fn show_install(versions: &Versions, id: &InstallId, now: Timestamp) -
         None => Vec::new(),
     };
     let off = match install.app() {
-        Some(app) => toggles::off(&versions.load(app, None).await?.document, &install.toggles).into_iter().collect(),
+        Some(app) => {
+            let version = followed(versions, app, &install.follows).await?.version;
+            toggles::off(&version.document, &install.toggles).into_iter().collect()
+        }
         None => Vec::new(),
     };
     let waiting = match &install.live {
@@ -76,6 +80,8 @@ pub async fn show_install(versions: &Versions, id: &InstallId, now: Timestamp) -
         view.problems = shown.iter().filter_map(|input| input.problem.clone()).collect();
         let skipped: Vec<SkippedRun> = load_all(store, &install_pk(id), SKIPPED_PREFIX).await?;
         view.problems.extend(skipped.iter().map(skipped_text));
+        let not_followed = load::<NotFollowed>(store, &table::not_followed_key(id)).await?;
+        view.problems.extend(not_followed.map(|known| not_followed_text(&known.value)));
     }
     view.inputs = show_inputs::by_name(&shown);
     view.off = off;
@@ -165,6 +171,7 @@ async fn install_view(store: &dyn Store, install: Install, now: Timestamp) -> Re
         off: Vec::new(),
         leftovers: None,
         approval_option: install.approval_option,
+        release: install.follows,
         approvals: Vec::new(),
         accepted_contract: install.accepted_contract,
         orders_queue_url: install.orders_queue_url,

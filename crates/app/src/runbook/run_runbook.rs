@@ -8,6 +8,7 @@ use freehold_protocol::app_version::StepKind;
 use freehold_protocol::{Digest, InstallId, RunId, RunbookName, WorkflowId};
 
 use crate::AppError;
+use crate::app_version::install_release::followed;
 use crate::ports::{Committed, Expect, Store};
 use crate::runbook::advance_run::AdvanceRun;
 use crate::table::{self, Due, DueWhat, OpenRun, Record as _, RunEntry, Stored, open_run_key, put};
@@ -40,7 +41,10 @@ impl RunRunbook {
         }
         let stored = table::install(&*self.advance.store, install).await?;
         let app = stored.value.require_app()?.clone();
-        let version = self.advance.versions.load(&app, stored.value.version()).await?;
+        let version = match stored.value.version() {
+            Some(version) => self.advance.versions.load(&app, Some(version)).await?,
+            None => followed(&self.advance.versions, &app, &stored.value.follows).await?.version,
+        };
         let Some(found) = version.document.runbooks.iter().find(|known| known.name == *runbook) else {
             let names = version.document.runbooks.iter().map(|known| known.name.as_str());
             let known = Known::instead_of(runbook.as_str(), names);

@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::AppError;
+use crate::app_version::install_release::followed;
 use crate::app_version::versions::Versions;
 use crate::contract::terms;
 use crate::ports::{RootKey, Store};
@@ -50,7 +51,7 @@ pub struct RunnerProgram {
 }
 
 impl RenderStack {
-    /// Returns the install's stack, with the roles and the customer's inputs of the app's latest version.
+    /// Returns the install's stack, with the roles and the customer's inputs of the version that the install follows.
     ///
     /// # Errors
     /// NotFound, Conflict while the orders queue does not exist yet, Invalid for a role or an input that cannot be
@@ -73,7 +74,10 @@ impl RenderStack {
         let queue = install.orders_queue_url.clone().ok_or_else(|| {
             AppError::not_yet(format!("orders queue of install `{id}` does not exist yet; try again in a moment"))
         })?;
-        let version = self.versions.load(app, version).await?;
+        let version = match version {
+            Some(version) => self.versions.load(app, Some(version)).await?,
+            None => followed(&self.versions, app, &install.follows).await?.version,
+        };
         // An earlier release of Freehold may have synced the version without its terms.
         terms::keep(&*self.store, &version.document).await?;
         let place = Place {

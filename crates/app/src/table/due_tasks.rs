@@ -1,7 +1,9 @@
 //! Rows for the tasks that are due at a minute: to run an action by cron, to check for drift, to look up the schedules of an
-//! install, to advance a run of a runbook, or to roll a deploy back.
+//! install, to advance a run of a runbook, to roll a deploy back, or to bring an install to the release of its channel.
 
-use freehold_protocol::{ActionName, InstallId, RunId, Timestamp, WorkflowId};
+use freehold_domain::install::BUILD_INSTALL;
+use freehold_protocol::order::AskedBy;
+use freehold_protocol::{ActionName, AppName, ChannelName, InstallId, RunId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 
 use super::install::install_pk;
@@ -16,6 +18,7 @@ const MINUTE: u64 = 60_000;
 pub struct Due {
     /// The minute at which the task is due, in minutes since the epoch.
     pub minute: u64,
+    /// The install; the reserved one of [`tenants_own`] for a task of several installs.
     pub install: InstallId,
     #[serde(flatten)]
     pub what: DueWhat,
@@ -33,6 +36,17 @@ pub enum DueWhat {
     Runbook { run: RunId },
     /// A task to roll back a verified deploy that failed.
     RollBack { workflow: WorkflowId },
+    /// A task to store tasks for the installs that follow a channel, behind the install `after`. It is void after a later
+    /// move.
+    Channel {
+        app: AppName,
+        channel: ChannelName,
+        moves: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<InstallId>,
+    },
+    /// A task to bring the install to the release of its channel; `by` moved the channel, or made the install follow it.
+    Follow { by: AskedBy, tries: u32 },
     /// A task to run an action; `last` is the workflow of the preceding run.
     Run {
         action: ActionName,
@@ -53,6 +67,15 @@ impl Due {
     }
 }
 
+/// Returns the reserved install that stands in tasks of several installs.
+///
+/// # Errors
+/// Never: the name is an install's.
+pub fn tenants_own() -> Result<InstallId, AppError> {
+    // INVARIANT: a test of the domain parses the reserved name.
+    BUILD_INSTALL.parse().map_err(|_| AppError::internal("the reserved install has no valid name"))
+}
+
 const fn minute_of(at: Timestamp) -> u64 {
     at.as_millis() / MINUTE
 }
@@ -65,6 +88,8 @@ impl Record for Due {
             DueWhat::Run { action, .. } => format!("run#{action}"),
             DueWhat::Runbook { run } => format!("runbook#{run}"),
             DueWhat::RollBack { workflow } => format!("roll-back#{workflow}"),
+            DueWhat::Channel { app, channel, .. } => format!("channel#{app}#{channel}"),
+            DueWhat::Follow { .. } => "follow".to_owned(),
         };
         key("due", format!("{:010}#{}#{what}", self.minute, self.install))
     }

@@ -6,12 +6,14 @@
 //! | `app#<app>` | `version#<digest>`, `number#<newest first>` | app versions and their order |
 //! | `app#<app>` | `build#<build>` | builds and their artifacts |
 //! | `app#<app>` | `release#<name>` | releases |
+//! | `app#<app>` | `channel#<name>`, `follower#<channel>#<install>` | channels, and the installs that follow them |
 //! | `app#<app>` | `terms#<digest>`, `contract#<version>` | terms that customers accept, and signed contracts |
 //! | `installs` | install | the list of installs |
 //! | `install#<install>` | `state`, `contact`, `component#<c>`, `workflow#<time>#<id>`, `former`, `notice#<key>` | the install |
 //! | `install#<install>` | `budget`, `sender#<role>` | how many reports it may send, and the roles that sent them |
 //! | `install#<install>` | `changes` | when the customer lets changes start, as the runner announced it |
 //! | `install#<install>` | `skipped#<action>` | the newest run of an action by cron that the install refused |
+//! | `install#<install>` | `not-followed` | why the install does not have the release of its channel yet |
 //! | `install#<install>` | `run#<time>#<id>`, `run` | its runs of runbooks, and the one that has not ended |
 //! | `run#<id>` | `state` | a run of a runbook, and its steps |
 //! | `forgetting` | install | installs whose rows are being removed, for `sweep` |
@@ -21,7 +23,7 @@
 //! | `workflow#<id>` | `state`, `graph#<digest>` | the workflow, and its nodes as they were planned |
 //! | `open` | workflow | workflows that have not ended |
 //! | `look` | `<second>#<workflow>` | when `sweep` looks at a workflow |
-//! | `due` | `<minute>#<install>#run#<action>`, `...#schedules`, `...#runbook#<run>` | tasks that are due at a minute |
+//! | `due` | `<minute>#<install>#run#<action>`, `...#schedules`, `...#runbook#<run>`, `...#follow` | tasks that are due at a minute |
 //! | `token#<workflow>` | phase | task tokens: only `accept-report` and `sweep` can read them |
 //! | `job#<id>` | `state`, `log#<fence>#<seq>`, `refused#<message>`, `sending#<dispatch>` | the job |
 //! | `grant#<job>` | grant, `refused#<message>` | the used grants of a job |
@@ -57,7 +59,7 @@ pub use change::{Decided, TRIES, change};
 pub use contract::{
     ContractInEnvelope, ContractRecord, TermsRecord, contract_key, known_terms, signed_contract, terms_key,
 };
-pub use due_tasks::{Due, DueWhat, SKIPPED_PREFIX, SkippedRun, due, skipped_key};
+pub use due_tasks::{Due, DueWhat, SKIPPED_PREFIX, SkippedRun, due, skipped_key, tenants_own};
 pub use forgotten_installs::{Forgetting, GoneInstalls, forgetting_key, gone_installs};
 pub use grant::{BurntGrant, grant_key, grants_pk};
 pub use graph::{find_workflow, graph_write, put_workflow, workflow, workflow_pk};
@@ -72,7 +74,10 @@ pub use record::{PAGE, Record, Stored, load, load_all, load_all_stored, parse, p
 pub use refusal::{
     NOTICE_SECS, Refused, RetiredNotice, TRACE_TTL_SECS, UnknownReports, notice_key, store_refusal, unknown_reports_key,
 };
-pub use release::{ReleaseRecord, release, release_key};
+pub use release::{
+    Follower, NotFollowed, ReleaseRecord, channel, channel_key, channels, count_followers, followers, not_followed_key,
+    release, release_key,
+};
 pub use reporting::{
     BudgetRecord, Budgeted, INSTALL_SENDERS_PREFIX, InstallSender, KnownSender, budget_key, known_sender_key,
     report_shard_key, report_shards_key,

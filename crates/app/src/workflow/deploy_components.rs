@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use freehold_domain::inputs::{InputProblem, InputsError, known_inputs, merged, resolve_inputs, wrong_value};
 use freehold_domain::install::Install;
+use freehold_domain::install::follows::Named;
 use freehold_domain::plan::check_deployable;
 use freehold_domain::sealed_inputs::is_sealed;
 use freehold_domain::workflow::{Request, RollBack, WorkflowKind};
@@ -14,8 +15,9 @@ use freehold_protocol::{AppName, InstallId, WorkflowId};
 use serde_json::Value;
 
 use crate::AppError;
+use crate::app_version::install_release::{Wanted, wanted};
 use crate::app_version::show_inputs::version_for_values;
-use crate::app_version::versions::{Version, Versions};
+use crate::app_version::versions::Versions;
 use crate::contract::terms;
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
@@ -55,7 +57,8 @@ impl DeployComponents {
         }
         let mut stored = table::install(&*self.store, install).await?;
         let app = stored.value.require_app()?.clone();
-        let version = self.version(&app, request).await?;
+        let wanted = self.wanted(&stored.value, request, asked).await?;
+        let (version, release) = (wanted.version, wanted.release);
         check_deployable(&version.document)?;
         self.check_sealed(&app, &stored.value, &request.inputs).await?;
         let roll_back = match request.verified {
@@ -78,7 +81,7 @@ impl DeployComponents {
             only: &only,
             alone,
             all: request.all,
-            release: request.release.as_ref(),
+            release: release.as_ref(),
             role: request.role.as_deref(),
             former_inputs: &former_inputs,
             provision: false,
@@ -95,7 +98,7 @@ impl DeployComponents {
                 only,
                 all: request.all,
                 alone,
-                release: request.release.clone(),
+                release,
                 role: request.role.clone(),
                 former_inputs,
             },
@@ -127,16 +130,20 @@ impl DeployComponents {
         if wrong.is_empty() { Ok(()) } else { Err(InputsError(wrong).into()) }
     }
 
-    /// Returns the version that the request names: directly, by a release, or else the latest version.
-    async fn version(&self, app: &AppName, request: &DeployComponentsRequest) -> Result<Version, AppError> {
-        let Some(name) = &request.release else {
-            return self.versions.load(app, request.version.as_ref()).await;
-        };
-        if request.version.is_some() {
-            return Err(AppError::invalid("a deploy takes a version or a release, not both; leave one out"));
+    /// Returns the version that the request names, directly or by a release, or else what the install follows. The steps of a
+    /// runbook deploy the version that the install has, also when its channel has moved on.
+    async fn wanted(
+        &self,
+        install: &Install,
+        request: &DeployComponentsRequest,
+        asked: Asked<'_>,
+    ) -> Result<Wanted, AppError> {
+        if asked.step.is_some() {
+            let version = self.versions.load(install.require_app()?, request.version.as_ref()).await?;
+            return Ok(Wanted { version, release: None });
         }
-        let release = table::release(&*self.store, app, name).await?;
-        self.versions.load(app, Some(&release.contents.version)).await
+        let named = Named { version: request.version.as_ref(), release: request.release.as_ref() };
+        wanted(&self.versions, install, named).await
     }
 }
 

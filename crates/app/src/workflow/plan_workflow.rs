@@ -8,10 +8,11 @@ use freehold_domain::install::{Install, InstallError, Serves};
 use freehold_domain::plan::{PlanError, action_nodes, build_nodes, upgrade_nodes};
 use freehold_domain::sealed_inputs;
 use freehold_domain::workflow::{Node, Request, ToolImageBuild, Workflow, WorkflowKind, WorkflowState};
-use freehold_protocol::{BuildId, Digest, KeyUse, WorkflowId};
+use freehold_protocol::{AppName, BuildId, Digest, KeyUse, ReleaseName, WorkflowId};
 use serde::Serialize;
 
 use crate::AppError;
+use crate::app_version::install_release::{Wanted, followed};
 use crate::app_version::versions::{Version, Versions};
 use crate::artifact::builds::bind_steps;
 use crate::drift::plan::plan_drift;
@@ -57,7 +58,8 @@ impl PlanWorkflow {
         let install = table::install(&*self.store, &workflow.install).await?.value;
         let needs = match (&workflow.request, install.app()) {
             (Request::Deploy { version, .. }, Some(app)) => {
-                sealed_inputs::needed(&self.versions.load(app, version.as_ref()).await?.document)
+                let wanted = self.wanted(app, &install, version.as_ref(), None).await?;
+                sealed_inputs::needed(&wanted.version.document)
             }
             _ => BTreeSet::new(),
         };
@@ -229,7 +231,9 @@ impl PlanWorkflow {
                 Ok((Some(version), nodes))
             }
             Request::Deploy { version, only, all, alone, release, role, former_inputs } => {
-                let record = self.version_of(install, version.as_ref()).await?;
+                let app = install.require_app()?;
+                let wanted = self.wanted(app, install, version.as_ref(), release.clone()).await?;
+                let (record, release) = (wanted.version, wanted.release);
                 let of = DeployOf {
                     only,
                     alone: *alone,
@@ -243,6 +247,20 @@ impl PlanWorkflow {
                 let nodes = plan_deploy(&self.versions, install, &record.document, of).await?;
                 Ok((Some(record.version), nodes))
             }
+        }
+    }
+
+    /// Returns the version that a deploy names, or what the install follows when its workflow is planned.
+    async fn wanted(
+        &self,
+        app: &AppName,
+        install: &Install,
+        version: Option<&Digest>,
+        release: Option<ReleaseName>,
+    ) -> Result<Wanted, AppError> {
+        match version {
+            Some(version) => Ok(Wanted { version: self.versions.load(app, Some(version)).await?, release }),
+            None => followed(&self.versions, app, &install.follows).await,
         }
     }
 

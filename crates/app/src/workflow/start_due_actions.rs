@@ -1,5 +1,5 @@
 //! Handles the tasks that are due: starts the actions and drift checks whose cron schedule is due, advances runs of runbooks,
-//! and rolls deploys back. A run of an action or a check is started once for its minute, even if a call is repeated.
+//! rolls deploys back, and brings installs to the releases of their channels. A run of an action or a check is started once for its minute, even if a call is repeated.
 
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use freehold_protocol::app_version::{Action, AppVersion, Trigger};
 use freehold_protocol::order::AskedBy;
 use freehold_protocol::{ActionName, InstallId, Timestamp, WorkflowId};
 
+use crate::app_version::follow_channel::FollowChannel;
 use crate::app_version::versions::Versions;
 use crate::drift::detect_drift::DetectDrift;
 use crate::drift::schedule::{Scheduled, has_drift_schedules, next_drift_check};
@@ -96,6 +97,14 @@ impl StartDueActions {
                 self.roll_back().roll_back(workflow).await?;
                 self.replace(row, Vec::new()).await
             }
+            DueWhat::Channel { app, channel, moves, after } => {
+                let next = self.follow_channel().spread(app, channel, (*moves, after.as_ref())).await?;
+                self.replace(row, next.into_iter().collect()).await
+            }
+            DueWhat::Follow { by, tries } => {
+                let next = self.follow_channel().follow(install, by, *tries).await?;
+                self.replace(row, next.into_iter().collect()).await
+            }
             DueWhat::Run { action, .. } => {
                 let next = match self.kept(install).await? {
                     Some(found) => self.run(row, &found, action, now, counts).await?,
@@ -138,7 +147,12 @@ impl StartDueActions {
     ) -> Result<Option<Due>, AppError> {
         let last = match &row.value.what {
             DueWhat::Run { last, .. } => last.as_ref(),
-            DueWhat::Schedules { .. } | DueWhat::Drift | DueWhat::Runbook { .. } | DueWhat::RollBack { .. } => None,
+            DueWhat::Schedules { .. }
+            | DueWhat::Drift
+            | DueWhat::Runbook { .. }
+            | DueWhat::RollBack { .. }
+            | DueWhat::Channel { .. }
+            | DueWhat::Follow { .. } => None,
         };
         let version = self.deployed(Some(install)).await?;
         let action = version.as_ref().and_then(|version| version.action(name));
@@ -206,6 +220,15 @@ impl StartDueActions {
             }
         }
         Ok(next_drift_check(&version, &install.id, now).map(|next| Due::at(next, install.id.clone(), DueWhat::Drift)))
+    }
+
+    fn follow_channel(&self) -> FollowChannel {
+        FollowChannel {
+            store: Arc::clone(&self.store),
+            versions: self.versions.clone(),
+            machines: Arc::clone(&self.machines),
+            clock: Arc::clone(&self.clock),
+        }
     }
 
     fn detect_drift(&self) -> DetectDrift {

@@ -2,6 +2,7 @@
 //! redeliver.
 
 pub(crate) mod app;
+pub(crate) mod channels;
 pub(crate) mod doubles;
 pub(crate) mod events;
 pub(crate) mod grants;
@@ -295,6 +296,7 @@ impl World {
             inputs: [("greeting".to_owned(), json!("hi"))].into(),
             toggles: BTreeMap::new(),
             approval_option: Default::default(),
+            release: Default::default(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The use cases of the simulated control plane, with its doubles as their ports.
 
+use freehold_app::app_version::move_channel::MoveChannel;
 use freehold_app::app_version::sync_app::SyncApp;
 use freehold_app::app_version::upload_source::UploadSource;
 use freehold_app::artifact::grant_artifact::GrantArtifact;
@@ -11,6 +12,7 @@ use freehold_app::install::create_install::CreateInstall;
 use freehold_app::install::enrol_build_runner::EnrolBuildRunner;
 use freehold_app::install::register_install::RegisterInstall;
 use freehold_app::install::set_approvals::SetApprovals;
+use freehold_app::install::set_release::SetRelease;
 use freehold_app::install::turn_queues::TurnQueues;
 use freehold_app::install::upgrade_runner::UpgradeRunner;
 use freehold_app::ports::{Expect, Store as _};
@@ -178,6 +180,14 @@ impl World {
 
     pub(crate) fn set_approvals(&self) -> SetApprovals {
         SetApprovals { store: self.memory.clone() }
+    }
+
+    pub(crate) fn set_release(&self) -> SetRelease {
+        SetRelease { store: self.memory.clone(), clock: self.memory.clone() }
+    }
+
+    pub(crate) fn move_channel(&self) -> MoveChannel {
+        MoveChannel { store: self.memory.clone(), clock: self.memory.clone() }
     }
 
     pub(crate) fn accept_report(&self) -> AcceptReport {

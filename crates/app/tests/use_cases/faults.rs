@@ -11,6 +11,7 @@ use freehold_protocol::api::{
 };
 use proptest::prelude::*;
 
+use crate::support::channels::move_to;
 use crate::support::runner::sick;
 use crate::support::state::effects;
 use crate::support::walk::Rng;
@@ -56,6 +57,7 @@ enum Part {
     Runbook,
     Drift,
     RollBack,
+    Channel,
 }
 
 impl Part {
@@ -89,6 +91,7 @@ impl Part {
                 world.runner("globex").behaviours.insert("drift:storage".into(), drifts(&["aws_s3_bucket.a"]));
                 world
             }
+            Self::Channel => World::with_channel().await,
             Self::RollBack => {
                 let mut world = World::with_health(true).await;
                 world.runner("globex").behaviours.insert("health:storage".into(), sick());
@@ -162,6 +165,14 @@ impl Part {
                 world.detect_drift(&DetectDriftRequest::default(), "drift-1").await.unwrap();
                 rescue.rest(world).await;
                 world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+            }
+            Self::Channel => {
+                client(async || move_to(world, "two").await).await.unwrap();
+                // The schedule calls every minute: it stores the task of the install, which the next call handles.
+                for _ in 0..3 {
+                    let _ = world.start_due_actions().start().await;
+                    rescue.rest(world).await;
+                }
             }
             Self::RollBack => {
                 let request = DeployComponentsRequest { verified: true, ..with_input("days", 8) };
@@ -300,6 +311,11 @@ async fn each_step_of_a_runbook_runs_once_whichever_call_fails() {
 #[tokio::test]
 async fn a_deploy_is_rolled_back_once_whichever_call_fails() {
     each_call_fails_once(Part::RollBack).await;
+}
+
+#[tokio::test]
+async fn an_install_follows_its_channel_once_whichever_call_fails() {
+    each_call_fails_once(Part::Channel).await;
 }
 
 /// Runs the whole life with mail in any order, and with calls failing one time in `one_in`. What a message's last delivery

@@ -7,6 +7,7 @@ mod support;
 
 mod app_version {
     mod create_release;
+    mod move_channel;
     mod show_version;
     mod sync_app;
     mod upload_source;
@@ -53,6 +54,7 @@ mod install {
     mod sealed_inputs;
     mod set_approvals;
     mod set_inputs;
+    mod set_release;
     mod set_toggles;
     mod upgrade_runner;
 }

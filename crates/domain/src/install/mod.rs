@@ -2,10 +2,11 @@
 
 pub mod change_gate;
 pub mod connection;
+pub mod follows;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use freehold_protocol::api::ApprovalOption;
+use freehold_protocol::api::{ApprovalOption, Follows};
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::report::Hello;
 use freehold_protocol::sealing::SealingKey;
@@ -54,6 +55,12 @@ pub struct Install {
     /// Whether plans wait until somebody at the vendor approves them.
     #[serde(default, skip_serializing_if = "ApprovalOption::approves_all")]
     pub approval_option: ApprovalOption,
+    /// What the install deploys when a deploy names neither a version nor a release.
+    #[serde(default, skip_serializing_if = "Follows::is_latest")]
+    pub follows: Follows,
+    /// The time at which this was last set; 0 before.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub follows_since: Timestamp,
     /// The customer's answers in the install stack, by parameter, as the runner last reported them.
     /// [`crate::inputs::resolve_inputs`] decides whether an answer is a valid value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -230,6 +237,8 @@ impl Install {
             sealed_at: Timestamp::default(),
             toggles: BTreeMap::new(),
             approval_option: ApprovalOption::default(),
+            follows: Follows::Latest,
+            follows_since: Timestamp::default(),
             answers: BTreeMap::new(),
             secrets: BTreeMap::new(),
             accepted_contract: None,

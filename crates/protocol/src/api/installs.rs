@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ApprovalOption, DriftView, PlanView};
+use super::{ApprovalOption, DriftView, Follows, PlanView};
 use crate::audit::ChainHead;
 use crate::order::AskedBy;
 use crate::order::health::HealthState;
@@ -33,6 +33,9 @@ pub struct CreateInstallRequest {
     /// Whether plans of the install wait until somebody at the vendor approves them.
     #[serde(default, skip_serializing_if = "ApprovalOption::approves_all")]
     pub approval_option: ApprovalOption,
+    /// What the install deploys when a deploy names neither a version nor a release.
+    #[serde(default, skip_serializing_if = "Follows::is_latest")]
+    pub release: Follows,
 }
 
 #[cfg(feature = "schema")]
@@ -85,6 +88,9 @@ pub struct InstallView {
     /// Whether plans wait until somebody at the vendor approves them.
     #[serde(default, skip_serializing_if = "ApprovalOption::approves_all")]
     pub approval_option: ApprovalOption,
+    /// What the install deploys when a deploy names neither a version nor a release.
+    #[serde(default, skip_serializing_if = "Follows::is_latest")]
+    pub release: Follows,
     /// The jobs whose plans wait for an approval. Empty in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<WaitingPlan>,

@@ -5,6 +5,7 @@ mod approvals;
 mod apps;
 mod artifacts;
 mod builds;
+mod channels;
 mod continuation;
 mod contracts;
 mod drift;
@@ -30,6 +31,7 @@ pub use artifacts::{
     ArtifactView, ArtifactsView, CreateReleaseRequest, LineagePage, REASON, ReasonRequest, ReleaseView, Revoked,
 };
 pub use builds::{BuildComponentsRequest, BuildStarted, BuildView};
+pub use channels::{ChannelView, Follows, MoveChannelRequest, SetReleaseRequest};
 pub use continuation::{
     CancelJobRequest, CancelWorkflowRequest, ContinuationView, ResumeWorkflowRequest, RetryJobRequest, SkipNodeRequest,
     describe_act,

@@ -124,6 +124,13 @@ id!(
     Shape::Label { max: 64, also: "._-" }
 );
 id!(
+    /// The name of a channel of an app, such as `stable`.
+    ChannelName,
+    "a channel name",
+    "1 to 64 letters, digits, dashes or underscores, starting with a letter or digit",
+    Shape::Label { max: 64, also: "_-" }
+);
+id!(
     /// The name of an action, from the app config.
     ActionName,
     "an action name",

@@ -1,0 +1,90 @@
+//! `freehold install release`: shows or sets what an install deploys when a deploy names nothing.
+
+use clap::Args;
+use freehold_protocol::api::{Follows, InstallView, SetReleaseRequest};
+use freehold_protocol::{ChannelName, InstallId, ReleaseName};
+
+use crate::context::Context;
+use crate::error::Result;
+
+/// Show what an install follows, pin it to a release, or let it follow a channel.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "freehold install release [OPTIONS] <INSTALL>",
+    after_help = "\
+Examples:
+  freehold install release globex                        shows what it follows
+  freehold install release globex --pin 2026.11
+  freehold install release globex --channel stable
+  freehold install release globex --latest
+
+A pinned install gets its release and nothing else, from the next deploy on. An install that follows a channel is deployed by
+itself: within minutes after this command, and whenever the channel moves. A deploy that names another version or release is
+refused. The customer's windows, approvals and consent count as for every other deploy."
+)]
+pub(crate) struct Release {
+    /// Name of the install.
+    install: InstallId,
+    #[command(flatten)]
+    choice: Choice,
+}
+
+/// What an install follows; none of the options for no change.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub(crate) struct Choice {
+    /// The release to which the install is pinned.
+    #[arg(long, value_name = "RELEASE")]
+    pin: Option<ReleaseName>,
+    /// The channel that the install follows.
+    #[arg(long, value_name = "CHANNEL")]
+    channel: Option<ChannelName>,
+    /// Follow the latest version of the app, as an install does unless told otherwise.
+    #[arg(long)]
+    latest: bool,
+}
+
+impl Choice {
+    /// Returns what was chosen.
+    fn follows(&self) -> Option<Follows> {
+        match (&self.pin, &self.channel, self.latest) {
+            (Some(release), ..) => Some(Follows::Release { release: release.clone() }),
+            (None, Some(channel), _) => Some(Follows::Channel { channel: channel.clone() }),
+            (None, None, true) => Some(Follows::Latest),
+            (None, None, false) => None,
+        }
+    }
+}
+
+impl Release {
+    pub(super) async fn run(&self, context: &Context) -> Result<()> {
+        let (api, install) = (context.api().await?, &self.install);
+        let chosen = self.choice.follows();
+        let view: InstallView = match &chosen {
+            None => api.get(&["v1", "installs", install.as_str()]).await?,
+            Some(release) => {
+                let body = SetReleaseRequest { release: release.clone() };
+                api.post(&["v1", "installs", install.as_str(), "release"], &body).await?
+            }
+        };
+        context.out.show(&view, |view| {
+            let text = format!("install `{install}` follows {}", view.release);
+            match (&view.release, chosen.is_some()) {
+                (Follows::Channel { .. }, true) => format!("{text}; it is deployed within minutes"),
+                (Follows::Latest | Follows::Release { .. }, true) => {
+                    format!("{text} from its next deploy on\n\nnext: freehold deploy {install}")
+                }
+                (_, false) => text,
+            }
+        })
+    }
+}
+
+/// Returns what a new install follows.
+pub(super) fn of_new(pin: Option<&ReleaseName>, channel: Option<&ChannelName>) -> Follows {
+    match (pin, channel) {
+        (Some(release), _) => Follows::Release { release: release.clone() },
+        (None, Some(channel)) => Follows::Channel { channel: channel.clone() },
+        (None, None) => Follows::Latest,
+    }
+}

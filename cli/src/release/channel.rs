@@ -1,0 +1,83 @@
+//! `freehold channel`: moves and lists channels. A channel names the release that the installs which follow it are to run.
+
+use clap::{Args, Subcommand};
+use freehold_protocol::api::{ChannelView, MoveChannelRequest};
+use freehold_protocol::{AppName, ChannelName, ReleaseName};
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::output::{Output, Table, time};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ChannelCommand {
+    Move(Move),
+    /// List the channels of an app, their releases, and how many installs follow each.
+    List {
+        /// Name of the app.
+        app: AppName,
+    },
+}
+
+/// Move a channel to a release, and deploy the installs that follow it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold channel move my-app stable 2026.11
+  freehold install release globex --channel stable
+
+The first move creates the channel. At most 50 installs start their deploys each minute, and each starts one deploy per move. An
+install that cannot start is tried again after 5 minutes, then after longer pauses, up to an hour; `freehold install show` has
+the reason. A deploy that failed is not repeated: move the channel on, or retry it as every other deploy. To go back, move the
+channel to the release before.")]
+pub(crate) struct Move {
+    /// Name of the app.
+    app: AppName,
+    /// Name of the channel, such as `stable`.
+    channel: ChannelName,
+    /// Name of the release.
+    release: ReleaseName,
+}
+
+impl ChannelCommand {
+    pub(crate) async fn run(self, context: &Context) -> Result<()> {
+        let api = context.api().await?;
+        match self {
+            Self::Move(Move { app, channel, release }) => {
+                let path = ["v1", "apps", app.as_str(), "channels", channel.as_str()];
+                let view: ChannelView = api.post(&path, &MoveChannelRequest { release }).await?;
+                context.out.show(&view, moved)
+            }
+            Self::List { app } => {
+                let all: Vec<ChannelView> = api.get(&["v1", "apps", app.as_str(), "channels"]).await?;
+                context.out.show(&all, |all| list(&app, all, context.out))
+            }
+        }
+    }
+}
+
+fn moved(view: &ChannelView) -> String {
+    let ChannelView { app, channel, release, installs, .. } = view;
+    let text = format!("channel `{channel}` of app `{app}` has release `{release}`");
+    match installs {
+        0 => format!("{text}; no install follows it\n\nnext: freehold install release INSTALL --channel {channel}"),
+        1 => format!("{text}; the install that follows it is deployed within minutes"),
+        more => format!("{text}; the {more} installs that follow it are deployed, at most 50 each minute"),
+    }
+}
+
+fn list(app: &AppName, all: &[ChannelView], out: Output) -> String {
+    if all.is_empty() {
+        return format!("app `{app}` has no channel; `freehold channel move {app} CHANNEL RELEASE` creates one");
+    }
+    let mut table = Table::new(&["CHANNEL", "RELEASE", "INSTALLS", "MOVED", "BY"]);
+    for one in all {
+        table.row([
+            one.channel.to_string(),
+            one.release.to_string(),
+            one.installs.to_string(),
+            time(one.moved_at),
+            one.moved_by.to_string(),
+        ]);
+    }
+    out.table(&table)
+}

@@ -1,0 +1,69 @@
+//! Moves a channel of an app to a release. The installs that follow the channel are deployed by tasks that are due.
+
+use std::sync::Arc;
+
+use freehold_domain::install::follows::{Channel, MAX_CHANNELS};
+use freehold_protocol::api::{ChannelView, MoveChannelRequest};
+use freehold_protocol::order::AskedBy;
+use freehold_protocol::{AppName, ChannelName};
+
+use crate::AppError;
+use crate::ports::{Clock, Expect, Store};
+use crate::read::channel_view;
+use crate::table::{self, Decided, Due, DueWhat, Stored, channel_key, load, put};
+
+/// The use case that moves a channel, with its ports.
+#[derive(Clone)]
+pub struct MoveChannel {
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl MoveChannel {
+    /// Moves the channel on request of `by`; the first move creates it. A move to the release that the channel has changes
+    /// nothing. The commit stores the task that deploys the followers, so that a move is never without it.
+    ///
+    /// # Errors
+    /// NotFound for an app or a release that does not exist, Conflict for one channel too many, or the store's errors.
+    pub async fn move_channel(
+        &self,
+        app: &AppName,
+        name: &ChannelName,
+        request: &MoveChannelRequest,
+        by: &AskedBy,
+    ) -> Result<ChannelView, AppError> {
+        let store = &*self.store;
+        table::app(store, app).await?;
+        table::release(store, app, &request.release).await?;
+        let channel = table::change(store, ("channel", name), || async {
+            let known: Option<Stored<Channel>> = load(store, &channel_key(app, name)).await?;
+            let now = self.clock.now();
+            let (channel, expect) = match known {
+                Some(known) => match known.value.moved(&request.release, by, now) {
+                    Some(moved) => (moved, Expect::Rev(known.rev)),
+                    None => return Ok(Decided::Keep(known.value)),
+                },
+                None => {
+                    self.check_number(app).await?;
+                    let release = request.release.clone();
+                    (Channel::new(app.clone(), name.clone(), release, by.clone(), now), Expect::Absent)
+                }
+            };
+            let what = DueWhat::Channel { app: app.clone(), channel: name.clone(), moves: channel.moves, after: None };
+            let due = Due::at(now, table::tenants_own()?, what);
+            Ok(Decided::Commit(vec![put(&channel, expect)?, put(&due, Expect::Any)?], channel))
+        })
+        .await?;
+        tracing::info!("Channel `{name}` of app `{app}` has release `{}`", channel.release);
+        channel_view(store, channel).await
+    }
+
+    async fn check_number(&self, app: &AppName) -> Result<(), AppError> {
+        if table::channels(&*self.store, app).await?.len() < MAX_CHANNELS {
+            return Ok(());
+        }
+        Err(AppError::conflict(format!(
+            "app `{app}` has {MAX_CHANNELS} channels, which is the maximum; move one of them: `freehold channel list {app}`"
+        )))
+    }
+}

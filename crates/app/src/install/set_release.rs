@@ -1,0 +1,53 @@
+//! Sets what an install follows: pins it to a release, lets it follow a channel, or lets it follow the latest version.
+
+use std::sync::Arc;
+
+use freehold_domain::install::Install;
+use freehold_protocol::InstallId;
+use freehold_protocol::api::SetReleaseRequest;
+use freehold_protocol::order::AskedBy;
+
+use crate::AppError;
+use crate::app_version::follow_channel::follow_at;
+use crate::app_version::install_release::{following, leaving};
+use crate::ports::{Clock, Expect, Store};
+use crate::table::{self, Decided, Follower, put};
+
+/// The use case that sets what an install follows, with its ports.
+#[derive(Clone)]
+pub struct SetRelease {
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl SetRelease {
+    /// Sets what the install follows, on request of `by`. An install that begins to follow a channel is brought to the
+    /// channel's release within minutes; the commit stores that task. Nothing else starts: a pin counts from the next deploy
+    /// on.
+    ///
+    /// # Errors
+    /// NotFound for an install, release or channel that does not exist, or the store's errors.
+    pub async fn set(&self, id: &InstallId, request: &SetReleaseRequest, by: &AskedBy) -> Result<Install, AppError> {
+        let store = &*self.store;
+        table::change(store, ("install", id), || async {
+            let stored = table::install(store, id).await?;
+            stored.value.check_kept()?;
+            let app = stored.value.require_app()?.clone();
+            if stored.value.follows == request.release {
+                return Ok(Decided::Keep(stored.value));
+            }
+            let now = self.clock.now();
+            let changed = Install { follows: request.release.clone(), follows_since: now, ..stored.value.clone() };
+            let mut writes = leaving(&stored.value);
+            let (more, channel) = following(store, &app, &changed).await?;
+            writes.extend(more);
+            if let Some(channel) = channel {
+                let follower = Follower { app, channel: channel.name, install: id.clone() };
+                writes.push(put(&follow_at(now, &follower, by.clone(), 0), Expect::Any)?);
+            }
+            writes.push(put(&changed, Expect::Rev(stored.rev))?);
+            Ok(Decided::Commit(writes, changed))
+        })
+        .await
+    }
+}
