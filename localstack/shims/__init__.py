@@ -11,9 +11,22 @@ from shims import (
     registry,
     states,
     templates,
+    topics,
 )
 
-SHIMS = (states, identity, queues, registry, http_api, events, templates, network, kubernetes, kubernetes_templates)
+SHIMS = (
+    states,
+    identity,
+    queues,
+    registry,
+    http_api,
+    events,
+    templates,
+    topics,
+    network,
+    kubernetes,
+    kubernetes_templates,
+)
 
 
 def apply():
