@@ -127,7 +127,7 @@ fn a_tenant_is_made_once_changed_when_its_code_changes_and_leaves_nothing() {
     );
     assert_eq!(first["api_url"], status["outputs"]["ApiUrl"]);
     assert_eq!(status["functions"].as_array().unwrap().len(), function_names().len());
-    assert_eq!(status["queues"].as_array().unwrap().len(), 6);
+    assert_eq!(status["queues"].as_array().unwrap().len(), 7);
 
     std::fs::write(cloud.path("token"), "canary-of-a-token\n").unwrap();
     let sources = |name| cloud.json(vendor, &["tenant", "source", "list", "--name", name]).as_array().unwrap().len();
@@ -147,7 +147,7 @@ fn a_tenant_is_made_once_changed_when_its_code_changes_and_leaves_nothing() {
     assert_eq!((sources("acme"), sources("acme-two")), (0, 1));
     assert_eq!(nothing["removed"], serde_json::json!([]));
     assert_eq!(gone.status.code(), Some(3), "{}", output(&gone));
-    assert_eq!(neighbour["queues"].as_array().unwrap().len(), 6);
+    assert_eq!(neighbour["queues"].as_array().unwrap().len(), 7);
     assert!(neighbour["functions"].as_array().unwrap().iter().all(|f| f["state"] == "active"), "{neighbour}");
 }
 

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use freehold_app::app_version::versions::Versions;
+use freehold_app::notification::notifier::Notifier;
 use freehold_app::ports::{BuildMachine, Clock, Store};
 use freehold_aws::caller_identity::StsCallerIdentity;
 use freehold_aws::config::{SdkConfig, SystemClock, sdk_config};
 use freehold_aws::dead_letters::{SqsDeadLetters, SqsSource};
+use freehold_aws::notifications::{SnsSubscriptions, SnsTopic};
 use freehold_aws::objects::S3Objects;
 use freehold_aws::queue::{SqsAdmin, SqsOutbox};
 use freehold_aws::registry::{EcrRegistry, EcrRemover};
@@ -149,6 +151,32 @@ impl Settings {
     pub fn build_machine(&self) -> Option<Arc<dyn BuildMachine>> {
         let group = std::env::var("FREEHOLD_BUILD_GROUP").ok()?;
         Some(Arc::new(ScalingGroup::new(&self.sdk, group)))
+    }
+
+    /// Returns the topic of the tenant's notifications.
+    ///
+    /// # Errors
+    /// When its ARN is not set.
+    pub fn topic(&self) -> Result<Arc<SnsTopic>, Error> {
+        Ok(Arc::new(SnsTopic::new(&self.sdk, variable("FREEHOLD_NOTIFICATIONS_TOPIC_ARN")?)))
+    }
+
+    /// Returns what sends notifications to the topic.
+    ///
+    /// # Errors
+    /// When the topic's ARN is not set.
+    pub fn notifier(&self, store: &Arc<dyn Store>) -> Result<Notifier, Error> {
+        Ok(Notifier { store: Arc::clone(store), topic: self.topic()? })
+    }
+
+    /// Returns the subscriptions to the tenant's notifications.
+    ///
+    /// # Errors
+    /// When the ARN of the topic or of its dead-letter queue is not set.
+    pub fn subscriptions(&self) -> Result<Arc<SnsSubscriptions>, Error> {
+        let (topic, dead) =
+            (variable("FREEHOLD_NOTIFICATIONS_TOPIC_ARN")?, variable("FREEHOLD_NOTIFICATIONS_DEAD_LETTER_ARN")?);
+        Ok(Arc::new(SnsSubscriptions::new(&self.sdk, topic, dead)))
     }
 
     /// Returns AWS STS, which confirms the roles of runners.

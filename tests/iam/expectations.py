@@ -18,6 +18,14 @@ LOCK = "s3:PutObjectRetention"
 PULL, PUSH = "ecr:BatchGetImage", "ecr:PutImage"
 PUSHES = {PUSH, "ecr:InitiateLayerUpload", "ecr:UploadLayerPart", "ecr:CompleteLayerUpload"}
 TAKE, TAG = "sts:AssumeRole", "sts:TagSession"
+DEAD_LETTERS = ("dead-letters", "orders-dead-letters", "notifications-dead-letters")
+TOPIC = {
+    "sns:Publish",
+    "sns:Subscribe",
+    "sns:ListSubscriptionsByTopic",
+    "sns:SetTopicAttributes",
+    "sns:DeleteTopic",
+}
 SIMULATE, INVOKE = "iam:SimulatePrincipalPolicy", "lambda:InvokeFunction"
 
 OPEN_QUEUES = dict.fromkeys(("open-orders", "open-reports"), {SEND, RECEIVE, "sqs:PurgeQueue"})
@@ -93,6 +101,8 @@ FUNCTIONS = {
         "sources": {GET_OBJECT},
         "vendor-bucket": {LIST},
         **dict.fromkeys(("machine", "step-machine"), {"states:StartExecution"}),
+        # It keeps the subscriptions, and sends tests.
+        "notifications": {"sns:Publish", "sns:Subscribe", "sns:ListSubscriptionsByTopic"},
     },
     "register-install": {
         **ROWS,
@@ -163,6 +173,7 @@ FUNCTIONS = {
         **dict.fromkeys(("machine", "step-machine"), {"states:StartExecution"}),
         "execution": {"states:DescribeExecution"},
         "versions": {GET_OBJECT},
+        "notifications": {"sns:Publish"},
     },
     "prune-artifacts": {
         "rows": {READ},
@@ -217,9 +228,10 @@ VENDOR = {
         "tokens-given-back": {WRITE, UPDATE},
         "grant-rows": {READ, WRITE, REMOVE},
         **dict.fromkeys(
-            ("reports", "later-reports", "dispatch-queue", "grants-queue", "dead-letters", "orders-dead-letters"),
+            ("reports", "later-reports", "dispatch-queue", "grants-queue", *DEAD_LETTERS),
             {SEND, "sqs:PurgeQueue", *TAKEN, *MADE},
         ),
+        **dict.fromkeys(("notifications", "alarms"), TOPIC),
         **dict.fromkeys(("build-queue", "orders"), {"sqs:PurgeQueue", *MADE}),
         **OPEN_QUEUES,
         "source-role": {TAKE, TAG},

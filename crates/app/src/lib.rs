@@ -8,6 +8,7 @@ pub mod drift;
 pub mod error;
 pub mod install;
 pub mod messages;
+pub mod notification;
 pub mod ports;
 pub mod read;
 mod reason;

@@ -9,6 +9,7 @@ use ed25519_dalek::SigningKey;
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::limits::DELEGATE_SPARE_SECS;
+use freehold_protocol::notification::{Endpoint, Notification, NotificationFilter};
 use freehold_protocol::order::Descriptor;
 use freehold_protocol::provenance::Statement;
 use freehold_protocol::report::{CallerRequest, RoleProof};
@@ -372,4 +373,37 @@ pub trait Objects: Send + Sync {
     /// Returns the unverified bytes at `versions/<hex>.json`, if the object exists. Does not read an object that is
     /// larger than an app version may be.
     async fn get_version(&self, digest: &Digest) -> Result<Option<Vec<u8>>, PortError>;
+}
+
+/// The topic through which people are told what they wait for.
+#[async_trait]
+pub trait NotificationTopic: Send + Sync {
+    /// Sends a notification to the subscribers that chose it. A notification that is sent again reaches them again.
+    async fn publish(&self, notification: &Notification) -> Result<(), PortError>;
+}
+
+/// A subscription to the notifications, as SNS knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subscription {
+    /// Where the notifications go.
+    pub endpoint: String,
+    /// The protocol, as SNS names it.
+    pub protocol: String,
+    /// The ARN of a subscription that is confirmed; absent before.
+    pub arn: Option<String>,
+    /// What the subscriber chose; absent while it is not known.
+    pub filter: Option<NotificationFilter>,
+}
+
+/// The subscriptions to the notifications.
+#[async_trait]
+pub trait Subscriptions: Send + Sync {
+    /// Subscribes an endpoint, and lets SNS ask its owner to confirm. Asks again if nobody has confirmed yet.
+    async fn subscribe(&self, endpoint: &Endpoint, filter: &NotificationFilter) -> Result<(), PortError>;
+
+    /// Returns all subscriptions, in the order of SNS.
+    async fn subscriptions(&self) -> Result<Vec<Subscription>, PortError>;
+
+    /// Removes the confirmed subscription with this ARN. A missing one counts as removed.
+    async fn unsubscribe(&self, arn: &str) -> Result<(), PortError>;
 }

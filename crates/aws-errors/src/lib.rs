@@ -26,11 +26,12 @@ pub enum Meaning {
 }
 
 /// Parts of error codes, each with its meaning. The first part that a code contains decides.
-const MEANINGS: [(&str, Meaning); 38] = [
+const MEANINGS: [(&str, Meaning); 39] = [
     ("AccessDenied", Meaning::Denied),
     ("Unauthorized", Meaning::Denied),
     ("Forbidden", Meaning::Denied),
     ("NotAuthorized", Meaning::Denied),
+    ("AuthorizationError", Meaning::Denied),
     ("ExpiredToken", Meaning::Credentials),
     ("InvalidClientTokenId", Meaning::Credentials),
     ("SignatureDoesNotMatch", Meaning::Credentials),
@@ -157,6 +158,7 @@ mod tests {
                     "UnauthorizedOperation",
                     "Forbidden",
                     "NotAuthorizedException",
+                    "AuthorizationError",
                 ],
             ),
             (

@@ -4,6 +4,7 @@ pub mod caller_identity;
 pub mod config;
 pub mod dead_letters;
 pub mod error;
+pub mod notifications;
 pub mod objects;
 pub mod queue;
 pub mod registry;

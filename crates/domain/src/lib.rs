@@ -16,6 +16,7 @@ pub mod health;
 pub mod inputs;
 pub mod install;
 pub mod job;
+pub mod notification;
 pub mod plan;
 pub mod preflight;
 pub mod prune_artifacts;

@@ -20,6 +20,7 @@ mod key_use;
 pub mod limits;
 pub mod lineage;
 mod mode;
+pub mod notification;
 pub mod order;
 mod packed_text;
 pub mod pem;
@@ -41,6 +42,7 @@ pub use envelope::{Delegated, Envelope, EnvelopeError, KeyId, Payload};
 pub use ids::names;
 pub use ids::{
     AccountId, ActionName, AppName, BuildId, ChannelName, ComponentName, GrantId, Group, IdError, InstallId, JobId,
+    NotificationId,
     ReleaseName, RoleKey, RunId, RunbookName, TenantName, WorkflowId,
 };
 pub use key_use::{KeyUse, KeyUses};

@@ -1,5 +1,5 @@
 //! Lambda function that runs every minute: repeats effects that were lost after a commit, starts the machine of the build
-//! runner for builds that wait, puts messages back from the dead-letter queue, starts actions that are due, closes
+//! runner for builds that wait, puts messages back from the dead-letter queue, starts actions that are due, tells people, closes
 //! the orders queues of runners that have lost their access, and removes what the tenant keeps about forgotten installs.
 
 use freehold_app::install::remove_forgotten::{RemoveForgotten, Removed};
@@ -34,6 +34,7 @@ impl Minute {
             versions: settings.versions(&store)?,
             store: store.clone(),
             machines: settings.machines()?,
+            notifier: settings.notifier(&store)?,
             clock: settings.clock(),
         };
         let letters = PutBackMessages {
@@ -51,6 +52,7 @@ impl Minute {
         };
         let queues = TurnQueues { store: store.clone(), queues: settings.queue_admin()? };
         let sweep = Sweep {
+            notifier: settings.notifier(&store)?,
             store,
             outbox: settings.outbox()?,
             callbacks: settings.callbacks(),

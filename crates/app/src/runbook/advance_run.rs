@@ -14,6 +14,7 @@ use freehold_protocol::app_version::{AppVersion, StepKind};
 use freehold_protocol::{ComponentName, RunId};
 
 use crate::app_version::versions::Versions;
+use crate::notification::task;
 use crate::ports::{Clock, Committed, Expect, Machines, Store};
 use crate::table::{self, Stored, put};
 use crate::workflow::deploy_components::DeployComponents;
@@ -128,7 +129,8 @@ impl AdvanceRun {
     /// Commits the change of a run. If somebody else has changed the run since it was loaded, nothing is committed, and the
     /// caller loads the run again.
     async fn commit(&self, stored: &Stored<Run>, next: &Run) -> Result<(), AppError> {
-        let writes = table::run_writes(next, Expect::Rev(stored.rev))?;
+        let mut writes = table::run_writes(next, Expect::Rev(stored.rev))?;
+        writes.extend(task::of_ended_run(next, self.clock.now())?);
         if self.store.commit(writes).await? == Committed::Done && next.state != RunState::Running {
             let (id, state) = (&next.id, next.state.as_str());
             tracing::info!(run.id = %id, install.id = %next.install, "Run `{id}` {state}");

@@ -1,7 +1,9 @@
 //! Rows for the tasks that are due at a minute: to run an action by cron, to check for drift, to look up the schedules of an
-//! install, to advance a run of a runbook, to roll a deploy back, or to bring an install to the release of its channel.
+//! install, to advance a run of a runbook, to roll a deploy back, to see whether a runner is away, to tell people something, or
+//! to bring an install to the release of its channel.
 
 use freehold_domain::install::BUILD_INSTALL;
+use freehold_protocol::notification::Notification;
 use freehold_protocol::order::AskedBy;
 use freehold_protocol::{ActionName, AppName, ChannelName, InstallId, RunId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
@@ -47,6 +49,10 @@ pub enum DueWhat {
     },
     /// A task to bring the install to the release of its channel; `by` moved the channel, or made the install follow it.
     Follow { by: AskedBy, tries: u32 },
+    /// A task to see whether the install's runner is away.
+    RunnerAway,
+    /// A task to tell people something.
+    Notify { notification: Box<Notification> },
     /// A task to run an action; `last` is the workflow of the preceding run.
     Run {
         action: ActionName,
@@ -90,6 +96,8 @@ impl Record for Due {
             DueWhat::RollBack { workflow } => format!("roll-back#{workflow}"),
             DueWhat::Channel { app, channel, .. } => format!("channel#{app}#{channel}"),
             DueWhat::Follow { .. } => "follow".to_owned(),
+            DueWhat::RunnerAway => "runner-away".to_owned(),
+            DueWhat::Notify { notification } => format!("notify#{}", notification.id),
         };
         key("due", format!("{:010}#{}#{what}", self.minute, self.install))
     }

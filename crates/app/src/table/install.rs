@@ -35,6 +35,12 @@ pub struct Contact {
     /// The newest record of the customer's audit chain that a runner reported; absent before the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<ReportedHead>,
+    /// Whether a task is stored that sees when the runner is away; false in rows of earlier versions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub watched: bool,
+    /// Since when the runner is away, as people were told; absent while it is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_away: Option<Timestamp>,
 }
 
 /// An install whose orders queue is to be closed, because its runner said that its access is gone, or opened again. The

@@ -23,7 +23,7 @@
 //! | `workflow#<id>` | `state`, `graph#<digest>` | the workflow, and its nodes as they were planned |
 //! | `open` | workflow | workflows that have not ended |
 //! | `look` | `<second>#<workflow>` | when `sweep` looks at a workflow |
-//! | `due` | `<minute>#<install>#run#<action>`, `...#schedules`, `...#runbook#<run>`, `...#follow` | tasks that are due at a minute |
+//! | `due` | `<minute>#<install>#run#<action>`, `...#schedules`, `...#runbook#<run>`, `...#follow`, `...#notify#<id>` | tasks that are due at a minute |
 //! | `token#<workflow>` | phase | task tokens: only `accept-report` and `sweep` can read them |
 //! | `job#<id>` | `state`, `log#<fence>#<seq>`, `refused#<message>`, `sending#<dispatch>` | the job |
 //! | `grant#<job>` | grant, `refused#<message>` | the used grants of a job |

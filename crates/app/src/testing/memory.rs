@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use freehold_domain::workflow::WorkflowKind;
+use freehold_protocol::notification::Notification;
 use freehold_protocol::{Digest, Timestamp, WorkflowId};
 use serde_json::Value;
 
 use super::faults::Faults;
 use super::lock::lock;
 use crate::messages::{DispatchMessage, GrantMessage};
-use crate::ports::{Clock, Key, Row};
+use crate::ports::{Clock, Key, Row, Subscription};
 
 /// All ports of a control plane in memory, except its signer and its registry.
 #[derive(Debug, Default)]
@@ -35,6 +36,10 @@ pub struct Memory {
     pub beats: Mutex<Vec<String>>,
     /// Whether the build runner's machine was asked for, at each call.
     pub woken: Mutex<Vec<bool>>,
+    /// The notifications that were sent, oldest first.
+    pub notifications: Mutex<Vec<Notification>>,
+    /// The subscriptions to them.
+    pub subscriptions: Mutex<Vec<Subscription>>,
     now: Mutex<u64>,
     pub faults: Faults,
 }
@@ -62,6 +67,8 @@ impl Memory {
         lock(&self.resumed).clone_from(&lock(&other.resumed));
         lock(&self.beats).clone_from(&lock(&other.beats));
         lock(&self.woken).clone_from(&lock(&other.woken));
+        lock(&self.notifications).clone_from(&lock(&other.notifications));
+        lock(&self.subscriptions).clone_from(&lock(&other.subscriptions));
         *lock(&self.now) = *lock(&other.now);
     }
 

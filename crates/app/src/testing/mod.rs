@@ -5,6 +5,7 @@ mod faults;
 mod lock;
 mod machines;
 mod memory;
+mod notifications;
 mod objects;
 mod queues;
 mod store;

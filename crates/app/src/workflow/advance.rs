@@ -18,6 +18,7 @@ use crate::AppError;
 use crate::drift::result::{after_deploy, checked_writes};
 use crate::install::record_health::record_health;
 use crate::messages::DispatchMessage;
+use crate::notification::task;
 use crate::ports::{Expect, Outbox, Store, Write};
 use crate::table::evidence::{MadeBy, ProofRecord, Signed, UsedBy};
 use crate::table::{self, CopiedSecrets, Decided, DeployedRecord, LeftoversRecord, Stored, load, put};
@@ -91,6 +92,7 @@ pub async fn job_event(
         if current.value.is_left_to_wait() && !stored.value.is_left_to_wait() {
             writes.extend(table::look_soon_writes(store, &stored.value.workflow, now).await?);
         }
+        writes.extend(task::of_changed_job(store, &current.value, &stored.value, now).await?);
         let (job, workflow) = (Box::new(stored.value), workflow.map(Box::new));
         Ok(Decided::Commit(writes, Advanced::Now { job, workflow, started, changed }))
     });

@@ -10,6 +10,7 @@ use freehold_protocol::{RunId, WorkflowId};
 
 use crate::AppError;
 use crate::messages::DispatchMessage;
+use crate::notification::task;
 use crate::ports::{Clock, Expect, Outbox, Store, Write};
 use crate::table::{self, Decided, Due, DueWhat, RanRecord, Stored, load, open_key, put};
 use crate::workflow::advance;
@@ -105,6 +106,7 @@ impl FinishWorkflow {
         if workflow.active_jobs().next().is_none() {
             writes.push(Write::Delete { key: open_key(&workflow.id) });
         }
+        writes.extend(task::of_unsettled_workflow(workflow, &install.value, self.clock.now())?);
         if let Some(run) = &workflow.run {
             let what = DueWhat::Runbook { run: run.clone() };
             writes.push(put(&Due::at(self.clock.now(), workflow.install.clone(), what), Expect::Any)?);

@@ -1,5 +1,6 @@
 //! Handles the tasks that are due: starts the actions and drift checks whose cron schedule is due, advances runs of runbooks,
-//! rolls deploys back, and brings installs to the releases of their channels. A run of an action or a check is started once for its minute, even if a call is repeated.
+//! rolls deploys back, brings installs to the releases of their channels, and tells people what they wait for. A run of an action
+//! or a check is started once for its minute, even if a call is repeated.
 
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ use crate::app_version::follow_channel::FollowChannel;
 use crate::app_version::versions::Versions;
 use crate::drift::detect_drift::DetectDrift;
 use crate::drift::schedule::{Scheduled, has_drift_schedules, next_drift_check};
+use crate::notification::notifier::Notifier;
+use crate::notification::runner_watch;
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
 use crate::runbook::advance_run::AdvanceRun;
 use crate::table::{self, Due, DueWhat, Record as _, SkippedRun, Stored, load, put};
@@ -36,6 +39,7 @@ pub struct StartDueActions {
     pub store: Arc<dyn Store>,
     pub versions: Versions,
     pub machines: Arc<dyn Machines>,
+    pub notifier: Notifier,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -105,6 +109,11 @@ impl StartDueActions {
                 let next = self.follow_channel().follow(install, by, *tries).await?;
                 self.replace(row, next.into_iter().collect()).await
             }
+            DueWhat::RunnerAway => self.commit(runner_watch::look(&*self.store, row, now).await?).await,
+            DueWhat::Notify { notification } => {
+                self.notifier.tell(install, notification, now).await?;
+                self.replace(row, Vec::new()).await
+            }
             DueWhat::Run { action, .. } => {
                 let next = match self.kept(install).await? {
                     Some(found) => self.run(row, &found, action, now, counts).await?,
@@ -152,7 +161,9 @@ impl StartDueActions {
             | DueWhat::Runbook { .. }
             | DueWhat::RollBack { .. }
             | DueWhat::Channel { .. }
-            | DueWhat::Follow { .. } => None,
+            | DueWhat::Follow { .. }
+            | DueWhat::RunnerAway
+            | DueWhat::Notify { .. } => None,
         };
         let version = self.deployed(Some(install)).await?;
         let action = version.as_ref().and_then(|version| version.action(name));
@@ -316,13 +327,18 @@ impl StartDueActions {
         Ok(Some(self.versions.load(app, Some(version)).await?.document))
     }
 
-    /// Removes a row that was handled, and writes `next`. After a conflict nothing is left to do, because another call
-    /// handled the row.
+    /// Removes a row that was handled, and writes `next`.
     async fn replace(&self, row: &Stored<Due>, next: Vec<Due>) -> Result<(), AppError> {
         let mut writes = vec![Write::DeleteAt { key: row.value.key(), rev: row.rev }];
         for due in &next {
             writes.push(put(due, Expect::Any)?);
         }
+        self.commit(writes).await
+    }
+
+    /// Commits what handles a row. After a conflict nothing is left to do: another call handled the row, or the next call finds
+    /// it as it is.
+    async fn commit(&self, writes: Vec<Write>) -> Result<(), AppError> {
         match self.store.commit(writes).await? {
             Committed::Done | Committed::Conflict(_) => Ok(()),
         }

@@ -8,8 +8,9 @@ use serde_json::Value;
 use super::World;
 
 /// Fields that say when, or how often something was tried, and nothing else.
-const TIMES: [&str; 16] = [
+const TIMES: [&str; 17] = [
     "at",
+    "told_away",
     "created_at",
     "ended_at",
     "since",
@@ -67,6 +68,15 @@ impl World {
                 None if row.key.sk.starts_with("run#") => format!("run {}", row.key.sk.rsplit('#').next().unwrap()),
                 None => row.key.sk,
             };
+            if row.key.pk == "due" {
+                // A notification is told if it was sent, or if a task is stored that sends it.
+                match body["notification"]["id"].as_str() {
+                    Some(id) => lines.insert(format!("told {id}")),
+                    None if body["due"] == "runner_away" => lines.insert(format!("watched {}", body["install"])),
+                    None => lines.insert(format!("due {sk} {body}")),
+                };
+                continue;
+            }
             lines.insert(format!("{} {sk} {body}", row.key.pk));
         }
         for (kind, id) in self.memory.started.lock().unwrap().iter() {
@@ -74,6 +84,9 @@ impl World {
         }
         for (queue, group, dedup, _) in self.memory.orders.lock().unwrap().iter() {
             lines.insert(format!("message {queue} {group} {dedup}"));
+        }
+        for told in self.memory.notifications.lock().unwrap().iter() {
+            lines.insert(format!("told {}", told.id));
         }
         for (shard, accounts) in self.queues.reporters.lock().unwrap().iter() {
             lines.insert(format!("reporters {shard} {accounts:?}"));

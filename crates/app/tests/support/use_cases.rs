@@ -15,6 +15,7 @@ use freehold_app::install::set_approvals::SetApprovals;
 use freehold_app::install::set_release::SetRelease;
 use freehold_app::install::turn_queues::TurnQueues;
 use freehold_app::install::upgrade_runner::UpgradeRunner;
+use freehold_app::notification::notifier::Notifier;
 use freehold_app::ports::{Expect, Store as _};
 use freehold_app::read::ShowTenant;
 use freehold_app::table::{Contact, Stored, contact_key, load, look_soon_writes, put};
@@ -251,8 +252,13 @@ impl World {
             callbacks: memory.clone(),
             machines: memory.clone(),
             build_machine: Some(memory.clone()),
+            notifier: self.notifier(),
             clock: memory.clone(),
         }
+    }
+
+    pub(crate) fn notifier(&self) -> Notifier {
+        Notifier { store: self.memory.clone(), topic: self.memory.clone() }
     }
 
     /// Lets the orders of the test's app expire, and sweeps. The runner is there all the time, so what it did not report is
@@ -282,6 +288,7 @@ impl World {
             store: memory.clone(),
             versions: self.versions(),
             machines: memory.clone(),
+            notifier: self.notifier(),
             clock: memory.clone(),
         }
     }

@@ -12,14 +12,24 @@ use freehold_protocol::api::{
 use proptest::prelude::*;
 
 use crate::support::channels::move_to;
-use crate::support::runner::sick;
+use crate::support::runner::{Behaviour, sick};
 use crate::support::state::effects;
 use crate::support::walk::Rng;
 use crate::support::{World, app, asked_with, client, drifts, globex, with_input};
 
 /// Calls without effect: a lost answer is the same as no answer.
-const READS: [&str; 9] =
-    ["get", "query", "get_version", "delegate", "manifest", "blob_url", "source_url", "public_key", "look"];
+const READS: [&str; 10] = [
+    "get",
+    "query",
+    "get_version",
+    "subscriptions",
+    "delegate",
+    "manifest",
+    "blob_url",
+    "source_url",
+    "public_key",
+    "look",
+];
 
 /// What is there to pick up what fell between two steps.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,6 +68,8 @@ enum Part {
     Drift,
     RollBack,
     Channel,
+    Notify,
+    RunnerAway,
 }
 
 impl Part {
@@ -65,7 +77,7 @@ impl Part {
         match self {
             Self::SyncAndBuild => World::new(),
             Self::Provision => World::with_app().await,
-            Self::Deploy | Self::Action | Self::NewVersion | Self::Teardown | Self::Upgrade => {
+            Self::Deploy | Self::Action | Self::NewVersion | Self::Teardown | Self::Upgrade | Self::RunnerAway => {
                 World::with_install().await
             }
             Self::Forget => {
@@ -74,6 +86,8 @@ impl Part {
                 world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
                 world.settle().await;
                 world.memory.advance_secs(2 * 3600);
+                // The ends of the workflows are told. Those of an install that is forgotten at once may never be.
+                let _ = world.sweeper().sweep().await;
                 world
             }
             Self::Retries => World::with_retries(2, 3).await,
@@ -92,6 +106,11 @@ impl Part {
                 world
             }
             Self::Channel => World::with_channel().await,
+            Self::Notify => {
+                let mut world = World::with_install().await;
+                world.runner("globex").behaviours.insert("storage".into(), Behaviour::FailsBefore(99));
+                world
+            }
             Self::RollBack => {
                 let mut world = World::with_health(true).await;
                 world.runner("globex").behaviours.insert("health:storage".into(), sick());
@@ -174,6 +193,18 @@ impl Part {
                     rescue.rest(world).await;
                 }
             }
+            Self::Notify => {
+                world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+                rescue.rest(world).await;
+                minutes(world, 3).await;
+            }
+            Self::RunnerAway => {
+                world.memory.advance_secs(2 * 3600);
+                minutes(world, 3).await;
+                world.hello("globex");
+                rescue.rest(world).await;
+                minutes(world, 3).await;
+            }
             Self::RollBack => {
                 let request = DeployComponentsRequest { verified: true, ..with_input("days", 8) };
                 world.deploy(&request, "deploy-1").await.unwrap();
@@ -189,6 +220,15 @@ impl Part {
             }
         }
         rescue.rest(world).await;
+    }
+}
+
+/// Lets minutes pass, with the schedule's call in each. A call that dies leaves its work to the next one.
+async fn minutes(world: &World, count: u32) {
+    for _ in 0..count {
+        world.memory.advance_secs(60);
+        let _ = world.start_due_actions().start().await;
+        let _ = world.sweeper().sweep().await;
     }
 }
 
@@ -316,6 +356,16 @@ async fn a_deploy_is_rolled_back_once_whichever_call_fails() {
 #[tokio::test]
 async fn an_install_follows_its_channel_once_whichever_call_fails() {
     each_call_fails_once(Part::Channel).await;
+}
+
+#[tokio::test]
+async fn what_failed_is_told_whichever_call_fails() {
+    each_call_fails_once(Part::Notify).await;
+}
+
+#[tokio::test]
+async fn a_runner_that_goes_away_and_comes_back_is_told_whichever_call_fails() {
+    each_call_fails_once(Part::RunnerAway).await;
 }
 
 /// Runs the whole life with mail in any order, and with calls failing one time in `one_in`. What a message's last delivery

@@ -59,6 +59,10 @@ mod install {
     mod upgrade_runner;
 }
 
+mod notification {
+    mod notifier;
+}
+
 mod runbook {
     mod cancel_run;
     mod resume_run;
@@ -102,7 +106,7 @@ mod workflow {
 }
 
 mod approval {
-    mod approve_job;
+    pub(crate) mod approve_job;
     mod reject_job;
 }
 

@@ -180,6 +180,13 @@ id!(
     Shape::Hex { prefix: "run_", digits: 20 }
 );
 id!(
+    /// The id of a notification.
+    NotificationId,
+    "the id of a notification",
+    "`ntf_` and 20 hex digits",
+    Shape::Hex { prefix: "ntf_", digits: 20 }
+);
+id!(
     /// The id of a job, one unit of work for one runner.
     JobId,
     "a job id",
@@ -296,6 +303,13 @@ impl RunId {
     /// Returns the id of the run that the request with the idempotency key `cause` starts in `install`.
     pub fn derive(install: &InstallId, cause: &str) -> Self {
         Self(derive("run_", &[install.as_str(), cause]))
+    }
+}
+
+impl NotificationId {
+    /// Returns the id of the notification of the kind with this name that these parts of its cause lead to.
+    pub fn derive(kind: &str, cause: &[&str]) -> Self {
+        Self(derive("ntf_", &[&[kind], cause].concat()))
     }
 }
 

@@ -1,9 +1,11 @@
-//! The wire format of approvals: in orders, and of the customer's word.
+//! The wire format of approvals: in orders, of the customer's word, and in a notification.
 
 use freehold_protocol::approval::{
     ApprovalRule, ChangeKind, FEATURE, OrderApproval, PlanSummary, PlannedChange, ProposedPlan, Side, WrittenDecision,
 };
+use freehold_protocol::notification::{Notification, NotificationKind};
 use freehold_protocol::order::Demands;
+use freehold_protocol::{NotificationId, RunId};
 
 use super::*;
 
@@ -17,6 +19,25 @@ pub(super) fn proposed_plan() -> ProposedPlan {
         policies: Digest::of(b"policies"),
         instead: Some("the state moved on".into()),
     }
+}
+
+#[test]
+fn a_notification() {
+    let told = Notification {
+        id: NotificationId::derive("approval-asked", &["job", "plan"]),
+        kind: NotificationKind::ApprovalAsked,
+        at: AT,
+        install: Some("globex".parse().unwrap()),
+        app: Some("shop".parse().unwrap()),
+        workflow: Some(workflow()),
+        job: Some(job()),
+        run: Some(RunId::derive(&"globex".parse().unwrap(), "golden")),
+        subject: "Freehold: globex: a plan of web waits for approval".into(),
+        text: "Job web waits.".into(),
+        command: format!("freehold job show {}", job()),
+    };
+
+    golden("notification", &told);
 }
 
 #[test]

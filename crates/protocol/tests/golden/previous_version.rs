@@ -44,6 +44,7 @@ fn read_and_write(name: &str, message: &Value) -> Result<Value, serde_json::Erro
         "signed" => as_type::<SignedContract>(message),
         "statement" => as_type::<Statement>(message),
         "app" => as_type::<AppVersion>(message),
+        "notification" => as_type::<freehold_protocol::notification::Notification>(message),
         "preflight" => as_type::<Vec<Finding>>(message),
         "lineage" => as_type::<freehold_protocol::lineage::Lineage>(message),
         other => panic!("`{name}`: no type is known for messages that begin with `{other}`"),

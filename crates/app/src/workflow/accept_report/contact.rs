@@ -8,6 +8,7 @@ use freehold_protocol::{InstallId, Timestamp};
 
 use super::{AcceptReport, Arrival};
 use crate::AppError;
+use crate::notification::runner_watch;
 use crate::ports::Expect;
 use crate::table::{
     self, Contact, Decided, InstallSender, KnownSender, LOG_TTL_SECS, LogRecord, Phase, QueueTurn, Record as _, Stored,
@@ -87,12 +88,13 @@ impl AcceptReport {
             if *sign == Sign::Report && known.as_ref().is_some_and(|known| says_enough(&known.value.contact)) {
                 return Ok(Decided::Keep(()));
             }
-            let (before, known_head, expect) = match known {
-                Some(Stored { value, rev }) => (Some(value.contact), value.head, Expect::Rev(rev)),
-                None => (None, None, Expect::Absent),
+            let (before, expect) = match known {
+                Some(Stored { value, rev }) => (Some(value), Expect::Rev(rev)),
+                None => (None, Expect::Absent),
             };
+            let known_head = before.as_ref().and_then(|before| before.head.clone());
             let contact = match &before {
-                Some(before) => before.after(at, sign.clone()),
+                Some(before) => before.contact.after(at, sign.clone()),
                 None => connection::Contact::first(at, sign.clone()),
             };
             if let (Some(known), Some(head)) = (&known_head, &head)
@@ -106,15 +108,23 @@ impl AcceptReport {
                 );
             }
             let newest = ReportedHead::newest(known_head.clone(), head.clone());
-            if before.as_ref() == Some(&contact) && newest == known_head {
+            if before.as_ref().is_some_and(|before| before.contact == contact) && newest == known_head {
                 return Ok(Decided::Keep(()));
             }
-            let was_cut_off = before.is_some_and(|before| before.is_cut_off());
-            let mut writes = Vec::new();
-            if was_cut_off != contact.is_cut_off() {
+            let was_cut_off = before.as_ref().is_some_and(|before| before.contact.is_cut_off());
+            let mut next = Contact {
+                install: install.clone(),
+                contact,
+                head: newest,
+                watched: before.as_ref().is_some_and(|before| before.watched),
+                told_away: before.as_ref().and_then(|before| before.told_away),
+            };
+            let now = self.clock.now();
+            let mut writes = runner_watch::on_contact(&*self.store, before.as_ref(), &mut next, now).await?;
+            if was_cut_off != next.contact.is_cut_off() {
                 writes.push(put(&QueueTurn { install: install.clone() }, Expect::Any)?);
             }
-            writes.push(put(&Contact { install: install.clone(), contact, head: newest }, expect)?);
+            writes.push(put(&next, expect)?);
             Ok(Decided::Commit(writes, ()))
         })
         .await

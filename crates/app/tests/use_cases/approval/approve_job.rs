@@ -24,7 +24,7 @@ pub(super) fn plan(world: &World, asks: &[Side]) -> ProposedPlan {
 }
 
 /// A world in which the plan of component `storage` waits for these sides.
-pub(super) async fn waiting(asks: &[Side]) -> (World, WorkflowId, JobId) {
+pub(crate) async fn waiting(asks: &[Side]) -> (World, WorkflowId, JobId) {
     let mut world = World::with_install().await;
     let prompt = SetApprovalsRequest { approval_option: ApprovalOption::Prompt };
     world.set_approvals().set(&globex(), &prompt).await.unwrap();

@@ -1,5 +1,8 @@
 //! Recovers work that was lost between a commit and its effects: sends orders again, expires jobs, resumes workflows,
-//! reports stuck workflows, and starts the machine of the build runner for builds that wait.
+//! reports stuck workflows, tells people the ends of workflows, and starts the machine of the build runner for builds that wait.
+
+mod build_machine;
+mod swept;
 
 use std::sync::Arc;
 
@@ -13,15 +16,18 @@ use serde_json::json;
 use crate::AppError;
 use crate::install::enrol_build_runner::build_install;
 use crate::messages::DispatchMessage;
+use crate::notification::notifier::Notifier;
 use crate::ports::{BuildMachine, Callbacks, Clock, Expect, Machines, Outbox, Store, Write};
 use crate::table::{
-    self, Contact, Look, OpenWorkflow, Phase, Record as _, Stored, TaskToken, contact_key, load, load_all, open_key,
-    put, token_key,
+    self, Contact, Look, OpenWorkflow, Phase, Record as _, Stored, TaskToken, contact_key, load, open_key, put,
+    token_key,
 };
 use crate::workflow::accept_report::resume_run;
 use crate::workflow::advance::{self, Advanced};
 use crate::workflow::dispatch_job::change_windows::{self, Opens};
 use crate::workflow::finish_workflow::FinishWorkflow;
+
+pub use swept::Swept;
 
 /// The range of the age, in seconds, at which an order that no runner has started is sent again. The range ends within
 /// SQS's five minutes of deduplication, so the queue drops the second copy unless the first copy was lost.
@@ -54,10 +60,6 @@ const AT_ONCE: usize = 16;
 /// The time in seconds after which a sweep starts no new look. The next sweep continues. This time and the sweep's
 /// other work fit into the function's time limit.
 const LOOKING_SECS: u64 = 25;
-/// The interval in minutes at which the number of machines is set to zero while there is no build. Then a machine that
-/// could not set it itself is not replaced when it ends.
-const REST_EVERY_MINUTES: u64 = 10;
-
 /// The use case that recovers lost work, with its ports.
 #[derive(Clone)]
 pub struct Sweep {
@@ -67,44 +69,9 @@ pub struct Sweep {
     pub machines: Arc<dyn Machines>,
     /// The machine of the build runner; `None` when the build runner has a machine of its own.
     pub build_machine: Option<Arc<dyn BuildMachine>>,
+    /// Tells people the ends of workflows.
+    pub notifier: Notifier,
     pub clock: Arc<dyn Clock>,
-}
-
-/// The numbers of workflows and jobs that one sweep handled, by result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Swept {
-    /// The number of workflows that were due for a look.
-    pub due: u32,
-    /// The number of these that this sweep had no time for.
-    pub postponed: u32,
-    pub resent: u32,
-    pub lost: u32,
-    /// The number of jobs that began to wait for their runner past the expiry of their order.
-    pub waiting: u32,
-    /// The number of jobs that were ordered because the customer's window has opened, or their plan was approved.
-    pub opened: u32,
-    pub stuck: u32,
-    /// The number of builds that need the build runner and have not changed for a minute.
-    pub builds: u32,
-    /// The number of builds that were lost and are not tried again.
-    pub lost_builds: u32,
-    /// The number of workflows that could not be handled; the next sweep tries them again.
-    pub failed: u32,
-}
-
-impl Swept {
-    fn add(&mut self, one: Self) {
-        self.due += one.due;
-        self.postponed += one.postponed;
-        self.resent += one.resent;
-        self.lost += one.lost;
-        self.waiting += one.waiting;
-        self.opened += one.opened;
-        self.stuck += one.stuck;
-        self.builds += one.builds;
-        self.lost_builds += one.lost_builds;
-        self.failed += one.failed;
-    }
 }
 
 /// What becomes of a look.
@@ -147,7 +114,7 @@ impl Sweep {
     /// The store's errors when the list of looks cannot be read.
     pub async fn sweep(&self) -> Result<Swept, AppError> {
         let now = self.clock.now();
-        if is_rest_due(now) {
+        if build_machine::is_rest_due(now) {
             self.adopt(now).await?;
         }
         let mut due = table::due_looks(&*self.store, now).await?;
@@ -167,7 +134,7 @@ impl Sweep {
             .await;
         swept.due = u32::try_from(due.len()).unwrap_or(u32::MAX);
         if let Some(machine) = &self.build_machine
-            && let Err(error) = self.set_machine(&**machine, swept).await
+            && let Err(error) = build_machine::set_machine(&*self.store, &**machine, (swept, self.clock.now())).await
         {
             tracing::error!("Could not set the number of machines of the build runner: {error}");
         }
@@ -254,6 +221,8 @@ impl Sweep {
         if let Some(token) = token {
             self.callbacks.succeed(&token.value.token, &json!({ "result": "deleted" })).await?;
         }
+        // It is told before the look is removed: if this call is lost, the next sweep looks, and tells it again.
+        self.notifier.tell_end(workflow, self.clock.now()).await?;
         Ok(Next::Never)
     }
 
@@ -424,42 +393,6 @@ impl Sweep {
         Ok(if is_there { JobEvent::Expire } else { JobEvent::Wait })
     }
 
-    /// Asks for the machine of the build runner when builds wait for it. When the last build was lost, and from time to
-    /// time, sets the number of machines to zero: machines that end without setting it would be replaced again and
-    /// again.
-    ///
-    /// The number stays as it is while a build is open, because its machine may be starting, and a machine that is
-    /// starting is not protected from a lower number. A build that begins during these calls may have asked for the
-    /// machine before the number became zero, so it is looked for again.
-    async fn set_machine(&self, machine: &dyn BuildMachine, swept: Swept) -> Result<(), AppError> {
-        if swept.builds > 0 {
-            return Ok(machine.wake().await?);
-        }
-        let is_due = swept.lost_builds > 0 || is_rest_due(self.clock.now());
-        if !is_due || self.is_building().await? {
-            return Ok(());
-        }
-        machine.rest().await?;
-        if self.is_building().await? {
-            machine.wake().await?;
-        }
-        Ok(())
-    }
-
-    /// Returns whether a build may still need the build runner.
-    async fn is_building(&self) -> Result<bool, AppError> {
-        let build = build_install()?;
-        let open: Vec<OpenWorkflow> = load_all(&*self.store, "open", "").await?;
-        for entry in open.into_iter().filter(|entry| entry.install == build) {
-            let workflow = table::workflow(&*self.store, &entry.workflow).await?.value;
-            let has_ended = workflow.state.is_terminal() || workflow.is_settled();
-            if !has_ended || workflow.active_jobs().next().is_some() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
     async fn heartbeat(&self, workflow: &Workflow) -> Result<(), AppError> {
         let token: Option<Stored<TaskToken>> = load(&*self.store, &token_key(&workflow.id, Phase::Run)).await?;
         if let Some(token) = token {
@@ -484,11 +417,6 @@ impl Sweep {
             clock: Arc::clone(&self.clock),
         }
     }
-}
-
-/// Returns whether the sweep at `now` sets the number of machines to zero if there is no build.
-const fn is_rest_due(now: Timestamp) -> bool {
-    (now.as_millis() / 60_000).is_multiple_of(REST_EVERY_MINUTES)
 }
 
 /// Returns whether this minute's sweep asks `dispatch-job` about an order that has waited for `age` seconds.

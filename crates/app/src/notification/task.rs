@@ -1,0 +1,65 @@
+//! The tasks to tell people something. They are part of the commit of what they tell, so none is lost, and the sweep performs them.
+
+use freehold_domain::notification::{DriftSeen, of_job, of_run, of_workflow};
+use freehold_domain::runbook::Run;
+use freehold_domain::{Install, Job, Workflow};
+use freehold_protocol::notification::Notification;
+use freehold_protocol::{InstallId, Timestamp};
+
+use crate::AppError;
+use crate::ports::{Expect, Store, Write};
+use crate::table::{self, Due, DueWhat, Stored, load, put};
+
+/// Returns the write of the task that tells people `notification` in the minute of `at`. `install` is the install in whose name
+/// the task is stored.
+///
+/// # Errors
+/// Internal when the task cannot be written as JSON.
+pub fn notify_at(at: Timestamp, install: &InstallId, notification: Notification) -> Result<Write, AppError> {
+    let what = DueWhat::Notify { notification: Box::new(notification) };
+    put(&Due::at(at, install.clone(), what), Expect::Any)
+}
+
+/// Returns the write of the task that tells that the job waits for people, if it does so since this change.
+///
+/// # Errors
+/// The store's errors.
+pub(crate) async fn of_changed_job(
+    store: &dyn Store,
+    before: &Job,
+    job: &Job,
+    now: Timestamp,
+) -> Result<Option<Write>, AppError> {
+    let known = of_job(before, None).map(|notification| notification.id);
+    if of_job(job, None).is_none_or(|notification| known.as_ref() == Some(&notification.id)) {
+        return Ok(None);
+    }
+    let install: Option<Stored<Install>> = load(store, &table::install_key(&job.install)).await?;
+    let notification = of_job(job, install.as_ref().and_then(|install| install.value.app()));
+    notification.map(|notification| notify_at(now, &job.install, notification)).transpose()
+}
+
+/// Returns the write of the task that tells the end of a run.
+///
+/// # Errors
+/// Internal when the task cannot be written as JSON.
+pub(crate) fn of_ended_run(run: &Run, now: Timestamp) -> Result<Option<Write>, AppError> {
+    of_run(run).map(|notification| notify_at(now, &run.install, notification)).transpose()
+}
+
+/// Returns the write of the task that tells the end of a workflow that still has active jobs. The sweep tells every other end by
+/// itself, when it looks at the workflow for the last time.
+///
+/// # Errors
+/// Internal when the task cannot be written as JSON.
+pub(crate) fn of_unsettled_workflow(
+    workflow: &Workflow,
+    install: &Install,
+    now: Timestamp,
+) -> Result<Option<Write>, AppError> {
+    if workflow.active_jobs().next().is_none() {
+        return Ok(None);
+    }
+    let notification = of_workflow(workflow, install.app(), DriftSeen::default());
+    notification.map(|notification| notify_at(now, &workflow.install, notification)).transpose()
+}

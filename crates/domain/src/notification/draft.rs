@@ -1,0 +1,32 @@
+//! What all notifications have: an id that is derived from their cause, whom they are about, and their words.
+
+use freehold_protocol::notification::{Notification, NotificationKind};
+use freehold_protocol::time::rfc3339;
+use freehold_protocol::{AppName, InstallId, NotificationId, Timestamp};
+
+/// Returns a notification with these words, which names no work and no command yet.
+pub(super) fn draft(
+    kind: NotificationKind,
+    cause: &[&str],
+    (install, app): (Option<&InstallId>, Option<&AppName>),
+    (at, subject, text): (Timestamp, String, String),
+) -> Notification {
+    Notification {
+        id: NotificationId::derive(kind.as_str(), cause),
+        kind,
+        at,
+        install: install.cloned(),
+        app: app.cloned(),
+        workflow: None,
+        job: None,
+        run: None,
+        subject,
+        text,
+        command: String::new(),
+    }
+}
+
+/// Returns a time as text for a person.
+pub(super) fn utc(time: Timestamp) -> String {
+    rfc3339::text(time).unwrap_or_default()
+}

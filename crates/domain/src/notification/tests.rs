@@ -1,0 +1,246 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use freehold_protocol::approval::{PlanSummary, ProposedPlan, Side};
+use freehold_protocol::notification::{MAX_SUBJECT_CHARS, MAX_TEXT_BYTES};
+use freehold_protocol::order::{AskedBy, Mode};
+use freehold_protocol::report::Fence;
+use freehold_protocol::{Digest, JobId, RunId, WorkflowId};
+use proptest::prelude::*;
+
+use super::*;
+use crate::install::connection::{Connection, ConnectionState};
+use crate::job::{Job, JobState, NewJob, Patience};
+use crate::runbook::{Run, RunState};
+use crate::workflow::{Node, NodeState, Request, RollBack, RunTrigger, Target, Workflow, WorkflowKind, WorkflowState};
+
+const AT: Timestamp = Timestamp::from_millis(1_795_250_000_000);
+/// What no notification may contain: it stands for a value, a log or a secret.
+const SECRET: &str = "hunter2";
+
+fn globex() -> InstallId {
+    "globex".parse().unwrap()
+}
+
+fn shop() -> AppName {
+    "shop".parse().unwrap()
+}
+
+fn failed() -> WorkflowState {
+    WorkflowState::Failed { ended_at: AT, reason: SECRET.to_owned() }
+}
+
+fn succeeded() -> WorkflowState {
+    WorkflowState::Succeeded { ended_at: AT }
+}
+
+fn workflow(kind: WorkflowKind, request: Request, state: WorkflowState) -> Workflow {
+    Workflow {
+        id: WorkflowId::derive("globex", "test"),
+        install: globex(),
+        kind,
+        mode: Mode::Maintenance,
+        created_at: AT,
+        serial: 1,
+        request,
+        request_digest: None,
+        now: false,
+        run: None,
+        asked_by: None,
+        version: None,
+        tool_image: None,
+        cancel_requested: None,
+        cancelled_by: None,
+        cancel_reason: String::new(),
+        last_report: None,
+        again: Vec::new(),
+        planned_from: None,
+        roll_back: RollBack::None,
+        nodes: Vec::new(),
+        state,
+    }
+}
+
+fn deploy(state: WorkflowState) -> Workflow {
+    workflow(WorkflowKind::DeployComponents, Request::deploy_latest(), state)
+}
+
+fn failed_node(name: &str) -> Node {
+    let target = Target::Action { action: "check".parse().unwrap(), directories: Vec::new() };
+    let job = JobId::derive(&WorkflowId::derive("globex", "test"), name);
+    let state = NodeState::Failed { job, outcome: "failed".to_owned(), reason: SECRET.to_owned() };
+    Node { state, ..Node::waiting(name.to_owned(), target, 60) }
+}
+
+fn of(workflow: &Workflow) -> Option<Notification> {
+    of_workflow(workflow, Some(&shop()), DriftSeen::default())
+}
+
+fn job(state: JobState) -> Job {
+    let new = NewJob {
+        install: globex(),
+        workflow: WorkflowId::derive("globex", "test"),
+        node: "storage".to_owned(),
+        group: "component:storage".parse().unwrap(),
+        serial: 1,
+        mode: Mode::Maintenance,
+        role: None,
+        timeout_secs: 60,
+    };
+    Job { state, ..Job::new(new, Patience { order_secs: 60, job_secs: 60 }, AT) }
+}
+
+fn waits_for_approval(plan: &str) -> JobState {
+    let plan = ProposedPlan {
+        plan: Digest::of(plan.as_bytes()),
+        until: AT.plus_secs(3600),
+        asks: BTreeSet::from([Side::Vendor, Side::Customer]),
+        summary: PlanSummary { create: 1, delete: 2, ..PlanSummary::default() },
+        policies: Digest::of(b"policies"),
+        instead: Some(SECRET.to_owned()),
+    };
+    let (fence, runner) = (Fence { dispatch: 1, receive: 1 }, serde_json::from_value("a".into()).unwrap());
+    JobState::WaitingForApproval { fence, runner, since: AT, plan: Box::new(plan), vendor: None, customer: None }
+}
+
+fn run(state: RunState) -> Run {
+    Run {
+        id: RunId::derive(&globex(), "test"),
+        install: globex(),
+        app: shop(),
+        runbook: "fix".parse().unwrap(),
+        version: Digest::of(b"version"),
+        number: 3,
+        inputs: BTreeMap::from([("secret".to_owned(), SECRET.to_owned())]),
+        request_digest: Digest::of(b"request"),
+        asked_by: AskedBy::Schedule,
+        now: false,
+        created_at: AT,
+        steps: Vec::new(),
+        resumed: Vec::new(),
+        cancelled_by: None,
+        state,
+    }
+}
+
+fn connection(state: ConnectionState) -> Connection {
+    Connection { state, since: AT, reason: SECRET.to_owned() }
+}
+
+/// Returns one notification of each kind.
+fn all() -> Vec<Notification> {
+    let drift = DriftSeen { parts: 1, resources: 2 };
+    let check = workflow(WorkflowKind::DetectDrift, Request::DetectDrift { only: BTreeSet::new() }, succeeded());
+    let rolls_back = RollBack::Of { workflow: WorkflowId::derive("globex", "failed"), reason: SECRET.to_owned() };
+    let held = JobState::WaitingForWindow { dispatch: 1, since: AT, until: Some(AT), reason: SECRET.to_owned() };
+    vec![
+        of_job(&job(waits_for_approval("a")), Some(&shop())).unwrap(),
+        of_job(&job(held), Some(&shop())).unwrap(),
+        of(&Workflow { nodes: vec![failed_node("storage")], ..deploy(failed()) }).unwrap(),
+        of(&deploy(succeeded())).unwrap(),
+        of(&Workflow { roll_back: rolls_back, ..deploy(succeeded()) }).unwrap(),
+        of_run(&run(RunState::Failed { ended_at: AT })).unwrap(),
+        of_run(&run(RunState::Succeeded { ended_at: AT })).unwrap(),
+        of_workflow(&check, Some(&shop()), drift).unwrap(),
+        runner_away(&globex(), Some(&shop()), &connection(ConnectionState::Silent)).unwrap(),
+        runner_back(&globex(), Some(&shop()), AT, AT.plus_secs(60)),
+        test(Some(globex()), Some(shop()), "key", AT),
+    ]
+}
+
+#[test]
+fn every_kind_is_told_of_something_and_each_has_its_own_id() {
+    let told = all();
+
+    let kinds: Vec<_> = told.iter().map(|one| one.kind).collect();
+    assert_eq!(kinds, NotificationKind::ALL);
+    assert_eq!(told.iter().map(|one| &one.id).collect::<BTreeSet<_>>().len(), told.len());
+}
+
+#[test]
+fn no_notification_has_a_reason_or_a_value_in_it() {
+    for told in all() {
+        let text = serde_json::to_string(&told).unwrap() + &told.mail();
+
+        assert!(!text.contains(SECRET), "{text}");
+        assert_eq!(told.install, Some(globex()));
+        assert_eq!(told.app, Some(shop()));
+    }
+}
+
+#[test]
+fn a_plan_that_waits_names_whom_it_waits_for_and_what_it_does() {
+    let told = of_job(&job(waits_for_approval("a")), None).unwrap();
+
+    assert_eq!(told.subject, "Freehold: globex: a plan of storage waits for approval");
+    assert!(told.text.contains("by the vendor and the customer until 2026-"), "{}", told.text);
+    assert!(told.text.ends_with("The plan has 1 to create, 2 to delete."), "{}", told.text);
+    assert_eq!(told.command, format!("freehold job show {}", told.job.unwrap()));
+}
+
+#[test]
+fn another_plan_of_the_same_job_is_told_anew() {
+    let id = |plan| of_job(&job(waits_for_approval(plan)), None).unwrap().id;
+
+    assert_eq!(id("a"), id("a"));
+    assert_ne!(id("a"), id("b"));
+}
+
+#[test]
+fn a_failed_workflow_names_ten_nodes_that_failed() {
+    let nodes = (0..12).map(|at| failed_node(&format!("c{at}"))).collect();
+    let told = of(&Workflow { nodes, ..deploy(failed()) }).unwrap();
+
+    assert_eq!(told.subject, "Freehold: globex: deploy-components failed");
+    assert!(told.text.ends_with("What failed: c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 and 2 more."), "{}", told.text);
+}
+
+#[test]
+fn nobody_waits_for_a_cancel_for_a_success_by_schedule_or_for_a_step_of_a_runbook() {
+    let action = Request::Action {
+        action: "check".parse().unwrap(),
+        version: None,
+        role: None,
+        trigger: Some(RunTrigger::Schedule),
+        run_inputs: BTreeMap::new(),
+    };
+    let scheduled = workflow(WorkflowKind::RunAction, action, succeeded());
+    let scheduled = Workflow { asked_by: Some(AskedBy::Schedule), ..scheduled };
+    let step = Workflow { run: Some(RunId::derive(&globex(), "test")), ..deploy(failed()) };
+
+    assert_eq!(of(&deploy(WorkflowState::Cancelled { ended_at: AT })), None);
+    assert_eq!(of(&deploy(WorkflowState::Running { slots: 1 })), None);
+    assert_eq!(of(&scheduled), None);
+    assert_eq!(of(&step), None);
+    assert!(of(&Workflow { state: failed(), ..scheduled }).is_some());
+    assert_eq!(of_run(&run(RunState::Running)), None);
+    assert_eq!(of_run(&run(RunState::Cancelled { ended_at: AT })), None);
+    assert_eq!(runner_away(&globex(), None, &connection(ConnectionState::Connected)), None);
+}
+
+#[test]
+fn a_build_is_about_its_app_and_about_no_install() {
+    let request = Request::Build { app: shop(), builds: Vec::new(), version: None };
+
+    let told = of_workflow(&workflow(WorkflowKind::BuildComponents, request, failed()), None, DriftSeen::default());
+
+    let told = told.unwrap();
+    assert_eq!((told.install, told.app), (None, Some(shop())));
+    assert_eq!(told.subject, "Freehold: build of shop failed");
+}
+
+proptest! {
+    #[test]
+    fn a_notification_fits_into_a_mail_whatever_its_nodes_are_called(
+        names in proptest::collection::vec("\\PC{0,300}", 0..30),
+    ) {
+        let nodes = names.iter().map(|name| failed_node(name)).collect();
+        let mut waiting = job(waits_for_approval("a"));
+        waiting.node = names.concat();
+
+        for told in [of(&Workflow { nodes, ..deploy(failed()) }).unwrap(), of_job(&waiting, None).unwrap()] {
+            prop_assert!(told.subject.chars().count() <= MAX_SUBJECT_CHARS);
+            prop_assert!(told.subject.bytes().all(|b| b == b' ' || b.is_ascii_graphic()));
+            prop_assert!(told.text.len() <= MAX_TEXT_BYTES);
+        }
+    }
+}
