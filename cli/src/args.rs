@@ -9,7 +9,7 @@ use crate::context::{Context, Global};
 use crate::error::{EXIT_CODES, Result};
 use crate::{
     action, app, artifact, build, contract, customer, deploy, doctor, drift, history, install, job, lineage, policy,
-    release, runbook, teardown, tenant, tools, workflow,
+    release, runbook, subscription, teardown, tenant, tools, workflow,
 };
 
 const EXAMPLES: &str = "\
@@ -102,6 +102,9 @@ enum Command {
     #[command(subcommand)]
     Drift(drift::DriftCommand),
     History(history::History),
+    /// Tell people by mail, by HTTPS or in a queue what they wait for.
+    #[command(subcommand)]
+    Subscription(subscription::SubscriptionCommand),
     /// Named versions of an app with their artifacts, which never change.
     #[command(subcommand)]
     Release(release::ReleaseCommand),
@@ -193,6 +196,7 @@ impl Cli {
             Command::Runbook(command) => command.run(&context).await,
             Command::Drift(command) => command.run(&context).await,
             Command::History(command) => command.run(&context).await,
+            Command::Subscription(command) => command.run(&context).await,
             Command::Release(command) => command.run(&context).await,
             Command::Channel(command) => command.run(&context).await,
             Command::Contract(command) => command.run(&context).await,

@@ -33,6 +33,7 @@ mod release;
 mod runbook;
 mod runner_config_file;
 mod sealed_inputs;
+mod subscription;
 mod teardown;
 mod tenant;
 mod tools;

@@ -38,7 +38,10 @@ use freehold_app::install::set_inputs::SetInputs;
 use freehold_app::install::set_release::SetRelease;
 use freehold_app::install::set_toggles::SetToggles;
 use freehold_app::install::upgrade_runner::UpgradeRunner;
-use freehold_app::ports::{Clock, Store};
+use freehold_app::notification::add_subscription::AddSubscription;
+use freehold_app::notification::remove_subscription::RemoveSubscription;
+use freehold_app::notification::test_subscriptions::TestSubscriptions;
+use freehold_app::ports::{Clock, Store, Subscriptions};
 use freehold_app::read::ShowTenant;
 use freehold_app::runbook::advance_run::AdvanceRun;
 use freehold_app::runbook::cancel_run::CancelRun;
@@ -113,6 +116,10 @@ pub struct Api {
     revoke_artifact: RevokeArtifact,
     list_artifacts: ListArtifacts,
     prune_artifacts: UnusedArtifacts,
+    subscriptions: Arc<dyn Subscriptions>,
+    add_subscription: AddSubscription,
+    remove_subscription: RemoveSubscription,
+    test_subscriptions: TestSubscriptions,
 }
 
 impl std::fmt::Debug for Api {
@@ -165,6 +172,7 @@ impl Api {
         let reports_queue_url = variable("FREEHOLD_REPORTS_QUEUE_URL")?;
         let root = settings.signer(&[])?;
         let versions = settings.versions(&store)?;
+        let subscriptions: Arc<dyn Subscriptions> = settings.subscriptions()?;
         let advance = AdvanceRun::new(Arc::clone(&store), versions.clone(), machines.clone(), Arc::clone(&clock));
         Ok(Self {
             tenant: settings.tenant.clone(),
@@ -276,6 +284,14 @@ impl Api {
                 versions: versions.clone(),
                 clock: Arc::clone(&clock),
             },
+            add_subscription: AddSubscription { store: Arc::clone(&store), subscriptions: Arc::clone(&subscriptions) },
+            remove_subscription: RemoveSubscription { subscriptions: Arc::clone(&subscriptions) },
+            test_subscriptions: TestSubscriptions {
+                store: Arc::clone(&store),
+                topic: settings.topic()?,
+                clock: Arc::clone(&clock),
+            },
+            subscriptions,
             cancel_workflow: CancelWorkflow { store: Arc::clone(&store), clock: Arc::clone(&clock) },
             approve_job: ApproveJob { store: Arc::clone(&store), clock: Arc::clone(&clock) },
             reject_job: RejectJob { store: Arc::clone(&store), clock: Arc::clone(&clock) },

@@ -1,16 +1,17 @@
 //! The OpenAPI 3.1 document, generated from the table of routes and the types of the API.
 
 use freehold_protocol::api::{
-    AcknowledgeDriftRequest, AppView, ApproveJobRequest, ArtifactsView, BuildComponentsRequest, BuildStarted,
-    BuildView, CancelJobRequest, CancelWorkflowRequest, ChannelView, ContractView, CreateInstallRequest,
+    AcknowledgeDriftRequest, AddSubscriptionRequest, AppView, ApproveJobRequest, ArtifactsView, BuildComponentsRequest,
+    BuildStarted, BuildView, CancelJobRequest, CancelWorkflowRequest, ChannelView, ContractView, CreateInstallRequest,
     CreateReleaseRequest, DeployComponentsRequest, DetectDriftRequest, ErrorBody, ErrorKind, ForgetInstallRequest,
     ForgetStarted, HistoryEntry, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, IgnoreDriftRequest, InputsSchema,
     InstallCreated, InstallDeleted, InstallDrift, InstallInputs, InstallRunbooks, InstallStack, InstallToggles,
     InstallView, JobView, LineagePage, LogPage, MoveChannelRequest, Page, ReasonRequest, RejectJobRequest, ReleaseView,
-    ResumeWorkflowRequest, RetryJobRequest, Revoked, RunActionRequest, RunRunbookRequest, RunView, SetApprovalsRequest,
-    SetInputsRequest, SetReleaseRequest, SetTogglesRequest, SkipNodeRequest, SourceUpload, SyncAppRequest,
-    TeardownInstallRequest, TenantView, UpgradeRunnerRequest, UploadSourceRequest, VersionDocument, VersionView,
-    WorkflowStarted, WorkflowView,
+    RemoveSubscriptionRequest, ResumeWorkflowRequest, RetryJobRequest, Revoked, RunActionRequest, RunRunbookRequest,
+    RunView, SetApprovalsRequest, SetInputsRequest, SetReleaseRequest, SetTogglesRequest, SkipNodeRequest,
+    SourceUpload, SubscriptionView, SubscriptionsView, SyncAppRequest, TeardownInstallRequest, TenantView, TestSent,
+    TestSubscriptionsRequest, UpgradeRunnerRequest, UploadSourceRequest, VersionDocument, VersionView, WorkflowStarted,
+    WorkflowView,
 };
 use freehold_protocol::contract::Terms;
 use schemars::generate::SchemaSettings;
@@ -238,5 +239,9 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::DisableInstall => (Some(schema::<ReasonRequest>(g)), schema::<InstallView>(g)),
         Operation::EnableInstall => (None, schema::<InstallView>(g)),
         Operation::ListArtifacts | Operation::PruneArtifacts => (None, schema::<ArtifactsView>(g)),
+        Operation::AddSubscription => (Some(schema::<AddSubscriptionRequest>(g)), schema::<SubscriptionView>(g)),
+        Operation::ListSubscriptions => (None, schema::<SubscriptionsView>(g)),
+        Operation::RemoveSubscription => (Some(schema::<RemoveSubscriptionRequest>(g)), schema::<SubscriptionsView>(g)),
+        Operation::TestSubscriptions => (Some(schema::<TestSubscriptionsRequest>(g)), schema::<TestSent>(g)),
     }
 }

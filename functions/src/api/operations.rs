@@ -5,15 +5,16 @@ use freehold_app::app_version::show_inputs::{show_inputs, show_inputs_schema};
 use freehold_app::app_version::show_toggles::show_toggles;
 use freehold_app::app_version::show_version::show_version;
 use freehold_app::contract::terms::{show_contract, show_terms};
+use freehold_app::notification::list_subscriptions::list_subscriptions;
 use freehold_app::{read, table};
 use freehold_domain::workflow::RunTrigger;
 use freehold_protocol::api::{
-    AcknowledgeDriftRequest, ApproveJobRequest, BuildComponentsRequest, CancelJobRequest, CancelWorkflowRequest,
-    CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest, DetectDriftRequest, ForgetInstallRequest,
-    IgnoreDriftRequest, InstallCreated, MoveChannelRequest, ReasonRequest, RejectJobRequest, ResumeWorkflowRequest,
-    RetryJobRequest, RunActionRequest, RunRunbookRequest, SetApprovalsRequest, SetInputsRequest, SetReleaseRequest,
-    SetTogglesRequest, SkipNodeRequest, SyncAppRequest, TeardownInstallRequest, UpgradeRunnerRequest,
-    UploadSourceRequest, WorkflowStarted,
+    AcknowledgeDriftRequest, AddSubscriptionRequest, ApproveJobRequest, BuildComponentsRequest, CancelJobRequest,
+    CancelWorkflowRequest, CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest, DetectDriftRequest,
+    ForgetInstallRequest, IgnoreDriftRequest, InstallCreated, MoveChannelRequest, ReasonRequest, RejectJobRequest,
+    RemoveSubscriptionRequest, ResumeWorkflowRequest, RetryJobRequest, RunActionRequest, RunRunbookRequest,
+    SetApprovalsRequest, SetInputsRequest, SetReleaseRequest, SetTogglesRequest, SkipNodeRequest, SyncAppRequest,
+    TeardownInstallRequest, TestSubscriptionsRequest, UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted,
 };
 use freehold_protocol::{AppName, Digest, InstallId, JobId, WorkflowId};
 
@@ -228,6 +229,16 @@ impl Api {
             }
             Operation::ListArtifacts => to_json(&self.list_artifacts.list(&call.app()?).await?),
             Operation::PruneArtifacts => to_json(&self.prune_artifacts.mark(&call.app()?).await?),
+            Operation::AddSubscription => {
+                to_json(&self.add_subscription.add(&call.json::<AddSubscriptionRequest>()?).await?)
+            }
+            Operation::ListSubscriptions => to_json(&list_subscriptions(&*self.subscriptions).await?),
+            Operation::RemoveSubscription => {
+                to_json(&self.remove_subscription.remove(&call.json::<RemoveSubscriptionRequest>()?).await?)
+            }
+            Operation::TestSubscriptions => {
+                to_json(&self.test_subscriptions.test(&call.json::<TestSubscriptionsRequest>()?, &call.cause).await?)
+            }
             Operation::ListLogs => to_json(&read::list_logs(store, &call.job()?, after).await?),
         }
     }

@@ -71,6 +71,10 @@ pub enum Operation {
     EnableInstall,
     ListArtifacts,
     PruneArtifacts,
+    AddSubscription,
+    ListSubscriptions,
+    RemoveSubscription,
+    TestSubscriptions,
 }
 
 impl Operation {
@@ -110,7 +114,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
 }
 
 /// All routes.
-pub const ROUTES: [Route; 63] = [
+pub const ROUTES: [Route; 67] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
@@ -309,6 +313,10 @@ pub const ROUTES: [Route; 63] = [
         "Artifacts of an app, and the reasons why they are kept",
     ),
     route(Operation::PruneArtifacts, "POST", "/v1/apps/{app}/artifacts/prune", "Marks unused artifacts for removal"),
+    route(Operation::AddSubscription, "POST", "/v1/subscriptions", "Adds a subscription to notifications"),
+    route(Operation::ListSubscriptions, "GET", "/v1/subscriptions", "Subscriptions to notifications"),
+    route(Operation::RemoveSubscription, "POST", "/v1/subscriptions/remove", "Removes a subscription"),
+    route(Operation::TestSubscriptions, "POST", "/v1/subscriptions/test", "Sends a test notification"),
 ];
 
 /// Finds the operation for a method and a path.

@@ -60,7 +60,10 @@ mod install {
 }
 
 mod notification {
+    mod add_subscription;
     mod notifier;
+    mod remove_subscription;
+    mod test_subscriptions;
 }
 
 mod runbook {

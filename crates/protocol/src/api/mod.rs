@@ -15,6 +15,7 @@ mod inputs;
 mod installs;
 mod runbooks;
 mod runner_upgrade;
+mod subscriptions;
 mod toggles;
 mod workflows;
 
@@ -51,6 +52,10 @@ pub use installs::{
 };
 pub use runbooks::{InstallRunbooks, ResumedView, RunRunbookRequest, RunStepView, RunView, RunbookView};
 pub use runner_upgrade::UpgradeRunnerRequest;
+pub use subscriptions::{
+    AddSubscriptionRequest, RemoveSubscriptionRequest, SubscriptionView, SubscriptionsView, TestSent,
+    TestSubscriptionsRequest,
+};
 pub use toggles::{InstallToggles, SetTogglesRequest, ToggleView, ToggledBy};
 pub use workflows::{
     DeployComponentsRequest, HistoryView, JobView, LogChunk, LogPage, NodeView, RolledBackView, RunActionRequest,
