@@ -103,6 +103,9 @@ pub struct HealthRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RanRecord {
     pub install: InstallId,
+    /// The serial of that deploy; 0 in records of earlier versions.
+    #[serde(default)]
+    pub serial: u64,
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
     #[serde(default)]

@@ -116,7 +116,7 @@ impl FinishWorkflow {
             writes.push(put(&Due::at(self.clock.now(), workflow.install.clone(), what), Expect::Any)?);
         }
         if deployed.is_some() {
-            writes.extend(self.ran(&released).await?);
+            writes.extend(self.ran(&released, workflow.serial).await?);
         }
         if released != install.value {
             writes.push(put(&released, Expect::Rev(install.rev))?);
@@ -124,10 +124,11 @@ impl FinishWorkflow {
         Ok(writes)
     }
 
-    /// Returns the write of the inputs and toggles that run now, unless the row has them already.
-    async fn ran(&self, install: &Install) -> Result<Option<Write>, AppError> {
+    /// Returns the write of the inputs and toggles that run now, unless the row has them already. `serial` is that of the
+    /// deploy of all components.
+    async fn ran(&self, install: &Install, serial: u64) -> Result<Option<Write>, AppError> {
         let (id, inputs, toggles) = (install.id.clone(), install.inputs.clone(), install.toggles.clone());
-        let ran = RanRecord { install: id, inputs, toggles };
+        let ran = RanRecord { install: id, serial, inputs, toggles };
         let known: Option<Stored<RanRecord>> = load(&*self.store, &table::ran_key(&install.id)).await?;
         if known.as_ref().is_some_and(|known| known.value == ran) {
             return Ok(None);

@@ -4,6 +4,8 @@
 //! The commit that ends the failed deploy stores a task that is due at once, and a sweep rolls back if the call after that
 //! end was lost. The roll back's id is derived from the failed deploy, so that there is one roll back at most.
 
+mod values;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -21,6 +23,7 @@ use crate::table::{self, RanRecord, Stored, load};
 use crate::workflow::plan_deploy::{DeployOf, plan_deploy};
 use crate::workflow::start_workflow::{NewWorkflow, start};
 use crate::{AppError, Kind};
+use values::check_one_set_of_values;
 
 /// The use case that rolls deploys back, with its ports.
 #[derive(Clone)]
@@ -165,6 +168,7 @@ pub(crate) async fn what_ran(versions: &Versions, install: &Install) -> Result<B
             )));
         }
     }
+    check_one_set_of_values(install, &document, &ran.value, &parts)?;
     let artifacts = parts.into_iter().map(|(name, part)| (name, part.artifact)).collect();
     Ok(Before { version: version.clone(), inputs: ran.value.inputs, toggles: ran.value.toggles, artifacts })
 }

@@ -187,6 +187,44 @@ async fn a_component_of_another_version_leaves_no_one_version_to_go_back_to() {
     assert!(mixed.message.starts_with("component `storage` of install `globex` does not run"), "{mixed}");
 }
 
+/// Deploys `storage` alone with `days`, after the deploy of all components had 7.
+async fn deployed_alone(days: i64) -> World {
+    let mut world = World::with_health(false).await;
+    world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap();
+    world.settle().await;
+    let only = vec!["storage".parse().unwrap()];
+    let alone = DeployComponentsRequest { components: only, ..with_input("days", days) };
+    world.deploy(&alone, "deploy-2").await.unwrap();
+    world.settle().await;
+    world
+}
+
+#[tokio::test]
+async fn a_component_with_other_values_leaves_no_one_set_of_values_to_go_back_to() {
+    let mut world = deployed_alone(9).await;
+
+    let mixed = world.deploy(&verified(), "deploy-3").await.unwrap_err();
+    world.deploy(&DeployComponentsRequest::default(), "deploy-4").await.unwrap();
+    world.settle().await;
+    let whole = world.deploy(&verified(), "deploy-5").await;
+
+    assert_eq!(mixed.kind, Kind::Conflict);
+    let message =
+        "component `storage` of install `globex` runs with other values than the last deploy of all components had";
+    assert!(mixed.message.starts_with(message), "{mixed}");
+    assert!(mixed.message.ends_with("run `freehold deploy globex` without `--verified` first"), "{mixed}");
+    assert!(whole.is_ok(), "{whole:?}");
+}
+
+#[tokio::test]
+async fn a_component_deployed_alone_with_the_same_values_may_be_gone_back_to() {
+    let world = deployed_alone(7).await;
+
+    let deploy = world.deploy(&verified(), "deploy-3").await;
+
+    assert!(deploy.is_ok(), "{deploy:?}");
+}
+
 #[tokio::test]
 async fn a_call_that_is_lost_is_made_up_for_by_the_next_sweep() {
     let mut world = gated().await;

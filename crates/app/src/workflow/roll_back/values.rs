@@ -1,0 +1,45 @@
+//! Checks that the values of the last whole deploy are those that run: a component may have been deployed alone since.
+
+use std::collections::BTreeMap;
+
+use freehold_domain::inputs::{known_inputs, resolve_inputs};
+use freehold_domain::install::Install;
+use freehold_domain::plan::{Deployed, fingerprint};
+use freehold_domain::toggles;
+use freehold_protocol::ComponentName;
+use freehold_protocol::app_version::AppVersion;
+
+use crate::AppError;
+use crate::table::RanRecord;
+
+/// Checks that each part of `version` that was deployed after the last whole deploy has the values of that deploy, which is
+/// `ran`.
+///
+/// # Errors
+/// Conflict for a part with other values, or Invalid when the values of the last whole deploy do not fit any more.
+pub(super) fn check_one_set_of_values(
+    install: &Install,
+    version: &AppVersion,
+    ran: &RanRecord,
+    parts: &BTreeMap<ComponentName, Deployed>,
+) -> Result<(), AppError> {
+    let later: Vec<_> = parts.values().filter(|part| part.serial > ran.serial).collect();
+    if later.is_empty() {
+        return Ok(());
+    }
+    let known = known_inputs(version, &ran.inputs);
+    let inputs = resolve_inputs(version, &known, &install.answers, install.sealing())?;
+    let off = toggles::off(version, &ran.toggles);
+    for live in later {
+        let Some(part) = version.part(&live.component) else { continue };
+        let former = fingerprint(&part, &live.artifact, &inputs, &install.secrets)?;
+        if former != live.fingerprint || off.contains(&live.component) {
+            let (id, name) = (&install.id, &live.component);
+            return Err(AppError::conflict(format!(
+                "component `{name}` of install `{id}` runs with other values than the last deploy of all components had, so \
+                 there is no one set of values to roll back to; run `freehold deploy {id}` without `--verified` first"
+            )));
+        }
+    }
+    Ok(())
+}
