@@ -51,6 +51,17 @@ pub enum RolledBack {
     Refused { reason: String },
 }
 
+/// The maximum length of a reason in a row, in characters.
+pub(super) const MAX_REASON_CHARS: usize = 500;
+
+impl RolledBack {
+    /// Returns the refusal of a roll back. `why` is cut to what a row may have; `way_out` is kept whole.
+    pub fn refused(why: &str, way_out: &str) -> Self {
+        let why: String = why.chars().take(MAX_REASON_CHARS).collect();
+        Self::Refused { reason: format!("{why}; {way_out}") }
+    }
+}
+
 /// The reason why the nodes of a roll back would not deploy what ran before.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotSame {

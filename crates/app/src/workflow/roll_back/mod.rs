@@ -131,8 +131,8 @@ impl RollBackDeploy {
     async fn refuse(&self, failed: &Stored<Workflow>, why: String) -> Result<(), AppError> {
         let (id, install) = (&failed.value.id, &failed.value.install);
         tracing::warn!(workflow.id = %id, install.id = %install, "Deploy `{id}` is not rolled back: {why}");
-        let reason = format!("{why}; deploy a version or a release with `freehold deploy {install}`");
-        let noted = failed.value.followed_by(RolledBack::Refused { reason });
+        let way_out = format!("deploy a version or a release with `freehold deploy {install}`");
+        let noted = failed.value.followed_by(RolledBack::refused(&why, &way_out));
         match self.versions.store.commit(vec![table::put_workflow(&noted, Expect::Rev(failed.rev))?]).await? {
             Committed::Done => Ok(()),
             Committed::Conflict(_) => Err(AppError::new(

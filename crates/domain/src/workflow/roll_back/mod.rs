@@ -6,11 +6,8 @@ use std::collections::BTreeMap;
 use freehold_protocol::WorkflowId;
 use serde_json::Value;
 
-use super::verification::{Before, RollBack, RolledBack};
+use super::verification::{Before, MAX_REASON_CHARS, RollBack, RolledBack};
 use super::{NodeState, Request, Workflow, WorkflowState};
-
-/// The maximum length of a reason in a row, in characters.
-const MAX_REASON_CHARS: usize = 500;
 
 impl Workflow {
     /// Returns what ran before a verified deploy, if it has to be deployed again: the deploy failed after its first job, nobody

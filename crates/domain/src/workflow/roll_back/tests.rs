@@ -7,6 +7,18 @@ use crate::sandbox::SandboxReads;
 use crate::workflow::tests::{node, pending};
 use crate::workflow::{Node, NotSame, Target};
 
+#[test]
+fn a_refusal_of_any_length_fits_a_row_and_keeps_the_way_out() {
+    let refused = |why: &str| match RolledBack::refused(why, "deploy again") {
+        RolledBack::Refused { reason } => reason,
+        other @ RolledBack::By { .. } => panic!("{other:?}"),
+    };
+
+    assert_eq!(refused("it was revoked"), "it was revoked; deploy again");
+    let long = refused(&"ü".repeat(100_000));
+    assert_eq!((long.chars().count(), long.ends_with("ü; deploy again")), (MAX_REASON_CHARS + 14, true));
+}
+
 fn digest(text: &str) -> Digest {
     Digest::of(text.as_bytes())
 }
