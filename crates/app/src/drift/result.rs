@@ -9,9 +9,11 @@ use freehold_protocol::{ComponentName, JobId, Timestamp};
 use crate::AppError;
 use crate::ports::{Expect, Store, Write};
 use crate::table::{self, DeployedRecord, Stored, load, put};
+use crate::workflow::late_result::is_being_changed;
 
 /// Returns the write of what a check found in `part`, at the end of its job. `of` is the job that had deployed the part when
-/// the check was planned: after another deploy, a failed one too, the result says nothing of the part any more.
+/// the check was planned: after another deploy, a failed one too, the result says nothing of the part any more. Neither does it
+/// while a job changes the part: the check may have seen half of the change.
 pub(crate) async fn checked_writes(
     store: &dyn Store,
     job: &Job,
@@ -22,6 +24,9 @@ pub(crate) async fn checked_writes(
     let known: Option<Stored<DeployedRecord>> = load(store, &table::deployed_key(&job.install, part)).await?;
     let Some(Stored { mut value, rev }) = known else { return Ok(Vec::new()) };
     if value.deployed.job != *of || value.deployed.partial || value.deployed.attempted {
+        return Ok(Vec::new());
+    }
+    if is_being_changed(store, &job.install, part).await? {
         return Ok(Vec::new());
     }
     let check = Check { workflow: &workflow.id, serial: job.serial, at: now };

@@ -3,7 +3,7 @@
 
 use freehold_domain::job::Job;
 use freehold_domain::workflow::{Node, NodeState, Target, Workflow, WorkflowKind};
-use freehold_protocol::ComponentName;
+use freehold_protocol::{ComponentName, InstallId};
 
 use crate::AppError;
 use crate::ports::{Expect, Store, Write};
@@ -82,6 +82,18 @@ async fn was_worked_on_since(store: &dyn Store, workflow: &Workflow, part: &Comp
         }
     }
     Ok(true)
+}
+
+/// Returns whether a job of the workflow that changes the install is at work on `part`.
+pub(crate) async fn is_being_changed(
+    store: &dyn Store,
+    install: &InstallId,
+    part: &ComponentName,
+) -> Result<bool, AppError> {
+    let Some(live) = table::install(store, install).await?.value.live else { return Ok(false) };
+    let Some(live) = table::find_workflow(store, &live).await? else { return Ok(false) };
+    let is_active = |node: &Node| works_on(node, part) && matches!(node.state, NodeState::Active { .. });
+    Ok(live.value.nodes.iter().any(is_active))
 }
 
 fn works_on(node: &Node, part: &ComponentName) -> bool {

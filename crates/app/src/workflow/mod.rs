@@ -12,7 +12,7 @@ pub mod continuation;
 pub mod deploy_components;
 pub mod dispatch_job;
 pub mod finish_workflow;
-mod late_result;
+pub(crate) mod late_result;
 mod order_work;
 mod plan_deploy;
 pub mod plan_workflow;

@@ -221,6 +221,28 @@ async fn the_result_of_a_part_that_was_deployed_meanwhile_is_dropped() {
 }
 
 #[tokio::test]
+async fn the_result_of_a_part_that_a_job_changes_is_dropped() {
+    let mut world = World::with_install().await;
+    world.runner("globex").behaviours.insert("drift:storage".into(), Behaviour::Hangs);
+    world.detect_drift(&DetectDriftRequest::default(), "drift-1").await.unwrap();
+    world.run().await;
+    let check = world.runners["globex"].attempts.keys().next().unwrap().clone();
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Hangs);
+    let deploy = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.run().await;
+    assert!(world.node_states(&deploy).await.contains(&"storage active".to_owned()));
+
+    let Behaviour::Ends(outcome) = drifts(&["aws_s3_bucket.a"]) else { panic!("an end") };
+    let now = world.now();
+    for report in world.runner("globex").finish(&check, outcome, now) {
+        world.post(Mail::Report(report, now));
+    }
+    world.run().await;
+
+    assert_eq!(drift(&world).await, []);
+}
+
+#[tokio::test]
 async fn a_part_whose_inputs_changed_is_not_checked_and_says_why() {
     let mut world = World::with_install().await;
     let request = serde_json::from_value(json!({ "inputs": { "days": 9 } })).unwrap();
