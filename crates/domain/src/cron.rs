@@ -90,6 +90,11 @@ impl Schedule {
         self.has_day(minute / DAY) && has(self.hours, minute % DAY / 60) && has(self.minutes, minute % 60)
     }
 
+    /// Returns whether an hour passes between any two due minutes: the schedule names only one minute of the hour.
+    pub const fn is_at_most_hourly(&self) -> bool {
+        self.minutes.count_ones() <= 1
+    }
+
     /// Returns the first due minute after the minute of `after`; `None` when the date does not exist, such as 30
     /// February.
     pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
@@ -219,6 +224,18 @@ mod tests {
     fn of_two_restricted_days_one_is_enough() {
         assert_eq!(next("0 0 25 * mon", 3), [(11, 23, 0, 0), (11, 25, 0, 0), (11, 30, 0, 0)]);
         assert_eq!(next("0 0 */2 * mon", 1), [(11, 23, 0, 0)]);
+    }
+
+    #[test]
+    fn a_schedule_with_one_minute_is_at_most_hourly() {
+        let hourly = |text: &str| Schedule::parse(text).unwrap().is_at_most_hourly();
+
+        for text in ["0 * * * *", "7 3 * * mon", "59 */2 1 jan *", "50/10 * * * *", "5,5 * * * *"] {
+            assert!(hourly(text), "{text}");
+        }
+        for text in ["* * * * *", "*/30 * * * *", "0,59 3 1 1 *", "1-2 * * * *"] {
+            assert!(!hourly(text), "{text}");
+        }
     }
 
     #[test]

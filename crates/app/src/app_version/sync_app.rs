@@ -104,7 +104,8 @@ fn check_components(document: &AppVersion) -> Result<(), AppError> {
     })
 }
 
-/// Checks the cron schedules again: an action with an unreadable schedule would never run, and nobody would see why.
+/// Checks the cron schedules again: an action with an unreadable schedule would never run, and nobody would see why. A drift
+/// check each minute would be one order and one plan each minute, in each install.
 fn check_schedules(document: &AppVersion) -> Result<(), AppError> {
     for action in &document.actions {
         for trigger in &action.triggers {
@@ -114,6 +115,16 @@ fn check_schedules(document: &AppVersion) -> Result<(), AppError> {
                 let name = &action.name;
                 return Err(AppError::invalid(format!("action `{name}`: cron schedule `{schedule}`: {message}")));
             }
+        }
+    }
+    for part in document.parts() {
+        let text = &part.settings.drift_schedule;
+        if Schedule::parse(text).is_ok_and(|schedule| !schedule.is_at_most_hourly()) {
+            let name = &part.name;
+            return Err(AppError::invalid(format!(
+                "component `{name}`: `drift_schedule` `{text}` is due more than once an hour; write one minute of the hour, \
+                 such as `0 * * * *`"
+            )));
         }
     }
     Ok(())

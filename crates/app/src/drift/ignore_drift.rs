@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use freehold_domain::drift::{DriftRule, MAX_RULES, RuleError};
+use freehold_domain::drift::DriftRule;
 use freehold_protocol::InstallId;
 use freehold_protocol::api::IgnoreDriftRequest;
 use freehold_protocol::order::AskedBy;
@@ -25,7 +25,7 @@ impl IgnoreDrift {
     ///
     /// # Errors
     /// Invalid for a rule or a reason that is too long or empty, NotFound for an unknown install and for a rule to remove that
-    /// does not exist, Conflict when there are too many rules, or the store's errors.
+    /// does not exist, Conflict when there are too many rules or they are too large, or the store's errors.
     pub async fn ignore(&self, id: &InstallId, request: &IgnoreDriftRequest, by: &AskedBy) -> Result<(), AppError> {
         let rule = DriftRule {
             address: request.address.clone(),
@@ -55,9 +55,8 @@ impl IgnoreDrift {
             }
             if !request.remove {
                 install.drift_rules.push(rule.clone());
-            }
-            if install.drift_rules.len() > MAX_RULES {
-                return Err(AppError::conflict(RuleError::TooMany.to_string()));
+                let fits = DriftRule::check_all(&install.drift_rules);
+                fits.map_err(|error| AppError::conflict(error.to_string()))?;
             }
             Ok(Decided::Commit(vec![put(&install, Expect::Rev(stored.rev))?], ()))
         })

@@ -3,7 +3,7 @@
 use freehold_protocol::app_version::{Sandbox, SandboxTool};
 use freehold_protocol::order::Source;
 
-use crate::build::schedule::not_a_schedule;
+use crate::build::schedule::not_a_drift_schedule;
 use crate::build::sources::Sources;
 use crate::build::values::{
     mistakes_in_variables, not_a_version, provider_source, refused_variables, scalars, values, whole,
@@ -35,8 +35,7 @@ pub(crate) fn build(app: &mut App, index: &Index, sources: &mut Sources) -> Opti
             drafts.extend(mistakes_in_variables(&app.files, checked));
         }
         let source = source(app, checked, sources);
-        let schedule = root.get("drift_schedule").filter(|node| node.as_text() != Some(""));
-        drafts.extend(schedule.and_then(|node| not_a_schedule(checked, node)));
+        drafts.extend(not_a_drift_schedule(checked, root));
         let operation_roles =
             operation_roles::of_entity(checked, root, "a sandbox", operation_roles::SANDBOX, &mut drafts);
         let tool = tool?;

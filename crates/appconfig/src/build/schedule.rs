@@ -21,3 +21,16 @@ pub(crate) fn not_a_schedule(checked: &Checked, node: &Node) -> Option<Draft> {
     let draft = Draft::error(place, found.message);
     Some(draft.help("write minute, hour, day of the month, month and day of the week, such as `*/15 8-18 * * mon-fri`"))
 }
+
+/// Reports a schedule of drift checks that cannot be read, or that is due more than once an hour. Empty text means never.
+pub(crate) fn not_a_drift_schedule(checked: &Checked, root: &Node) -> Option<Draft> {
+    let node = root.get("drift_schedule").filter(|node| node.as_text() != Some(""))?;
+    let text = node.as_text().unwrap_or_default();
+    match Schedule::parse(text) {
+        Ok(schedule) if !schedule.is_at_most_hourly() => {
+            let message = format!("`drift_schedule` `{text}` is due more than once an hour");
+            Some(Draft::error(checked.place(node), message).help("write one minute of the hour, such as `0 * * * *`"))
+        }
+        Ok(_) | Err(_) => not_a_schedule(checked, node),
+    }
+}

@@ -54,7 +54,7 @@ pub(super) const COMPONENT: &[Key] = &[
     may("auto_approve_on_policies_passing", Flag)
         .doc("Whether a plan that passes every policy is approved without a person of the vendor; `false` by default"),
     may("health", Table(HEALTH)).doc("What is asked after a deploy of the component, and whether its dependents wait for it"),
-    may("drift_schedule", Template).doc("When to check for drift: five cron fields in UTC; never by default. Each install adds its own share of an hour. Terraform modules, charts and manifests are checked; a template is not rendered here, and means never"),
+    may("drift_schedule", Template).doc("When to check for drift: five cron fields in UTC, at most once an hour; never by default. Each install adds its own share of an hour. Terraform modules, charts and manifests are checked; a template is not rendered here, and means never"),
 ];
 
 pub(super) const OPERATION_ROLE: &[Key] = &[

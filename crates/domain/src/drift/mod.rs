@@ -8,7 +8,7 @@ use freehold_protocol::order::drift::{DriftFound, DriftedResource};
 use freehold_protocol::{Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 
-pub use rules::{DriftRule, MAX_RULES, RuleError};
+pub use rules::{DriftRule, RuleError};
 pub use spread::{is_due, next_check};
 
 /// The number of events that a part keeps, newest first.

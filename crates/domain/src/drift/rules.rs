@@ -9,7 +9,9 @@ use freehold_protocol::{ComponentName, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// The number of rules that an install can have.
-pub const MAX_RULES: usize = 50;
+const MAX_RULES: usize = 50;
+/// The bytes that the rules of an install may have together, as JSON. They are in the row of the install.
+const MAX_BYTES: usize = 32 * 1024;
 /// The number of attributes that a rule can name.
 const MAX_NAMED: usize = 20;
 
@@ -41,6 +43,11 @@ pub enum RuleError {
         "the install has {MAX_RULES} rules, which is the maximum; remove one with `freehold drift ignore --remove`"
     )]
     TooMany,
+    #[error(
+        "the rules of the install would have {0} bytes together, and may have {MAX_BYTES}; shorten one, or remove one with \
+         `freehold drift ignore --remove`"
+    )]
+    TooLarge(usize),
 }
 
 impl DriftRule {
@@ -55,6 +62,18 @@ impl DriftRule {
         }
         let fit = self.attributes.len() <= MAX_NAMED && self.attributes.iter().all(|name| fits(name));
         if fit { Ok(()) } else { Err(RuleError::Attributes) }
+    }
+
+    /// Checks the number and the size of all rules of an install.
+    ///
+    /// # Errors
+    /// [`RuleError::TooMany`] and [`RuleError::TooLarge`].
+    pub fn check_all(rules: &[Self]) -> Result<(), RuleError> {
+        if rules.len() > MAX_RULES {
+            return Err(RuleError::TooMany);
+        }
+        let bytes = serde_json::to_vec(rules).map_or(usize::MAX, |json| json.len());
+        if bytes > MAX_BYTES { Err(RuleError::TooLarge(bytes)) } else { Ok(()) }
     }
 
     /// Returns whether the rule has the same scope as `other`, so that it replaces it.
@@ -160,6 +179,19 @@ mod tests {
         assert_eq!(rule(&"a".repeat(201), None, &[]).check(), Err(RuleError::Address));
         assert_eq!(rule("a", None, &[""]).check(), Err(RuleError::Attributes));
         assert_eq!(rule("a.*", None, &["tags"]).check(), Ok(()));
+    }
+
+    #[test]
+    fn all_rules_together_have_limits() {
+        let names: Vec<String> = (0..20).map(|at| format!("{at:0200}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let large = |count| (0..count).map(|at| rule(&format!("a{at}"), None, &names)).collect::<Vec<_>>();
+        let small = |count| (0..count).map(|at| rule(&format!("a{at}"), None, &[])).collect::<Vec<_>>();
+
+        assert_eq!(DriftRule::check_all(&large(7)), Ok(()));
+        assert!(matches!(DriftRule::check_all(&large(8)), Err(RuleError::TooLarge(32_769..40_000))));
+        assert_eq!(DriftRule::check_all(&small(MAX_RULES)), Ok(()));
+        assert_eq!(DriftRule::check_all(&small(MAX_RULES + 1)), Err(RuleError::TooMany));
     }
 
     #[test]

@@ -55,7 +55,10 @@ async fn a_document_that_cannot_be_deployed_is_refused_by_name() {
     quoted.description = "\"".repeat(MAX_APP_VERSION_BYTES / 3);
     let mut never = good.clone();
     never.actions[0].triggers = [Trigger::Cron { schedule: "every noon".to_owned() }].into();
+    let mut busy = good.clone();
+    busy.components[0].settings.drift_schedule = "*/5 * * * *".to_owned();
     let cases = [
+        (busy, "`drift_schedule` `*/5 * * * *` is due more than once an hour; write one minute of the hour"),
         (never, "cron schedule `every noon`: "),
         (cycle, "depends on itself through other components"),
         (missing, "component `info` depends on `network`, which does not exist"),

@@ -57,6 +57,24 @@ async fn what_is_ignored_is_still_listed_with_its_rule() {
 }
 
 #[tokio::test]
+async fn rules_that_are_too_large_together_are_refused() {
+    let world = World::with_install().await;
+    let ignore = world.ignore_drift();
+    let names: Vec<String> = (0..20).map(|at| format!("{at:0200}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for at in 0..7 {
+        ignore.ignore(&globex(), &rule(&format!("a{at}"), &names), member()).await.unwrap();
+    }
+
+    let large = ignore.ignore(&globex(), &rule("a7", &names), member()).await.unwrap_err();
+
+    assert_eq!(large.kind, Kind::Conflict);
+    assert!(large.message.ends_with("remove one with `freehold drift ignore --remove`"), "{large}");
+    ignore.ignore(&globex(), &rule("a6", &[]), member()).await.unwrap();
+    ignore.ignore(&globex(), &rule("a7", &names), member()).await.unwrap();
+}
+
+#[tokio::test]
 async fn rules_that_are_wrong_absent_or_too_many_are_refused() {
     let world = World::with_install().await;
     let ignore = world.ignore_drift();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use freehold_protocol::app_version::{ComponentHealth, ComponentSettings};
 
-use crate::build::schedule::not_a_schedule;
+use crate::build::schedule::not_a_drift_schedule;
 use crate::build::values::{scalars, whole};
 use crate::kinds::spec::seconds;
 use crate::read::document::{Data, Node};
@@ -18,8 +18,7 @@ const STABILIZATION_SECS: u32 = 3 * 60;
 pub(super) fn settings(checked: &Checked, drafts: &mut Vec<Draft>) -> ComponentSettings {
     let root = &checked.root;
     let text = |key: &str| root.text(key).unwrap_or_default().to_owned();
-    let schedule = root.get("drift_schedule").filter(|node| node.as_text() != Some(""));
-    drafts.extend(schedule.and_then(|node| not_a_schedule(checked, node)));
+    drafts.extend(not_a_drift_schedule(checked, root));
     ComponentSettings {
         labels: scalars(root.get("labels")),
         operation_roles: operation_roles(checked, root.tables("operation_roles"), drafts),

@@ -280,6 +280,24 @@ fn an_invalid_schedule_is_marked_where_it_breaks() {
 }
 
 #[test]
+fn a_drift_check_more_than_once_an_hour_is_an_error() {
+    let config = good().with(
+        "components/web.toml",
+        "name = \"web\"\ntype = \"container_image\"\ndrift_schedule = \"* * * * *\"\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n",
+    );
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: `drift_schedule` `* * * * *` is due more than once an hour
+     --> components/web.toml:3:18
+      |
+    3 | drift_schedule = "* * * * *"
+      |                  ^^^^^^^^^^^
+      |
+      = help: write one minute of the hour, such as `0 * * * *`
+    "#);
+}
+
+#[test]
 fn a_probe_that_asks_nothing_is_an_error() {
     let config = good().with(
         "components/web.toml",
