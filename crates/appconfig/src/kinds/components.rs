@@ -69,14 +69,14 @@ const HEALTH: &[Key] = &[
     may("stabilization_window", Duration(MAX_STABILIZATION_SECS))
         .doc("The time in which the component has to become healthy, and with `block_deploy` also how long it must then stay healthy, at most `1h`; `3m` by default"),
     may("required_checks", Texts).doc("Names of external checks that a deploy waits for").not_yet(),
-    may("probes", Tables(PROBE)).doc("Probes by which the runner checks whether the component responds"),
+    may("probes", Tables(PROBE)).doc("Probes by which the runner checks whether the component responds; at most 20"),
 ];
 
 const PROBE: &[Key] = &[
     must("type", Word(&["http", "tcp", "exec"]))
         .doc("`http` requests an address, `tcp` opens a connection, `exec` runs a command")
         .not_yet_for(&["exec"]),
-    may("name", Text).doc("The probe's name; its address or command by default"),
+    may("name", Text).doc("The probe's name, of at most 64 characters; its address or command by default"),
     may("url", Template).doc("For `http` an address, for `tcp` also `host:port`; a template"),
     may("command", Texts).doc("For `exec`: the program and its arguments, without a shell; templates"),
 ];

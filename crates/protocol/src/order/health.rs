@@ -15,6 +15,12 @@ pub const OUTPUT: &str = "health";
 /// The maximum length of a reason, in characters. The rest of a longer one is cut off.
 pub const MAX_REASON_CHARS: usize = 500;
 
+/// The maximum number of probes of a component.
+pub const MAX_PROBES: usize = 20;
+
+/// The maximum length of a probe's name, in characters.
+pub const MAX_PROBE_NAME: usize = 64;
+
 /// Asks whether a component is healthy. It changes nothing. The job has the output [`OUTPUT`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckHealth {
@@ -60,7 +66,8 @@ impl Probe {
     pub fn of(config: &Value) -> Option<Self> {
         let text = |key: &str| config.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
         let url = text("url")?.to_owned();
-        let name = text("name").unwrap_or(&url).to_owned();
+        // An address may be longer than a name.
+        let name = text("name").unwrap_or(&url).chars().take(MAX_PROBE_NAME).collect();
         let kind = match text("type")? {
             "http" => ProbeKind::Http { url },
             "tcp" => ProbeKind::Tcp { url },

@@ -1,25 +1,32 @@
 //! `health`: asks whether a deployed component is healthy, until it is or its time is over. It changes nothing, and starts
 //! no program.
 //!
-//! A redelivery starts again from the first look.
+//! The questions of one look are asked side by side ([`questions`]). A redelivery starts again from the first look.
 
 mod objects;
 mod probes;
+mod questions;
 mod watch;
 
 use std::time::{Duration, Instant};
 
-use freehold_protocol::order::health::{Asks, CheckHealth, Health, HealthState, OUTPUT};
+use freehold_protocol::order::health::{Asks, CheckHealth, Health, HealthState, MAX_PROBES, MAX_REASON_CHARS, OUTPUT};
 use freehold_protocol::report::{Block, Outcome};
+use futures_util::future::BoxFuture;
 
 use crate::kinds::cloudformation_stack;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::{Done, until_stopped};
 use crate::work::job::Job;
+use questions::Question;
 use watch::{Verdict, Watch};
 
 /// The longest time between two looks.
 const LOOK: Duration = Duration::from_secs(5);
+/// The time limit of one look: a question without an answer by then is named.
+const LIMIT: Duration = Duration::from_secs(30);
+/// The characters that are kept for the number of the reasons that do not fit.
+const MORE: usize = 20;
 /// The shortest time between two looks.
 const SHORTEST: Duration = Duration::from_millis(100);
 
@@ -87,26 +94,34 @@ fn line(seen: &Health) -> String {
 
 /// Asks everything once. The worst answer counts, and the reasons of all answers as bad as this.
 async fn look(job: &Job, work: &CheckHealth) -> Result<Health, Failure> {
-    let mut found = match of_kind(job, work).await {
-        Ok(found) => found.into_iter().collect(),
-        Err(Failure::Failed { reason, .. }) => vec![Health::new(HealthState::Unknown, &job.log.redacted(&reason))],
-        Err(other) => return Err(other),
-    };
-    for probe in &work.probes {
-        found.push(probes::ask(job, probe).await?);
+    let mut asked = Vec::new();
+    if let Some(kind) = of_kind(job, work) {
+        asked.push(kind);
     }
-    Ok(worst(&found))
+    for probe in work.probes.iter().take(MAX_PROBES) {
+        asked.push(Question::of(probes::name(probe), probes::ask(job, probe)));
+    }
+    Ok(worst(&questions::ask(asked, LIMIT).await?))
 }
 
-async fn of_kind(job: &Job, work: &CheckHealth) -> Result<Option<Health>, Failure> {
-    match &work.asks {
-        Asks::Nothing => Ok(None),
-        Asks::Objects { cluster } => objects::of_manifest(job, &work.component, cluster).await.map(Some),
+/// Returns the question that the kind of the component offers. An answer that fails leaves the health unknown.
+fn of_kind<'a>(job: &'a Job, work: &'a CheckHealth) -> Option<Question<'a>> {
+    let (name, asks): (_, BoxFuture<'a, Result<Health, Failure>>) = match &work.asks {
+        Asks::Nothing => return None,
+        Asks::Objects { cluster } => ("the objects", Box::pin(objects::of_manifest(job, &work.component, cluster))),
         Asks::Release { cluster, release, namespace, storage_driver } => {
-            objects::of_release(job, cluster, [release, namespace, storage_driver]).await.map(Some)
+            let release = [release, namespace, storage_driver];
+            ("the objects of the release", Box::pin(objects::of_release(job, cluster, release)))
         }
-        Asks::Stack { stack_name } => cloudformation_stack::health(job, stack_name).await.map(Some),
-    }
+        Asks::Stack { stack_name } => ("the stack", Box::pin(cloudformation_stack::health(job, stack_name))),
+    };
+    let answer = async {
+        match asks.await {
+            Err(Failure::Failed { reason, .. }) => Ok(Health::new(HealthState::Unknown, &job.log.redacted(&reason))),
+            answered => answered,
+        }
+    };
+    Some(Question::of(name.to_owned(), answer))
 }
 
 fn worst(found: &[Health]) -> Health {
@@ -119,7 +134,24 @@ fn worst(found: &[Health]) -> Health {
         .map(|one| one.reason.as_str())
         .filter(|one| !one.is_empty())
         .collect();
-    Health::new(state, &reasons.join("; "))
+    Health::new(state, &joined(&reasons))
+}
+
+/// Returns the reasons that fit into one, and the number of the others.
+fn joined(reasons: &[&str]) -> String {
+    let mut text = String::new();
+    for (at, reason) in reasons.iter().enumerate() {
+        let separator = if at == 0 { "" } else { "; " };
+        let length = text.chars().count() + separator.len() + reason.chars().count();
+        if at > 0 && length + MORE > MAX_REASON_CHARS {
+            let more = reasons.len() - at;
+            text.push_str(&format!("; and {more} more"));
+            break;
+        }
+        text.push_str(separator);
+        text.push_str(reason);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -149,6 +181,17 @@ mod tests {
         assert_eq!(worst(&[good.clone(), unknown.clone()]), unknown);
         assert_eq!(worst(std::slice::from_ref(&good)), good);
         assert_eq!(worst(&[]).state, HealthState::Unknown);
+    }
+
+    #[test]
+    fn reasons_that_do_not_fit_are_counted() {
+        let bad: Vec<Health> =
+            (0..20).map(|at| Health::new(HealthState::Unhealthy, &format!("probe `{at:064}`: no answer"))).collect();
+
+        let found = worst(&bad);
+
+        assert!(found.reason.chars().count() <= MAX_REASON_CHARS, "{}", found.reason);
+        assert!(found.reason.ends_with(": no answer; and 15 more"), "{}", found.reason);
     }
 
     #[test]

@@ -21,10 +21,15 @@ const TIME: Duration = Duration::from_secs(5);
 /// The time for which a connection must stay open: a load balancer without a target closes at once what it accepted.
 const STAYS: Duration = Duration::from_secs(1);
 
+/// Returns the name of a probe in a reason.
+pub(super) fn name(probe: &Probe) -> String {
+    format!("probe `{}`", probe.name)
+}
+
 /// Asks one probe. An address that cannot be read is a failure, because no later look will find it better.
 pub(super) async fn ask(job: &Job, probe: &Probe) -> Result<Health, Failure> {
     let templates = Templates::of(job);
-    let what = format!("probe `{}`", probe.name);
+    let what = name(probe);
     let answered = match &probe.kind {
         ProbeKind::Http { url } => {
             let text = templates.text(&what, url)?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use freehold_protocol::app_version::{ComponentHealth, ComponentSettings};
+use freehold_protocol::order::health::{MAX_PROBE_NAME, MAX_PROBES};
 
 use crate::build::schedule::not_a_drift_schedule;
 use crate::build::values::{scalars, whole};
@@ -66,7 +67,12 @@ fn health(checked: &Checked, node: &Node, drafts: &mut Vec<Draft>) -> ComponentH
     let probes = node.tables("probes");
     for probe in probes {
         drafts.extend(useless_probe(checked, probe));
+        drafts.extend(long_name(checked, probe));
     }
+    drafts.extend(probes.get(MAX_PROBES).map(|probe| {
+        let message = format!("the component has {} probes, and may have {MAX_PROBES}", probes.len());
+        Draft::error(checked.place(probe), message).help("ask one address that stands for several")
+    }));
     drafts.extend(nothing_to_ask(checked, node));
     let checks = node.get("required_checks").map(Node::items).unwrap_or_default();
     ComponentHealth {
@@ -91,6 +97,14 @@ fn nothing_to_ask(checked: &Checked, node: &Node) -> Option<Draft> {
     let message = format!("`health` has no effect: a component of type `{kind}` is asked by probes only");
     let help = "add a `[[health.probes]]` of type `http` or `tcp`, or remove `health`";
     Some(Draft::warning(checked.place(node), message).help(help))
+}
+
+/// Reports a name that messages would cut.
+fn long_name(checked: &Checked, node: &Node) -> Option<Draft> {
+    let name = node.get("name")?;
+    let length = name.as_text()?.chars().count();
+    let message = || format!("the name of the probe has {length} characters, and may have {MAX_PROBE_NAME}");
+    (length > MAX_PROBE_NAME).then(|| Draft::error(checked.place(name), message()).help("shorten it"))
 }
 
 /// Reports a probe that has neither an address nor a command.

@@ -298,6 +298,22 @@ fn a_drift_check_more_than_once_an_hour_is_an_error() {
 }
 
 #[test]
+fn a_component_has_a_limit_of_probes_and_a_probe_one_of_its_name() {
+    let probe = |name: &str| format!("[[health.probes]]\ntype = \"tcp\"\nurl = \"a:1\"\nname = \"{name}\"\n");
+    let head = "name = \"web\"\ntype = \"container_image\"\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n";
+    let probes = |count: usize, name: &str| format!("{head}{}", probe(name).repeat(count));
+    let faults = |text: String| good().with("components/web.toml", &text).faults().to_string();
+
+    assert_eq!(faults(probes(20, &"n".repeat(64))), faults(probes(1, "n")));
+    let many = faults(probes(21, "n"));
+    assert!(many.contains("error: the component has 21 probes, and may have 20"), "{many}");
+    assert!(many.contains("components/web.toml:86:1"), "{many}");
+    let long = faults(probes(1, &"n".repeat(65)));
+    assert!(long.contains("error: the name of the probe has 65 characters, and may have 64"), "{long}");
+    assert!(long.contains("components/web.toml:9:8"), "{long}");
+}
+
+#[test]
 fn a_probe_that_asks_nothing_is_an_error() {
     let config = good().with(
         "components/web.toml",

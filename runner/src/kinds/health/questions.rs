@@ -1,0 +1,94 @@
+//! Asks the questions of one look side by side. One that has no answer in time is named, and does not hold up the others.
+
+use std::time::Duration;
+
+use freehold_protocol::order::health::{Health, HealthState};
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use tokio::time::{Instant, timeout_at};
+
+use crate::kinds::failure::Failure;
+
+/// The number of questions that are asked at the same time.
+const AT_ONCE: usize = 10;
+
+/// One question of a look.
+pub(super) struct Question<'a> {
+    /// What is asked, for the reason when there is no answer.
+    name: String,
+    answer: BoxFuture<'a, Result<Health, Failure>>,
+}
+
+impl<'a> Question<'a> {
+    /// Returns the question `name`, whose answer is that of the future.
+    pub(super) fn of(name: String, answer: impl Future<Output = Result<Health, Failure>> + Send + 'a) -> Self {
+        Self { name, answer: Box::pin(answer) }
+    }
+}
+
+/// Returns the answers in the order of the questions. A question without an answer after `limit`, counted from now, is unknown.
+///
+/// # Errors
+/// The failure of the first question that cannot be asked.
+pub(super) async fn ask(questions: Vec<Question<'_>>, limit: Duration) -> Result<Vec<Health>, Failure> {
+    let end = Instant::now() + limit;
+    let mut answers = Vec::new();
+    for question in questions {
+        answers.push(answered(question, end, limit));
+    }
+    stream::iter(answers).buffered(AT_ONCE).try_collect().await
+}
+
+/// Returns the answer to a question, or that there is none at `end`, which is `limit` after the first question.
+async fn answered(Question { name, answer }: Question<'_>, end: Instant, limit: Duration) -> Result<Health, Failure> {
+    let Ok(answer) = timeout_at(end, answer).await else {
+        return Ok(Health::new(HealthState::Unknown, &format!("{name}: no answer within {} s", limit.as_secs())));
+    };
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    fn well() -> Health {
+        Health::new(HealthState::Healthy, "")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_hangs_is_named_and_the_others_are_answered() {
+        let mut questions: Vec<Question<'_>> =
+            (0..30).map(|at| Question::of(format!("probe `{at}`"), async { Ok(well()) })).collect();
+        questions[3] = Question::of("probe `slow`".to_owned(), std::future::pending());
+        let began = Instant::now();
+
+        let found = ask(questions, Duration::from_secs(30)).await.unwrap();
+
+        assert_eq!(began.elapsed(), Duration::from_secs(30));
+        assert_eq!(found[3], Health::new(HealthState::Unknown, "probe `slow`: no answer within 30 s"));
+        assert_eq!(found.iter().filter(|one| **one == well()).count(), 29);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn at_most_ten_are_asked_at_once_and_all_end_in_time() {
+        let (open, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let asked = (0..40).map(|at| {
+            let answer = async {
+                most.fetch_max(open.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                tokio::time::sleep(Duration::from_secs(10)).await;
+                open.fetch_sub(1, Ordering::Relaxed);
+                Ok(well())
+            };
+            Question::of(format!("probe `{at}`"), answer)
+        });
+        let began = Instant::now();
+
+        let found = ask(asked.collect(), Duration::from_secs(30)).await.unwrap();
+
+        assert_eq!((began.elapsed(), most.load(Ordering::Relaxed)), (Duration::from_secs(30), 10));
+        let late = found.iter().filter(|one| one.state == HealthState::Unknown).count();
+        assert!(late >= 10, "{late} of 40");
+    }
+}
