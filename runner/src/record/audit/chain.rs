@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use freehold_protocol::audit::{AuditEvent, AuditRecord, record_name};
 use freehold_protocol::{Digest, Envelope, Timestamp};
+use futures_util::future::join_all;
 
 use tokio::sync::Notify;
 use tracing::warn;
@@ -21,6 +22,8 @@ use crate::wire::clock;
 const MOST_CONFLICTS: u32 = 100;
 /// The pause before a contended write of another object is tried again.
 const CONTENDED: Duration = Duration::from_millis(100);
+/// The number of records that are read at the same time.
+const READS: u64 = 16;
 /// The maximum number of records in one answer of S3.
 const PAGE: u16 = 1000;
 
@@ -171,16 +174,30 @@ impl BucketChain {
         let known = self.spool().head().cloned();
         let end = self.end(known.unwrap_or_else(|| Head { seq: 0, digest: Digest::of(b"") })).await?;
         let mut found = Vec::new();
-        for seq in (1..=end.seq).rev() {
-            let bytes = self.bucket.read(&record_name(seq)).await?;
-            let record = Envelope::parse(&bytes).and_then(|envelope| envelope.peek::<AuditRecord>());
-            let record = record.map_err(|_| AuditError::Unreadable { seq })?;
-            if record.at < from {
-                break;
+        let mut highest = end.seq;
+        while highest > 0 {
+            let lowest = highest.saturating_sub(READS - 1).max(1);
+            let mut reads = Vec::new();
+            for seq in (lowest..=highest).rev() {
+                reads.push(self.record(seq));
             }
-            found.push(record);
+            // A record before `from` that cannot be read is no trouble, so each result is looked at in its turn.
+            for record in join_all(reads).await {
+                let record = record?;
+                if record.at < from {
+                    return Ok(found);
+                }
+                found.push(record);
+            }
+            highest = lowest - 1;
         }
         Ok(found)
+    }
+
+    async fn record(&self, seq: u64) -> Result<AuditRecord, AuditError> {
+        let bytes = self.bucket.read(&record_name(seq)).await?;
+        let record = Envelope::parse(&bytes).and_then(|envelope| envelope.peek::<AuditRecord>());
+        record.map_err(|_| AuditError::Unreadable { seq })
     }
 
     /// Returns the end of the chain in the bucket, which has `known`. Takes few calls, however long the chain is: the

@@ -39,6 +39,9 @@ pub(crate) struct Memory {
     /// Whether the bucket takes no messages that records name, such as orders.
     pub(crate) refuses_messages: AtomicBool,
     pub(crate) calls: AtomicUsize,
+    open_reads: AtomicUsize,
+    /// The most reads that were open at the same time.
+    pub(crate) most_reads: AtomicUsize,
 }
 
 impl Memory {
@@ -111,6 +114,10 @@ impl Bucket for Memory {
 
     async fn read(&self, name: &str) -> Result<Vec<u8>, AuditError> {
         self.calls.fetch_add(1, Ordering::Relaxed);
+        let open = self.open_reads.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most_reads.fetch_max(open, Ordering::Relaxed);
+        tokio::task::yield_now().await;
+        self.open_reads.fetch_sub(1, Ordering::Relaxed);
         self.objects.lock().unwrap().get(name).cloned().ok_or_else(Self::trouble)
     }
 

@@ -382,3 +382,25 @@ async fn the_latest_head_is_the_last_record_that_is_known_to_be_in_the_bucket() 
     let after = head.get().unwrap();
     assert_eq!((after.seq, after.digest), (5, digest(5)));
 }
+
+#[tokio::test]
+async fn a_long_chain_is_read_many_records_at_a_time_and_only_as_far_as_needed() {
+    let directory = tempfile::tempdir().unwrap();
+    let bucket = Arc::new(Memory::default());
+    let audit = machine(directory.path(), 1, &bucket);
+    for n in 1..=39 {
+        audit.record(ended(n)).unwrap();
+    }
+    audit.flush(BUCKET_LIMIT).await.unwrap();
+    // A record that is older than everything that is asked for.
+    bucket.objects.lock().unwrap().insert(record_name(1), b"no record".to_vec());
+    let all = audit.since(Timestamp::default(), BUCKET_LIMIT).await;
+
+    let before = bucket.calls.load(Ordering::Relaxed);
+    let newest = audit.since(Timestamp::from_millis(u64::MAX), BUCKET_LIMIT).await.unwrap().unwrap();
+
+    assert!(matches!(all, Err(AuditError::Unreadable { seq: 1 })), "{all:?}");
+    assert_eq!(bucket.most_reads.load(Ordering::Relaxed), 16);
+    assert_eq!(newest, []);
+    assert!(bucket.calls.load(Ordering::Relaxed) - before <= 18);
+}
