@@ -8,8 +8,8 @@ use clap_complete::Shell;
 use crate::context::{Context, Global};
 use crate::error::{EXIT_CODES, Result};
 use crate::{
-    action, app, artifact, build, contract, customer, deploy, doctor, drift, history, install, job, lineage, policy,
-    release, runbook, subscription, teardown, tenant, tools, workflow,
+    action, app, artifact, build, contract, customer, deploy, doctor, drift, health, history, install, job, lineage,
+    policy, release, runbook, subscription, teardown, tenant, tools, workflow,
 };
 
 const EXAMPLES: &str = "\
@@ -101,6 +101,9 @@ enum Command {
     /// Find what was changed in a customer's account behind Freehold's back.
     #[command(subcommand)]
     Drift(drift::DriftCommand),
+    /// Ask whether the components of an install are healthy.
+    #[command(subcommand)]
+    Health(health::HealthCommand),
     History(history::History),
     /// Tell people by mail, by HTTPS or in a queue what they wait for.
     #[command(subcommand)]
@@ -195,6 +198,7 @@ impl Cli {
             Command::Action(command) => command.run(&context).await,
             Command::Runbook(command) => command.run(&context).await,
             Command::Drift(command) => command.run(&context).await,
+            Command::Health(command) => command.run(&context).await,
             Command::History(command) => command.run(&context).await,
             Command::Subscription(command) => command.run(&context).await,
             Command::Release(command) => command.run(&context).await,

@@ -19,6 +19,7 @@ mod doctor;
 mod drift;
 mod error;
 mod file;
+mod health;
 mod history;
 mod inputs;
 mod install;

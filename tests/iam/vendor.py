@@ -220,7 +220,7 @@ class Tenant:
         self.account.add_resource("later-reports", "later-reports", later, QUEUE_ACTIONS, None)
 
     def add_topics(self):
-        """Adds the topics. The simulator, like AWS's list of actions, knows no resource of the actions of a subscription."""
+        """Adds the topics. The simulator, like AWS, lists no resource for the actions of a subscription."""
         actions = [
             "sns:Publish",
             "sns:Subscribe",

@@ -6,6 +6,7 @@ pub mod artifact;
 pub mod contract;
 pub mod drift;
 pub mod error;
+pub mod health;
 pub mod install;
 pub mod messages;
 pub mod notification;

@@ -27,6 +27,7 @@ pub mod runs_as;
 pub mod sandbox;
 pub mod sealed_inputs;
 pub mod sensitive_outputs;
+pub mod spread;
 pub mod suggestion;
 pub mod toggles;
 pub mod workflow;

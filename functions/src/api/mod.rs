@@ -27,6 +27,7 @@ use freehold_app::artifact::show_lineage::ShowLineage;
 use freehold_app::drift::acknowledge_drift::AcknowledgeDrift;
 use freehold_app::drift::detect_drift::DetectDrift;
 use freehold_app::drift::ignore_drift::IgnoreDrift;
+use freehold_app::health::check_health::CheckHealth;
 use freehold_app::install::create_install::CreateInstall;
 use freehold_app::install::delete_install::DeleteInstall;
 use freehold_app::install::disable_install::DisableInstall;
@@ -97,6 +98,7 @@ pub struct Api {
     detect_drift: DetectDrift,
     acknowledge_drift: AcknowledgeDrift,
     ignore_drift: IgnoreDrift,
+    check_health: CheckHealth,
     render_stack: RenderStack,
     cancel_workflow: CancelWorkflow,
     cancel_job: CancelJob,
@@ -219,6 +221,12 @@ impl Api {
                 clock: Arc::clone(&clock),
             },
             detect_drift: DetectDrift {
+                store: Arc::clone(&store),
+                versions: versions.clone(),
+                machines: machines.clone(),
+                clock: Arc::clone(&clock),
+            },
+            check_health: CheckHealth {
                 store: Arc::clone(&store),
                 versions: versions.clone(),
                 machines: machines.clone(),

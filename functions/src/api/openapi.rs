@@ -2,16 +2,16 @@
 
 use freehold_protocol::api::{
     AcknowledgeDriftRequest, AddSubscriptionRequest, AppView, ApproveJobRequest, ArtifactsView, BuildComponentsRequest,
-    BuildStarted, BuildView, CancelJobRequest, CancelWorkflowRequest, ChannelView, ContractView, CreateInstallRequest,
-    CreateReleaseRequest, DeployComponentsRequest, DetectDriftRequest, ErrorBody, ErrorKind, ForgetInstallRequest,
-    ForgetStarted, HistoryEntry, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, IgnoreDriftRequest, InputsSchema,
-    InstallCreated, InstallDeleted, InstallDrift, InstallInputs, InstallRunbooks, InstallStack, InstallToggles,
-    InstallView, JobView, LineagePage, LogPage, MoveChannelRequest, Page, ReasonRequest, RejectJobRequest, ReleaseView,
-    RemoveSubscriptionRequest, ResumeWorkflowRequest, RetryJobRequest, Revoked, RunActionRequest, RunRunbookRequest,
-    RunView, SetApprovalsRequest, SetInputsRequest, SetReleaseRequest, SetTogglesRequest, SkipNodeRequest,
-    SourceUpload, SubscriptionView, SubscriptionsView, SyncAppRequest, TeardownInstallRequest, TenantView, TestSent,
-    TestSubscriptionsRequest, UpgradeRunnerRequest, UploadSourceRequest, VersionDocument, VersionView, WorkflowStarted,
-    WorkflowView,
+    BuildStarted, BuildView, CancelJobRequest, CancelWorkflowRequest, ChannelView, CheckHealthRequest, ContractView,
+    CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest, DetectDriftRequest, ErrorBody, ErrorKind,
+    ForgetInstallRequest, ForgetStarted, HistoryEntry, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, IgnoreDriftRequest,
+    InputsSchema, InstallCreated, InstallDeleted, InstallDrift, InstallInputs, InstallRunbooks, InstallStack,
+    InstallToggles, InstallView, JobView, LineagePage, LogPage, MoveChannelRequest, Page, ReasonRequest,
+    RejectJobRequest, ReleaseView, RemoveSubscriptionRequest, ResumeWorkflowRequest, RetryJobRequest, Revoked,
+    RunActionRequest, RunRunbookRequest, RunView, SetApprovalsRequest, SetInputsRequest, SetReleaseRequest,
+    SetTogglesRequest, SkipNodeRequest, SourceUpload, SubscriptionView, SubscriptionsView, SyncAppRequest,
+    TeardownInstallRequest, TenantView, TestSent, TestSubscriptionsRequest, UpgradeRunnerRequest, UploadSourceRequest,
+    VersionDocument, VersionView, WorkflowStarted, WorkflowView,
 };
 use freehold_protocol::contract::Terms;
 use schemars::generate::SchemaSettings;
@@ -214,6 +214,7 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::DetectDrift => (Some(schema::<DetectDriftRequest>(g)), schema::<WorkflowStarted>(g)),
         Operation::AcknowledgeDrift => (Some(schema::<AcknowledgeDriftRequest>(g)), schema::<InstallDrift>(g)),
         Operation::IgnoreDrift => (Some(schema::<IgnoreDriftRequest>(g)), schema::<InstallDrift>(g)),
+        Operation::CheckHealth => (Some(schema::<CheckHealthRequest>(g)), schema::<WorkflowStarted>(g)),
         Operation::ShowHistory => (None, schema::<Page<HistoryEntry>>(g)),
         Operation::TeardownInstall => (Some(schema::<TeardownInstallRequest>(g)), schema::<WorkflowStarted>(g)),
         Operation::ListWorkflows => (None, schema::<Page<WorkflowView>>(g)),

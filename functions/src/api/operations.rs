@@ -10,11 +10,12 @@ use freehold_app::{read, table};
 use freehold_domain::workflow::RunTrigger;
 use freehold_protocol::api::{
     AcknowledgeDriftRequest, AddSubscriptionRequest, ApproveJobRequest, BuildComponentsRequest, CancelJobRequest,
-    CancelWorkflowRequest, CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest, DetectDriftRequest,
-    ForgetInstallRequest, IgnoreDriftRequest, InstallCreated, MoveChannelRequest, ReasonRequest, RejectJobRequest,
-    RemoveSubscriptionRequest, ResumeWorkflowRequest, RetryJobRequest, RunActionRequest, RunRunbookRequest,
-    SetApprovalsRequest, SetInputsRequest, SetReleaseRequest, SetTogglesRequest, SkipNodeRequest, SyncAppRequest,
-    TeardownInstallRequest, TestSubscriptionsRequest, UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted,
+    CancelWorkflowRequest, CheckHealthRequest, CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest,
+    DetectDriftRequest, ForgetInstallRequest, IgnoreDriftRequest, InstallCreated, MoveChannelRequest, ReasonRequest,
+    RejectJobRequest, RemoveSubscriptionRequest, ResumeWorkflowRequest, RetryJobRequest, RunActionRequest,
+    RunRunbookRequest, SetApprovalsRequest, SetInputsRequest, SetReleaseRequest, SetTogglesRequest, SkipNodeRequest,
+    SyncAppRequest, TeardownInstallRequest, TestSubscriptionsRequest, UpgradeRunnerRequest, UploadSourceRequest,
+    WorkflowStarted,
 };
 use freehold_protocol::{AppName, Digest, InstallId, JobId, WorkflowId};
 
@@ -157,6 +158,12 @@ impl Api {
                 let (install, request): (InstallId, IgnoreDriftRequest) = (call.install()?, call.json()?);
                 self.ignore_drift.ignore(&install, &request, &call.asked_by()?).await?;
                 to_json(&read::list_drift(store, &install).await?)
+            }
+            Operation::CheckHealth => {
+                let (install, request): (InstallId, CheckHealthRequest) = (call.install()?, call.json()?);
+                let by = call.asked_by()?;
+                let workflow = self.check_health.check(&install, &request, call.asked(&by)).await?;
+                to_json(&WorkflowStarted { workflow, version: None, number: None })
             }
             Operation::ShowHistory => to_json(&read::show_history(store, &call.install()?, after, now).await?),
             Operation::ListWorkflows => to_json(&read::list_workflows(store, &call.install()?, after).await?),

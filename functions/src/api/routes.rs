@@ -46,6 +46,7 @@ pub enum Operation {
     DetectDrift,
     AcknowledgeDrift,
     IgnoreDrift,
+    CheckHealth,
     ShowHistory,
     ListWorkflows,
     ShowWorkflow,
@@ -114,7 +115,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
 }
 
 /// All routes.
-pub const ROUTES: [Route; 67] = [
+pub const ROUTES: [Route; 68] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
@@ -242,6 +243,12 @@ pub const ROUTES: [Route; 67] = [
         "POST",
         "/v1/installs/{install}/drift/ignore",
         "Adds, replaces or removes a rule that ignores drift",
+    ),
+    route(
+        Operation::CheckHealth,
+        "POST",
+        "/v1/installs/{install}/health",
+        "Asks whether deployed components are healthy, and changes nothing",
     ),
     route(Operation::ShowHistory, "GET", "/v1/installs/{install}/history", "What happened to an install, newest first"),
     route(Operation::ListWorkflows, "GET", "/v1/installs/{install}/workflows", "Workflows, newest first"),

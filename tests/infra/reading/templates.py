@@ -31,6 +31,7 @@ DEFINITIONS = {
     "teardown-install": "TeardownInstall",
     "upgrade-runner": "UpgradeRunner",
     "detect-drift": "DetectDrift",
+    "check-health": "CheckHealth",
 }
 DEFINITION_FILES = {"ProvisionInstallDefinition": "provision-install", "RunWorkflowDefinition": "run-workflow"}
 QUEUES = f"arn:aws:sqs:{REGION}:{TENANT_ACCOUNT}"

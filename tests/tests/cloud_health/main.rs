@@ -75,6 +75,14 @@ async fn a_gate_stops_what_depends_on_it_and_a_verified_deploy_goes_back() -> an
     ensure!(states(&plain) == [("health:net", "blocked"), ("net", "succeeded"), ("site", "skipped")], "{plain}");
     let sick = world.run(&["install", "show", "globex"]).await?.ended_with(0)?;
     ensure!(sick.contains("unhealthy since") && sick.contains("the answer is 503"), "{sick}");
+    // A check apart from a deploy asks as the version says that deployed the component.
+    let checked = world.vendor(&["health", "check", "globex"]).await?;
+    ensure!(checked["state"] == "succeeded" && states(&checked) == [("health:net", "succeeded")], "{checked}");
+    let again = world.vendor(&["install", "show", "globex"]).await?;
+    let net = again["components"].as_array().and_then(|all| all.iter().find(|one| one["component"] == "net"));
+    let net = &net.context("no `net`")?["health"];
+    ensure!(net["state"] == "unhealthy" && net["at"].as_u64() > net["since"].as_u64(), "{net}");
+    ensure!(net["reason"].as_str().is_some_and(|reason| reason.contains("the answer is 503")), "{net}");
     let mixed = world.run(&["deploy", "globex", "--verified"]).await?.ended_with(4)?;
     ensure!(mixed.contains("does not run what its version has"), "{mixed}");
 

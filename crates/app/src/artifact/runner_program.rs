@@ -34,6 +34,7 @@ pub(super) async fn asked_for(
         | Request::Action { .. }
         | Request::Teardown { .. }
         | Request::DetectDrift { .. }
+        | Request::CheckHealth { .. }
         | Request::Build { .. } => {
             return Err(AppError::internal(format!("workflow `{}` names no program of a runner", workflow.id)));
         }

@@ -3,19 +3,19 @@
 use std::collections::BTreeSet;
 
 use freehold_domain::cron::Schedule;
-use freehold_domain::drift::{is_due, next_check};
 use freehold_domain::install::Install;
-use freehold_domain::install::connection::ConnectionState;
 use freehold_domain::plan::drift::unchecked;
+use freehold_domain::spread::{is_due, next_check};
 use freehold_protocol::api::DetectDriftRequest;
 use freehold_protocol::app_version::{AppVersion, Component};
 use freehold_protocol::order::AskedBy;
 use freehold_protocol::{ComponentName, InstallId, Timestamp};
 
 use super::detect_drift::DetectDrift;
+use crate::AppError;
 use crate::table;
+use crate::workflow::scheduled_check::{Scheduled, is_away};
 use crate::workflow::start_workflow::Asked;
-use crate::{AppError, Kind};
 
 /// Returns the schedule of a part; `None` for a part without one, or whose kind is not checked. A schedule that cannot be
 /// parsed is left out; `freehold app sync` refuses such a schedule.
@@ -40,17 +40,6 @@ fn parts_due(version: &AppVersion, install: &InstallId, at: Timestamp) -> BTreeS
     due.map(|part| part.name.clone()).collect()
 }
 
-/// The start of a check that is due.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Scheduled {
-    /// The check of this minute was started, now or by an earlier call.
-    Started,
-    /// No schedule is due, because the version has changed since.
-    NotDue,
-    /// The check is left to the next minute of the schedule.
-    Skipped(String),
-}
-
 impl DetectDrift {
     /// Starts the check of the parts that are due in the minute of `due`, once for this minute. It is skipped when the check
     /// before it has not ended, while a workflow changes the install, and while the runner takes no orders: a check that
@@ -67,28 +56,12 @@ impl DetectDrift {
         if components.is_empty() {
             return Ok(Scheduled::NotDue);
         }
-        if let Some(reason) = self.is_away(install).await? {
+        if let Some(reason) = is_away(&*self.store, install, self.clock.now()).await? {
             return Ok(Scheduled::Skipped(reason));
         }
         // The same minute has one cause, so that a repeated call starts nothing.
         let (cause, request) = (format!("drift {}", due.as_millis()), DetectDriftRequest { components });
         let asked = Asked { by: &AskedBy::Schedule, cause: &cause, step: None };
-        match self.detect(&install.id, &request, asked).await {
-            Ok(_) => Ok(Scheduled::Started),
-            Err(error) => match error.kind {
-                Kind::Invalid | Kind::NotFound | Kind::Conflict => Ok(Scheduled::Skipped(error.message)),
-                _ => Err(error),
-            },
-        }
-    }
-
-    /// Returns why the install's runner takes no orders; `None` if it does, as far as is known.
-    async fn is_away(&self, install: &Install) -> Result<Option<String>, AppError> {
-        let contact = table::load::<table::Contact>(&*self.store, &table::contact_key(&install.id)).await?;
-        let Some(contact) = contact else { return Ok(None) };
-        let contact = contact.value.contact;
-        let connection = contact.connection(Some(contact.at), self.clock.now());
-        let is_away = connection.state != ConnectionState::Connected;
-        Ok(is_away.then(|| format!("the runner takes no orders: it is {}", connection.state.as_str())))
+        Scheduled::of(self.detect(&install.id, &request, asked).await)
     }
 }

@@ -9,7 +9,6 @@ mod end;
 pub mod enrol_build_runner;
 mod forget;
 pub mod forget_install;
-pub(crate) mod record_health;
 pub mod register_install;
 pub mod remove_forgotten;
 mod report_shards;

@@ -1,6 +1,7 @@
 //! The tasks to tell people something. They are part of the commit of what they tell, so none is lost, and the sweep performs them.
 
-use freehold_domain::notification::{DriftSeen, of_job, of_run, of_workflow};
+use freehold_domain::health::LastHealth;
+use freehold_domain::notification::{DriftSeen, of_health, of_job, of_run, of_workflow};
 use freehold_domain::runbook::Run;
 use freehold_domain::{Install, Job, Workflow};
 use freehold_protocol::notification::Notification;
@@ -37,6 +38,24 @@ pub(crate) async fn of_changed_job(
     let install: Option<Stored<Install>> = load(store, &table::install_key(&job.install)).await?;
     let notification = of_job(job, install.as_ref().and_then(|install| install.value.app()));
     notification.map(|notification| notify_at(now, &job.install, notification)).transpose()
+}
+
+/// Returns the write of the task that tells that the health of a component has changed.
+///
+/// # Errors
+/// The store's errors.
+pub(crate) async fn of_changed_health(
+    store: &dyn Store,
+    install: &InstallId,
+    before: Option<&LastHealth>,
+    after: &LastHealth,
+) -> Result<Option<Write>, AppError> {
+    if of_health(install, None, before, after).is_none() {
+        return Ok(None);
+    }
+    let found: Option<Stored<Install>> = load(store, &table::install_key(install)).await?;
+    let notification = of_health(install, found.as_ref().and_then(|found| found.value.app()), before, after);
+    notification.map(|notification| notify_at(after.at, install, notification)).transpose()
 }
 
 /// Returns the write of the task that tells the end of a run.

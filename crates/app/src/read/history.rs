@@ -125,6 +125,7 @@ fn what_of(workflow: &Workflow) -> String {
         Request::Deploy { .. }
         | Request::Teardown { .. }
         | Request::DetectDrift { .. }
+        | Request::CheckHealth { .. }
         | Request::Upgrade { .. }
         | Request::Build { .. } => kind.to_owned(),
     }

@@ -92,6 +92,7 @@ pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
             | Request::Teardown { .. }
             | Request::Upgrade { .. }
             | Request::DetectDrift { .. }
+            | Request::CheckHealth { .. }
             | Request::Build { .. } => None,
         },
         trigger: match &workflow.request {
@@ -100,6 +101,7 @@ pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
             | Request::Teardown { .. }
             | Request::Upgrade { .. }
             | Request::DetectDrift { .. }
+            | Request::CheckHealth { .. }
             | Request::Build { .. } => None,
         },
         release: match &workflow.request {
@@ -108,6 +110,7 @@ pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
             | Request::Teardown { .. }
             | Request::Upgrade { .. }
             | Request::DetectDrift { .. }
+            | Request::CheckHealth { .. }
             | Request::Build { .. } => None,
         },
         run: workflow.run.clone(),
@@ -176,6 +179,9 @@ fn nothing_ran(workflow: &Workflow) -> Option<String> {
         Request::Action { .. } => "the action has no steps".to_owned(),
         Request::Teardown { .. } => "nothing was left to remove".to_owned(),
         Request::Upgrade { .. } => "the runner has the program already".to_owned(),
+        Request::CheckHealth { .. } => {
+            "no component could be asked; `freehold install show` has the last answers".to_owned()
+        }
         Request::DetectDrift { .. } => "no part could be checked; `freehold drift list` shows the reasons".to_owned(),
     })
 }

@@ -1,5 +1,5 @@
-//! Rows for the tasks that are due at a minute: to run an action by cron, to check for drift, to look up the schedules of an
-//! install, to advance a run of a runbook, to roll a deploy back, to see whether a runner is away, to tell people something, or
+//! Rows for the tasks that are due at a minute: to run an action by cron, to check for drift or health, to look up the
+//! schedules of an install, to advance a run of a runbook, to roll a deploy back, to see whether a runner is away, to tell people something, or
 //! to bring an install to the release of its channel.
 
 use freehold_domain::install::BUILD_INSTALL;
@@ -34,6 +34,8 @@ pub enum DueWhat {
     Schedules { workflow: WorkflowId },
     /// A task to check deployed parts for drift.
     Drift,
+    /// A task to ask whether deployed components are healthy.
+    Health,
     /// A task to advance a run of a runbook, whose step has begun or ended.
     Runbook { run: RunId },
     /// A task to roll back a verified deploy that failed.
@@ -91,6 +93,7 @@ impl Record for Due {
         let what = match &self.what {
             DueWhat::Schedules { .. } => "schedules".to_owned(),
             DueWhat::Drift => "drift".to_owned(),
+            DueWhat::Health => "health".to_owned(),
             DueWhat::Run { action, .. } => format!("run#{action}"),
             DueWhat::Runbook { run } => format!("runbook#{run}"),
             DueWhat::RollBack { workflow } => format!("roll-back#{workflow}"),

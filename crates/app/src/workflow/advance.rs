@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::AppError;
 use crate::drift::result::{after_deploy, checked_writes};
-use crate::install::record_health::record_health;
+use crate::health::record::record_health;
 use crate::messages::DispatchMessage;
 use crate::notification::task;
 use crate::ports::{Expect, Outbox, Store, Write};
@@ -228,9 +228,7 @@ async fn result_writes(
         }
         (Target::CheckDrift { part, of, .. }, _) => checked_writes(store, job, workflow, (part, of), now).await,
         (Target::Leftovers, _) => leftovers_writes(store, job, workflow, now).await,
-        (Target::Health { component, .. }, _) => {
-            Ok(record_health(store, job, component, now).await?.into_iter().collect())
-        }
+        (Target::Health { component, .. }, _) => record_health(store, job, component, now).await,
         (Target::Action { .. } | Target::Preflight | Target::Upgrade, _) => Ok(Vec::new()),
     }
 }
@@ -421,7 +419,8 @@ pub const fn build_app(workflow: &Workflow) -> Option<&AppName> {
         | freehold_domain::workflow::Request::Action { .. }
         | freehold_domain::workflow::Request::Teardown { .. }
         | freehold_domain::workflow::Request::Upgrade { .. }
-        | freehold_domain::workflow::Request::DetectDrift { .. } => None,
+        | freehold_domain::workflow::Request::DetectDrift { .. }
+        | freehold_domain::workflow::Request::CheckHealth { .. } => None,
     }
 }
 

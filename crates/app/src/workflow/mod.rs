@@ -19,6 +19,7 @@ pub mod plan_workflow;
 pub mod put_back_messages;
 pub mod roll_back;
 pub mod run_action;
+pub(crate) mod scheduled_check;
 pub(crate) mod standing_parts;
 pub mod start_due_actions;
 pub mod start_workflow;

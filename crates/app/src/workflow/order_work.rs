@@ -148,7 +148,7 @@ pub(super) fn component_work(version: &AppVersion, name: &ComponentName, artifac
 }
 
 /// Returns the work that looks at the health of a component after its deploy.
-pub(super) fn health_work(version: &AppVersion, name: &ComponentName) -> Result<Work, AppError> {
+pub(super) fn health_work(version: &AppVersion, name: &ComponentName, alone: bool) -> Result<Work, AppError> {
     let component = version.component(name);
     let (component, health) = component.and_then(|one| Some((one, checked(one)?))).ok_or_else(|| {
         // INVARIANT: the plan has a check only at components that have something to ask.
@@ -176,9 +176,10 @@ pub(super) fn health_work(version: &AppVersion, name: &ComponentName) -> Result<
         | ComponentSpec::Pulumi { .. }
         | ComponentSpec::Job { .. } => Asks::Nothing,
     };
-    let Times { hold_secs, limit_secs } = Times::after_deploy(health);
+    let times = if alone { Times::alone(health) } else { Times::after_deploy(health) };
+    let Times { hold_secs, limit_secs } = times;
     let probes = health.probes.iter().filter_map(Probe::of).collect();
-    let (component, gate) = (name.clone(), health.block_deploy);
+    let (component, gate) = (name.clone(), health.block_deploy && !alone);
     Ok(Work::Health(CheckHealth { component, asks, probes, hold_secs, limit_secs, gate }))
 }
 
@@ -228,6 +229,7 @@ pub(super) fn upgrade_work(workflow: &Workflow) -> Result<Work, AppError> {
         | Request::Action { .. }
         | Request::Teardown { .. }
         | Request::DetectDrift { .. }
+        | Request::CheckHealth { .. }
         | Request::Build { .. } => {
             Err(AppError::internal(format!("workflow `{}` names no program of a runner", workflow.id)))
         }

@@ -19,7 +19,7 @@ use crate::AppError;
 use crate::app_version::create_release;
 use crate::app_version::versions::Versions;
 use crate::artifact::builds::builds_of;
-use crate::install::record_health::healthy;
+use crate::health::record::healthy;
 use crate::ports::Store;
 use crate::stack::sandbox_reads;
 use crate::table::{self, CopiedSecrets, Stored, load};

@@ -16,6 +16,7 @@ use crate::app_version::install_release::{Wanted, followed};
 use crate::app_version::versions::{Version, Versions};
 use crate::artifact::builds::bind_steps;
 use crate::drift::plan::plan_drift;
+use crate::health::plan::plan_health_check;
 use crate::messages::DispatchMessage;
 use crate::ports::{Clock, Committed, Expect, Outbox, Store};
 use crate::table::{self, Due, DueWhat, Phase, Stored, TaskToken, put};
@@ -217,6 +218,11 @@ impl PlanWorkflow {
             Request::DetectDrift { only } => {
                 let record = self.version_of(install, install.version()).await?;
                 let planned = plan_drift(&self.versions, install, only, workflow.serial).await?;
+                Ok((Some(record.version), planned.nodes))
+            }
+            Request::CheckHealth { only } => {
+                let record = self.version_of(install, install.version()).await?;
+                let planned = plan_health_check(&self.versions, install, only, workflow.serial).await?;
                 Ok((Some(record.version), planned.nodes))
             }
             Request::Action { action, version, role, trigger: _, run_inputs: _ } => {

@@ -1,6 +1,6 @@
-//! Handles the tasks that are due: starts the actions and drift checks whose cron schedule is due, advances runs of runbooks,
-//! rolls deploys back, brings installs to the releases of their channels, and tells people what they wait for. A run of an action
-//! or a check is started once for its minute, even if a call is repeated.
+//! Handles the tasks that are due: starts the actions and the checks for drift and health whose cron schedule is due, advances
+//! runs of runbooks, rolls deploys back, brings installs to the releases of their channels, and tells people what they wait for.
+//! A run of an action or a check is started once for its minute, even if a call is repeated.
 
 use std::sync::Arc;
 
@@ -15,7 +15,9 @@ use freehold_protocol::{ActionName, InstallId, Timestamp, WorkflowId};
 use crate::app_version::follow_channel::FollowChannel;
 use crate::app_version::versions::Versions;
 use crate::drift::detect_drift::DetectDrift;
-use crate::drift::schedule::{Scheduled, has_drift_schedules, next_drift_check};
+use crate::drift::schedule::{has_drift_schedules, next_drift_check};
+use crate::health::check_health::CheckHealth;
+use crate::health::schedule::{has_health_schedules, next_health_check};
 use crate::notification::notifier::Notifier;
 use crate::notification::runner_watch;
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
@@ -23,6 +25,7 @@ use crate::runbook::advance_run::AdvanceRun;
 use crate::table::{self, Due, DueWhat, Record as _, SkippedRun, Stored, load, put};
 use crate::workflow::roll_back::RollBackDeploy;
 use crate::workflow::run_action::RunAction;
+use crate::workflow::scheduled_check::Scheduled;
 use crate::workflow::start_workflow::Asked;
 use crate::{AppError, Kind};
 
@@ -51,6 +54,20 @@ pub struct Started {
     pub skipped: u32,
     /// The number of rows that could not be handled; the next call tries them again.
     pub failed: u32,
+}
+
+impl Started {
+    /// Counts what became of a check that was due.
+    fn note(&mut self, what: &str, install: &Install, scheduled: Scheduled) {
+        match scheduled {
+            Scheduled::Started => self.started += 1,
+            Scheduled::NotDue => {}
+            Scheduled::Skipped(reason) => {
+                self.skipped += 1;
+                tracing::info!(install.id = %install.id, "Skipped a {what} of `{}`: {reason}", install.id);
+            }
+        }
+    }
 }
 
 impl StartDueActions {
@@ -89,6 +106,13 @@ impl StartDueActions {
             DueWhat::Drift => {
                 let next = match self.kept(install).await? {
                     Some(found) => self.check_drift(row, &found, now, counts).await?,
+                    None => None,
+                };
+                self.replace(row, next.into_iter().collect()).await
+            }
+            DueWhat::Health => {
+                let next = match self.kept(install).await? {
+                    Some(found) => self.check_health(row, &found, now, counts).await?,
                     None => None,
                 };
                 self.replace(row, next.into_iter().collect()).await
@@ -141,6 +165,9 @@ impl StartDueActions {
             if let Some(next) = next_drift_check(&version, id, now) {
                 let _ = self.store.commit(vec![put(&Due::at(next, id.clone(), DueWhat::Drift), Expect::Any)?]).await?;
             }
+            if let Some(next) = next_health_check(&version, id, now) {
+                let _ = self.store.commit(vec![put(&Due::at(next, id.clone(), DueWhat::Health), Expect::Any)?]).await?;
+            }
         }
         self.replace(row, Vec::new()).await
     }
@@ -158,6 +185,7 @@ impl StartDueActions {
             DueWhat::Run { last, .. } => last.as_ref(),
             DueWhat::Schedules { .. }
             | DueWhat::Drift
+            | DueWhat::Health
             | DueWhat::Runbook { .. }
             | DueWhat::RollBack { .. }
             | DueWhat::Channel { .. }
@@ -206,8 +234,7 @@ impl StartDueActions {
         Ok(Some(Due::at(next, install.id.clone(), DueWhat::Run { action: name.clone(), last })))
     }
 
-    /// Starts or skips the drift check of this minute, and returns the next one, if there is one. A check that was missed
-    /// for more than an hour is skipped.
+    /// Starts or skips the drift check of this minute, and returns the next one, if there is one.
     async fn check_drift(
         &self,
         row: &Stored<Due>,
@@ -217,20 +244,33 @@ impl StartDueActions {
     ) -> Result<Option<Due>, AppError> {
         let Some(version) = self.deployed(Some(install)).await? else { return Ok(None) };
         let due = row.value.time();
-        let scheduled = if now.since(due) / 1000 > LATE_SECS {
-            Scheduled::Skipped("it was due more than an hour ago".to_owned())
-        } else {
-            self.detect_drift().scheduled(install, &version, due).await?
+        let scheduled = match is_missed(due, now) {
+            Some(missed) => missed,
+            None => self.detect_drift().scheduled(install, &version, due).await?,
         };
-        match scheduled {
-            Scheduled::Started => counts.started += 1,
-            Scheduled::NotDue => {}
-            Scheduled::Skipped(reason) => {
-                counts.skipped += 1;
-                tracing::info!(install.id = %install.id, "Skipped a drift check of `{}`: {reason}", install.id);
-            }
-        }
+        counts.note("drift check", install, scheduled);
         Ok(next_drift_check(&version, &install.id, now).map(|next| Due::at(next, install.id.clone(), DueWhat::Drift)))
+    }
+
+    /// Starts or skips the health check of this minute, and returns the next one, if there is one.
+    async fn check_health(
+        &self,
+        row: &Stored<Due>,
+        install: &Install,
+        now: Timestamp,
+        counts: &mut Started,
+    ) -> Result<Option<Due>, AppError> {
+        let Some(version) = self.deployed(Some(install)).await? else { return Ok(None) };
+        let (store, versions) = (Arc::clone(&self.store), self.versions.clone());
+        let check =
+            CheckHealth { store, versions, machines: Arc::clone(&self.machines), clock: Arc::clone(&self.clock) };
+        let due = row.value.time();
+        let scheduled = match is_missed(due, now) {
+            Some(missed) => missed,
+            None => check.scheduled(install, &version, due).await?,
+        };
+        counts.note("health check", install, scheduled);
+        Ok(next_health_check(&version, &install.id, now).map(|next| Due::at(next, install.id.clone(), DueWhat::Health)))
     }
 
     fn follow_channel(&self) -> FollowChannel {
@@ -345,6 +385,12 @@ impl StartDueActions {
     }
 }
 
+/// Returns why a check that was due at `due` is not started any more; `None` if it was due within the last hour.
+fn is_missed(due: Timestamp, now: Timestamp) -> Option<Scheduled> {
+    let is_late = now.since(due) / 1000 > LATE_SECS;
+    is_late.then(|| Scheduled::Skipped("it was due more than an hour ago".to_owned()))
+}
+
 /// Returns the schedules of an action's triggers. A schedule that cannot be parsed is left out; `freehold app sync`
 /// refuses such a schedule.
 fn schedules(action: &Action) -> impl Iterator<Item = Schedule> {
@@ -365,5 +411,7 @@ fn next_run(action: &Action, now: Timestamp) -> Option<Timestamp> {
 
 /// Returns whether a version has an action or a drift check with a schedule.
 pub(crate) fn has_schedules(version: &AppVersion) -> bool {
-    has_drift_schedules(version) || version.actions.iter().any(|action| schedules(action).next().is_some())
+    has_drift_schedules(version)
+        || has_health_schedules(version)
+        || version.actions.iter().any(|action| schedules(action).next().is_some())
 }

@@ -8,6 +8,7 @@ use freehold_app::artifact::list_artifacts::ListArtifacts;
 use freehold_app::drift::acknowledge_drift::AcknowledgeDrift;
 use freehold_app::drift::detect_drift::DetectDrift;
 use freehold_app::drift::ignore_drift::IgnoreDrift;
+use freehold_app::health::check_health::CheckHealth;
 use freehold_app::install::create_install::CreateInstall;
 use freehold_app::install::enrol_build_runner::EnrolBuildRunner;
 use freehold_app::install::register_install::RegisterInstall;
@@ -58,6 +59,12 @@ impl World {
         let (store, machines, clock) = (memory.clone(), memory.clone(), memory.clone());
         let detect = DetectDrift { store, versions: self.versions(), machines, clock };
         client(async || detect.detect(&globex(), request, asked_with(cause)).await).await
+    }
+
+    pub(crate) fn check_health(&self) -> CheckHealth {
+        let memory = &self.memory;
+        let (store, machines, clock) = (memory.clone(), memory.clone(), memory.clone());
+        CheckHealth { store, versions: self.versions(), machines, clock }
     }
 
     pub(crate) fn acknowledge_drift(&self) -> AcknowledgeDrift {

@@ -74,6 +74,7 @@ impl Machine {
             | WorkflowKind::RunAction
             | WorkflowKind::UpgradeRunner
             | WorkflowKind::DetectDrift
+            | WorkflowKind::CheckHealth
             | WorkflowKind::TeardownInstall => At::Plan,
         };
         Self { at, attempt, tries: 0, tokens: 0 }

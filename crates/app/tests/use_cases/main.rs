@@ -39,6 +39,7 @@ mod drift {
 }
 
 mod health {
+    mod check_health;
     mod gates;
     mod roll_back_deploy;
 }

@@ -24,11 +24,17 @@ pub(crate) fn not_a_schedule(checked: &Checked, node: &Node) -> Option<Draft> {
 
 /// Reports a schedule of drift checks that cannot be read, or that is due more than once an hour. Empty text means never.
 pub(crate) fn not_a_drift_schedule(checked: &Checked, root: &Node) -> Option<Draft> {
-    let node = root.get("drift_schedule").filter(|node| node.as_text() != Some(""))?;
+    not_a_check_schedule(checked, root, "drift_schedule")
+}
+
+/// Reports a schedule of checks, the value of `key`, that cannot be read, or that is due more than once an hour. Empty text
+/// means never.
+pub(crate) fn not_a_check_schedule(checked: &Checked, table: &Node, key: &str) -> Option<Draft> {
+    let node = table.get(key).filter(|node| node.as_text() != Some(""))?;
     let text = node.as_text().unwrap_or_default();
     match Schedule::parse(text) {
         Ok(schedule) if !schedule.is_at_most_hourly() => {
-            let message = format!("`drift_schedule` `{text}` is due more than once an hour");
+            let message = format!("`{key}` `{text}` is due more than once an hour");
             Some(Draft::error(checked.place(node), message).help("write one minute of the hour, such as `0 * * * *`"))
         }
         Ok(_) | Err(_) => not_a_schedule(checked, node),

@@ -68,6 +68,8 @@ const HEALTH: &[Key] = &[
         .doc("Whether a deploy fails when the component does not become healthy, and its dependents wait for that; `false` by default"),
     may("stabilization_window", Duration(MAX_STABILIZATION_SECS))
         .doc("The time in which the component has to become healthy, and with `block_deploy` also how long it must then stay healthy, at most `1h`; `3m` by default"),
+    may("schedule", Text)
+        .doc("When to check apart from deploys: five cron fields in UTC, at most once an hour; never by default. Each install adds its own share of an hour"),
     may("required_checks", Texts).doc("Names of external checks that a deploy waits for").not_yet(),
     may("probes", Tables(PROBE)).doc("Probes by which the runner checks whether the component responds; at most 20"),
 ];

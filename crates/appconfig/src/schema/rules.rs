@@ -72,6 +72,7 @@ pub(super) const RULES: &[(At, Rule)] = &[
     (&["runbook"], Rule::Form("name", LABEL, A_LABEL)),
     (&["runbook.inputs"], Rule::Form("name", WORD, A_WORD)),
     (&["component"], Rule::Form("drift_schedule", CRON_OR_NONE, A_CRON)),
+    (&["component.health"], Rule::Form("schedule", CRON_OR_NONE, A_CRON)),
     (
         &["component.health.probes"],
         Rule::ByWord(

@@ -1,7 +1,6 @@
 //! Drift: what checks found to differ from a deploy, since when, and what people said about it. Names only, no values.
 
 mod rules;
-mod spread;
 
 use freehold_protocol::order::AskedBy;
 use freehold_protocol::order::drift::{DriftFound, DriftedResource};
@@ -9,7 +8,6 @@ use freehold_protocol::{Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 
 pub use rules::{DriftRule, RuleError};
-pub use spread::{is_due, next_check};
 
 /// The number of events that a part keeps, newest first.
 pub const MAX_EVENTS: usize = 20;

@@ -17,7 +17,7 @@ fn web() -> ComponentName {
 }
 
 fn job(serial: u64, state: JobState) -> Job {
-    let target = Target::Health { component: web(), gate: false };
+    let target = Target::Health { component: web(), gate: false, version: None };
     let new = NewJob {
         install: "globex".parse().unwrap(),
         workflow: WorkflowId::derive("globex", &serial.to_string()),

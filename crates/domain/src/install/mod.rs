@@ -100,9 +100,12 @@ pub struct Install {
     /// The serial of the last exclusive workflow; 0 before the first one, and in records of earlier versions.
     #[serde(default, skip_serializing_if = "is_serial_unknown")]
     pub last_exclusive: u64,
-    /// The last workflow that checks parts for drift; absent before the first one.
+    /// The last workflow that checks parts for drift.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checking: Option<WorkflowId>,
+    /// The last workflow that asked for health apart from a deploy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health_check: Option<WorkflowId>,
     /// The rules that ignore drift.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drift_rules: Vec<DriftRule>,
@@ -252,6 +255,7 @@ impl Install {
             next_serial: 1,
             last_exclusive: 0,
             checking: None,
+            health_check: None,
             drift_rules: Vec::new(),
             disabled: None,
             forgetting: None,

@@ -1,7 +1,8 @@
-//! Notifications: what of the life of workflows, jobs, runs and runners people are told. The choice is made from states alone, and
+//! Notifications: what of the life of workflows, jobs, runs, components and runners people are told. The choice is made from states alone, and
 //! a notification contains names, counts and times: no value, no reason that a program wrote, and no text of a log.
 
 mod draft;
+mod health;
 mod runner;
 mod work;
 
@@ -10,6 +11,7 @@ use freehold_protocol::{AppName, InstallId, Timestamp};
 
 use draft::draft;
 
+pub use health::of_health;
 pub use runner::{runner_away, runner_back};
 pub use work::{DriftSeen, of_job, of_run, of_workflow};
 

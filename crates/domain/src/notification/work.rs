@@ -117,6 +117,7 @@ fn of_builds(workflow: &Workflow) -> Option<&AppName> {
         | Request::Action { .. }
         | Request::Teardown { .. }
         | Request::DetectDrift { .. }
+        | Request::CheckHealth { .. }
         | Request::Upgrade { .. } => None,
     }
 }
@@ -130,6 +131,7 @@ fn phrase(workflow: &Workflow) -> String {
         (_, Request::Deploy { .. }) => format!("The deploy of install {install},"),
         (_, Request::Teardown { .. }) => format!("The teardown in install {install},"),
         (_, Request::DetectDrift { .. }) => format!("The drift check of install {install},"),
+        (_, Request::CheckHealth { .. }) => format!("The health check of install {install},"),
         (_, Request::Upgrade { .. }) => format!("The upgrade of the runner of install {install},"),
     }
 }

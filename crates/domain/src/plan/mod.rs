@@ -3,7 +3,7 @@
 pub(crate) mod copies;
 mod dependents;
 pub mod drift;
-mod health;
+pub mod health;
 mod input;
 mod kept_outputs;
 mod scope;

@@ -86,6 +86,12 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
         only: BTreeSet<ComponentName>,
     },
+    /// Asks whether deployed components are healthy.
+    CheckHealth {
+        /// The components; empty for all that can be asked.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        only: BTreeSet<ComponentName>,
+    },
     /// Replaces the program of the install's runner.
     Upgrade { program: Box<UpgradeRunner> },
     /// Builds these components of an app.
@@ -142,6 +148,7 @@ pub enum WorkflowKind {
     TeardownInstall,
     UpgradeRunner,
     DetectDrift,
+    CheckHealth,
 }
 
 impl WorkflowKind {
@@ -155,6 +162,7 @@ impl WorkflowKind {
             Self::TeardownInstall => "teardown-install",
             Self::UpgradeRunner => "upgrade-runner",
             Self::DetectDrift => "detect-drift",
+            Self::CheckHealth => "check-health",
         }
     }
 
@@ -162,7 +170,9 @@ impl WorkflowKind {
     pub const fn is_exclusive(self) -> bool {
         match self {
             Self::ProvisionInstall | Self::DeployComponents | Self::TeardownInstall => true,
-            Self::BuildComponents | Self::RunAction | Self::UpgradeRunner | Self::DetectDrift => false,
+            Self::BuildComponents | Self::RunAction | Self::UpgradeRunner | Self::DetectDrift | Self::CheckHealth => {
+                false
+            }
         }
     }
 }

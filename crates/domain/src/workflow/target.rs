@@ -79,6 +79,10 @@ pub enum Target {
         /// Whether the component's dependents wait for its health.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         gate: bool,
+        /// The version that deployed the component, if the check is apart from a deploy. A check of a deploy asks by the
+        /// version of its workflow.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<Digest>,
     },
     /// Replaces the program of the install's runner.
     Upgrade,
@@ -207,7 +211,9 @@ impl Target {
             Self::Secrets { keeps_others: false, .. } => "secrets".parse(),
             Self::Preflight => "preflight".parse(),
             Self::Leftovers => "leftovers".parse(),
-            Self::Health { component, .. } => format!("health:{component}").parse(),
+            // A group of its own, because the check of a deploy with a lower serial may still be ordered again.
+            Self::Health { component, version: Some(_), .. } => format!("health:{component}.check").parse(),
+            Self::Health { component, version: None, .. } => format!("health:{component}").parse(),
             Self::Upgrade => "runner".parse(),
         }
     }

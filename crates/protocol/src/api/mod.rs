@@ -10,6 +10,7 @@ mod continuation;
 mod contracts;
 mod drift;
 mod errors;
+mod health;
 mod history;
 mod inputs;
 mod installs;
@@ -43,6 +44,7 @@ pub use drift::{
     IgnoreDriftRequest, InstallDrift, PartDrift,
 };
 pub use errors::{ErrorBody, ErrorDetail, ErrorKind};
+pub use health::CheckHealthRequest;
 pub use history::HistoryEntry;
 pub use inputs::{AnsweredBy, InputView, InputsSchema, InstallInputs, SetInputsRequest};
 pub use installs::{

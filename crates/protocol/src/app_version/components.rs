@@ -113,6 +113,9 @@ pub struct ComponentHealth {
     #[serde(default)]
     pub block_deploy: bool,
     pub stabilization_window_secs: u32,
+    /// When to ask for health apart from deploys: five cron fields in UTC; empty for never.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub schedule: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required_checks: Vec<String>,
     /// The probes, unchanged from the config.

@@ -26,6 +26,8 @@ pub enum NotificationKind {
     RunSucceeded,
     /// A drift check found a difference that was not there before.
     DriftFound,
+    /// A component became unhealthy, or healthy again.
+    HealthChanged,
     /// A runner is silent, paused or cut off.
     RunnerAway,
     /// A runner that was away takes orders again.
@@ -36,7 +38,7 @@ pub enum NotificationKind {
 
 impl NotificationKind {
     /// All kinds, in the order in which people read them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::ApprovalAsked,
         Self::ChangeHeld,
         Self::WorkflowFailed,
@@ -45,6 +47,7 @@ impl NotificationKind {
         Self::RunStopped,
         Self::RunSucceeded,
         Self::DriftFound,
+        Self::HealthChanged,
         Self::RunnerAway,
         Self::RunnerBack,
         Self::Test,
@@ -61,6 +64,7 @@ impl NotificationKind {
             Self::RunStopped => "run-stopped",
             Self::RunSucceeded => "run-succeeded",
             Self::DriftFound => "drift-found",
+            Self::HealthChanged => "health-changed",
             Self::RunnerAway => "runner-away",
             Self::RunnerBack => "runner-back",
             Self::Test => "test",

@@ -12,6 +12,9 @@ use crate::flag::is_false;
 /// The output of the job that has the [`Health`].
 pub const OUTPUT: &str = "health";
 
+/// The longest time that a check apart from a deploy waits for a component to be healthy, in seconds.
+const ALONE_SECS: u32 = 60;
+
 /// The maximum length of a reason, in characters. The rest of a longer one is cut off.
 pub const MAX_REASON_CHARS: usize = 500;
 
@@ -121,6 +124,13 @@ impl Times {
             Self { hold_secs: 0, limit_secs: window }
         }
     }
+
+    /// Returns the times of a check apart from a deploy. The first look that finds the component healthy is enough; a
+    /// component that is just being replaced has a minute to come back.
+    pub const fn alone(health: &ComponentHealth) -> Self {
+        let window = health.stabilization_window_secs;
+        Self { hold_secs: 0, limit_secs: if window < ALONE_SECS { window } else { ALONE_SECS } }
+    }
 }
 
 /// The health of a component.
@@ -192,6 +202,7 @@ mod tests {
     #[test]
     fn only_a_gate_waits_until_the_component_has_stayed_healthy() {
         let health = |block_deploy| ComponentHealth {
+            schedule: String::new(),
             disabled: false,
             block_deploy,
             stabilization_window_secs: 180,
@@ -201,6 +212,7 @@ mod tests {
 
         assert_eq!(Times::after_deploy(&health(true)), Times { hold_secs: 180, limit_secs: 360 });
         assert_eq!(Times::after_deploy(&health(false)), Times { hold_secs: 0, limit_secs: 180 });
+        assert_eq!(Times::alone(&health(true)), Times { hold_secs: 0, limit_secs: 60 });
     }
 
     #[test]

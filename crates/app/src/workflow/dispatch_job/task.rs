@@ -156,9 +156,14 @@ impl DispatchJob {
                 let work = Work::Preflight(self.preflight(workflow, app, &version).await?);
                 self.install_task(work, install, &version, None).await
             }
-            Target::Health { component, .. } => {
+            Target::Health { component, version: None, .. } => {
                 let (_, version) = self.app_version(workflow.version.as_ref(), install).await?;
-                self.install_task(health_work(&version, component)?, install, &version, None).await
+                self.install_task(health_work(&version, component, false)?, install, &version, None).await
+            }
+            Target::Health { component, version: Some(version), .. } => {
+                let (_, version) = self.app_version(Some(version), install).await?;
+                let reads = version.part(component).map(|part| part.references.clone());
+                self.install_task(health_work(&version, component, true)?, install, &version, reads).await
             }
             Target::Leftovers => Ok(Task::bare(Work::Leftovers(Default::default()), agreed_terms(install))),
             // The upgrade belongs to no version of the app. The runner asks the customer's stack whether it is permitted.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use freehold_protocol::app_version::{ComponentHealth, ComponentSettings};
 use freehold_protocol::order::health::{MAX_PROBE_NAME, MAX_PROBES};
 
-use crate::build::schedule::not_a_drift_schedule;
+use crate::build::schedule::{not_a_check_schedule, not_a_drift_schedule};
 use crate::build::values::{scalars, whole};
 use crate::kinds::spec::seconds;
 use crate::read::document::{Data, Node};
@@ -74,11 +74,13 @@ fn health(checked: &Checked, node: &Node, drafts: &mut Vec<Draft>) -> ComponentH
         Draft::error(checked.place(probe), message).help("ask one address that stands for several")
     }));
     drafts.extend(nothing_to_ask(checked, node));
+    drafts.extend(not_a_check_schedule(checked, node, "schedule"));
     let checks = node.get("required_checks").map(Node::items).unwrap_or_default();
     ComponentHealth {
         disabled: matches!(node.get("enabled"), Some(Node { data: Data::Flag(false), .. })),
         block_deploy: node.flag("block_deploy"),
         stabilization_window_secs: node.text("stabilization_window").and_then(seconds).unwrap_or(STABILIZATION_SECS),
+        schedule: node.text("schedule").unwrap_or_default().to_owned(),
         required_checks: checks.iter().filter_map(Node::as_text).map(str::to_owned).collect(),
         probes: probes.iter().map(Node::to_json).collect(),
     }

@@ -102,7 +102,7 @@ fn a_component_without_anything_to_ask_gets_no_look() {
 
 #[test]
 fn a_look_changes_nothing_and_has_a_group_of_its_own() {
-    let target = Target::Health { component: "storage".parse().unwrap(), gate: true };
+    let target = Target::Health { component: "storage".parse().unwrap(), gate: true, version: None };
 
     assert!(!target.is_change(&freehold_protocol::report::FreeActions::default()));
     assert_eq!(target.group().unwrap().thing(), "health:storage");

@@ -125,6 +125,7 @@ impl Workflow {
                 WorkflowKind::UpgradeRunner => format!("freehold install upgrade-runner {install}"),
                 WorkflowKind::RunAction => format!("freehold action run {install} ACTION"),
                 WorkflowKind::DetectDrift => format!("freehold drift detect {install}"),
+                WorkflowKind::CheckHealth => format!("freehold health check {install}"),
                 WorkflowKind::ProvisionInstall | WorkflowKind::DeployComponents | WorkflowKind::TeardownInstall => {
                     format!("freehold deploy {install}")
                 }

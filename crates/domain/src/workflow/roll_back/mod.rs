@@ -81,6 +81,7 @@ impl Workflow {
                 | Request::Teardown { .. }
                 | Request::Upgrade { .. }
                 | Request::DetectDrift { .. }
+                | Request::CheckHealth { .. }
                 | Request::Build { .. },
                 _,
             ) => None,

@@ -9,21 +9,25 @@ use freehold_protocol::order::health::HealthState;
 use freehold_protocol::{ComponentName, InstallId, Timestamp};
 
 use crate::AppError;
+use crate::notification::task::of_changed_health;
 use crate::ports::{Expect, Store, Write};
 use crate::table::{self, HEALTH_PREFIX, HealthRecord, Stored, install_pk, load, load_all, put};
 
-/// Returns the write of the health that `job` found, unless a later workflow has checked the component since.
+/// Returns the writes of the health that `job` found, and of the task that tells people of a change; none if a later workflow
+/// has checked the component since.
 pub(crate) async fn record_health(
     store: &dyn Store,
     job: &Job,
     component: &ComponentName,
     now: Timestamp,
-) -> Result<Option<Write>, AppError> {
+) -> Result<Vec<Write>, AppError> {
     let known: Option<Stored<HealthRecord>> = load(store, &table::health_key(&job.install, component)).await?;
     let before = known.as_ref().map(|known| &known.value.health);
-    let Some(health) = LastHealth::after(before, component, job, now) else { return Ok(None) };
+    let Some(health) = LastHealth::after(before, component, job, now) else { return Ok(Vec::new()) };
     let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
-    put(&HealthRecord { install: job.install.clone(), health }, expect).map(Some)
+    let told = of_changed_health(store, &job.install, before, &health).await?;
+    let record = put(&HealthRecord { install: job.install.clone(), health }, expect)?;
+    Ok([Some(record), told].into_iter().flatten().collect())
 }
 
 /// Returns the components that a check found healthy after their last deploy.

@@ -1,4 +1,4 @@
-//! When drift checks are due: at the minutes of a cron schedule, later by the install's own share of an hour, so that the
+//! When checks of an install are due: at the minutes of a cron schedule, later by the install's own share of an hour, so that the
 //! installs of a tenant do not check at the same minute.
 
 use freehold_protocol::{Digest, InstallId, Timestamp};

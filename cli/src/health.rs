@@ -1,0 +1,75 @@
+//! `freehold health`: asks whether the deployed components of an install are healthy, apart from a deploy.
+
+use std::collections::BTreeSet;
+
+use clap::{Args, Subcommand};
+use freehold_protocol::api::{CheckHealthRequest, InstallView, WorkflowStarted};
+use freehold_protocol::{ComponentName, InstallId};
+
+use crate::api::{Api, follow};
+use crate::context::Context;
+use crate::error::Result;
+use crate::output::{Output, Table, time};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum HealthCommand {
+    Check(Check),
+}
+
+/// Ask deployed components whether they are healthy, and wait for the answers. A check changes nothing. Components with
+/// `[health]` in their config can be asked; `schedule` there asks by itself.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold health check globex
+  freehold health check globex --component web
+
+Each component has a minute to be found healthy. `freehold install show` has the last answers.")]
+pub(crate) struct Check {
+    /// Name of the install.
+    install: InstallId,
+    /// A component to ask; all that can be asked by default. Can be given several times.
+    #[arg(long = "component", value_name = "COMPONENT")]
+    components: Vec<ComponentName>,
+    /// Start the checks and return at once.
+    #[arg(long)]
+    no_wait: bool,
+}
+
+impl HealthCommand {
+    pub(crate) async fn run(self, context: &Context) -> Result<()> {
+        let Self::Check(args) = self;
+        args.run(&context.api().await?, context.out).await
+    }
+}
+
+impl Check {
+    async fn run(self, api: &Api, out: Output) -> Result<()> {
+        let components: BTreeSet<ComponentName> = self.components.into_iter().collect();
+        let path = ["v1", "installs", self.install.as_str(), "health"];
+        let started: WorkflowStarted = api.post(&path, &CheckHealthRequest { components }).await?;
+        let subject = format!("health check of `{}`", self.install);
+        follow(api, out, &started.workflow, &subject, !self.no_wait).await?;
+        if self.no_wait || out.is_json() {
+            return Ok(());
+        }
+        let found: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
+        out.line(&answers(&found, out));
+        Ok(())
+    }
+}
+
+/// Returns the last answer of each component that was asked since its deploy.
+fn answers(view: &InstallView, out: Output) -> String {
+    let mut table = Table::new(&["COMPONENT", "HEALTH", "SINCE", "CHECKED", "REASON"]);
+    for (component, health) in view.components.iter().filter_map(|one| Some((&one.component, one.health.as_ref()?))) {
+        table.row([
+            component.to_string(),
+            out.state(health.state.as_str()),
+            time(health.since),
+            time(health.at),
+            health.reason.clone(),
+        ]);
+    }
+    out.table(&table)
+}

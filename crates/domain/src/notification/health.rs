@@ -1,0 +1,72 @@
+//! Notifications about the health of a component.
+
+use freehold_protocol::notification::{Notification, NotificationKind};
+use freehold_protocol::order::health::HealthState;
+use freehold_protocol::{AppName, InstallId};
+
+use super::draft::{draft, utc};
+use crate::health::LastHealth;
+
+/// Returns what people are told about a component that became unhealthy, or healthy again; `None` for every other answer. What
+/// nobody knows is not told: the next check says more.
+pub fn of_health(
+    install: &InstallId,
+    app: Option<&AppName>,
+    before: Option<&LastHealth>,
+    after: &LastHealth,
+) -> Option<Notification> {
+    let was_ill = before.is_some_and(|before| before.state == HealthState::Unhealthy);
+    let word = match (was_ill, after.state) {
+        (false, HealthState::Unhealthy) => "is unhealthy",
+        (true, HealthState::Healthy) => "is healthy again",
+        (true, HealthState::Unhealthy) | (false, HealthState::Healthy) | (_, HealthState::Unknown) => return None,
+    };
+    let LastHealth { component, since, job, .. } = after;
+    let cause = [install.as_str(), component.as_str(), word, job.as_str()];
+    let text = format!("Component {component} of install {install} {word} since {}.", utc(*since));
+    let subject = format!("Freehold: {install}: {component} {word}");
+    let notification = draft(NotificationKind::HealthChanged, &cause, (Some(install), app), (*since, subject, text));
+    let command = format!("freehold install show {install}");
+    Some(Notification { job: Some(job.clone()), command, ..notification }.limited())
+}
+
+#[cfg(test)]
+mod tests {
+    use freehold_protocol::{JobId, Timestamp};
+
+    use super::*;
+
+    fn found(state: HealthState) -> LastHealth {
+        let (since, at) = (Timestamp::from_millis(60_000), Timestamp::from_millis(120_000));
+        let job: JobId = "job_0123456789abcdef0123".parse().unwrap();
+        let reason = "the answer has a secret".to_owned();
+        LastHealth { component: "web".parse().unwrap(), state, reason, since, at, job, serial: 1 }
+    }
+
+    #[test]
+    fn a_component_that_becomes_unhealthy_or_healthy_again_is_told_and_nothing_else() {
+        let install: InstallId = "globex".parse().unwrap();
+        let told = |before: Option<HealthState>, after: HealthState| {
+            of_health(&install, None, before.map(found).as_ref(), &found(after)).map(|told| told.subject)
+        };
+        let (healthy, unknown, unhealthy) = (HealthState::Healthy, HealthState::Unknown, HealthState::Unhealthy);
+
+        for before in [None, Some(healthy), Some(unknown)] {
+            assert_eq!(told(before, unhealthy).as_deref(), Some("Freehold: globex: web is unhealthy"), "{before:?}");
+            assert_eq!(told(before, healthy), None, "{before:?}");
+        }
+        assert_eq!(told(Some(unhealthy), healthy).as_deref(), Some("Freehold: globex: web is healthy again"));
+        assert_eq!(told(Some(unhealthy), unhealthy), None);
+        for before in [None, Some(healthy), Some(unhealthy)] {
+            assert_eq!(told(before, unknown), None, "{before:?}");
+        }
+    }
+
+    #[test]
+    fn the_reason_is_not_told_because_a_program_may_have_written_it() {
+        let told = of_health(&"globex".parse().unwrap(), None, None, &found(HealthState::Unhealthy)).unwrap();
+
+        assert_eq!(told.text, "Component web of install globex is unhealthy since 1970-01-01 00:01 UTC.");
+        assert_eq!(told.command, "freehold install show globex");
+    }
+}
