@@ -31,7 +31,7 @@ pub fn report_shard_key(number: u32) -> Key {
     key("reports", format!("shard#{number:06}"))
 }
 
-/// A role that has sent a report which its install's runner has signed.
+/// A role that has sent a hello which proves the role of its install's runner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownSender {
     /// The unique id of the role.

@@ -109,7 +109,6 @@ impl AcceptReport {
         };
         let report: Report = envelope.open(&key).map_err(unbelievable)?;
         let sent_at = arrival.sent_at;
-        self.note_sender(&report.install, &arrival).await?;
         let (after_secs, head) = (contact_secs(&report), reported_head(&report, sent_at));
         if let ReportBody::Away(away) = report.body {
             return self.away(&install.value, away, sent_at, head).await;

@@ -7,7 +7,8 @@ use freehold_app::testing::Fault;
 use freehold_app::workflow::accept_report::{Accepted, Arrival};
 use freehold_app::workflow::admit_report::{AdmitReport, Admitted};
 use freehold_domain::reports::budget::Rates;
-use freehold_protocol::InstallId;
+use freehold_protocol::report::{Report, ReportBody};
+use freehold_protocol::{Envelope, InstallId, KeyId};
 
 use crate::support::{World, globex};
 
@@ -56,7 +57,7 @@ async fn budget(world: &World, of: &Budgeted) -> BudgetRecord {
 }
 
 #[tokio::test]
-async fn a_role_is_known_once_its_runner_has_signed_what_it_sent() {
+async fn a_role_is_known_once_its_hello_has_proven_it() {
     let world = World::with_app().await;
     let before = function(&world).admit(Some(GLOBEX)).await.unwrap();
 
@@ -66,6 +67,27 @@ async fn a_role_is_known_once_its_runner_has_signed_what_it_sent() {
     assert_eq!(function(&world).admit(Some(GLOBEX)).await.unwrap(), Admitted::Handle(Some(globex())));
     assert_eq!(function(&world).admit(Some("AROAOTHER")).await.unwrap(), Admitted::Handle(None));
     assert_eq!(function(&world).admit(None).await.unwrap(), Admitted::Handle(None), "from the tenant's own account");
+}
+
+#[tokio::test]
+async fn whoever_sends_a_signed_report_of_an_install_is_not_bound_to_it() {
+    let world = announced().await;
+    let runner = &world.runners["globex"];
+    let report = Report {
+        tenant: world.tenant.clone(),
+        install: globex(),
+        runner: KeyId::of(&runner.key.verifying_key()),
+        at: world.now(),
+        head: None,
+        body: ReportBody::Heartbeat,
+    };
+    let body = Envelope::seal(&report, &[&runner.key]).unwrap().to_json().unwrap();
+
+    let said = world.accept_report().accept(&body, from(&world, "AROATHIEF")).await.unwrap();
+
+    assert_eq!(said, Accepted::Taken);
+    assert_eq!(function(&world).admit(Some("AROATHIEF")).await.unwrap(), Admitted::Handle(None));
+    assert_eq!(function(&world).admit(Some(GLOBEX)).await.unwrap(), Admitted::Handle(Some(globex())));
 }
 
 #[tokio::test]
