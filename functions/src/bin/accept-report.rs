@@ -34,7 +34,7 @@ async fn main() -> Result<(), Error> {
             };
             let Message { body, sent_at, taken_at, sender } = message;
             let arrival = Arrival { sent_at, taken_at, sender, install };
-            match accept.accept(&body, arrival).await? {
+            match accept.accept_or_drop(&body, arrival).await? {
                 Accepted::Taken | Accepted::Refused(_) => Ok(Handled::Done),
                 Accepted::Aside(why) => Ok(Handled::Aside(why)),
             }

@@ -72,7 +72,8 @@ pub use install::{
 pub use job::{LOG_TTL_SECS, LogRecord, Sending, job, job_key, job_pk, sending_key};
 pub use record::{PAGE, Record, Stored, load, load_all, load_all_stored, parse, put, put_until};
 pub use refusal::{
-    NOTICE_SECS, Refused, RetiredNotice, TRACE_TTL_SECS, UnknownReports, notice_key, store_refusal, unknown_reports_key,
+    NOTICE_SECS, Refused, RetiredNotice, TRACE_TTL_SECS, Unbelievable, UnknownReports, notice_key, store_refusal,
+    unbelievable_key, unknown_reports_key,
 };
 pub use release::{
     Follower, NotFollowed, ReleaseRecord, channel, channel_key, channels, count_followers, followers, not_followed_key,

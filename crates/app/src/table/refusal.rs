@@ -78,6 +78,27 @@ impl Record for UnknownReports {
     }
 }
 
+/// The number of messages that nobody can believe, of one install or of all unknown roles, since the time `since`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unbelievable {
+    /// The install whose runner's role sent them; absent for unknown roles together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub install: Option<InstallId>,
+    pub since: Timestamp,
+    pub messages: u32,
+}
+
+/// Returns the key of the row that counts the messages that nobody can believe.
+pub fn unbelievable_key(install: Option<&InstallId>) -> Key {
+    key(install.map_or_else(|| "reports".to_owned(), install_pk), "unbelievable")
+}
+
+impl Record for Unbelievable {
+    fn key(&self) -> Key {
+        unbelievable_key(self.install.as_ref())
+    }
+}
+
 /// Stores a refusal; a repeated refusal overwrites its row.
 ///
 /// # Errors

@@ -10,6 +10,7 @@ mod decisions;
 mod hello;
 mod refusal;
 mod role;
+mod unbelievable;
 mod unknown_key;
 
 use std::sync::Arc;

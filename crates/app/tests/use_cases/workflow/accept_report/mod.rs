@@ -174,6 +174,33 @@ async fn a_flood_of_unknown_keys_is_set_aside_after_a_while_and_costs_only_its_s
 }
 
 #[tokio::test]
+async fn messages_that_nobody_can_believe_are_kept_up_to_a_hundred_a_day_for_each_install_and_for_unknown_roles_together()
+ {
+    let (world, _, _) = deploying(Behaviour::Hangs).await;
+    let send = async |world: &World, role: &str, install: Option<&str>| {
+        let install = install.map(|name| name.parse().unwrap());
+        let arrival = Arrival { sender: Some(role.to_owned()), install, ..Arrival::from(world.now()) };
+        match world.accept_report().accept_or_drop("{", arrival).await {
+            Err(error) if error.kind == Kind::Invalid => "kept",
+            Ok(Accepted::Refused(_)) => "dropped",
+            other => panic!("{other:?}"),
+        }
+    };
+    for at in 0..100 {
+        assert_eq!(send(&world, "AROAGLOBEX", Some("globex")).await, "kept", "{at}");
+        assert_eq!(send(&world, &format!("AROA{at}"), None).await, "kept", "{at}");
+    }
+
+    assert_eq!(send(&world, "AROAGLOBEX", Some("globex")).await, "dropped");
+    assert_eq!(send(&world, "AROANEW", None).await, "dropped");
+    assert_eq!(send(&world, "AROAINITECH", Some("initech")).await, "kept");
+    let (heard, now) = (world.runners["globex"].hello(world.now()), world.now());
+    assert_eq!(world.accept_report().accept_or_drop(&heard, now.into()).await.unwrap(), Accepted::Taken);
+    world.memory.advance_secs(24 * 3600);
+    assert_eq!(send(&world, "AROAGLOBEX", Some("globex")).await, "kept");
+}
+
+#[tokio::test]
 async fn an_install_is_heard_of_by_the_reports_of_its_jobs_without_a_write_of_its_own() {
     let (world, _, job) = deploying(Behaviour::Ignores).await;
     let heard = async || {

@@ -1,0 +1,57 @@
+//! Bounds how many messages that nobody can believe are kept. They go to the dead-letter queue for a person, and a flood of them
+//! would hide there what SQS moved, and what has to be put back.
+
+use freehold_protocol::{InstallId, Timestamp};
+
+use super::{AcceptReport, Accepted, Arrival};
+use crate::ports::Expect;
+use crate::table::{Stored, Unbelievable, load, put_until, unbelievable_key};
+use crate::{AppError, Kind};
+
+/// The window in which they are counted, in seconds.
+const WINDOW_SECS: u64 = 24 * 3600;
+/// The number of such messages that are kept in that time: of each install, and of all unknown roles together.
+const MAX_KEPT: u32 = 100;
+
+impl AcceptReport {
+    /// Accepts one message as [`Self::accept`] does. A message that can never be accepted is dropped when enough of them
+    /// were kept today.
+    ///
+    /// # Errors
+    /// As [`Self::accept`]; Invalid for a message that has to be kept as a dead letter.
+    pub async fn accept_or_drop(&self, body: &str, arrival: Arrival) -> Result<Accepted, AppError> {
+        let install = arrival.install.clone();
+        match self.accept(body, arrival).await {
+            Err(error) if error.kind == Kind::Invalid => {
+                if self.count_unbelievable(install, self.clock.now()).await? {
+                    return Err(error);
+                }
+                Ok(Accepted::Refused(error.message))
+            }
+            answered => answered,
+        }
+    }
+
+    /// Counts a message that nobody can believe. Returns whether it is to be kept.
+    async fn count_unbelievable(&self, install: Option<InstallId>, now: Timestamp) -> Result<bool, AppError> {
+        let known: Option<Stored<Unbelievable>> = load(&*self.store, &unbelievable_key(install.as_ref())).await?;
+        let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
+        let current = known.map(|known| known.value).filter(|known| now.since(known.since) < WINDOW_SECS * 1000);
+        let mut counted = current.unwrap_or(Unbelievable { install, since: now, messages: 0 });
+        if counted.messages >= MAX_KEPT {
+            return Ok(false);
+        }
+        counted.messages += 1;
+        if counted.messages == MAX_KEPT {
+            // One line a day: the flood must not become a flood of lines.
+            let whose =
+                counted.install.as_ref().map_or_else(|| "unknown roles".to_owned(), |id| format!("install `{id}`"));
+            tracing::error!(
+                "{MAX_KEPT} messages of {whose} that nobody can believe came within a day: further ones are dropped"
+            );
+        }
+        // A conflict means that another message was counted at this moment.
+        let _ = self.store.commit(vec![put_until(&counted, expect, now.plus_secs(2 * WINDOW_SECS))?]).await?;
+        Ok(true)
+    }
+}
