@@ -58,6 +58,8 @@ pub enum JobEvent {
     Resume { why: String },
     /// The control plane can never send the order of this dispatch, so no attempt can start.
     Undeliverable { dispatch: u32, reason: String },
+    /// The order of this dispatch expired, and none of its copies reached the queue, so no attempt can start under it.
+    Unsent { dispatch: u32 },
     /// The customer's change windows keep the job from starting, or let it start.
     Window(WindowEvent),
     /// People say something about the plan for which the job waits.
@@ -84,6 +86,7 @@ impl JobEvent {
             Self::Retry => "retry",
             Self::Resume { .. } => "resume",
             Self::Undeliverable { .. } => "undeliverable",
+            Self::Unsent { .. } => "unsent",
             Self::Window(window) => window.as_str(),
             Self::Approval(approval) => approval.as_str(),
         }
@@ -104,6 +107,7 @@ impl JobEvent {
             | Self::Retry
             | Self::Resume { .. }
             | Self::Undeliverable { .. }
+            | Self::Unsent { .. }
             | Self::Approval(_) => None,
         }
     }
@@ -122,6 +126,7 @@ impl JobEvent {
             | Self::Wait
             | Self::Retry
             | Self::Undeliverable { .. }
+            | Self::Unsent { .. }
             | Self::Window(_)
             | Self::Approval(_) => String::new(),
         }

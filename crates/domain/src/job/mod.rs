@@ -280,6 +280,7 @@ impl Job {
             JobEvent::Retry | JobEvent::Resume { .. } => Err(self.not_retryable()),
             JobEvent::Window(window) => Ok(self.on_window(window, event, now)),
             JobEvent::Approval(approval) => self.approval_elsewhere(approval),
+            JobEvent::Unsent { dispatch: unsent } => Ok(self.unsent((*unsent, dispatch), event, now)),
             JobEvent::Undeliverable { dispatch: failed, .. } if *failed != dispatch => Ok(Step::Already),
             JobEvent::Undeliverable { reason, .. } => {
                 // No attempt has this fence, because receives are counted from 1.
@@ -316,7 +317,7 @@ impl Job {
             JobEvent::Retry | JobEvent::Resume { .. } => Err(self.not_retryable()),
             JobEvent::Window(window) => Ok(self.on_window(window, event, now)),
             JobEvent::Approval(approval) => self.approval_elsewhere(approval),
-            JobEvent::Undeliverable { .. } => Ok(Step::Already),
+            JobEvent::Undeliverable { .. } | JobEvent::Unsent { .. } => Ok(Step::Already),
         }
     }
 
@@ -337,6 +338,7 @@ impl Job {
             | JobEvent::Expire
             | JobEvent::Wait
             | JobEvent::Undeliverable { .. }
+            | JobEvent::Unsent { .. }
             | JobEvent::Window(WindowEvent::Closed { .. } | WindowEvent::Opened) => Ok(Step::Already),
             JobEvent::Retry => self.retry(event, now),
             JobEvent::Resume { .. } => self.resume(event, now),
@@ -366,7 +368,8 @@ impl Job {
             | JobEvent::Wait
             | JobEvent::Returned { .. }
             | JobEvent::Window(_)
-            | JobEvent::Undeliverable { .. } => Ok(Step::Already),
+            | JobEvent::Undeliverable { .. }
+            | JobEvent::Unsent { .. } => Ok(Step::Already),
             JobEvent::Retry => self.retry(event, now),
             JobEvent::Resume { .. } => self.resume(event, now),
             JobEvent::Approval(approval) => self.approval_elsewhere(approval),

@@ -95,6 +95,8 @@ fn events() -> Vec<(&'static str, JobEvent)> {
         ("wait, early", JobEvent::Wait),
         ("returned, current", JobEvent::Returned { fence: fence(2, 2), runner: runner("a") }),
         ("returned, newer receive", JobEvent::Returned { fence: fence(2, 3), runner: runner("b") }),
+        ("unsent, early", JobEvent::Unsent { dispatch: 2 }),
+        ("unsent, earlier dispatch", JobEvent::Unsent { dispatch: 1 }),
         ("retry", JobEvent::Retry),
         ("resume", JobEvent::Resume { why: "resumed".into() }),
     ]
@@ -146,6 +148,8 @@ expire, early                   | not yet not yet not yet already already alread
 wait, early                     | not yet not yet not yet already already already already already already already
 returned, current               | not yet already already already already already already already ENDED already
 returned, newer receive         | not yet not yet not yet ENDED ENDED ENDED ENDED already ENDED already
+unsent, early                   | not yet already already already already already already already already already
+unsent, earlier dispatch        | already already already already already already already already already already
 retry                           | NO NO NO NO queued NO queued queued NO NO
 resume                          | NO NO NO NO queued queued queued queued queued queued";
 

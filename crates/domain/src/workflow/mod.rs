@@ -263,7 +263,8 @@ impl Workflow {
     }
 
     /// Returns the workflow in its final state. An `error` of the state machine makes it failed; otherwise the states
-    /// of its nodes decide. A cancel request that stopped nothing does not make the workflow cancelled: jobs may end
+    /// of its nodes decide. A pending workflow that somebody cancelled is cancelled whatever its state machine says: it has
+    /// changed nothing. A cancel request that stopped nothing does not make the workflow cancelled: jobs may end
     /// before the request reaches them. A workflow that has already ended stays unchanged.
     pub fn finish(&self, error: Option<&str>, now: Timestamp) -> Advance {
         let mut next = self.clone();
@@ -272,6 +273,9 @@ impl Workflow {
         }
         let ended_at = now;
         next.state = match (error, self.failure(), self.was_stopped()) {
+            (Some(_), _, _) if self.state == WorkflowState::Pending && self.cancel_requested.is_some() => {
+                WorkflowState::Cancelled { ended_at }
+            }
             (Some(error), _, _) => WorkflowState::Failed { ended_at, reason: error.to_owned() },
             (None, Some(reason), _) => WorkflowState::Failed { ended_at, reason },
             (None, None, true) => WorkflowState::Cancelled { ended_at },

@@ -186,6 +186,14 @@ fn an_error_of_the_state_machine_ends_the_workflow_as_failed_whatever_its_nodes_
 }
 
 #[test]
+fn a_workflow_that_is_cancelled_while_it_is_pending_ends_as_cancelled() {
+    let asked = pending().cancel(&AskedBy::Sweep, NOW).workflow;
+
+    assert_eq!(asked.finish(Some("no answer"), NOW).workflow.state, WorkflowState::Cancelled { ended_at: NOW });
+    assert_eq!(pending().finish(Some("no answer"), NOW).workflow.state.as_str(), "failed");
+}
+
+#[test]
 fn an_invalid_graph_is_refused() {
     let cycle = pending().start(vec![node("a", &["b"]), node("b", &["a"])], 1, NOW).unwrap_err();
     let unknown = pending().start(vec![node("a", &["zz"])], 1, NOW).unwrap_err();

@@ -1,6 +1,7 @@
 //! Sends the signed order for a queued job, or a signed cancel, to the install's orders queue.
 
 pub(crate) mod change_windows;
+pub(crate) mod expiry;
 mod sending;
 mod size;
 mod task;

@@ -18,13 +18,11 @@ use crate::install::enrol_build_runner::build_install;
 use crate::messages::DispatchMessage;
 use crate::notification::notifier::Notifier;
 use crate::ports::{BuildMachine, Callbacks, Clock, Expect, Machines, Outbox, Store, Write};
-use crate::table::{
-    self, Contact, Look, OpenWorkflow, Phase, Record as _, Stored, TaskToken, contact_key, load, open_key, put,
-    token_key,
-};
+use crate::table::{self, Look, OpenWorkflow, Phase, Record as _, Stored, TaskToken, load, open_key, put, token_key};
 use crate::workflow::accept_report::resume_run;
 use crate::workflow::advance::{self, Advanced};
 use crate::workflow::dispatch_job::change_windows::{self, Opens};
+use crate::workflow::dispatch_job::expiry::expiry;
 use crate::workflow::finish_workflow::FinishWorkflow;
 
 pub use swept::Swept;
@@ -359,7 +357,7 @@ impl Sweep {
     /// Decides what the passing of time means for a job that has not ended.
     async fn waited(&self, id: &JobId, job: &Job, now: Timestamp, swept: &mut Swept) -> Result<Found, AppError> {
         let age = now.since(job.history.last().map_or(job.created_at, |record| record.at)) / 1000;
-        let event = self.expiry(job, now).await?;
+        let event = expiry(&*self.store, job, now).await?;
         match advance::job_event(&*self.store, id, &event, None, now).await? {
             Advanced::NotYet(job) => {
                 // A cancelled build waits for the machine too: its order or its cancel is in the queue.
@@ -368,7 +366,12 @@ impl Sweep {
                 Ok(Found::of(&job, now))
             }
             Advanced::Now { job, workflow: None, changed, .. } if !job.state.is_terminal() => {
-                swept.waiting += u32::from(changed);
+                if let (true, JobState::Queued { dispatch }) = (changed, &job.state) {
+                    swept.resent += 1;
+                    self.outbox.dispatch(&[DispatchMessage::Order { job: id.clone(), dispatch: *dispatch }]).await?;
+                } else {
+                    swept.waiting += u32::from(changed);
+                }
                 Ok(Found::of(&job, now))
             }
             Advanced::Now { workflow, started, changed, .. } => {
@@ -381,16 +384,6 @@ impl Sweep {
             }
             Advanced::Rejected(..) => Ok(Found::Ended),
         }
-    }
-
-    /// Returns what the passing of time means for a job: if the order has expired, whether the runner must have received it.
-    async fn expiry(&self, job: &Job, now: Timestamp) -> Result<JobEvent, AppError> {
-        if !job.is_outlived(now) || job.install == build_install()? {
-            return Ok(JobEvent::Expire);
-        }
-        let contact = load::<Contact>(&*self.store, &contact_key(&job.install)).await?;
-        let is_there = contact.is_some_and(|found| found.value.contact.must_have_received(job.not_after));
-        Ok(if is_there { JobEvent::Expire } else { JobEvent::Wait })
     }
 
     async fn heartbeat(&self, workflow: &Workflow) -> Result<(), AppError> {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use freehold_app::ports::{Committed, Expect, Key, Store, Write};
-use freehold_app::table::{self, Look, OpenWorkflow, Record as _, TaskToken, due_looks, open_key, put};
+use freehold_app::table::{self, Look, OpenWorkflow, Record as _, Sending, TaskToken, due_looks, open_key, put};
 use freehold_app::testing::{Fault, Memory};
 use freehold_app::workflow::sweep::{Sweep, Swept};
 use freehold_domain::JobState;
-use freehold_protocol::WorkflowId;
+use freehold_protocol::{JobId, WorkflowId};
 
 use crate::support::doubles::Slow;
 use crate::support::runner::Behaviour;
@@ -67,6 +67,36 @@ async fn a_job_that_outlived_its_order_is_lost_and_its_dependents_never_start() 
         assert!(world.open().is_empty());
         assert!(world.deploy(&with_input("days", 9), "deploy-2").await.is_ok(), "install is free again");
     }
+}
+
+#[tokio::test]
+async fn an_order_that_never_reached_its_queue_is_ordered_again_when_it_has_expired() {
+    let mut world = World::with_install().await;
+    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.walk().await;
+    // `dispatch-job` does not run until the order has expired.
+    world.memory.take_dispatched();
+    let job = JobId::derive(&workflow, "storage");
+    let swept = world.sweep_with_runner_there(LOST_SECS).await;
+
+    assert_eq!((swept.lost, swept.waiting), (0, 0));
+    let again = world.job(&job).await;
+    assert_eq!((&again.state, again.start_by() > world.now()), (&JobState::Queued { dispatch: 2 }, true));
+    world.run().await;
+
+    assert_eq!(world.machines[&workflow].at, At::Ended("succeeded"));
+}
+
+#[tokio::test]
+async fn an_order_that_its_queue_refused_each_time_is_ordered_again_when_it_has_expired() {
+    let (world, workflow) = World::deploying(Behaviour::Ignores).await;
+    let job = JobId::derive(&workflow, "storage");
+    let refused = Sending { job: job.clone(), dispatch: 1, first_try: None };
+    let _ = world.memory.commit(vec![put(&refused, Expect::Any).unwrap()]).await.unwrap();
+
+    let swept = world.sweep_with_runner_there(LOST_SECS).await;
+
+    assert_eq!((swept.lost, swept.waiting, world.job(&job).await.state), (0, 0, JobState::Queued { dispatch: 2 }));
 }
 
 #[tokio::test]

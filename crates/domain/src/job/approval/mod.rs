@@ -104,7 +104,10 @@ impl Job {
             JobEvent::Cancel(by) => Ok(self.cancel_requested(by, event, now)),
             JobEvent::Expire | JobEvent::Wait => Ok(self.waited_for_approval(current, event, now)),
             JobEvent::Retry | JobEvent::Resume { .. } => Err(self.not_retryable()),
-            JobEvent::Returned { .. } | JobEvent::Undeliverable { .. } | JobEvent::Window(_) => Ok(Step::Already),
+            JobEvent::Returned { .. }
+            | JobEvent::Undeliverable { .. }
+            | JobEvent::Unsent { .. }
+            | JobEvent::Window(_) => Ok(Step::Already),
             JobEvent::Approval(approval) => self.on_approval(approval, event, now),
         }
     }

@@ -162,7 +162,8 @@ impl Job {
             JobEvent::Retry | JobEvent::Resume { .. } => Err(self.not_retryable()),
             JobEvent::Window(window) => Ok(self.on_window(window, event, now)),
             JobEvent::Approval(approval) => self.approval_elsewhere(approval),
-            JobEvent::Undeliverable { .. } => Ok(Step::Already),
+            JobEvent::Unsent { dispatch: unsent } if last.is_none() => Ok(self.unsent((*unsent, dispatch), event, now)),
+            JobEvent::Undeliverable { .. } | JobEvent::Unsent { .. } => Ok(Step::Already),
         }
     }
 
@@ -179,6 +180,23 @@ impl Job {
         let mut again = self.with_new_order(now);
         again.returned += 1;
         again.change(JobState::Queued { dispatch: fence.dispatch + 1 }, event, now)
+    }
+
+    /// Orders the work again whose order never reached its queue: no runner can give it back. Ends a job that somebody wants
+    /// cancelled or that has waited long enough.
+    pub(super) fn unsent(&self, (unsent, dispatch): (u32, u32), event: &JobEvent, now: Timestamp) -> Step {
+        if unsent != dispatch {
+            return Step::Already;
+        }
+        if !self.is_outlived(now) {
+            return Step::NotYet;
+        }
+        if self.cancel_requested.is_some() || now >= self.wait_until() {
+            return self.expire(dispatch, None, event, now);
+        }
+        let mut again = self.with_new_order(now);
+        again.returned += 1;
+        again.change(JobState::Queued { dispatch: dispatch + 1 }, event, now)
     }
 
     /// Returns the job with the times of a new order.

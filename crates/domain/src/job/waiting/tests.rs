@@ -67,6 +67,26 @@ fn a_job_that_nobody_claims_waits_for_its_runner_and_is_not_lost_before_thirteen
 }
 
 #[test]
+fn an_order_that_never_reached_its_queue_is_ordered_again_until_the_job_has_waited_long_enough() {
+    let unsent = |dispatch| JobEvent::Unsent { dispatch };
+    let expired = HOUR + 600 + LOST_GRACE_SECS;
+    let waiting = changed(&job(), &JobEvent::Wait, at(expired));
+    let started = changed(&changed(&job(), &started(1, 1), at(60)), &JobEvent::Wait, at(expired));
+    let cancelled = changed(&job(), &JobEvent::Cancel(Default::default()), at(60));
+
+    assert_eq!(job().on(&unsent(1), at(expired - 1)), Ok(Step::NotYet));
+    for queued in [job(), waiting] {
+        let again = changed(&queued, &unsent(1), at(expired));
+        assert_eq!(again.state, JobState::Queued { dispatch: 2 });
+        assert_eq!((again.start_by(), again.wait_until()), (at(expired + HOUR), at(13 * DAY)));
+        assert_eq!(again.on(&unsent(1), at(DAY)), Ok(Step::Already), "a second look");
+        assert_eq!(changed(&again, &unsent(2), at(13 * DAY)).state.as_str(), "lost");
+    }
+    assert_eq!(started.on(&unsent(1), at(DAY)), Ok(Step::Already), "an attempt had the order");
+    assert_eq!(changed(&cancelled, &unsent(1), at(expired)).state.as_str(), "cancelled");
+}
+
+#[test]
 fn a_queued_job_is_seen_to_wait_from_the_first_minute_and_a_running_one_is_not() {
     let queued = job();
     let running = changed(&queued, &started(1, 1), at(1));

@@ -71,6 +71,7 @@ impl Job {
             | JobEvent::Retry
             | JobEvent::Resume { .. }
             | JobEvent::Undeliverable { .. }
+            | JobEvent::Unsent { .. }
             | JobEvent::Approval(_)
             | JobEvent::Window(_) => self.while_queued(dispatch, event, now),
         }
