@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use freehold_domain::install::{Install, InstallError};
-use freehold_domain::plan::health::NotAsked;
+use freehold_domain::plan::health_check::NotAsked;
 use freehold_domain::workflow::{Request, RollBack, WorkflowKind};
 use freehold_protocol::api::CheckHealthRequest;
 use freehold_protocol::order::Mode;

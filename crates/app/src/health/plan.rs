@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_domain::install::Install;
-use freehold_domain::plan::health::{NotAsked, check_node};
+use freehold_domain::plan::health_check::{NotAsked, check_node};
 use freehold_domain::plan::{DeployInput, SecretsState, TogglesState};
 use freehold_domain::workflow::Node;
 use freehold_protocol::ComponentName;

@@ -25,9 +25,9 @@ pub(crate) async fn record_health(
     let before = known.as_ref().map(|known| &known.value.health);
     let Some(health) = LastHealth::after(before, component, job, now) else { return Ok(Vec::new()) };
     let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
-    let told = of_changed_health(store, &job.install, before, &health).await?;
+    let notification = of_changed_health(store, &job.install, before, &health).await?;
     let record = put(&HealthRecord { install: job.install.clone(), health }, expect)?;
-    Ok([Some(record), told].into_iter().flatten().collect())
+    Ok([Some(record), notification].into_iter().flatten().collect())
 }
 
 /// Returns the components that a check found healthy after their last deploy.

@@ -66,7 +66,7 @@ mod tests {
     fn the_reason_is_not_told_because_a_program_may_have_written_it() {
         let told = of_health(&"globex".parse().unwrap(), None, None, &found(HealthState::Unhealthy)).unwrap();
 
-        assert_eq!(told.text, "Component web of install globex is unhealthy since 1970-01-01 00:01 UTC.");
+        assert_eq!(told.text, "Component web of install globex is unhealthy since 1970-01-01T00:01:00.000Z.");
         assert_eq!(told.command, "freehold install show globex");
     }
 }

@@ -2,12 +2,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::approval::{PlanSummary, ProposedPlan, Side};
 use freehold_protocol::notification::{MAX_SUBJECT_CHARS, MAX_TEXT_BYTES};
+use freehold_protocol::order::health::HealthState;
 use freehold_protocol::order::{AskedBy, Mode};
 use freehold_protocol::report::Fence;
 use freehold_protocol::{Digest, JobId, RunId, WorkflowId};
 use proptest::prelude::*;
 
 use super::*;
+use crate::health::LastHealth;
 use crate::install::connection::{Connection, ConnectionState};
 use crate::job::{Job, JobState, NewJob, Patience};
 use crate::runbook::{Run, RunState};
@@ -126,6 +128,12 @@ fn connection(state: ConnectionState) -> Connection {
     Connection { state, since: AT, reason: SECRET.to_owned() }
 }
 
+fn unhealthy() -> LastHealth {
+    let (state, reason) = (HealthState::Unhealthy, SECRET.to_owned());
+    let job = JobId::derive(&WorkflowId::derive("globex", "test"), "health:web");
+    LastHealth { component: "web".parse().unwrap(), state, reason, since: AT, at: AT, job, serial: 1 }
+}
+
 /// Returns one notification of each kind.
 fn all() -> Vec<Notification> {
     let drift = DriftSeen { parts: 1, resources: 2 };
@@ -141,6 +149,7 @@ fn all() -> Vec<Notification> {
         of_run(&run(RunState::Failed { ended_at: AT })).unwrap(),
         of_run(&run(RunState::Succeeded { ended_at: AT })).unwrap(),
         of_workflow(&check, Some(&shop()), drift).unwrap(),
+        of_health(&globex(), Some(&shop()), None, &unhealthy()).unwrap(),
         runner_away(&globex(), Some(&shop()), &connection(ConnectionState::Silent)).unwrap(),
         runner_back(&globex(), Some(&shop()), AT, AT.plus_secs(60)),
         test(Some(globex()), Some(shop()), "key", AT),

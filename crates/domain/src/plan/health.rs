@@ -1,24 +1,22 @@
-//! Adds the health checks of components to a deploy, lets dependents wait for them, and makes checks apart from deploys.
+//! Adds the health checks of components to a deploy, and lets dependents wait for them.
 
 use std::collections::BTreeSet;
 
 use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::{AppVersion, Component, ComponentHealth};
-use freehold_protocol::order::Mode;
 use freehold_protocol::order::health::{Times, checked};
 
 use super::dependents::add_dependents;
-use super::input::{DeployInput, PlanError};
-use super::role_of;
+use super::input::DeployInput;
 use super::scope::DeployScope;
 use super::triggers::{Event, Moment, Occurrence, fired};
 use crate::workflow::{Node, Target};
 
 /// The time that a check may take beside its own limit, in seconds.
-const MARGIN_SECS: u32 = 120;
+pub(super) const MARGIN_SECS: u32 = 120;
 
 /// Returns the name of the node that looks at a component's health. No component has this name, because it has a colon.
-fn node_name(component: &ComponentName) -> String {
+pub(super) fn node_name(component: &ComponentName) -> String {
     format!("health:{component}")
 }
 
@@ -77,34 +75,6 @@ fn node(component: &Component, health: &ComponentHealth) -> Node {
     let timeout_secs = Times::after_deploy(health).limit_secs.saturating_add(MARGIN_SECS);
     let target = Target::Health { component: component.name.clone(), gate: health.block_deploy, version: None };
     Node::waiting(node_name(&component.name), target, timeout_secs)
-}
-
-/// The reason why a component cannot be asked whether it is healthy.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotAsked {
-    #[error("`{0}` is not deployed, so there is nothing to ask")]
-    Absent(ComponentName),
-    #[error(
-        "`{0}` has nothing to ask: its config has no `health`, or its type offers nothing and there is no probe of type `http` or \
-         `tcp`"
-    )]
-    Nothing(ComponentName),
-}
-
-/// Returns the node that asks the component `name` once, apart from a deploy. `input` has the version that deployed it.
-///
-/// # Errors
-/// [`PlanError`] for a role that the version names and does not have.
-pub fn check_node(input: DeployInput<'_>, name: &ComponentName) -> Result<Result<Node, NotAsked>, PlanError> {
-    let Some(live) = input.deployed.get(name) else { return Ok(Err(NotAsked::Absent(name.clone()))) };
-    let Some(health) = input.version.component(name).and_then(checked) else {
-        return Ok(Err(NotAsked::Nothing(name.clone())));
-    };
-    let timeout_secs = Times::alone(health).limit_secs.saturating_add(MARGIN_SECS);
-    let target = Target::Health { component: name.clone(), gate: false, version: Some(live.version.clone()) };
-    let runs_as = role_of(input, &target, None, Mode::Maintenance)?;
-    let node = Node::waiting(node_name(name), target, timeout_secs);
-    Ok(Ok(Node { serial: input.serial, runs_as, ..node }))
 }
 
 /// Returns the nodes of the actions that the end of the component's own deploy starts.

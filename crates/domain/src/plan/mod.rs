@@ -3,7 +3,8 @@
 pub(crate) mod copies;
 mod dependents;
 pub mod drift;
-pub mod health;
+mod health;
+pub mod health_check;
 mod input;
 mod kept_outputs;
 mod scope;

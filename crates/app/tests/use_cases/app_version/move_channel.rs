@@ -43,9 +43,11 @@ async fn version(world: &World) -> u64 {
     world.versions().load(&demo(), install.version()).await.unwrap().number
 }
 
+/// Returns the tasks of channels.
 async fn due(world: &World) -> Vec<Due> {
     let later = Timestamp::from_millis(u64::MAX / 2);
-    table::due(&*world.memory, later, 5000).await.unwrap().into_iter().map(|stored| stored.value).collect()
+    let all = table::due(&*world.memory, later, 5000).await.unwrap().into_iter().map(|stored| stored.value);
+    all.filter(|one| matches!(one.what, DueWhat::Channel { .. } | DueWhat::Follow { .. })).collect()
 }
 
 /// Lets this many installs follow the channel, by their rows alone.

@@ -124,7 +124,10 @@ async fn a_verified_deploy_that_fails_is_told_and_so_is_its_roll_back() {
     let mut kinds = told(&mut world, 3).await;
 
     kinds.sort();
-    assert_eq!(kinds, [NotificationKind::WorkflowFailed, NotificationKind::DeployRolledBack]);
+    assert_eq!(
+        kinds,
+        [NotificationKind::WorkflowFailed, NotificationKind::DeployRolledBack, NotificationKind::HealthChanged]
+    );
 }
 
 #[tokio::test]

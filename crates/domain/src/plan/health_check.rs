@@ -1,0 +1,38 @@
+//! Plans health checks apart from deploys: one node for each component.
+
+use freehold_protocol::ComponentName;
+use freehold_protocol::order::Mode;
+use freehold_protocol::order::health::{Times, checked};
+
+use super::health::{MARGIN_SECS, node_name};
+use super::input::{DeployInput, PlanError};
+use super::role_of;
+use crate::workflow::{Node, Target};
+
+/// The reason why a component cannot be asked whether it is healthy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotAsked {
+    #[error("`{0}` is not deployed, so there is nothing to ask")]
+    Absent(ComponentName),
+    #[error(
+        "`{0}` has nothing to ask: its config has no `health`, or its type offers nothing and there is no probe of type `http` or \
+         `tcp`"
+    )]
+    Nothing(ComponentName),
+}
+
+/// Returns the node that asks the component `name` once, apart from a deploy. `input` has the version that deployed it.
+///
+/// # Errors
+/// [`PlanError`] for a role that the version names and does not have.
+pub fn check_node(input: DeployInput<'_>, name: &ComponentName) -> Result<Result<Node, NotAsked>, PlanError> {
+    let Some(live) = input.deployed.get(name) else { return Ok(Err(NotAsked::Absent(name.clone()))) };
+    let Some(health) = input.version.component(name).and_then(checked) else {
+        return Ok(Err(NotAsked::Nothing(name.clone())));
+    };
+    let timeout_secs = Times::alone(health).limit_secs.saturating_add(MARGIN_SECS);
+    let target = Target::Health { component: name.clone(), gate: false, version: Some(live.version.clone()) };
+    let runs_as = role_of(input, &target, None, Mode::Maintenance)?;
+    let node = Node::waiting(node_name(name), target, timeout_secs);
+    Ok(Ok(Node { serial: input.serial, runs_as, ..node }))
+}
