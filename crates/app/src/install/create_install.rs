@@ -12,7 +12,7 @@ use freehold_domain::toggles;
 use freehold_domain::workflow::{Request, RollBack, WorkflowKind};
 use freehold_protocol::api::CreateInstallRequest;
 use freehold_protocol::order::{AskedBy, Mode};
-use freehold_protocol::{InstallId, WorkflowId};
+use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 
 use crate::AppError;
 use crate::app_version::install_release::{followed, following};
@@ -71,7 +71,8 @@ impl CreateInstall {
             toggles,
             approval_option: request.approval_option,
             follows: request.release.clone(),
-            follows_since: now,
+            // Most installs follow the latest version, and a short row costs one write unit.
+            follows_since: if request.release.is_latest() { Timestamp::default() } else { now },
             ..Install::new(id.clone(), serves, account, region, now)
         };
         let workflow_id = fresh.provisioning();
