@@ -176,7 +176,7 @@ async fn a_schedule_checks_once_for_each_hour_and_not_beside_a_deploy_or_without
                 let unpaid = ReasonRequest { reason: "unpaid".to_owned() };
                 world.disable_install().disable(&globex(), &unpaid).await.unwrap();
             }
-            3 => drop(world.enable_install().enable(&globex()).await.unwrap()),
+            3 => world.enable_install().enable(&globex()).await.unwrap(),
             _ => {}
         }
         world.hello("globex");
