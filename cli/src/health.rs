@@ -24,7 +24,8 @@ Examples:
   freehold health check globex
   freehold health check globex --component web
 
-Each component has a minute to be found healthy. `freehold install show` has the last answers.")]
+Each component has a minute to be found healthy. `freehold install show` has the last answers. The exit code says whether the
+components could be asked: it is 0 also when one is unhealthy.")]
 pub(crate) struct Check {
     /// Name of the install.
     install: InstallId,

@@ -10,7 +10,7 @@ use freehold_protocol::{AppName, ChannelName, InstallId, Timestamp};
 
 use crate::app_version::versions::Versions;
 use crate::ports::{Clock, Expect, Machines, Store, Write};
-use crate::table::{self, Due, DueWhat, Follower, NotFollowed, Stored, channel_key, load, put};
+use crate::table::{self, Due, DueWhat, NotFollowed, Stored, channel_key, load, put};
 use crate::workflow::deploy_components::DeployComponents;
 use crate::workflow::start_workflow::Asked;
 use crate::{AppError, Kind};
@@ -59,10 +59,8 @@ impl FollowChannel {
         let mut writes = Vec::new();
         for (at, follower) in followers.iter().enumerate() {
             let minutes = u64::try_from(at / PER_MINUTE).unwrap_or(u64::MAX);
-            writes.push(put(
-                &follow_at(now.plus_secs(minutes * 60), follower, channel.moved_by.clone(), 0),
-                Expect::Any,
-            )?);
+            let due = first_try(now.plus_secs(minutes * 60), &follower.install, &channel, channel.moved_by.clone());
+            writes.push(put(&due, Expect::Any)?);
         }
         for some in writes.chunks(COMMIT_ROWS) {
             let _ = self.store.commit(some.to_vec()).await?;
@@ -82,12 +80,21 @@ impl FollowChannel {
 
     /// Starts the deploy of the release that the install's channel has, or returns the task that tries it later, with the
     /// reason stored for `freehold install show`. Nothing starts in an install that does not follow a channel any more, or
-    /// that has the release's version.
+    /// that has the release's version. A try after the first one is void once the channel has moved again: that move has a task
+    /// of its own.
     ///
     /// # Errors
     /// The errors of the store and Step Functions.
-    pub async fn follow(&self, id: &InstallId, by: &AskedBy, tries: u32) -> Result<Option<Due>, AppError> {
+    pub async fn follow(
+        &self,
+        id: &InstallId,
+        by: &AskedBy,
+        (moves, tries): (u64, u32),
+    ) -> Result<Option<Due>, AppError> {
         let Some((install, channel)) = self.install_and_channel(id).await? else { return Ok(None) };
+        if tries > 0 && channel.moves > moves {
+            return Ok(None);
+        }
         let refused = match self.deploy(&install, &channel, by).await {
             Ok(()) => {
                 self.note(id, None).await?;
@@ -100,11 +107,11 @@ impl FollowChannel {
         };
         tracing::info!(install.id = %id, "Install `{id}` does not follow channel `{}` yet: {refused}", channel.name);
         let now = self.clock.now();
-        let Channel { app, name, release, .. } = channel;
-        let follower = Follower { app, channel: name.clone(), install: id.clone() };
+        let Channel { name, release, moves, .. } = channel;
         self.note(id, Some(NotFollowed { install: id.clone(), channel: name, release, at: now, reason: refused }))
             .await?;
-        Ok(Some(follow_at(now.plus_secs(pause_secs(tries)), &follower, by.clone(), tries.saturating_add(1))))
+        let what = DueWhat::Follow { by: by.clone(), moves, tries: tries.saturating_add(1) };
+        Ok(Some(Due::at(now.plus_secs(pause_secs(tries)), id.clone(), what)))
     }
 
     /// Returns the install and its channel; `None` when the install is gone or follows none.
@@ -148,14 +155,14 @@ impl FollowChannel {
     }
 }
 
-/// Returns the task that deploys a follower at the minute of `at`.
-pub(crate) fn follow_at(at: Timestamp, follower: &Follower, by: AskedBy, tries: u32) -> Due {
-    Due::at(at, follower.install.clone(), DueWhat::Follow { by, tries })
+/// Returns the task that deploys an install which follows the channel, at the minute of `at`.
+pub(crate) fn first_try(at: Timestamp, install: &InstallId, channel: &Channel, by: AskedBy) -> Due {
+    Due::at(at, install.clone(), DueWhat::Follow { by, moves: channel.moves, tries: 0 })
 }
 
 /// Returns the pause before the next try, in seconds.
 fn pause_secs(tries: u32) -> u64 {
-    FIRST_PAUSE_SECS.checked_shl(tries.min(8)).unwrap_or(LAST_PAUSE_SECS).min(LAST_PAUSE_SECS)
+    (FIRST_PAUSE_SECS << tries.min(8)).min(LAST_PAUSE_SECS)
 }
 
 #[cfg(test)]

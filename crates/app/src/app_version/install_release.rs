@@ -43,13 +43,13 @@ pub(crate) async fn wanted(versions: &Versions, install: &Install, named: Named<
         return Err(AppError::invalid("a deploy takes a version or a release, not both; leave one out"));
     }
     if !install.follows.is_latest() {
-        let followed = followed(versions, app, &install.follows).await?;
-        let version = &followed.version.version;
-        check_wanted(install, followed.release.as_ref().map(|release| (release, version)), named)?;
-        return Ok(followed);
+        let wanted = followed(versions, app, &install.follows).await?;
+        let version = &wanted.version.version;
+        check_wanted(install, wanted.release.as_ref().map(|release| (release, version)), named)?;
+        return Ok(wanted);
     }
     if let Some(name) = named.release {
-        return self::followed(versions, app, &Follows::Release { release: name.clone() }).await;
+        return followed(versions, app, &Follows::Release { release: name.clone() }).await;
     }
     Ok(Wanted { version: versions.load(app, named.version).await?, release: None })
 }

@@ -50,7 +50,7 @@ impl CheckHealth {
         self.check_free(&value).await?;
         let only = &request.components;
         let plan = plan_health_check(&self.versions, &value, only, 0).await?;
-        if let Some(why) = plan.left_out.iter().find(|_| !only.is_empty()) {
+        if let Some(why) = plan.left_out.first().filter(|_| !only.is_empty()) {
             return Err(match why {
                 NotAsked::Absent(_) => AppError::conflict(why.to_string()),
                 NotAsked::Nothing(_) => AppError::invalid(why.to_string()),

@@ -8,10 +8,10 @@ use freehold_protocol::api::SetReleaseRequest;
 use freehold_protocol::order::AskedBy;
 
 use crate::AppError;
-use crate::app_version::follow_channel::follow_at;
+use crate::app_version::follow_channel::first_try;
 use crate::app_version::install_release::{following, leaving};
 use crate::ports::{Clock, Expect, Store};
-use crate::table::{self, Decided, Follower, put};
+use crate::table::{self, Decided, put};
 
 /// The use case that sets what an install follows, with its ports.
 #[derive(Clone)]
@@ -42,8 +42,7 @@ impl SetRelease {
             let (more, channel) = following(store, &app, &changed).await?;
             writes.extend(more);
             if let Some(channel) = channel {
-                let follower = Follower { app, channel: channel.name, install: id.clone() };
-                writes.push(put(&follow_at(now, &follower, by.clone(), 0), Expect::Any)?);
+                writes.push(put(&first_try(now, id, &channel, by.clone()), Expect::Any)?);
             }
             writes.push(put(&changed, Expect::Rev(stored.rev))?);
             Ok(Decided::Commit(writes, changed))

@@ -50,7 +50,8 @@ pub enum DueWhat {
         after: Option<InstallId>,
     },
     /// A task to bring the install to the release of its channel; `by` moved the channel, or made the install follow it.
-    Follow { by: AskedBy, tries: u32 },
+    /// `moves` is the number of the channel's moves when it was stored.
+    Follow { by: AskedBy, moves: u64, tries: u32 },
     /// A task to see whether the install's runner is away.
     RunnerAway,
     /// A task to tell people something.

@@ -129,8 +129,8 @@ impl StartDueActions {
                 let next = self.follow_channel().spread(app, channel, (*moves, after.as_ref())).await?;
                 self.replace(row, next.into_iter().collect()).await
             }
-            DueWhat::Follow { by, tries } => {
-                let next = self.follow_channel().follow(install, by, *tries).await?;
+            DueWhat::Follow { by, moves, tries } => {
+                let next = self.follow_channel().follow(install, by, (*moves, *tries)).await?;
                 self.replace(row, next.into_iter().collect()).await
             }
             DueWhat::RunnerAway => self.commit(runner_watch::look(&*self.store, row, now).await?).await,

@@ -1,5 +1,5 @@
-//! Notifications: what of the life of workflows, jobs, runs, components and runners people are told. The choice is made from states alone, and
-//! a notification contains names, counts and times: no value, no reason that a program wrote, and no text of a log.
+//! Notifications: what people are told of workflows, jobs, runs, components and runners. The choice is made from states alone,
+//! and a notification contains names, counts and times: no value, no reason that a program wrote, and no text of a log.
 
 mod draft;
 mod health;

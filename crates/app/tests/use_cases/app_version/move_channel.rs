@@ -136,6 +136,26 @@ async fn an_install_that_stays_refused_is_tried_at_growing_pauses() {
 }
 
 #[tokio::test]
+async fn an_install_that_stays_refused_has_one_task_however_often_the_channel_moves() {
+    let mut world = with_channel().await;
+    let unpaid = ReasonRequest { reason: "unpaid".to_owned() };
+    world.disable_install().disable(&globex(), &unpaid).await.unwrap();
+
+    for release in ["two", "one", "three", "two"] {
+        move_to(&world, release).await.unwrap();
+        minutes(&mut world, 7).await;
+    }
+    minutes(&mut world, 70).await;
+    let waiting = due(&world).await;
+    world.enable_install().enable(&globex()).await.unwrap();
+    minutes(&mut world, 70).await;
+    world.settle().await;
+
+    assert_eq!(waiting.len(), 1, "{waiting:?}");
+    assert_eq!((deploys(&world).len(), version(&world).await), (1, 2));
+}
+
+#[tokio::test]
 async fn fifty_installs_start_each_minute_and_a_call_continues_behind_the_last_one() {
     let world = with_channel().await;
     followers(&world, 1100).await;
