@@ -29,14 +29,14 @@ class Account:
             "context": context or {},
         }
 
-    def add_service(self, name, kind, service, whose, anywhere):
-        """Adds an AWS service that works for the account `whose`."""
+    def add_service(self, name, kind, service, whose, anywhere=False, source=""):
+        """Adds an AWS service that works for the account `whose`, there for the resource with the ARN `source`."""
         self.world.principals[f"{self.name}/{name}"] = {
             "kind": kind,
             "service": f"{service}.amazonaws.com",
             "t": self.t,
             "i": self.i,
-            "context": {"aws:SourceAccount": whose},
+            "context": {"aws:SourceAccount": whose, **({"aws:SourceArn": source} if source else {})},
             "anywhere": anywhere,
         }
 

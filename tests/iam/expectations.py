@@ -208,6 +208,9 @@ VENDOR = {
     "service-ec2": {"build-role": {TAKE}, "runner-role": {TAKE}},
     "service-states": {"machine-role": {TAKE}},
     "service-states-for-others": {},
+    # The topic of notifications keeps what an endpoint did not take; no other topic may.
+    "service-sns": {"notifications-dead-letters": {SEND}},
+    "service-sns-for-others": {},
     "builder-host": {
         "build-role": {TAKE},
         "vendor-role": {TAKE},

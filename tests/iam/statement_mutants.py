@@ -17,6 +17,7 @@ EXEMPT = {
 }
 SYSTEMS_MANAGER = "arn:*:ssm:*:*:*"
 OUTSIDE = "arn:*:ssm:*:*:managed-instance/mi-*"
+OF_A_SUBSCRIPTION = {"sns:GetSubscriptionAttributes", "sns:Unsubscribe"}
 THIS_ACCOUNT = {"Ref": "AWS::AccountId"}
 
 
@@ -89,6 +90,7 @@ def permits_no_more(holder, statement, kind, statements):
     - Without its condition, an allow lets in those that a deny of the same policy refuses by the opposite condition.
     - Everybody whose ARN is that of a role of another account is that role, as before; its own policies have to permit
       the action in either case. Within one account they would not have to, so there this permits more.
+    - AWS lists no resource for the actions of a subscription, so an allow of these decides the same whatever it names.
     """
     if statement["Effect"] == "Deny":
         actions = {action for action in statement.get("Action", ()) if action.startswith("ssm:")}
@@ -97,6 +99,8 @@ def permits_no_more(holder, statement, kind, statements):
             and actions <= {"ssm:SendCommand", "ssm:StartSession"}
             and any("ssm:*" in each.get("Action", ()) and OUTSIDE in each.get("Resource", ()) for each in statements)
         )
+    if kind == "resource" and set(templates.as_list(statement["Action"])) <= OF_A_SUBSCRIPTION:
+        return True
     if kind == "condition" and statement["Condition"] == {"StringEquals": {"aws:PrincipalAccount": THIS_ACCOUNT}}:
         return _is_of_this_account(statement["Principal"])
     if holder != "AWS::SQS::QueuePolicy":
@@ -123,6 +127,9 @@ def _is_of_this_account(principal):
 
 
 def _account(arn):
+    """Returns the account in an ARN; of an ARN that CloudFormation makes, which is a function in a template, none."""
+    if not isinstance(arn, str):
+        return ""
     return arn.split(":")[4] if arn.count(":") > 4 else ""
 
 

@@ -127,6 +127,8 @@ class LeftOut(unittest.TestCase):
         self.assertEqual(
             named,
             [
+                "tenant NotificationsDeadLettersPolicy PolicyDocument (0, 0) SentByTheTopic: resource",
+                "tenant ApiRole identity (8, 0) SubscriptionsByTheirIds: resource",
                 "tenant BuildRunnerRole trust (1, 0) : condition",
                 "install Boundary PolicyDocument (4, 0) OwnCode: exempt arn:*:ssm:*:*:*",
                 "queues OrdersPolicy PolicyDocument (0, 0) RunnerTakesOrders: resource",

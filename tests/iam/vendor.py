@@ -95,14 +95,17 @@ class Tenant:
             )
 
     def add_services(self):
-        """Adds the AWS services that take roles, and Step Functions as it works for another account."""
+        """Adds the AWS services that take roles or send messages, each also as it works for somebody else."""
         own = self.account.number
         # Whoever may pass a role to Lambda or EC2 decides whose role it is; nothing in the service's request does.
         for service in ("lambda", "ec2"):
             self.account.add_service(f"service-{service}", f"service-{service}", service, own, anywhere=True)
-        self.account.add_service("service-states", "service-states", "states", own, anywhere=False)
+        self.account.add_service("service-states", "service-states", "states", own)
         others = "service-states-for-others"
-        self.account.add_service(others, others, "states", FOREIGN, anywhere=False)
+        self.account.add_service(others, others, "states", FOREIGN)
+        for name, topic in (("service-sns", "notifications"), ("service-sns-for-others", "alarms")):
+            source = self.account.arn("sns", f"fh-{self.name}--{topic}")
+            self.account.add_service(name, name, "sns", own, source=source)
 
     def add_attackers(self):
         """Adds principals that may ask for all of a service: only the policy of the resource can stop them."""
@@ -213,7 +216,11 @@ class Tenant:
             ("grants-queue", "GrantsQueue", None),
             ("dead-letters", "DeadLetters", None),
             ("orders-dead-letters", "OrdersDeadLetters", None),
-            ("notifications-dead-letters", "NotificationsDeadLetters", None),
+            (
+                "notifications-dead-letters",
+                "NotificationsDeadLetters",
+                self.resolved("NotificationsDeadLettersPolicy", "PolicyDocument"),
+            ),
         ):
             self.account.add_resource(name, name, self.stack.attribute(logical, "Arn"), QUEUE_ACTIONS, policy)
         later = f"{self.stack.attribute('ReportsQueue', 'Arn')}--2"

@@ -99,6 +99,8 @@ class Evaluator:
         own = resource["Properties"]
         if resource["Type"] == "AWS::IAM::ManagedPolicy":
             return f"arn:aws:iam::{self.account}:policy/{self.resolve(own['ManagedPolicyName'])}"
+        if resource["Type"] == "AWS::SNS::Topic":
+            return f"arn:aws:sns:{REGION}:{self.account}:{self.resolve(own['TopicName'])}"
         named = [own[key] for key in NAME_PROPERTIES if key in own]
         return self.resolve(named[0]) if named else f"{name}-{self.values['AWS::StackName']}"
 
