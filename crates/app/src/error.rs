@@ -106,6 +106,7 @@ impl From<Absence> for AppError {
             | Absence::Version { .. }
             | Absence::Release { .. }
             | Absence::Channel { .. }
+            | Absence::Webhook(_)
             | Absence::Run(_)
             | Absence::Action { .. } => Kind::NotFound,
             Absence::BuildRunner => Kind::Conflict,

@@ -18,6 +18,7 @@ pub mod stack;
 pub mod table;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod webhook;
 pub mod workflow;
 
 pub use error::{AppError, Kind};

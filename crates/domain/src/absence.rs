@@ -1,7 +1,7 @@
 //! The errors for things that a tenant does not have. They are in this crate so that tests of the command can use their
 //! texts.
 
-use freehold_protocol::{ActionName, AppName, ChannelName, Digest, InstallId, ReleaseName, RunId};
+use freehold_protocol::{ActionName, AppName, ChannelName, Digest, InstallId, ReleaseName, RunId, WebhookName};
 
 /// A thing that a request names or needs, and that the tenant does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,6 +19,8 @@ pub enum Absence {
          channel move {app} {channel} RELEASE` creates it"
     )]
     Channel { app: AppName, channel: ChannelName },
+    #[error("webhook `{0}` does not exist; `freehold webhook list` shows all webhooks")]
+    Webhook(WebhookName),
     #[error("run `{0}` does not exist; `freehold runbook runs INSTALL` shows the runs of an install")]
     Run(RunId),
     /// `place` is the version that does not have the action, and `way_out` what to do instead.

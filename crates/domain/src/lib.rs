@@ -30,6 +30,7 @@ pub mod sensitive_outputs;
 pub mod spread;
 pub mod suggestion;
 pub mod toggles;
+pub mod webhook;
 pub mod workflow;
 
 pub use audit::AuditRecord;

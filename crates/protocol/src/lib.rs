@@ -35,6 +35,7 @@ pub mod source;
 pub mod succession;
 pub mod terraform;
 pub mod time;
+pub mod webhook;
 
 pub use digest::{Digest, canonical};
 pub use download_url::{DownloadUrl, NotDownloadUrl};
@@ -42,7 +43,7 @@ pub use envelope::{Delegated, Envelope, EnvelopeError, KeyId, Payload};
 pub use ids::names;
 pub use ids::{
     AccountId, ActionName, AppName, BuildId, ChannelName, ComponentName, GrantId, Group, IdError, InstallId, JobId,
-    NotificationId, ReleaseName, RoleKey, RunId, RunbookName, TenantName, WorkflowId,
+    NotificationId, ReleaseName, RoleKey, RunId, RunbookName, TenantName, WebhookName, WorkflowId,
 };
 pub use key_use::{KeyUse, KeyUses};
 pub use packed_text::packed_len;

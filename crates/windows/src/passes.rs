@@ -37,7 +37,7 @@ fn role_of(arn: &CallerArn) -> Option<(&str, &str)> {
 pub(crate) fn may_pass(callers: &[Caller], by: &AskedBy) -> bool {
     match by {
         AskedBy::Caller { arn } => callers.iter().any(|caller| caller.is(arn)),
-        AskedBy::Schedule | AskedBy::Sweep => false,
+        AskedBy::Webhook { .. } | AskedBy::Schedule | AskedBy::Sweep => false,
     }
 }
 

@@ -51,14 +51,7 @@ mod tests {
             },
         });
         let request: ApiGatewayV2httpRequest = serde_json::from_value(event).unwrap();
-        Call {
-            path: Vec::new(),
-            after: None,
-            body: String::new(),
-            cause: "deploy-1".to_owned(),
-            only_install: None,
-            caller: caller_of(&request.request_context),
-        }
+        Call { cause: "deploy-1".to_owned(), caller: caller_of(&request.request_context), ..Call::default() }
     }
 
     fn iam(arn: &str) -> Value {

@@ -14,7 +14,6 @@ use aws_lambda_events::encodings::Body;
 use aws_lambda_events::event::apigw::{
     ApiGatewayV2httpRequest, ApiGatewayV2httpRequestContext, ApiGatewayV2httpResponse,
 };
-use freehold_app::AppError;
 use freehold_app::app_version::create_release::CreateRelease;
 use freehold_app::app_version::move_channel::MoveChannel;
 use freehold_app::app_version::sync_app::SyncApp;
@@ -49,6 +48,9 @@ use freehold_app::runbook::cancel_run::CancelRun;
 use freehold_app::runbook::resume_run::ResumeRun;
 use freehold_app::runbook::run_runbook::RunRunbook;
 use freehold_app::stack::render_stack::{RenderStack, RunnerProgram};
+use freehold_app::webhook::add_webhook::AddWebhook;
+use freehold_app::webhook::call_webhook::CallWebhook;
+use freehold_app::webhook::remove_webhook::RemoveWebhook;
 use freehold_app::workflow::approval::approve_job::ApproveJob;
 use freehold_app::workflow::approval::reject_job::RejectJob;
 use freehold_app::workflow::build_components::BuildComponents;
@@ -60,9 +62,11 @@ use freehold_app::workflow::continuation::skip_node::SkipNode;
 use freehold_app::workflow::deploy_components::DeployComponents;
 use freehold_app::workflow::run_action::RunAction;
 use freehold_app::workflow::teardown_install::TeardownInstall;
+use freehold_app::{AppError, Kind};
 use freehold_protocol::api::{ErrorBody, ErrorDetail, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE};
 use freehold_protocol::limits::{MAX_REQUEST_BYTES, MAX_VERSION_REQUEST_BYTES};
-use freehold_protocol::{InstallId, TenantName};
+use freehold_protocol::webhook::CallHeaders;
+use freehold_protocol::{InstallId, TenantName, webhook};
 use http::{HeaderMap, HeaderValue};
 use lambda_runtime::Error;
 use serde::Serialize;
@@ -122,6 +126,9 @@ pub struct Api {
     add_subscription: AddSubscription,
     remove_subscription: RemoveSubscription,
     test_subscriptions: TestSubscriptions,
+    add_webhook: AddWebhook,
+    remove_webhook: RemoveWebhook,
+    call_webhook: CallWebhook,
 }
 
 impl std::fmt::Debug for Api {
@@ -140,13 +147,25 @@ pub struct Call {
     /// The only install that the answer is about; `None` for all installs.
     pub only_install: Option<InstallId>,
     pub body: String,
-    /// The idempotency key of the request; empty for a GET request.
+    /// The idempotency key of the request; empty for a GET request, and for a call of a webhook, which has an id.
     pub cause: String,
     /// The ARN of the caller as the API's authorizer wrote it; `None` when no IAM authorizer has authenticated the request.
     pub caller: Option<String>,
+    /// The headers by which a call of a webhook is signed, in the order of their names in `freehold_protocol::webhook`.
+    pub webhook: [Option<String>; 3],
 }
 
 impl Call {
+    /// Returns the headers by which a call of a webhook is signed.
+    ///
+    /// # Errors
+    /// Unauthorized, with the header that is missing or has another form.
+    pub fn webhook_headers(&self) -> Result<CallHeaders, AppError> {
+        let [id, timestamp, signature] = self.webhook.each_ref().map(Option::as_deref);
+        CallHeaders::parse(id, timestamp, signature)
+            .map_err(|error| AppError::new(Kind::Unauthorized, error.to_string()))
+    }
+
     /// Returns the body as `T`.
     ///
     /// # Errors
@@ -176,6 +195,20 @@ impl Api {
         let versions = settings.versions(&store)?;
         let subscriptions: Arc<dyn Subscriptions> = settings.subscriptions()?;
         let advance = AdvanceRun::new(Arc::clone(&store), versions.clone(), machines.clone(), Arc::clone(&clock));
+        let deploy_components = DeployComponents {
+            store: Arc::clone(&store),
+            versions: versions.clone(),
+            machines: machines.clone(),
+            clock: Arc::clone(&clock),
+        };
+        let run_action = RunAction {
+            store: Arc::clone(&store),
+            versions: versions.clone(),
+            machines: machines.clone(),
+            clock: Arc::clone(&clock),
+        };
+        let run_runbook = RunRunbook { advance: advance.clone() };
+        let move_channel = MoveChannel { store: Arc::clone(&store), clock: Arc::clone(&clock) };
         Ok(Self {
             tenant: settings.tenant.clone(),
             routes: Routes::new()?,
@@ -209,12 +242,7 @@ impl Api {
                 versions: versions.clone(),
                 clock: Arc::clone(&clock),
             },
-            deploy_components: DeployComponents {
-                store: Arc::clone(&store),
-                versions: versions.clone(),
-                machines: machines.clone(),
-                clock: Arc::clone(&clock),
-            },
+            deploy_components: deploy_components.clone(),
             upgrade_runner: UpgradeRunner {
                 store: Arc::clone(&store),
                 machines: machines.clone(),
@@ -240,13 +268,8 @@ impl Api {
                 machines: machines.clone(),
                 clock: Arc::clone(&clock),
             },
-            run_action: RunAction {
-                store: Arc::clone(&store),
-                versions: versions.clone(),
-                machines: machines.clone(),
-                clock: Arc::clone(&clock),
-            },
-            run_runbook: RunRunbook { advance: advance.clone() },
+            run_action: run_action.clone(),
+            run_runbook: run_runbook.clone(),
             resume_run: ResumeRun { advance: advance.clone() },
             cancel_run: CancelRun { advance },
             resume_workflow: ResumeWorkflow {
@@ -271,7 +294,21 @@ impl Api {
                 versions: versions.clone(),
                 clock: Arc::clone(&clock),
             },
-            move_channel: MoveChannel { store: Arc::clone(&store), clock: Arc::clone(&clock) },
+            move_channel: move_channel.clone(),
+            add_webhook: AddWebhook {
+                store: Arc::clone(&store),
+                clock: Arc::clone(&clock),
+                are_on: variable("FREEHOLD_WEBHOOKS").is_ok_and(|set| set == "on"),
+            },
+            remove_webhook: RemoveWebhook { store: Arc::clone(&store) },
+            call_webhook: CallWebhook {
+                store: Arc::clone(&store),
+                clock: Arc::clone(&clock),
+                deploy_components,
+                run_action,
+                run_runbook,
+                move_channel,
+            },
             set_release: SetRelease { store: Arc::clone(&store), clock: Arc::clone(&clock) },
             forget_install: ForgetInstall {
                 store: Arc::clone(&store),
@@ -341,12 +378,21 @@ impl Api {
             }
             Some(_) | None => None,
         };
+        let caller = caller_of(&request.request_context);
+        if caller.is_none() && !operation.is_open() {
+            return Err(AppError::new(
+                Kind::Unauthorized,
+                "the request names no caller; the routes of the API must have the authorization type AWS_IAM, as in the tenant's \
+                 stack, except that of calls of webhooks",
+            ));
+        }
         let call = Call {
             path: parameters,
             after,
             only_install,
-            cause: idempotency_key(&method, &request.headers)?,
-            caller: caller_of(&request.request_context),
+            cause: if operation.is_open() { String::new() } else { idempotency_key(&method, &request.headers)? },
+            caller,
+            webhook: [webhook::ID, webhook::TIMESTAMP, webhook::SIGNATURE].map(|name| header(&request.headers, name)),
             body: body_of(request, longest_body(operation))?,
         };
         call.check_placeholders()?;
@@ -361,7 +407,18 @@ fn to_json<T: Serialize>(answer: &T) -> Result<String, AppError> {
 
 /// Returns the maximum size of a request's body, in bytes.
 const fn longest_body(operation: Operation) -> usize {
-    if matches!(operation, Operation::SyncApp) { MAX_VERSION_REQUEST_BYTES } else { MAX_REQUEST_BYTES }
+    match operation {
+        Operation::SyncApp => MAX_VERSION_REQUEST_BYTES,
+        Operation::CallWebhook => webhook::MAX_BODY_BYTES,
+        _ => MAX_REQUEST_BYTES,
+    }
+}
+
+/// Returns the only value of a header; `None` when it is missing, repeated or not text.
+fn header(headers: &HeaderMap, name: &str) -> Option<String> {
+    let mut values = headers.get_all(name).iter();
+    let only = values.next().filter(|_| values.next().is_none());
+    only.and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
 fn body_of(request: ApiGatewayV2httpRequest, most: usize) -> Result<String, AppError> {

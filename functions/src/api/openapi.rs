@@ -1,19 +1,21 @@
 //! The OpenAPI 3.1 document, generated from the table of routes and the types of the API.
 
 use freehold_protocol::api::{
-    AcknowledgeDriftRequest, AddSubscriptionRequest, AppView, ApproveJobRequest, ArtifactsView, BuildComponentsRequest,
-    BuildStarted, BuildView, CancelJobRequest, CancelWorkflowRequest, ChannelView, CheckHealthRequest, ContractView,
-    CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest, DetectDriftRequest, ErrorBody, ErrorKind,
-    ForgetInstallRequest, ForgetStarted, HistoryEntry, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, IgnoreDriftRequest,
-    InputsSchema, InstallCreated, InstallDeleted, InstallDrift, InstallInputs, InstallRunbooks, InstallStack,
-    InstallToggles, InstallView, JobView, LineagePage, LogPage, MoveChannelRequest, Page, ReasonRequest,
-    RejectJobRequest, ReleaseView, RemoveSubscriptionRequest, ResumeWorkflowRequest, RetryJobRequest, Revoked,
-    RunActionRequest, RunRunbookRequest, RunView, SetApprovalsRequest, SetInputsRequest, SetReleaseRequest,
-    SetTogglesRequest, SkipNodeRequest, SourceUpload, SubscriptionView, SubscriptionsView, SyncAppRequest,
-    TeardownInstallRequest, TenantView, TestSent, TestSubscriptionsRequest, UpgradeRunnerRequest, UploadSourceRequest,
-    VersionDocument, VersionView, WorkflowStarted, WorkflowView,
+    AcknowledgeDriftRequest, AddSubscriptionRequest, AddWebhookRequest, AppView, ApproveJobRequest, ArtifactsView,
+    BuildComponentsRequest, BuildStarted, BuildView, CallWebhookRequest, CancelJobRequest, CancelWorkflowRequest,
+    ChannelView, CheckHealthRequest, ContractView, CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest,
+    DetectDriftRequest, ErrorBody, ErrorKind, ForgetInstallRequest, ForgetStarted, HistoryEntry, IDEMPOTENCY_KEY,
+    IDEMPOTENCY_KEY_SHAPE, IgnoreDriftRequest, InputsSchema, InstallCreated, InstallDeleted, InstallDrift,
+    InstallInputs, InstallRunbooks, InstallStack, InstallToggles, InstallView, JobView, LineagePage, LogPage,
+    MoveChannelRequest, Page, ReasonRequest, RejectJobRequest, ReleaseView, RemoveSubscriptionRequest,
+    ResumeWorkflowRequest, RetryJobRequest, Revoked, RunActionRequest, RunRunbookRequest, RunView, SetApprovalsRequest,
+    SetInputsRequest, SetReleaseRequest, SetTogglesRequest, SkipNodeRequest, SourceUpload, SubscriptionView,
+    SubscriptionsView, SyncAppRequest, TeardownInstallRequest, TenantView, TestSent, TestSubscriptionsRequest,
+    UpgradeRunnerRequest, UploadSourceRequest, VersionDocument, VersionView, WebhookCalled, WebhookView, WebhooksView,
+    WorkflowStarted, WorkflowView,
 };
 use freehold_protocol::contract::Terms;
+use freehold_protocol::webhook;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -77,7 +79,9 @@ fn parameters(route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
             json!({ "name": name, "in": "path", "required": true, "schema": schema })
         })
         .collect();
-    if route.method == "POST" {
+    if route.operation.is_open() {
+        parameters.extend(signature_parameters());
+    } else if route.method == "POST" {
         parameters.push(json!({
             "name": IDEMPOTENCY_KEY, "in": "header", "required": true,
             "description": "A value of your choice for this one request. The same request with the same value gets \
@@ -99,6 +103,27 @@ fn parameters(route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
         }));
     }
     parameters
+}
+
+/// Returns the headers of a call of a webhook.
+fn signature_parameters() -> [Value; 3] {
+    [
+        (webhook::ID, webhook::ID_PATTERN, "The id of the event. The same call with the same id starts nothing again."),
+        (
+            webhook::TIMESTAMP,
+            webhook::TIMESTAMP_PATTERN,
+            "The time of the call, in seconds since 1970-01-01T00:00:00Z.",
+        ),
+        (
+            webhook::SIGNATURE,
+            webhook::SIGNATURE_PATTERN,
+            "`v1a,` and an Ed25519 signature over `ID.TIME.BODY`, base64.",
+        ),
+    ]
+    .map(|(name, pattern, description)| {
+        let schema = json!({ "type": "string", "pattern": pattern });
+        json!({ "name": name, "in": "header", "required": true, "description": description, "schema": schema })
+    })
 }
 
 /// Returns the responses of an operation by status: the response to success, and the errors that all operations share.
@@ -126,7 +151,7 @@ fn shared_responses(error: &Value) -> Value {
         // respond.
         let schema = match kind {
             ErrorKind::Internal | ErrorKind::Transient => json!({ "anyOf": [error, gateway] }),
-            ErrorKind::Invalid | ErrorKind::NotFound | ErrorKind::Conflict => error.clone(),
+            ErrorKind::Invalid | ErrorKind::Unauthorized | ErrorKind::NotFound | ErrorKind::Conflict => error.clone(),
         };
         shared.insert(name.into(), response(description, &schema));
     }
@@ -148,6 +173,7 @@ fn response(description: &str, schema: &Value) -> Value {
 const fn describe(kind: ErrorKind) -> (&'static str, &'static str) {
     match kind {
         ErrorKind::Invalid => ("Invalid", "The request is not valid; sending it again does not help"),
+        ErrorKind::Unauthorized => ("Unauthorized", "No signature that the tenant knows proves who calls"),
         ErrorKind::NotFound => ("NotFound", "A resource that the request names does not exist"),
         ErrorKind::Conflict => ("Conflict", "The present state does not allow the request"),
         ErrorKind::Transient => ("Transient", "The same request may succeed later; try again"),
@@ -243,6 +269,9 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::AddSubscription => (Some(schema::<AddSubscriptionRequest>(g)), schema::<SubscriptionView>(g)),
         Operation::ListSubscriptions => (None, schema::<SubscriptionsView>(g)),
         Operation::RemoveSubscription => (Some(schema::<RemoveSubscriptionRequest>(g)), schema::<SubscriptionsView>(g)),
+        Operation::AddWebhook => (Some(schema::<AddWebhookRequest>(g)), schema::<WebhookView>(g)),
+        Operation::ListWebhooks | Operation::RemoveWebhook => (None, schema::<WebhooksView>(g)),
+        Operation::CallWebhook => (Some(schema::<CallWebhookRequest>(g)), schema::<WebhookCalled>(g)),
         Operation::TestSubscriptions => (Some(schema::<TestSubscriptionsRequest>(g)), schema::<TestSent>(g)),
     }
 }

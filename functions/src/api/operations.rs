@@ -6,16 +6,17 @@ use freehold_app::app_version::show_toggles::show_toggles;
 use freehold_app::app_version::show_version::show_version;
 use freehold_app::contract::terms::{show_contract, show_terms};
 use freehold_app::notification::list_subscriptions::list_subscriptions;
+use freehold_app::webhook::list_webhooks::list_webhooks;
 use freehold_app::{read, table};
 use freehold_domain::workflow::RunTrigger;
 use freehold_protocol::api::{
-    AcknowledgeDriftRequest, AddSubscriptionRequest, ApproveJobRequest, BuildComponentsRequest, CancelJobRequest,
-    CancelWorkflowRequest, CheckHealthRequest, CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest,
-    DetectDriftRequest, ForgetInstallRequest, IgnoreDriftRequest, InstallCreated, MoveChannelRequest, ReasonRequest,
-    RejectJobRequest, RemoveSubscriptionRequest, ResumeWorkflowRequest, RetryJobRequest, RunActionRequest,
-    RunRunbookRequest, SetApprovalsRequest, SetInputsRequest, SetReleaseRequest, SetTogglesRequest, SkipNodeRequest,
-    SyncAppRequest, TeardownInstallRequest, TestSubscriptionsRequest, UpgradeRunnerRequest, UploadSourceRequest,
-    WorkflowStarted,
+    AcknowledgeDriftRequest, AddSubscriptionRequest, AddWebhookRequest, ApproveJobRequest, BuildComponentsRequest,
+    CancelJobRequest, CancelWorkflowRequest, CheckHealthRequest, CreateInstallRequest, CreateReleaseRequest,
+    DeployComponentsRequest, DetectDriftRequest, ForgetInstallRequest, IgnoreDriftRequest, InstallCreated,
+    MoveChannelRequest, ReasonRequest, RejectJobRequest, RemoveSubscriptionRequest, ResumeWorkflowRequest,
+    RetryJobRequest, RunActionRequest, RunRunbookRequest, SetApprovalsRequest, SetInputsRequest, SetReleaseRequest,
+    SetTogglesRequest, SkipNodeRequest, SyncAppRequest, TeardownInstallRequest, TestSubscriptionsRequest,
+    UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted,
 };
 use freehold_protocol::{AppName, Digest, InstallId, JobId, WorkflowId};
 
@@ -245,6 +246,14 @@ impl Api {
             }
             Operation::TestSubscriptions => {
                 to_json(&self.test_subscriptions.test(&call.json::<TestSubscriptionsRequest>()?, &call.cause).await?)
+            }
+            Operation::AddWebhook => {
+                to_json(&self.add_webhook.add(&call.json::<AddWebhookRequest>()?, &call.asked_by()?).await?)
+            }
+            Operation::ListWebhooks => to_json(&list_webhooks(store).await?),
+            Operation::RemoveWebhook => to_json(&self.remove_webhook.remove(&call.webhook()?).await?),
+            Operation::CallWebhook => {
+                to_json(&self.call_webhook.call(&call.webhook()?, &call.webhook_headers()?, &call.body).await?)
             }
             Operation::ListLogs => to_json(&read::list_logs(store, &call.job()?, after).await?),
         }

@@ -3,7 +3,8 @@
 
 use freehold_app::AppError;
 use freehold_protocol::{
-    ActionName, AppName, ChannelName, Digest, InstallId, JobId, ReleaseName, RunId, RunbookName, WorkflowId,
+    ActionName, AppName, ChannelName, Digest, InstallId, JobId, ReleaseName, RunId, RunbookName, WebhookName,
+    WorkflowId,
 };
 
 use super::Call;
@@ -58,6 +59,7 @@ placeholders! {
     runbook: RunbookName,
     terms: Digest,
     version: Digest,
+    webhook: WebhookName,
     workflow: WorkflowId,
 }
 
@@ -80,9 +82,10 @@ mod tests {
 
     #[test]
     fn a_wrong_value_is_refused_whether_or_not_the_operation_reads_it() {
-        for name in
-            ["action", "app", "artifact", "channel", "install", "job", "release", "terms", "version", "workflow"]
-        {
+        for name in [
+            "action", "app", "artifact", "channel", "install", "job", "release", "terms", "version", "webhook",
+            "workflow",
+        ] {
             let refused = call(name, "null,null").check_placeholders().unwrap_err();
 
             assert_eq!(refused.kind, ErrorKind::Invalid, "{name}");

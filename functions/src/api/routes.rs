@@ -76,6 +76,10 @@ pub enum Operation {
     ListSubscriptions,
     RemoveSubscription,
     TestSubscriptions,
+    AddWebhook,
+    ListWebhooks,
+    RemoveWebhook,
+    CallWebhook,
 }
 
 impl Operation {
@@ -93,6 +97,11 @@ impl Operation {
             Self::ShowLineage => Some(List::Uses),
             _ => None,
         }
+    }
+
+    /// Returns whether the operation takes requests without an IAM principal, and verifies a signature of its own.
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::CallWebhook)
     }
 
     /// Returns whether the query parameter `install` limits the answer to one install.
@@ -115,7 +124,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
 }
 
 /// All routes.
-pub const ROUTES: [Route; 68] = [
+pub const ROUTES: [Route; 72] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
@@ -324,6 +333,15 @@ pub const ROUTES: [Route; 68] = [
     route(Operation::ListSubscriptions, "GET", "/v1/subscriptions", "Subscriptions to notifications"),
     route(Operation::RemoveSubscription, "POST", "/v1/subscriptions/remove", "Removes a subscription"),
     route(Operation::TestSubscriptions, "POST", "/v1/subscriptions/test", "Sends a test notification"),
+    route(Operation::AddWebhook, "POST", "/v1/webhooks", "Adds a webhook"),
+    route(Operation::ListWebhooks, "GET", "/v1/webhooks", "Webhooks"),
+    route(Operation::RemoveWebhook, "POST", "/v1/webhooks/{webhook}/remove", "Removes a webhook"),
+    route(
+        Operation::CallWebhook,
+        "POST",
+        "/v1/webhooks/{webhook}/calls",
+        "Takes a call of a webhook, signed by its key instead of by an IAM principal",
+    ),
 ];
 
 /// Finds the operation for a method and a path.

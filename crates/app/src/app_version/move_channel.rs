@@ -32,12 +32,45 @@ impl MoveChannel {
         request: &MoveChannelRequest,
         by: &AskedBy,
     ) -> Result<ChannelView, AppError> {
+        self.move_from(None, (app, name), request, by).await
+    }
+
+    /// Moves the channel as [`Self::move_channel`] does, but only if it has been moved `moves` times so far.
+    ///
+    /// # Errors
+    /// Those of [`Self::move_channel`], and Conflict when the channel was moved to another release meanwhile.
+    pub(crate) async fn move_channel_after(
+        &self,
+        moves: u64,
+        channel: (&AppName, &ChannelName),
+        request: &MoveChannelRequest,
+        by: &AskedBy,
+    ) -> Result<ChannelView, AppError> {
+        self.move_from(Some(moves), channel, request, by).await
+    }
+
+    async fn move_from(
+        &self,
+        moves: Option<u64>,
+        (app, name): (&AppName, &ChannelName),
+        request: &MoveChannelRequest,
+        by: &AskedBy,
+    ) -> Result<ChannelView, AppError> {
         let store = &*self.store;
         table::app(store, app).await?;
         table::release(store, app, &request.release).await?;
         let channel = table::change(store, ("channel", name), || async {
             let known: Option<Stored<Channel>> = load(store, &channel_key(app, name)).await?;
             let now = self.clock.now();
+            let has = known.as_ref().map_or(0, |known| known.value.moves);
+            if moves.is_some_and(|moves| moves != has) {
+                return known.map(|known| known.value).filter(|known| known.release == request.release).map_or_else(
+                    || Err(AppError::conflict(format!(
+                        "channel `{name}` was moved by somebody else since this call first came; sign a new call to move it again"
+                    ))),
+                    |known| Ok(Decided::Keep(known)),
+                );
+            }
             let (channel, expect) = match known {
                 Some(known) => match known.value.moved(&request.release, by, now) {
                     Some(moved) => (moved, Expect::Rev(known.rev)),

@@ -8,6 +8,7 @@ use crate::AppError;
 use crate::app_version::install_release;
 use crate::ports::{Store, Write};
 use crate::table::{self, GoneInstalls, Stored, install_entry_key, install_key, name_prefixes, prefix_key, put};
+use crate::webhook;
 
 /// Returns the writes that remove the install's row, its entry in the list and in its shard, free its name, and count it
 /// as gone.
@@ -24,6 +25,7 @@ pub(super) async fn end_writes(store: &dyn Store, stored: &Stored<Install>) -> R
     ];
     writes.extend(leaving(store, &stored.value).await?);
     writes.extend(install_release::leaving(&stored.value));
+    writes.extend(webhook::leaving(store, id).await?);
     writes.extend(freed_prefixes(store, id).await?);
     Ok(writes)
 }

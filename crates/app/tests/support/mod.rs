@@ -12,6 +12,7 @@ pub(crate) mod runner;
 pub(crate) mod state;
 mod use_cases;
 pub(crate) mod walk;
+pub(crate) mod webhooks;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicBool;

@@ -8,10 +8,11 @@ use freehold_app::testing::Fault;
 use freehold_protocol::WorkflowId;
 use freehold_protocol::api::{
     DeployComponentsRequest, DetectDriftRequest, ForgetInstallRequest, ResumeWorkflowRequest, TeardownInstallRequest,
+    WebhookTask,
 };
 use proptest::prelude::*;
 
-use crate::support::channels::move_to;
+use crate::support::channels::{demo, move_to, stable};
 use crate::support::runner::{Behaviour, sick};
 use crate::support::state::effects;
 use crate::support::walk::Rng;
@@ -70,6 +71,7 @@ enum Part {
     Channel,
     Notify,
     RunnerAway,
+    Webhook,
 }
 
 impl Part {
@@ -106,6 +108,11 @@ impl Part {
                 world
             }
             Self::Channel => World::with_channel().await,
+            Self::Webhook => {
+                let world = World::with_channel().await;
+                world.with_webhook(WebhookTask::MoveChannel { app: demo(), channel: stable() }).await;
+                world
+            }
             Self::Notify => {
                 let mut world = World::with_install().await;
                 world.runner("globex").behaviours.insert("storage".into(), Behaviour::FailsBefore(99));
@@ -188,6 +195,15 @@ impl Part {
             Self::Channel => {
                 client(async || move_to(world, "two").await).await.unwrap();
                 // The schedule calls every minute: it stores the task of the install, which the next call handles.
+                for _ in 0..3 {
+                    let _ = world.start_due_actions().start().await;
+                    rescue.rest(world).await;
+                }
+            }
+            Self::Webhook => {
+                let now = world.now();
+                let call = async || world.call_webhook("build-7", now, r#"{"release":"two"}"#).await;
+                client(call).await.unwrap();
                 for _ in 0..3 {
                     let _ = world.start_due_actions().start().await;
                     rescue.rest(world).await;
@@ -301,6 +317,11 @@ async fn an_action_ends_the_same_whichever_call_fails() {
 #[tokio::test]
 async fn a_new_version_ends_the_same_whichever_call_fails() {
     each_call_fails_once(Part::NewVersion).await;
+}
+
+#[tokio::test]
+async fn a_call_of_a_webhook_moves_a_channel_once_whichever_call_fails() {
+    each_call_fails_once(Part::Webhook).await;
 }
 
 #[tokio::test]

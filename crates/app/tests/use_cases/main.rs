@@ -109,6 +109,12 @@ mod workflow {
     mod triggers;
 }
 
+mod webhook {
+    mod add_webhook;
+    mod call_webhook;
+    mod remove_webhook;
+}
+
 mod approval {
     pub(crate) mod approve_job;
     mod reject_job;

@@ -29,6 +29,8 @@ pub struct ErrorDetail {
 pub enum ErrorKind {
     /// 400: the request is wrong. The same request will fail again.
     Invalid,
+    /// 401: no signature that the tenant knows proves who calls. Only calls of webhooks get it.
+    Unauthorized,
     /// 404: the requested thing does not exist.
     NotFound,
     /// 409: the current state of the resource does not allow the request.
@@ -41,12 +43,14 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, in the order of their statuses.
-    pub const ALL: [Self; 5] = [Self::Invalid, Self::NotFound, Self::Conflict, Self::Internal, Self::Transient];
+    pub const ALL: [Self; 6] =
+        [Self::Invalid, Self::Unauthorized, Self::NotFound, Self::Conflict, Self::Internal, Self::Transient];
 
     /// Returns the HTTP status.
     pub const fn status(self) -> u16 {
         match self {
             Self::Invalid => 400,
+            Self::Unauthorized => 401,
             Self::NotFound => 404,
             Self::Conflict => 409,
             Self::Transient => 503,

@@ -18,6 +18,7 @@ mod runbooks;
 mod runner_upgrade;
 mod subscriptions;
 mod toggles;
+mod webhooks;
 mod workflows;
 
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,7 @@ pub use subscriptions::{
     TestSubscriptionsRequest,
 };
 pub use toggles::{InstallToggles, SetTogglesRequest, ToggleView, ToggledBy};
+pub use webhooks::{AddWebhookRequest, CallWebhookRequest, WebhookCalled, WebhookTask, WebhookView, WebhooksView};
 pub use workflows::{
     DeployComponentsRequest, HistoryView, JobView, LogChunk, LogPage, NodeView, RolledBackView, RunActionRequest,
     TeardownInstallRequest, WorkflowStarted, WorkflowView,

@@ -90,6 +90,9 @@ impl schemars::JsonSchema for PublicKey {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "description": "Ed25519 public key: 32 bytes, base64" })
+        schemars::json_schema!({
+            "type": "string", "description": "Ed25519 public key: 32 bytes, base64",
+            "pattern": "^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$",
+        })
     }
 }

@@ -131,6 +131,13 @@ id!(
     Shape::Label { max: 64, also: "_-" }
 );
 id!(
+    /// The name of a webhook, unique in the tenant.
+    WebhookName,
+    "a webhook name",
+    "1 to 64 letters, digits, dashes or underscores, starting with a letter or digit",
+    Shape::Label { max: 64, also: "_-" }
+);
+id!(
     /// The name of an action, from the app config.
     ActionName,
     "an action name",

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AccountId, Shape};
+use crate::{AccountId, Shape, WebhookName};
 
 /// The maximum length of an ARN. The longest part is the path of an IAM user, with at most 512 characters.
 const ARN_CHARS: usize = 700;
@@ -21,6 +21,8 @@ const USER: Shape = Shape::Visible { max: 576 };
 pub enum AskedBy {
     /// A caller of the tenant's API.
     Caller { arn: CallerArn },
+    /// A program that called a webhook of the tenant's API.
+    Webhook { webhook: WebhookName },
     /// The cron schedule of an action or of drift checks.
     Schedule,
     /// The control plane's sweep, when it removes an install that is being forgotten.
@@ -31,6 +33,7 @@ impl fmt::Display for AskedBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Caller { arn } => write!(f, "{arn}"),
+            Self::Webhook { webhook } => write!(f, "webhook {webhook}"),
             Self::Schedule => f.write_str("schedule"),
             Self::Sweep => f.write_str("sweep"),
         }

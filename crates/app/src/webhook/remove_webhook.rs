@@ -1,0 +1,35 @@
+//! Removes a webhook: its calls are refused from then on.
+
+use std::sync::Arc;
+
+use freehold_protocol::WebhookName;
+use freehold_protocol::api::WebhooksView;
+
+use super::list_webhooks::list_webhooks;
+use super::row;
+use crate::AppError;
+use crate::ports::{Store, Write};
+use crate::table::{self, Decided, Record as _};
+
+/// The use case that removes a webhook, with its port.
+#[derive(Clone)]
+pub struct RemoveWebhook {
+    pub store: Arc<dyn Store>,
+}
+
+impl RemoveWebhook {
+    /// Removes a webhook, and returns those that are left.
+    ///
+    /// # Errors
+    /// NotFound, or the store's errors.
+    pub async fn remove(&self, name: &WebhookName) -> Result<WebhooksView, AppError> {
+        table::change(&*self.store, ("webhook", name), || async {
+            let stored = row::webhook(&*self.store, name).await?;
+            let key = stored.value.key();
+            Ok(Decided::Commit(vec![Write::DeleteAt { key, rev: stored.rev }], ()))
+        })
+        .await?;
+        tracing::warn!("Removed webhook `{name}`");
+        list_webhooks(&*self.store).await
+    }
+}

@@ -1,0 +1,133 @@
+//! Webhooks: which calls may still act, so that a call which is sent again, or late, undoes nothing.
+
+use freehold_protocol::Timestamp;
+use freehold_protocol::WebhookName;
+use freehold_protocol::api::WebhookTask;
+use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::order::AskedBy;
+use serde::{Deserialize, Serialize};
+
+/// The maximum number of webhooks of a tenant.
+pub const MAX_WEBHOOKS: usize = 50;
+
+/// A webhook of the tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Webhook {
+    pub name: WebhookName,
+    /// The key whose private half signs the calls.
+    pub key: PublicKey,
+    pub starts: WebhookTask,
+    pub added_at: Timestamp,
+    pub added_by: AskedBy,
+    /// The newest call that moved a channel; `None` for webhooks that start something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest: Option<NewestCall>,
+}
+
+/// The newest call of a webhook that moves a channel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewestCall {
+    pub id: String,
+    /// The time of the call, in seconds since the epoch.
+    pub secs: u64,
+    /// How often the channel had been moved before the call.
+    pub moves: u64,
+}
+
+/// The decision about a call that moves a channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Call {
+    /// The call is new: it is stored, and then it acts.
+    New(Box<Webhook>),
+    /// The call, or another one of the same event, came before. It acts only while the channel has been moved this often, as before its first time.
+    Again { moves: u64 },
+}
+
+/// A call came after a later one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a call with the id `{newest}` and the time {newest_secs} came before, and this one is dated {secs}: calls that move a channel \
+     take effect in the order of their times, one each second; sign the call again if it is meant to be the newest"
+)]
+pub struct LateCall {
+    pub newest: String,
+    pub newest_secs: u64,
+    pub secs: u64,
+}
+
+impl Webhook {
+    /// Decides about the call `id` of the time `secs`, before which the channel had been moved `moves` times.
+    ///
+    /// # Errors
+    /// [`LateCall`] when another call of the same second or a later one came before.
+    pub fn call(&self, id: &str, secs: u64, moves: u64) -> Result<Call, LateCall> {
+        match &self.newest {
+            Some(newest) if newest.id == id => Ok(Call::Again { moves: newest.moves }),
+            Some(newest) if newest.secs >= secs => {
+                Err(LateCall { newest: newest.id.clone(), newest_secs: newest.secs, secs })
+            }
+            Some(_) | None => {
+                let newest = Some(NewestCall { id: id.to_owned(), secs, moves });
+                Ok(Call::New(Box::new(Self { newest, ..self.clone() })))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn webhook() -> Webhook {
+        let key = "A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg=".parse().unwrap();
+        let starts = WebhookTask::MoveChannel { app: "shop".parse().unwrap(), channel: "stable".parse().unwrap() };
+        Webhook {
+            name: "ci".parse().unwrap(),
+            key,
+            starts,
+            added_at: Timestamp::default(),
+            added_by: AskedBy::Sweep,
+            newest: None,
+        }
+    }
+
+    proptest! {
+        /// However calls are repeated and mixed up, the channel moves once for each call that acts, and never back to a call
+        /// with an earlier time.
+        #[test]
+        fn a_channel_never_goes_back(calls in prop::collection::vec((0_u8..6, 0_u64..6), 1..40)) {
+            let mut hook = webhook();
+            let (mut moves, mut has, mut acted) = (0_u64, None, Vec::new());
+            for (id, secs) in calls {
+                let id = format!("id-{id}");
+                let before = match hook.call(&id, secs, moves) {
+                    Ok(Call::New(next)) => {
+                        hook = *next;
+                        moves
+                    }
+                    Ok(Call::Again { moves }) => moves,
+                    Err(_) => continue,
+                };
+                if before == moves {
+                    prop_assert!(has.is_none_or(|had| had < secs), "{has:?} and then {secs}");
+                    prop_assert!(!acted.contains(&(id.clone(), secs)));
+                    acted.push((id, secs));
+                    (moves, has) = (moves + 1, Some(secs));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_repeated_call_acts_unless_somebody_moved_the_channel_meanwhile() {
+        let Ok(Call::New(called)) = webhook().call("a", 10, 3) else { panic!("the first call is new") };
+
+        assert_eq!(called.call("a", 10, 4), Ok(Call::Again { moves: 3 }));
+        assert!(called.call("b", 10, 4).is_err(), "another call of the same second");
+        assert_eq!(called.call("a", 19, 4), Ok(Call::Again { moves: 3 }), "the same event, signed again");
+        assert!(called.call("b", 9, 4).is_err());
+        assert!(matches!(called.call("b", 11, 4), Ok(Call::New(_))));
+    }
+}
