@@ -9,7 +9,7 @@ use crate::context::{Context, Global};
 use crate::error::{EXIT_CODES, Result};
 use crate::{
     action, app, artifact, build, contract, customer, deploy, doctor, drift, health, history, install, job, lineage,
-    policy, release, runbook, subscription, teardown, tenant, tools, workflow,
+    policy, release, runbook, subscription, teardown, tenant, tools, webhook, workflow,
 };
 
 const EXAMPLES: &str = "\
@@ -108,6 +108,9 @@ enum Command {
     /// Tell people by mail, by HTTPS or in a queue what they wait for.
     #[command(subcommand)]
     Subscription(subscription::SubscriptionCommand),
+    /// Let programs outside of AWS, such as a CI, start something by a signed call.
+    #[command(subcommand)]
+    Webhook(webhook::WebhookCommand),
     /// Named versions of an app with their artifacts, which never change.
     #[command(subcommand)]
     Release(release::ReleaseCommand),
@@ -196,6 +199,7 @@ impl Cli {
             Command::Workflow(command) => command.run(&context).await,
             Command::Job(command) => command.run(&context).await,
             Command::Action(command) => command.run(&context).await,
+            Command::Webhook(command) => command.run(&context).await,
             Command::Runbook(command) => command.run(&context).await,
             Command::Drift(command) => command.run(&context).await,
             Command::Health(command) => command.run(&context).await,

@@ -96,6 +96,15 @@ pub(crate) fn create(path: &Path, text: &str, force: bool) -> Result<()> {
     }
 }
 
+/// Writes a new file that only this user can read. An existing file is an error.
+pub(crate) fn create_secret(path: &Path, text: &str) -> Result<()> {
+    match beside_with(path, text, 0o600)?.persist_noclobber(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Err(exists(path)),
+        Err(error) => Err(error.error).doing(writing(path)),
+    }
+}
+
 /// Writes several files, as [`create`] does. If one of them may not be written, none is.
 pub(crate) fn create_all<P: AsRef<Path>, T: AsRef<str>>(files: &[(P, T)], force: bool) -> Result<()> {
     for (path, text) in files {
@@ -116,6 +125,10 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
 /// Writes the text to a temporary file in the directory of `path`. The caller renames it to `path`, so a reader never
 /// sees a partly written file.
 fn beside(path: &Path, text: &str) -> Result<NamedTempFile> {
+    beside_with(path, text, 0o666)
+}
+
+fn beside_with(path: &Path, text: &str, mode: u32) -> Result<NamedTempFile> {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !directory.is_dir() {
         let (shown, directory) = (path.display(), directory.display());
@@ -125,7 +138,9 @@ fn beside(path: &Path, text: &str) -> Result<NamedTempFile> {
     }
     let mut options = tempfile::Builder::new();
     #[cfg(unix)]
-    options.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    options.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
+    #[cfg(not(unix))]
+    let _ = mode;
     // The error of `tempfile` names the temporary file, which the user does not know.
     let plain = |error: std::io::Error| std::io::Error::from(error.kind());
     let mut file = options.tempfile_in(directory).map_err(plain).doing(writing(path))?;

@@ -38,6 +38,7 @@ mod subscription;
 mod teardown;
 mod tenant;
 mod tools;
+mod webhook;
 mod workflow;
 
 use std::process::ExitCode;

@@ -1,11 +1,16 @@
-//! Random names.
+//! Random names and keys.
 
 use crate::error::{Error, Result};
 
 /// Returns 32 random hex digits.
 pub(crate) fn hex() -> Result<String> {
-    let mut bytes = [0_u8; 16];
+    Ok(freehold_protocol::digest::hex(&bytes::<16>()?))
+}
+
+/// Returns random bytes of which a key can be made.
+pub(crate) fn bytes<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0_u8; N];
     getrandom::fill(&mut bytes)
         .map_err(|e| Error::internal(format!("cannot read random bytes from this machine: {e}")))?;
-    Ok(freehold_protocol::digest::hex(&bytes))
+    Ok(bytes)
 }

@@ -35,6 +35,7 @@ NEVER_SUCCEEDS = {
     "SyncApp": "a document of an app that is drawn breaks a rule that the API's document does not say",
     **dict.fromkeys(("ApproveJob", "RejectJob"), "no plan waits for its approval in the world of the fuzzing"),
     **dict.fromkeys(("DetectDrift", "AcknowledgeDrift"), "the app of the world has no part whose drift is checked"),
+    "CallWebhook": "no drawn signature is that of the webhook's key",
     "CheckHealth": "the app of the world has no component with health checks",
     **dict.fromkeys(("ResumeWorkflow", "RetryJob", "SkipNode"), "no deploy has failed in the world of the fuzzing"),
     **dict.fromkeys(

@@ -8,6 +8,7 @@ from programs import CUSTOMER, INSTALL, REGION, ROOT, TENANT, VENDOR
 
 APP = "shop"
 RELEASE = "first"
+WEBHOOK = "ci"
 # A second install waits for its runner for ever, so that one is left to read when the other is changed.
 WAITING = "initech"
 # One in which nothing runs is deleted.
@@ -33,6 +34,7 @@ def make(programs):
     programs.start_own_cloud()
     functions, principal = ROOT / "target/lambda/local", f"arn:aws:iam::{VENDOR}:root"
     deploy = ("tenant", "deploy", "--name", TENANT, "--functions", functions, "--build-runner-principal", principal)
+    deploy += ("--webhooks", "on")
     deployed = programs.freehold_json(*deploy)
     programs.step("an app with its build and a release")
     app = Path(__file__).resolve().parent / APP
@@ -43,9 +45,11 @@ def make(programs):
     programs.step("an install with its deploy, and one that waits")
     workflow = install(programs)
     ended = programs.freehold_json("workflow", "watch", workflow)
+    hook = ("webhook", "add", WEBHOOK, "--install", INSTALL, "--deploy", "--key-file", programs.files / "ci.pem")
+    key = programs.freehold_json(*hook)["key"]
     waiting = create(programs, WAITING)
     programs.end_runners()
-    return known(programs, deployed, version, built, ended, waiting)
+    return known(programs, deployed, version, built, ended, waiting, key)
 
 
 def builder(programs):
@@ -112,17 +116,19 @@ def open_workflows(programs):
     )
 
 
-def known(programs, deployed, version, built, ended, waiting):
+def known(programs, deployed, version, built, ended, waiting, key):
     contract = programs.freehold_json("contract", "show", APP)
     artifacts = [build["artifact"] for build in built["builds"]]
     workflows = [ended["workflow"], waiting["workflow"], built["workflow"]]
     found = Known(urlsplit(deployed["api_url"]).netloc)
-    found.know("apps", [APP], "path.app", "body.app")
+    found.know("apps", [APP], "path.app", "body.app", "body.starts.app")
     found.know("versions", [version], "path.version", "body.version")
     found.know("terms", [contract["terms"]], "path.terms")
     found.know("releases", [RELEASE], "path.release", "body.release")
     found.know("artifacts", artifacts, "path.artifact")
-    found.know("installs", [INSTALL, WAITING, "build"], "path.install")
+    found.know("installs", [INSTALL, WAITING, "build"], "path.install", "body.starts.install")
+    found.know("webhooks", [WEBHOOK], "path.webhook")
+    found.know("keys", [key], "body.key")
     found.know("actions", ["show"], "path.action")
     found.know("components", ["queue"], "body.components[*]")
     found.know("roles", ["maintenance", "provision"], "body.role")

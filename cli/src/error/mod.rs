@@ -208,6 +208,7 @@ impl Error {
 const fn kind_of_api(kind: ErrorKind) -> Kind {
     match kind {
         ErrorKind::Invalid => Kind::Invalid,
+        ErrorKind::Unauthorized => Kind::Denied,
         ErrorKind::NotFound => Kind::NotFound,
         ErrorKind::Conflict => Kind::Conflict,
         ErrorKind::Transient => Kind::Transient,

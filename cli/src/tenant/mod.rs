@@ -33,6 +33,23 @@ pub(crate) use architecture::Architecture;
 pub(crate) use bucket::Bucket;
 pub(crate) use names::bucket_name;
 
+/// Whether something of the tenant is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Switch {
+    On,
+    Off,
+}
+
+impl Switch {
+    /// Returns the value of the stack's parameter.
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum TenantCommand {
     Deploy(Deploy),
@@ -69,6 +86,10 @@ pub(crate) struct Deploy {
     /// Mail address that receives the alarms.
     #[arg(long, value_name = "ADDRESS", value_parser = mail_address)]
     alarm_email: Option<String>,
+    /// Whether programs outside of AWS may call webhooks, by a route of the API that anybody can reach; off when it was never
+    /// given.
+    #[arg(long, value_name = "on|off")]
+    webhooks: Option<Switch>,
     /// ARN of the principal of this account that may assume the build runner's role, when the build
     /// runner is not an EC2 instance.
     #[arg(long, value_name = "ARN")]

@@ -110,10 +110,7 @@ impl World {
         Ok(world)
     }
 
-    /// Runs `freehold tenant deploy`.
-    ///
-    /// # Errors
-    /// When the command cannot be run.
+    /// Runs `freehold tenant deploy`. Fails when the command cannot be run.
     pub async fn deploy_tenant(&self) -> anyhow::Result<CommandOutput> {
         self.deploy_tenant_with(&[]).await
     }
@@ -223,6 +220,11 @@ impl World {
         variables.push(("FREEHOLD_TENANT", self.tenant.clone()));
         variables.extend(self.variables.clone());
         run(&self.programs.freehold, self.directory(), &variables, arguments).await
+    }
+
+    /// Runs `freehold` without credentials, as somebody outside of AWS. Fails when it cannot be run.
+    pub async fn outside(&self, arguments: &[&str]) -> anyhow::Result<CommandOutput> {
+        run(&self.programs.freehold, self.directory(), &[], arguments).await
     }
 
     /// Runs `freehold` as the vendor, as a person would.

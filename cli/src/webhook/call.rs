@@ -1,0 +1,132 @@
+//! `freehold webhook call`: signs and sends a call, without AWS credentials.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::Args;
+use freehold_protocol::api::{CallWebhookRequest, WebhookCalled};
+use freehold_protocol::webhook::CallHeaders;
+use freehold_protocol::{ReleaseName, Timestamp};
+use serde_json::Value;
+use url::Url;
+
+use super::{key, text};
+use crate::api::{Failed, http_builder, with_retries};
+use crate::error::{Error, Kind, Result, chain};
+use crate::inputs::{Input, by_name};
+use crate::output::Output;
+use crate::{clock, random};
+
+/// The maximum number of tries for one call.
+const TRIES: u32 = 5;
+const ANSWER: Duration = Duration::from_secs(35);
+
+/// Call a webhook: sign with its key file, and start what it is for. Needs no AWS credentials.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold webhook call https://abc.execute-api.eu-west-1.amazonaws.com/v1/webhooks/ci/calls \\
+      --key-file ci.pem --release 2026.11 --id build-812
+  freehold webhook call URL --key-file nightly.pem --input snapshot=2026-11-27
+
+The same call with the same `--id` starts nothing again, so a CI passes the id of its build. Without `--id`, each run of this
+command is a call of its own; its own retries are not.")]
+pub(crate) struct Call {
+    /// The address that `freehold webhook add` printed.
+    url: CallUrl,
+    /// File with the private key of the webhook.
+    #[arg(long, value_name = "FILE")]
+    key_file: PathBuf,
+    /// Id of the event, 1 to 128 letters, digits, dashes or underscores.
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+    /// The release to which a channel moves.
+    #[arg(long, value_name = "RELEASE")]
+    release: Option<ReleaseName>,
+    /// An input of a runbook: `name=text`, or `name=@FILE` for the text of a file. Can be given several times.
+    #[arg(long = "input", value_name = "NAME=TEXT")]
+    inputs: Vec<Input>,
+}
+
+/// The address of a webhook's calls.
+#[derive(Debug, Clone)]
+struct CallUrl(Url);
+
+impl FromStr for CallUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse::<Url>() {
+            Ok(url) if matches!(url.scheme(), "https" | "http") && url.path().ends_with("/calls") => Ok(Self(url)),
+            Ok(_) | Err(_) => Err(format!(
+                "`{text}` is not the address of a webhook, which begins with `https://` and ends with `/calls`; `freehold webhook add` \
+                 prints it"
+            )),
+        }
+    }
+}
+
+impl Call {
+    pub(super) async fn run(self, out: Output) -> Result<()> {
+        let signer = key::private_of(&self.key_file)?;
+        let given = by_name(&self.inputs)?.into_iter();
+        let text_of = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let inputs: BTreeMap<String, String> = given.map(|(name, value)| (name, text_of(value))).collect();
+        let request = CallWebhookRequest { inputs, release: self.release };
+        let body = serde_json::to_vec(&request)
+            .map_err(|error| Error::internal(format!("cannot write the call as JSON: {error}")))?;
+        let id = match self.id {
+            Some(id) => id,
+            None => random::hex()?,
+        };
+        let client = http_builder().timeout(ANSWER).build();
+        let client =
+            client.map_err(|error| Error::internal(format!("cannot make an HTTP client: {}", chain(&error))))?;
+        let answer = with_retries(TRIES, async || {
+            // Each try has its own time, so that a long trouble does not make the call too old.
+            let headers =
+                signed(&id, &body, &signer, clock::now().map_err(Failed::ForGood)?).map_err(Failed::ForGood)?;
+            send(&client, &self.url.0, &headers, &body).await
+        })
+        .await?;
+        let called: WebhookCalled = serde_json::from_slice(&answer).map_err(|error| {
+            Error::internal(format!("the answer of the webhook cannot be read: {error}; update `freehold`"))
+        })?;
+        out.show(&called, text::called)
+    }
+}
+
+fn signed(id: &str, body: &[u8], key: &ed25519_dalek::SigningKey, now: Timestamp) -> Result<CallHeaders> {
+    let headers = CallHeaders::sign(id, body, key, now);
+    let [(_, id), (_, time), (_, signature)] = headers.named();
+    CallHeaders::parse(Some(&id), Some(&time), Some(&signature)).map_err(|_| {
+        Error::invalid(format!("`{id}` is not an id of a call"))
+            .or("pass 1 to 128 letters, digits, dashes or underscores in `--id`")
+    })
+}
+
+async fn send(client: &reqwest::Client, url: &Url, headers: &CallHeaders, body: &[u8]) -> Result<Vec<u8>, Failed> {
+    let mut request = client.post(url.clone()).header("content-type", "application/json");
+    for (name, value) in headers.named() {
+        request = request.header(name, value);
+    }
+    let lost = |error: reqwest::Error| {
+        let message = format!("nothing answers at {url} ({})", chain(&error.without_url()));
+        let lost = Error::quoting(Kind::Transient, message);
+        Failed::ForNow(lost.or("compare the address with `freehold webhook list`, or check the network"))
+    };
+    let answer = request.body(body.to_vec()).send().await.map_err(lost)?;
+    let status = answer.status().as_u16();
+    let bytes = answer.bytes().await.map_err(lost)?.to_vec();
+    match status {
+        200..=299 => Ok(bytes),
+        // API Gateway asks for the signature of an IAM principal where the route of webhooks is missing.
+        403 => Err(Failed::ForGood(Error::denied("the tenant takes no calls of webhooks at this address").or(
+            "compare the address with `freehold webhook list`; `freehold tenant deploy --webhooks on` opens the route",
+        ))),
+        429 | 502..=504 => Err(Failed::ForNow(Error::from_api(status, &bytes))),
+        _ => Err(Failed::ForGood(Error::from_api(status, &bytes))),
+    }
+}

@@ -1,0 +1,55 @@
+//! Key files of webhooks: an Ed25519 key in PEM form, private (PKCS #8) or public.
+
+use std::path::Path;
+
+use ed25519_dalek::SigningKey;
+use ed25519_dalek::pkcs8::{DecodePrivateKey as _, EncodePrivateKey as _, KeypairBytes};
+use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::pem;
+
+use crate::error::{Error, Result};
+use crate::{file, random};
+
+/// What to do about a file that is not a key.
+const WAY_OUT: &str =
+    "pass the file that `freehold webhook add` made, or one from `openssl genpkey -algorithm ed25519`";
+
+/// The key of a webhook.
+pub(super) struct Key {
+    pub(super) public: PublicKey,
+    /// The private half in PEM form, if it was made here.
+    pub(super) private: Option<String>,
+}
+
+/// Returns the key of a file, and whether it is a new one that has to be written, because there is no such file.
+pub(super) fn public_of(path: &Path) -> Result<(Key, bool)> {
+    if path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+        let made = SigningKey::from_bytes(&random::bytes()?);
+        // Without the public half: OpenSSL 3.0 reads the first version of the form only.
+        let private = KeypairBytes { secret_key: made.to_bytes(), public_key: None }
+            .to_pkcs8_pem(ed25519_dalek::pkcs8::spki::der::pem::LineEnding::LF)
+            .map_err(|error| Error::internal(format!("cannot write a key in PEM form: {error}")))?;
+        let public = PublicKey::from(made.verifying_key());
+        return Ok((Key { public, private: Some(private.to_string()) }, true));
+    }
+    let text = file::read_text(path, WAY_OUT)?;
+    let public = match pem::public_key(&text) {
+        Ok(der) => PublicKey::from_spki_der(&der).map_err(|_| not_a_key(path))?,
+        Err(_) => PublicKey::from(private_in(path, &text)?.verifying_key()),
+    };
+    Ok((Key { public, private: None }, false))
+}
+
+/// Returns the private key of a file.
+pub(super) fn private_of(path: &Path) -> Result<SigningKey> {
+    private_in(path, &file::read_text(path, WAY_OUT)?)
+}
+
+fn private_in(path: &Path, text: &str) -> Result<SigningKey> {
+    SigningKey::from_pkcs8_pem(text.trim()).map_err(|_| not_a_key(path))
+}
+
+/// Returns the error for a file with something else. It repeats nothing of the file, which may be a secret.
+fn not_a_key(path: &Path) -> Error {
+    Error::invalid(format!("`{}` has no Ed25519 key in PEM form", path.display())).or(WAY_OUT)
+}

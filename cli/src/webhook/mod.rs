@@ -1,0 +1,120 @@
+//! `freehold webhook`: programs outside of AWS that start something in the tenant by a signed call.
+
+mod call;
+mod key;
+mod text;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use freehold_protocol::api::{AddWebhookRequest, WebhookTask, WebhookView, WebhooksView};
+use freehold_protocol::{ActionName, AppName, ChannelName, InstallId, RunbookName, WebhookName};
+
+use crate::context::Context;
+use crate::error::{Error, Result};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WebhookCommand {
+    Add(Add),
+    /// List the webhooks, and what a call of each starts.
+    #[command(after_help = "Examples:\n  freehold webhook list\n  freehold webhook list --json")]
+    List,
+    /// Remove a webhook: its calls are refused from then on.
+    #[command(after_help = "Example:\n  freehold webhook remove ci")]
+    Remove {
+        /// Name of the webhook.
+        webhook: WebhookName,
+    },
+    Call(call::Call),
+}
+
+/// Add a webhook: whoever has its key file can start this one thing, and nothing else. The tenant keeps the public half of the key.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "freehold webhook add NAME --key-file FILE (--install INSTALL (--deploy | --action NAME | --runbook NAME) | --app APP --channel NAME)",
+    after_help = "\
+Examples:
+  freehold webhook add ci --app my-app --channel stable --key-file ci.pem
+  freehold webhook add nightly --install globex --runbook restore --key-file nightly.pem
+  freehold webhook add deploy-globex --install globex --deploy --key-file deploy.pem
+
+A key file that does not exist is made: an Ed25519 key in PEM form (PKCS #8), which only you can read. Give it to the program that
+calls as a secret. A file with a public key, from `openssl pkey -pubout`, does too: then the private half never leaves its place.
+
+Webhooks are off until `freehold tenant deploy --webhooks on`: the route of their calls is the only one that anybody can reach."
+)]
+pub(crate) struct Add {
+    /// Name of the webhook.
+    webhook: WebhookName,
+    /// File with the key that signs the calls; made when it does not exist.
+    #[arg(long, value_name = "FILE")]
+    key_file: PathBuf,
+    /// The install in which a call starts something.
+    #[arg(long, value_name = "INSTALL", conflicts_with = "app")]
+    install: Option<InstallId>,
+    /// Deploy what the install follows: its release, its channel or the latest version.
+    #[arg(long, requires = "install")]
+    deploy: bool,
+    /// Run this action.
+    #[arg(long, value_name = "NAME", requires = "install", conflicts_with = "deploy")]
+    action: Option<ActionName>,
+    /// Run this runbook, with the inputs of the call.
+    #[arg(long, value_name = "NAME", requires = "install", conflicts_with_all = ["deploy", "action"])]
+    runbook: Option<RunbookName>,
+    /// The app of the channel.
+    #[arg(long, value_name = "APP", requires = "channel")]
+    app: Option<AppName>,
+    /// Move this channel to the release of the call.
+    #[arg(long, value_name = "NAME", requires = "app")]
+    channel: Option<ChannelName>,
+}
+
+impl Add {
+    fn task(&self) -> Result<WebhookTask> {
+        match (&self.install, &self.action, &self.runbook, &self.app, &self.channel) {
+            (None, _, _, Some(app), Some(channel)) => {
+                Ok(WebhookTask::MoveChannel { app: app.clone(), channel: channel.clone() })
+            }
+            (Some(install), Some(action), _, _, _) => {
+                Ok(WebhookTask::RunAction { install: install.clone(), action: action.clone() })
+            }
+            (Some(install), None, Some(runbook), _, _) => {
+                Ok(WebhookTask::RunRunbook { install: install.clone(), runbook: runbook.clone() })
+            }
+            (Some(install), ..) if self.deploy => Ok(WebhookTask::DeployComponents { install: install.clone() }),
+            _ => Err(Error::invalid("a webhook starts one thing, and none is named")
+                .or("pass `--install` with `--deploy`, `--action` or `--runbook`, or `--app` with `--channel`")),
+        }
+    }
+}
+
+impl WebhookCommand {
+    pub(crate) async fn run(self, context: &Context) -> Result<()> {
+        let out = context.out;
+        match self {
+            Self::Add(add) => {
+                let starts = add.task()?;
+                let (key, is_new) = key::public_of(&add.key_file)?;
+                let request = AddWebhookRequest { webhook: add.webhook, key: key.public, starts };
+                let api = context.api().await?;
+                // Before the request: a key that is lost could not be had again.
+                if let Some(private) = is_new.then_some(key.private).flatten() {
+                    crate::file::create_secret(&add.key_file, &private)?;
+                }
+                let added: WebhookView = api.post(&["v1", "webhooks"], &request).await?;
+                let shown = text::Added { view: &added, api: api.base(), key_file: &add.key_file, is_new };
+                out.show(&added, |_| shown.text())
+            }
+            Self::List => {
+                let all: WebhooksView = context.api().await?.get(&["v1", "webhooks"]).await?;
+                out.show(&all.webhooks, |all| text::list(all, out))
+            }
+            Self::Remove { webhook } => {
+                let path = ["v1", "webhooks", webhook.as_str(), "remove"];
+                let left: WebhooksView = context.api().await?.post(&path, &serde_json::json!({})).await?;
+                out.show(&left.webhooks, |left| format!("webhook `{webhook}` is removed\n\n{}", text::list(left, out)))
+            }
+            Self::Call(call) => call.run(out).await,
+        }
+    }
+}
