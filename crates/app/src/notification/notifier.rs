@@ -40,25 +40,44 @@ impl Notifier {
             Some(_) | None => DriftSeen::default(),
         };
         match of_workflow(workflow, install.as_ref().and_then(Install::app), drift) {
-            Some(notification) => self.tell(&workflow.install, &notification, now).await,
+            Some(notification) => self.tell(&workflow.install, &notification, now).await.map(drop),
             None => Ok(()),
         }
     }
 
-    /// Sends a notification. If the topic does not take it, stores a task in the name of `install`.
+    /// Sends a notification, and returns whether the topic took it. If not, stores a task in the name of `install`.
     ///
     /// # Errors
     /// The store's errors.
-    pub async fn tell(&self, install: &InstallId, notification: &Notification, now: Timestamp) -> Result<(), AppError> {
-        let Err(error) = self.topic.publish(notification).await else { return Ok(()) };
+    pub async fn tell(
+        &self,
+        install: &InstallId,
+        notification: &Notification,
+        now: Timestamp,
+    ) -> Result<bool, AppError> {
+        let Err(error) = self.topic.publish(notification).await else { return Ok(true) };
         let (id, kind) = (&notification.id, notification.kind);
         if now.since(notification.at) / 1000 > GIVEN_UP_SECS {
             tracing::error!(
                 "Notification `{id}` ({kind}) is given up: the topic has not taken it for two weeks: {error}"
             );
-            return Ok(());
+            return Ok(false);
         }
         tracing::warn!("The topic did not take notification `{id}` ({kind}); it is sent again later: {error}");
+        self.tell_later(install, notification, now).await?;
+        Ok(false)
+    }
+
+    /// Stores a task that sends a notification later.
+    ///
+    /// # Errors
+    /// The store's errors.
+    pub async fn tell_later(
+        &self,
+        install: &InstallId,
+        notification: &Notification,
+        now: Timestamp,
+    ) -> Result<(), AppError> {
         let task = notify_at(now.plus_secs(AGAIN_SECS), install, notification.clone())?;
         let _ = self.store.commit(vec![task]).await?;
         Ok(())

@@ -24,6 +24,9 @@ pub struct Due {
     pub install: InstallId,
     #[serde(flatten)]
     pub what: DueWhat,
+    /// The minute before which the task is not tried again, after a failure that does not pass by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_until: Option<u64>,
 }
 
 /// The kind of a task that is due.
@@ -64,10 +67,30 @@ pub enum DueWhat {
     },
 }
 
+impl DueWhat {
+    /// Returns whether somebody asked for it and waits, or is to be told.
+    pub const fn is_waited_for(&self) -> bool {
+        match self {
+            Self::Runbook { .. } | Self::RollBack { .. } | Self::Channel { .. } | Self::Notify { .. } => true,
+            Self::Schedules { .. }
+            | Self::Drift
+            | Self::Health
+            | Self::Follow { .. }
+            | Self::RunnerAway
+            | Self::Run { .. } => false,
+        }
+    }
+}
+
 impl Due {
     /// Returns a task that is due at the minute of `at`.
     pub const fn at(at: Timestamp, install: InstallId, what: DueWhat) -> Self {
-        Self { minute: minute_of(at), install, what }
+        Self { minute: minute_of(at), install, what, held_until: None }
+    }
+
+    /// Returns the task, held until the minute of `at`.
+    pub fn held_until(self, at: Timestamp) -> Self {
+        Self { held_until: Some(minute_of(at)), ..self }
     }
 
     /// Returns the start of the minute at which the task is due.
@@ -131,7 +154,7 @@ impl Record for SkippedRun {
     }
 }
 
-/// Returns at most `limit` tasks that are due by `now`, the earliest first.
+/// Returns at most `limit` tasks that are due by `now`, the earliest first, without those that are held.
 ///
 /// # Errors
 /// The store's errors.
@@ -156,7 +179,9 @@ pub async fn due(store: &dyn Store, now: Timestamp, limit: usize) -> Result<Vec<
             if stored.value.minute > minute_of(now) || found.len() == limit {
                 return Ok(found);
             }
-            found.push(stored);
+            if stored.value.held_until.is_none_or(|until| until <= minute_of(now)) {
+                found.push(stored);
+            }
         }
         match rows.last() {
             Some(last) if rows.len() == page as usize => after = Some(last.key.sk.clone()),

@@ -33,6 +33,10 @@ use crate::{AppError, Kind};
 const MOST: usize = 500;
 /// The time after which one call handles no further row, in seconds: the sweep has its turn in the same run of the function.
 const MOST_SECS: u64 = 15;
+/// The longest time after which the task of a workflow that is open is looked at again, in seconds.
+const LONGEST_PAUSE_SECS: u64 = 15 * 60;
+/// The time after which a task is tried again that failed for another reason than trouble that passes, in seconds.
+const HELD_SECS: u64 = 10 * 60;
 /// The maximum delay of a run, in seconds; a run that is later is skipped.
 const LATE_SECS: u64 = 60 * 60;
 
@@ -54,6 +58,8 @@ pub struct Started {
     pub skipped: u32,
     /// The number of rows that could not be handled; the next call tries them again.
     pub failed: u32,
+    /// Whether the topic did not take a notification. The others then wait, because each try may take seconds.
+    pub is_topic_silent: bool,
 }
 
 impl Started {
@@ -84,16 +90,22 @@ impl StartDueActions {
     pub async fn start(&self) -> Result<Started, AppError> {
         let now = self.clock.now();
         let mut counts = Started::default();
-        for row in table::due(&*self.store, now, MOST).await? {
+        let mut due = table::due(&*self.store, now, MOST).await?;
+        // What a person waits for comes before what a schedule asks for.
+        due.sort_by_key(|row| !row.value.what.is_waited_for());
+        for row in due {
             if self.clock.now().since(now) > MOST_SECS * 1000 {
                 tracing::warn!("The tasks that are due take longer than {MOST_SECS} s; the next call continues");
                 break;
             }
             if let Err(error) = self.handle(&row, now, &mut counts).await {
                 let install = &row.value.install;
-                tracing::warn!(install.id = %install, "Could not handle a task that is due in install `{install}`; the \
-                                                       next call tries again: {error}");
+                tracing::warn!(install.id = %install, "Could not handle a task that is due in install `{install}`; a later \
+                                                       call tries again: {error}");
                 counts.failed += 1;
+                if !error.is_transient() {
+                    self.hold(&row, now).await?;
+                }
             }
         }
         Ok(counts)
@@ -135,7 +147,11 @@ impl StartDueActions {
             }
             DueWhat::RunnerAway => self.commit(runner_watch::look(&*self.store, row, now).await?).await,
             DueWhat::Notify { notification } => {
-                self.notifier.tell(install, notification, now).await?;
+                if counts.is_topic_silent {
+                    self.notifier.tell_later(install, notification, now).await?;
+                } else {
+                    counts.is_topic_silent = !self.notifier.tell(install, notification, now).await?;
+                }
                 self.replace(row, Vec::new()).await
             }
             DueWhat::Run { action, .. } => {
@@ -150,8 +166,13 @@ impl StartDueActions {
 
     /// Adds the cron runs of the install's deployed version, once the workflow has ended.
     async fn add_schedules(&self, row: &Stored<Due>, workflow: &WorkflowId, now: Timestamp) -> Result<(), AppError> {
-        if self.is_open(Some(workflow)).await? {
-            return Ok(());
+        let found = table::find_workflow(&*self.store, workflow).await?.map(|found| found.value);
+        if let Some(open) = found.filter(|found| !found.state.is_terminal()) {
+            // It may wait for days, and is not to keep the other tasks from being read.
+            let pause = (now.since(open.began_at()) / 4000).clamp(60, LONGEST_PAUSE_SECS);
+            let later = Due::at(now.plus_secs(pause), row.value.install.clone(), row.value.what.clone());
+            let removed = Write::DeleteAt { key: row.value.key(), rev: row.rev };
+            return self.commit(vec![removed, put(&later, Expect::Absent)?]).await;
         }
         let id = &row.value.install;
         let install = self.kept(id).await?;
@@ -374,6 +395,12 @@ impl StartDueActions {
             writes.push(put(due, Expect::Any)?);
         }
         self.commit(writes).await
+    }
+
+    /// Keeps a task that failed from being read for a while: a row that nobody can handle must not stop the others.
+    async fn hold(&self, row: &Stored<Due>, now: Timestamp) -> Result<(), AppError> {
+        let held = row.value.clone().held_until(now.plus_secs(HELD_SECS));
+        self.commit(vec![put(&held, Expect::Rev(row.rev))?]).await
     }
 
     /// Commits what handles a row. After a conflict nothing is left to do: another call handled the row, or the next call finds

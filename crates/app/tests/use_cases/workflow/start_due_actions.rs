@@ -216,3 +216,89 @@ async fn a_call_ends_after_its_time_and_the_next_one_handles_the_rest() {
     // A read takes two seconds, and a call has fifteen.
     assert_eq!(left, [12, 4, 0, 0]);
 }
+
+/// Returns a notification as a task that is due now.
+fn telling(world: &World) -> Due {
+    let told = freehold_domain::notification::test(None, None, "key", world.now());
+    Due::at(world.now(), globex(), DueWhat::Notify { notification: Box::new(told) })
+}
+
+async fn store(world: &World, due: &Due) {
+    let _ = world.memory.commit(vec![put(due, Expect::Absent).unwrap()]).await.unwrap();
+}
+
+#[tokio::test]
+async fn deploys_that_stay_open_do_not_keep_other_tasks_from_being_read() {
+    let mut world = World::with_install().await;
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Hangs);
+    let open = world.deploy(&crate::support::with_input("days", 9), "deploy-9").await.unwrap();
+    world.run().await;
+    for number in 0..1200 {
+        let name = format!("c{number:04}").parse().unwrap();
+        store(&world, &Due::at(world.now(), name, DueWhat::Schedules { workflow: open.clone() })).await;
+    }
+    store(&world, &telling(&world)).await;
+
+    // Each minute reads 500 tasks.
+    for _ in 0..3 {
+        start(&world).await;
+    }
+
+    assert_eq!(world.memory.notifications.lock().unwrap().len(), 1);
+    // Those that are open are looked at again after a minute, and after at most a quarter of an hour.
+    world.memory.advance_secs(2 * 3600);
+    start(&world).await;
+    let now = world.now().as_secs() / 60;
+    let all = table::due(&*world.memory, Timestamp::from_millis(u64::MAX / 2), 5000).await.unwrap();
+    let looked = all.iter().filter(|row| matches!(row.value.what, DueWhat::Schedules { .. }) && row.value.minute > now);
+    let pauses: std::collections::BTreeSet<u64> = looked.map(|row| row.value.minute - now).collect();
+    assert_eq!(pauses, [15].into());
+}
+
+#[tokio::test]
+async fn a_task_that_nobody_can_handle_is_held_for_ten_minutes_and_one_beside_it_is_handled() {
+    let mut world = World::with_schedule().await;
+    // A version that cannot be read.
+    let row = |row: &freehold_app::ports::Row| row.key.sk.starts_with("version#");
+    for broken in world.memory.rows().into_iter().filter(row) {
+        let write = Write::Put { key: broken.key, body: "{}".to_owned(), expect: Expect::Any, expires: None };
+        let _ = world.memory.commit(vec![write]).await.unwrap();
+    }
+    let due = noted(&world).await;
+    store(&world, &telling(&world)).await;
+
+    let first = start(&world).await;
+    let held = noted(&world).await;
+    let second = start(&world).await;
+    world.memory.advance_secs(600);
+    let third = start(&world).await;
+
+    assert_eq!(world.memory.notifications.lock().unwrap().len(), 1);
+    assert_eq!((first.failed, second.failed, third.failed), (1, 0, 1), "{due:?}");
+    assert_eq!(held.len(), 1);
+    assert_eq!((held[0].minute, &held[0].what), (due[0].minute, &due[0].what));
+    world.settle().await;
+}
+
+#[tokio::test]
+async fn a_topic_that_takes_nothing_is_asked_once_in_a_call() {
+    let world = World::with_install().await;
+    for key in ["a", "b", "c"] {
+        let told = freehold_domain::notification::test(None, None, key, world.now());
+        store(&world, &Due::at(world.now(), globex(), DueWhat::Notify { notification: Box::new(told) })).await;
+    }
+    let asked = Arc::new(std::sync::Mutex::new(0));
+    let counted = Arc::clone(&asked);
+    world.memory.faults.set(move |what| {
+        *counted.lock().unwrap() += u32::from(what == "publish");
+        (what == "publish").then_some(freehold_app::testing::Fault::Before)
+    });
+
+    start(&world).await;
+    world.memory.faults.set(|_| None);
+    world.memory.advance_secs(600);
+    start(&world).await;
+
+    assert_eq!(*asked.lock().unwrap(), 1);
+    assert_eq!(world.memory.notifications.lock().unwrap().len(), 3);
+}
