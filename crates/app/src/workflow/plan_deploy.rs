@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use freehold_domain::build::Build;
 use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::Install;
 use freehold_domain::plan::{
-    Copied, DeployInput, DeployScope, SecretsState, TogglesState, check_deployable, deploy_nodes,
+    Copied, DeployInput, DeployScope, Deployed, SecretsState, TogglesState, check_deployable, deploy_nodes,
 };
 use freehold_domain::toggles;
 use freehold_domain::workflow::Node;
@@ -50,8 +51,8 @@ pub(crate) struct DeployOf<'a> {
 ///
 /// # Errors
 /// Invalid for inputs that do not fit, NotFound for unknown names, Conflict for a component without an artifact or with
-/// another artifact than the release fixes, and for a component that is switched off but named or needed, or the
-/// store's errors.
+/// another artifact than the release fixes, for an artifact that was revoked and that the install lacks, and for a component
+/// that is switched off but named or needed, or the store's errors.
 pub(crate) async fn plan_deploy(
     versions: &Versions,
     install: &Install,
@@ -97,7 +98,29 @@ pub(crate) async fn plan_deploy(
     let healthy = &if has_gate { healthy(store, &install.id, deployed).await? } else { BTreeSet::new() };
     let input =
         DeployInput { version, builds, inputs, secrets, deployed, healthy, toggles, required, serial: of.serial };
-    Ok(deploy_nodes(input, &scope)?)
+    let nodes = deploy_nodes(input, &scope)?;
+    check_not_revoked(&nodes, builds, deployed)?;
+    Ok(nodes)
+}
+
+/// Refuses to bring a revoked artifact to an install. One that it has may be deployed again, such as with other inputs.
+fn check_not_revoked(
+    nodes: &[Node],
+    builds: &BTreeMap<ComponentName, Build>,
+    deployed: &BTreeMap<ComponentName, Deployed>,
+) -> Result<(), AppError> {
+    for deploys in nodes.iter().filter_map(|node| node.target.deploys()) {
+        let has = deployed.get(&deploys.part).is_some_and(|there| there.artifact == *deploys.artifact);
+        let revoked = builds.get(&deploys.part).and_then(|build| build.revoked.as_ref());
+        if let (Some(why), false) = (revoked, has) {
+            let (part, artifact) = (&deploys.part, deploys.artifact);
+            return Err(AppError::conflict(format!(
+                "artifact `{artifact}` of component `{part}` was revoked: {why}; change its source and build it again, or deploy a \
+                 version without it"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the secrets that were copied into the install's cluster; `None` if none were. A deploy of a version that
