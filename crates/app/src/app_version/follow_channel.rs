@@ -10,7 +10,7 @@ use freehold_protocol::{AppName, ChannelName, InstallId, Timestamp};
 
 use crate::app_version::versions::Versions;
 use crate::ports::{Clock, Expect, Machines, Store, Write};
-use crate::table::{self, Due, DueWhat, NotFollowed, Stored, channel_key, load, put};
+use crate::table::{self, Due, DueWhat, NotFollowed, RanRecord, Stored, channel_key, load, put};
 use crate::workflow::deploy_components::DeployComponents;
 use crate::workflow::start_workflow::Asked;
 use crate::{AppError, Kind};
@@ -127,7 +127,7 @@ impl FollowChannel {
 
     async fn deploy(&self, install: &Install, channel: &Channel, by: &AskedBy) -> Result<(), AppError> {
         let release = table::release(&*self.store, &channel.app, &channel.release).await?;
-        if install.version() == Some(&release.contents.version) {
+        if install.version() == Some(&release.contents.version) && self.is_settled(install).await? {
             return Ok(());
         }
         let deploy = DeployComponents {
@@ -140,6 +140,13 @@ impl FollowChannel {
         let request = DeployComponentsRequest { release: Some(channel.release.clone()), ..Default::default() };
         deploy.deploy(&install.id, &request, Asked { by, cause: &cause, step: None }).await?;
         Ok(())
+    }
+
+    /// Returns whether the last deploy of all components is the last thing that changed the install. Otherwise it may have parts
+    /// of another release, or get them by the workflow that has locked it.
+    async fn is_settled(&self, install: &Install) -> Result<bool, AppError> {
+        let ran: Option<Stored<RanRecord>> = load(&*self.store, &table::ran_key(&install.id)).await?;
+        Ok(install.live.is_none() && ran.is_some_and(|ran| ran.value.serial == install.last_exclusive))
     }
 
     /// Stores why the install does not follow its channel, or removes a reason that is stored.

@@ -12,8 +12,8 @@ use freehold_domain::plan::SkippedBy;
 use freehold_domain::toggles;
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::api::{
-    ChangesView, ConnectionView, DeployedView, HealthView, InstallHealthView, InstallView, LeftoversView, Page,
-    PartialView, RunnerView, SkippedView, WaitingPlan,
+    ChangesView, ConnectionView, DeployedView, Follows, HealthView, InstallHealthView, InstallView, LeftoversView,
+    Page, PartialView, RunnerView, SkippedView, WaitingPlan,
 };
 use freehold_protocol::report::ChangeTimes;
 use freehold_protocol::time::rfc3339;
@@ -81,7 +81,11 @@ pub async fn show_install(versions: &Versions, id: &InstallId, now: Timestamp) -
         let skipped: Vec<SkippedRun> = load_all(store, &install_pk(id), SKIPPED_PREFIX).await?;
         view.problems.extend(skipped.iter().map(skipped_text));
         let not_followed = load::<NotFollowed>(store, &table::not_followed_key(id)).await?;
-        view.problems.extend(not_followed.map(|known| not_followed_text(&known.value)));
+        // A reason may stand there for a channel that the install does not follow any more.
+        let standing = not_followed
+            .map(|known| known.value)
+            .filter(|known| matches!(&view.release, Follows::Channel { channel } if *channel == known.channel));
+        view.problems.extend(standing.iter().map(not_followed_text));
     }
     view.inputs = show_inputs::by_name(&shown);
     view.off = off;

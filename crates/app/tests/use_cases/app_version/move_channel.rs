@@ -225,6 +225,63 @@ async fn a_deploy_that_failed_is_not_repeated_until_the_channel_moves_on() {
 }
 
 #[tokio::test]
+async fn an_install_goes_back_with_its_channel_while_it_is_still_deployed_forward() {
+    let mut world = with_channel().await;
+    move_to(&world, "two").await.unwrap();
+    for _ in 0..2 {
+        world.start_due_actions().start().await.unwrap();
+    }
+
+    // The deploy of release `two` has begun, and the install has the version of release `one`.
+    assert_eq!((deploys(&world).len(), version(&world).await), (1, 1));
+    move_to(&world, "one").await.unwrap();
+    minutes(&mut world, 10).await;
+    world.settle().await;
+
+    assert_eq!((deploys(&world).len(), version(&world).await), (2, 1));
+    assert!(due(&world).await.is_empty());
+}
+
+#[tokio::test]
+async fn an_install_with_parts_of_a_release_that_failed_goes_back_whole() {
+    let mut world = with_channel().await;
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::FailsBefore(u32::MAX));
+    move_to(&world, "two").await.unwrap();
+    minutes(&mut world, 3).await;
+    world.settle().await;
+    world.runner("globex").behaviours.clear();
+
+    move_to(&world, "one").await.unwrap();
+    minutes(&mut world, 3).await;
+    world.settle().await;
+
+    assert_eq!((deploys(&world).len(), version(&world).await), (2, 1));
+    let newest = read::list_workflows(&*world.memory, &globex(), None).await.unwrap().items.remove(0);
+    assert_eq!((newest.state.as_str(), newest.release), ("succeeded", Some("one".parse().unwrap())));
+}
+
+#[tokio::test]
+async fn a_release_with_a_revoked_artifact_spreads_to_nobody() {
+    let mut world = with_channel().await;
+    let two = table::release(&*world.memory, &demo(), &"two".parse().unwrap()).await.unwrap();
+    let artifact = two.contents.artifacts[&"storage".parse().unwrap()].clone();
+    let because = ReasonRequest { reason: "CVE-2026-1".to_owned() };
+    world.revoke_artifact().revoke(&artifact, &because).await.unwrap();
+
+    move_to(&world, "two").await.unwrap();
+    minutes(&mut world, 3).await;
+    world.settle().await;
+
+    assert!(deploys(&world).is_empty());
+    let shown = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
+    assert!(shown.problems.iter().any(|why| why.contains("was revoked: CVE-2026-1")), "{:?}", shown.problems);
+    // The reason is about the channel, and an install that leaves it has none.
+    follow(&world, Follows::Latest).await.unwrap();
+    let shown = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
+    assert_eq!(shown.problems, Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn what_is_not_there_is_refused_and_so_is_one_channel_too_many() {
     let world = with_channel().await;
     let to = |release: &str| MoveChannelRequest { release: release.parse().unwrap() };
