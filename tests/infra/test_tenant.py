@@ -420,10 +420,19 @@ class Tenant(unittest.TestCase):
             own = {"AWS": f"arn:aws:iam::{templates.TENANT_ACCOUNT}:{principal}"}
             self.assertEqual(trust["Statement"][1]["Principal"], own)
 
-    def test_every_route_is_signed(self):
+    def test_every_route_is_signed_but_that_of_webhooks_which_is_off_and_bounded(self):
         routes = of_type(self.template, "AWS::ApiGatewayV2::Route")
+        path = "POST /v1/webhooks/{webhook}/calls"
 
-        self.assertEqual([r["Properties"]["AuthorizationType"] for r in routes.values()], ["AWS_IAM"])
+        self.assertEqual(
+            {r["Properties"]["RouteKey"]: r["Properties"]["AuthorizationType"] for r in routes.values()},
+            {"$default": "AWS_IAM", path: "NONE"},
+        )
+        self.assertEqual(routes["HttpApiWebhookRoute"]["Condition"], "TakesWebhooks")
+        self.assertEqual(self.template["Parameters"]["Webhooks"]["Default"], "off")
+        condition, settings, _ = properties(self.template, "HttpApiStage")["RouteSettings"]["Fn::If"]
+        self.assertEqual((condition, list(settings)), ("TakesWebhooks", [path]))
+        self.assertLessEqual(settings[path]["ThrottlingRateLimit"], 5)
         self.assertEqual(properties(self.template, "HttpApiIntegration")["PayloadFormatVersion"], "2.0")
 
     def test_alarms_watch_every_function_all_dead_letters_and_stuck_workflows(self):
@@ -472,6 +481,7 @@ class Tenant(unittest.TestCase):
                 "BuilderUrl",
                 "BuilderSha256",
                 "ReservedConcurrency",
+                "Webhooks",
             },
         )
         self.assertEqual(
