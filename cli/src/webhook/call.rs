@@ -29,7 +29,8 @@ const ANSWER: Duration = Duration::from_secs(35);
 Examples:
   freehold webhook call https://abc.execute-api.eu-west-1.amazonaws.com/v1/webhooks/ci/calls \\
       --key-file ci.pem --release 2026.11 --id build-812
-  freehold webhook call URL --key-file nightly.pem --input snapshot=2026-11-27
+  freehold webhook call https://abc.execute-api.eu-west-1.amazonaws.com/v1/webhooks/nightly/calls \\
+      --key-file nightly.pem --input snapshot=2026-11-27
 
 The same call with the same `--id` starts nothing again, so a CI passes the id of its build. Without `--id`, each run of this
 command is a call of its own; its own retries are not.")]

@@ -31,7 +31,7 @@ pub(crate) enum WebhookCommand {
 /// Add a webhook: whoever has its key file can start this one thing, and nothing else. The tenant keeps the public half of the key.
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "freehold webhook add NAME --key-file FILE (--install INSTALL (--deploy | --action NAME | --runbook NAME) | --app APP --channel NAME)",
+    override_usage = "freehold webhook add NAME --key-file FILE [OPTIONS]",
     after_help = "\
 Examples:
   freehold webhook add ci --app my-app --channel stable --key-file ci.pem
