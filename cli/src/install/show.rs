@@ -94,29 +94,55 @@ fn changes_text(changes: &ChangesView) -> String {
     format!("wait for the customer's window{until}; {}", changes.reason)
 }
 
+/// The facts about an install, one in a line.
+struct Facts(Table);
+
+impl Facts {
+    fn add(&mut self, name: &str, value: String) {
+        self.0.row([name.to_owned(), value]);
+    }
+}
+
 fn render(view: &InstallView, out: Output) -> String {
-    let mut facts = Table::new(&["INSTALL", ""]);
-    let mut fact = |name: &str, value: String| facts.row([name.to_owned(), value]);
-    fact("name", view.install.to_string());
-    fact("state", out.state(&view.state));
+    let mut facts = Facts(Table::new(&["INSTALL", ""]));
+    add_identity(&mut facts, view, out);
+    add_runner(&mut facts, view, out);
+    add_changes(&mut facts, view);
+    add_values(&mut facts, view);
+    add_parts(&mut facts, view, out);
+    for problem in &view.problems {
+        facts.add("problem", problem.clone());
+    }
+    let components = (!view.components.is_empty()).then(|| format!("\n\n{}", components(view, out)));
+    format!("{}{}", out.table(&facts.0), components.unwrap_or_default())
+}
+
+/// Adds what the install is, where it is, and what it does now.
+fn add_identity(facts: &mut Facts, view: &InstallView, out: Output) {
+    facts.add("name", view.install.to_string());
+    facts.add("state", out.state(&view.state));
     if let Some(why) = &view.disabled {
-        fact("disabled", format!("{why}; `freehold install enable {}`", view.install));
+        facts.add("disabled", format!("{why}; `freehold install enable {}`", view.install));
     }
     if let Some(app) = &view.app {
-        fact("app", app.to_string());
+        facts.add("app", app.to_string());
     }
-    fact("account", format!("{} in {}", view.account, view.region));
+    facts.add("account", format!("{} in {}", view.account, view.region));
     if let Some(version) = &view.version {
-        fact("version", version.to_string());
+        facts.add("version", version.to_string());
     }
     if let Some(live) = &view.live {
-        fact("now", format!("{live}; `freehold workflow watch {live}`"));
+        facts.add("now", format!("{live}; `freehold workflow watch {live}`"));
     }
     if let Some(run) = &view.run {
-        fact("runbook", format!("{run}; `freehold runbook watch {run}`"));
+        facts.add("runbook", format!("{run}; `freehold runbook watch {run}`"));
     }
+}
+
+/// Adds the runner, what its health checks found, and whether it is there.
+fn add_runner(facts: &mut Facts, view: &InstallView, out: Output) {
     match &view.runner {
-        None => fact("runner", "none has announced itself yet".to_owned()),
+        None => facts.add("runner", "none has announced itself yet".to_owned()),
         Some(runner) => {
             let text = format!(
                 "{} on {}, {} slots, last report {}; while idle it reports once an hour",
@@ -125,67 +151,74 @@ fn render(view: &InstallView, out: Output) -> String {
                 runner.slots,
                 heard_of(runner)
             );
-            fact("runner", text);
+            facts.add("runner", text);
         }
     }
     if let Some(health) = &view.health {
-        fact("health", format!("{} since {}", out.state(health.state.as_str()), time(health.since)));
+        facts.add("health", format!("{} since {}", out.state(health.state.as_str()), time(health.since)));
     }
     if let Some(known) = &view.connection {
         let reason = if known.reason.is_empty() { String::new() } else { format!("; {}", known.reason) };
-        fact("connection", format!("{} since {}{reason}", out.state(&known.state), time(known.since)));
+        facts.add("connection", format!("{} since {}{reason}", out.state(&known.state), time(known.since)));
     }
+}
+
+/// Adds when changes may start, and what waits.
+fn add_changes(facts: &mut Facts, view: &InstallView) {
     if let Some(changes) = &view.changes {
-        fact("changes", changes_text(changes));
+        facts.add("changes", changes_text(changes));
     }
     if view.approval_option == ApprovalOption::Prompt {
-        fact("approvals", "plans wait until somebody at the vendor approves them".to_owned());
+        facts.add("approvals", "plans wait until somebody at the vendor approves them".to_owned());
     }
     if !view.release.is_latest() {
-        fact("follows", format!("{}; `freehold install release {}`", view.release, view.install));
+        facts.add("follows", format!("{}; `freehold install release {}`", view.release, view.install));
     }
     for one in &view.approvals {
-        fact(&format!("waits: {}", one.node), waiting(&one.plan, &one.job, &view.install));
+        facts.add(&format!("waits: {}", one.node), waiting(&one.plan, &one.job, &view.install));
     }
+}
+
+/// Adds the queue, what the customer agreed to, and the inputs.
+fn add_values(facts: &mut Facts, view: &InstallView) {
     if let Some(url) = &view.orders_queue_url {
-        fact("orders", url.clone());
+        facts.add("orders", url.clone());
     }
     if let Some(accepted) = &view.accepted_contract {
-        fact("agreed to", accepted.to_string());
+        facts.add("agreed to", accepted.to_string());
     }
     if let Some(head) = &view.audit {
-        fact("audit", format!("the customer's chain has record {}", Position::from(head)));
+        facts.add("audit", format!("the customer's chain has record {}", Position::from(head)));
     }
     for (name, value) in &view.inputs {
-        fact(&format!("input {name}"), plain(value));
+        facts.add(&format!("input {name}"), plain(value));
     }
+}
+
+/// Adds what is to be said of components, and what is left of removed ones.
+fn add_parts(facts: &mut Facts, view: &InstallView, out: Output) {
     for name in &view.off {
         let is_there = view.components.iter().any(|one| one.component == *name);
         let until = if is_there { "; the next deploy removes it" } else { "" };
-        fact(&format!("component {name}"), format!("switched off{until}"));
+        facts.add(&format!("component {name}"), format!("switched off{until}"));
     }
     for one in &view.components {
         if let Some(partial) = &one.partial {
-            fact(&format!("component {}", one.component), partly(view, partial));
+            facts.add(&format!("component {}", one.component), partly(view, partial));
         }
         if let Some(skipped) = &one.skipped {
-            fact(&format!("component {}", one.component), left_out(skipped));
+            facts.add(&format!("component {}", one.component), left_out(skipped));
         }
         if let Some(drift) = &one.drift {
-            fact(&format!("drift {}", one.component), state_text(drift, out));
+            facts.add(&format!("drift {}", one.component), state_text(drift, out));
         }
         if let Some(health) = one.health.as_ref().filter(|health| !health.reason.is_empty()) {
-            fact(&format!("component {}", one.component), ill(health));
+            facts.add(&format!("component {}", one.component), ill(health));
         }
     }
     if let Some(leftovers) = &view.leftovers {
-        fact("left over", still_there(leftovers));
+        facts.add("left over", still_there(leftovers));
     }
-    for problem in &view.problems {
-        fact("problem", problem.clone());
-    }
-    let components = (!view.components.is_empty()).then(|| format!("\n\n{}", components(view, out)));
-    format!("{}{}", out.table(&facts), components.unwrap_or_default())
 }
 
 fn components(view: &InstallView, out: Output) -> String {

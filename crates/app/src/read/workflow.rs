@@ -1,7 +1,7 @@
 //! Shows and lists workflows.
 
 use freehold_domain::job::{Job, JobState};
-use freehold_domain::workflow::{Again, NodeState, Request, RollBack, RolledBack, Workflow, WorkflowState};
+use freehold_domain::workflow::{Again, Node, NodeState, Request, RollBack, RolledBack, Workflow, WorkflowState};
 use freehold_protocol::api::{ContinuationView, NodeView, Page, RolledBackView, WorkflowView};
 use freehold_protocol::{InstallId, JobId, Timestamp, WorkflowId};
 use futures_util::future::try_join_all;
@@ -86,33 +86,9 @@ pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
         created_at: workflow.created_at,
         ended_at,
         version: workflow.version.clone(),
-        action: match &workflow.request {
-            Request::Action { action, .. } => Some(action.clone()),
-            Request::Deploy { .. }
-            | Request::Teardown { .. }
-            | Request::Upgrade { .. }
-            | Request::DetectDrift { .. }
-            | Request::CheckHealth { .. }
-            | Request::Build { .. } => None,
-        },
-        trigger: match &workflow.request {
-            Request::Action { trigger, .. } => trigger.map(|trigger| trigger.as_str().to_owned()),
-            Request::Deploy { .. }
-            | Request::Teardown { .. }
-            | Request::Upgrade { .. }
-            | Request::DetectDrift { .. }
-            | Request::CheckHealth { .. }
-            | Request::Build { .. } => None,
-        },
-        release: match &workflow.request {
-            Request::Deploy { release, .. } => release.clone(),
-            Request::Action { .. }
-            | Request::Teardown { .. }
-            | Request::Upgrade { .. }
-            | Request::DetectDrift { .. }
-            | Request::CheckHealth { .. }
-            | Request::Build { .. } => None,
-        },
+        action: workflow.request.action().cloned(),
+        trigger: workflow.request.trigger().map(|trigger| trigger.as_str().to_owned()),
+        release: workflow.request.release().cloned(),
         run: workflow.run.clone(),
         asked_by: workflow.asked_by.clone(),
         cancel_requested: workflow.cancel_requested,
@@ -126,31 +102,29 @@ pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
             RollBack::None | RollBack::Verified { .. } => None,
         },
         nothing_ran: nothing_ran(workflow),
-        nodes: workflow
-            .nodes
-            .iter()
-            .map(|node| {
-                let (job, reason) = match &node.state {
-                    NodeState::Waiting => (None, String::new()),
-                    NodeState::Active { job } | NodeState::Succeeded { job } => (Some(job.clone()), String::new()),
-                    NodeState::Failed { job, reason, .. } => (Some(job.clone()), reason.clone()),
-                    NodeState::Refused { reason } => (None, reason.clone()),
-                    NodeState::Skipped { because, .. } => (None, because.clone()),
-                    NodeState::SkippedByRequest { by, reason } => (None, format!("skipped by {by}: {reason}")),
-                };
-                NodeView {
-                    name: node.name.clone(),
-                    state: node.state.as_str().to_owned(),
-                    dependencies: node.dependencies.iter().cloned().collect(),
-                    job,
-                    waits_since: None,
-                    opens_at: None,
-                    ends_by: None,
-                    reason,
-                    retried: node.retried,
-                }
-            })
-            .collect(),
+        nodes: workflow.nodes.iter().map(node_view).collect(),
+    }
+}
+
+fn node_view(node: &Node) -> NodeView {
+    let (job, reason) = match &node.state {
+        NodeState::Waiting => (None, String::new()),
+        NodeState::Active { job } | NodeState::Succeeded { job } => (Some(job.clone()), String::new()),
+        NodeState::Failed { job, reason, .. } => (Some(job.clone()), reason.clone()),
+        NodeState::Refused { reason } => (None, reason.clone()),
+        NodeState::Skipped { because, .. } => (None, because.clone()),
+        NodeState::SkippedByRequest { by, reason } => (None, format!("skipped by {by}: {reason}")),
+    };
+    NodeView {
+        name: node.name.clone(),
+        state: node.state.as_str().to_owned(),
+        dependencies: node.dependencies.iter().cloned().collect(),
+        job,
+        waits_since: None,
+        opens_at: None,
+        ends_by: None,
+        reason,
+        retried: node.retried,
     }
 }
 

@@ -105,6 +105,45 @@ pub enum Request {
 }
 
 impl Request {
+    /// Returns the action that is run; `None` for another request.
+    pub const fn action(&self) -> Option<&ActionName> {
+        match self {
+            Self::Action { action, .. } => Some(action),
+            Self::Deploy { .. }
+            | Self::Teardown { .. }
+            | Self::Upgrade { .. }
+            | Self::DetectDrift { .. }
+            | Self::CheckHealth { .. }
+            | Self::Build { .. } => None,
+        }
+    }
+
+    /// Returns what started the run of an action; `None` for another request.
+    pub const fn trigger(&self) -> Option<RunTrigger> {
+        match self {
+            Self::Action { trigger, .. } => *trigger,
+            Self::Deploy { .. }
+            | Self::Teardown { .. }
+            | Self::Upgrade { .. }
+            | Self::DetectDrift { .. }
+            | Self::CheckHealth { .. }
+            | Self::Build { .. } => None,
+        }
+    }
+
+    /// Returns the release that is deployed; `None` for another request.
+    pub const fn release(&self) -> Option<&ReleaseName> {
+        match self {
+            Self::Deploy { release, .. } => release.as_ref(),
+            Self::Action { .. }
+            | Self::Teardown { .. }
+            | Self::Upgrade { .. }
+            | Self::DetectDrift { .. }
+            | Self::CheckHealth { .. }
+            | Self::Build { .. } => None,
+        }
+    }
+
     /// Returns the deploy of everything in which the latest version differs from the install. In a new install, that is
     /// the whole app.
     pub const fn deploy_latest() -> Self {
