@@ -132,7 +132,7 @@ impl Deploy {
         seal_inputs(api, &self.install, inputs, version.as_ref().map(|version| (&app, version))).await
     }
 
-    /// Prints what follows the failure of a verified deploy.
+    /// Prints whether a failed verified deploy is rolled back.
     async fn say_roll_back(&self, api: &Api, out: Output, deploy: &WorkflowId) -> Result<()> {
         let view: WorkflowView = api.get(&["v1", "workflows", deploy.as_str()]).await?;
         if !out.is_json() {

@@ -27,7 +27,7 @@ impl OwnInstall {
     /// Looks up the account of the credentials. The vendor's name comes from `--tenant`.
     pub(super) async fn find(context: &Context, install: &InstallId) -> Result<Self> {
         let tenant = context.named_tenant()?.ok_or_else(|| {
-            Error::invalid("the vendor of the install is not given")
+            Error::invalid("the vendor's name is missing")
                 .or("pass `--tenant NAME` with the vendor's name, as the template gives it")
         })?;
         let config = context.config().await?;

@@ -42,8 +42,8 @@ impl Launch {
             "template `{file}` offers the contract {offered}, but {agreed}: a launch would give the roles the permissions of \
              the template, so nothing was changed"
         ))
-        .or("read the contract of the template, then accept it with `--accept-contract`, or pass the template of the \
-             contract that you accepted"))
+        .or("read the contract of the template and accept it with `--accept-contract`, or pass the template whose contract you \
+             accepted"))
     }
 
     /// Decides about a template that names no contract; the stack has accepted `was`.
@@ -141,9 +141,9 @@ mod tests {
         let mine = set(false, Some(&old), Some("sha256:mine")).unwrap_err();
         let first = set(false, None, Some("sha256:mine")).unwrap_err();
 
-        insta::assert_snapshot!(other, @"template `globex.yaml` offers the contract sha256:new, but the stack has accepted sha256:old: a launch would give the roles the permissions of the template, so nothing was changed; read the contract of the template, then accept it with `--accept-contract`, or pass the template of the contract that you accepted");
+        insta::assert_snapshot!(other, @"template `globex.yaml` offers the contract sha256:new, but the stack has accepted sha256:old: a launch would give the roles the permissions of the template, so nothing was changed; read the contract of the template and accept it with `--accept-contract`, or pass the template whose contract you accepted");
         insta::assert_snapshot!(none, @"template `globex.yaml` names no contract, but the stack has accepted sha256:old: with this template, the runner would carry out any release without your consent; ask the vendor for a template that names its contract");
-        insta::assert_snapshot!(mine, @"template `globex.yaml` offers the contract sha256:new, but parameter `AcceptedContract` names sha256:mine: a launch would give the roles the permissions of the template, so nothing was changed; read the contract of the template, then accept it with `--accept-contract`, or pass the template of the contract that you accepted");
+        insta::assert_snapshot!(mine, @"template `globex.yaml` offers the contract sha256:new, but parameter `AcceptedContract` names sha256:mine: a launch would give the roles the permissions of the template, so nothing was changed; read the contract of the template and accept it with `--accept-contract`, or pass the template whose contract you accepted");
         assert_eq!(first.to_string(), mine.to_string());
         assert_eq!(set(false, Some(&old), Some("sha256:old")).unwrap_err().kind().exit_code(), 4);
         assert_eq!((other.kind().exit_code(), none.kind().exit_code(), mine.kind().exit_code()), (4, 4, 4));

@@ -113,7 +113,7 @@ fn plain_file(directory: &Path, name: &str) -> Result<PathBuf, Failure> {
     match path.symlink_metadata() {
         Ok(data) if data.is_file() => Ok(path),
         Ok(_) => Err(refused("it is a link, a directory or a device")),
-        Err(_) => Err(refused("it is absent")),
+        Err(_) => Err(refused("the file does not exist")),
     }
 }
 

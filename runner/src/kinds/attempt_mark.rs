@@ -164,8 +164,8 @@ impl AttemptMark {
     }
 }
 
-/// Divides the names of the locks `held`: first those that the previous attempt may have left, according to its mark
-/// `before`, then those of others. Without a mark, all locks are those of others.
+/// Splits the locks `held` into those that the previous attempt may have left, by its mark `before`, and all others. Without
+/// a mark, all are others.
 fn divided(before: Option<&Mark>, held: &[HeldLock]) -> (Vec<String>, Vec<String>) {
     let is_stale = |lock: &&HeldLock| before.is_some_and(|mark| mark.may_have_left(lock));
     let (stale, others): (Vec<&HeldLock>, Vec<&HeldLock>) = held.iter().partition(is_stale);

@@ -351,10 +351,10 @@ pub(crate) async fn flush(agent: &Agent, (spool, texts): (&Spool, &Texts)) {
     }
     let beat = Beat::default();
     if !matches!(tokio::time::timeout_at(until, texts.flush(agent, &beat)).await, Ok(Ok(()))) {
-        warn!("Texts of reports wait for the next start");
+        warn!("Could not upload all texts of reports; they are uploaded after the next start");
     }
     if let Err(error) = agent.audit.flush(until.saturating_duration_since(Instant::now())).await {
-        warn!("Audit records wait for the next start: {}", aws::explain(&error));
+        warn!("Could not send all audit records; they are sent after the next start: {}", aws::explain(&error));
     }
 }
 

@@ -29,7 +29,7 @@ const REMEMBERED: usize = 100;
 /// The longest pause between two signs of progress ([`Beat::alive`]).
 const IDLE: Duration = Duration::from_secs(60);
 
-/// The texts of reports on their way into the customer's bucket, each a file with the name of its object.
+/// The texts of reports that are still to be uploaded to the customer's bucket. Each file is named like its object.
 #[derive(Debug)]
 pub struct Texts {
     directory: PathBuf,

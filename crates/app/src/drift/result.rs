@@ -11,9 +11,8 @@ use crate::ports::{Expect, Store, Write};
 use crate::table::{self, DeployedRecord, Stored, load, put};
 use crate::workflow::late_result::is_being_changed;
 
-/// Returns the write of what a check found in `part`, at the end of its job. `of` is the job that had deployed the part when
-/// the check was planned: after another deploy, a failed one too, the result says nothing of the part any more. Neither does it
-/// while a job changes the part: the check may have seen half of the change.
+/// Returns the write that stores what a drift check found in `part`. `of` is the job that had deployed the part when the check
+/// was planned. The finding is dropped if another deploy has run since, a failed one too, and while a job changes the part.
 pub(crate) async fn checked_writes(
     store: &dyn Store,
     job: &Job,

@@ -123,7 +123,7 @@ pub struct TaskToken {
     pub workflow: WorkflowId,
     pub phase: Phase,
     pub token: String,
-    /// The sensitive inputs without which the workflow is not resumed, although its runner has announced itself.
+    /// The sensitive inputs that the workflow still waits for after its runner has announced itself.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub needs: BTreeSet<String>,
 }

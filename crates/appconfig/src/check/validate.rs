@@ -108,7 +108,7 @@ impl Validator<'_> {
             }
         }
         for key in keys.iter().copied().flatten().filter(|key| key.must && node.get(key.name).is_none()) {
-            // A file without a known type has no other finding about its unknown keys.
+            // Nothing else reports the unknown keys of a file whose type is not known, so a likely typo is reported here.
             let is_unknown = |name: &str| !keys.iter().copied().flatten().any(|key| key.name == name);
             let typo =
                 node.entries().iter().find(|entry| is_unknown(&entry.key) && nearest(&entry.key, [key.name]).is_some());

@@ -44,8 +44,8 @@ pub struct SecretNodes {
 /// Adds the node that copies secrets before the components, if the copies are out of date or the cluster may be new, and
 /// the node that removes copies which no component uses any more. `nodes` are all deploys and removals of components.
 ///
-/// When the deploy of a component fails, its earlier version still needs copies that the new version does not want. So
-/// such copies are removed after all components, and stay in a deploy of named components. If no component is deployed
+/// A component whose deploy fails still needs the copies of its earlier version. So copies that the new version does not
+/// want are removed after all components, and stay in a deploy of named components. If no component is deployed
 /// or removed, the first node removes them.
 ///
 /// # Errors

@@ -88,7 +88,7 @@ pub enum SuccessionError {
         "root key `{from}` has two successors: `{known}`, which is known, and `{other}`; somebody has a copy of its private part"
     )]
     Forked {
-        /// The root that ended.
+        /// The root key that was replaced.
         from: KeyId,
         /// The successor that the reader knows.
         known: KeyId,
