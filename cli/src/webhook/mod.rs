@@ -46,7 +46,7 @@ Webhooks are off until `freehold tenant deploy --webhooks on`: the route of thei
 pub(crate) struct Add {
     /// Name of the webhook.
     webhook: WebhookName,
-    /// File with the key that signs the calls; made when it does not exist.
+    /// File with the key that signs the calls, a key of its own for each webhook of each tenant; made when it does not exist.
     #[arg(long, value_name = "FILE")]
     key_file: PathBuf,
     /// The install in which a call starts something.

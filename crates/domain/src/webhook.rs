@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 /// The maximum number of webhooks of a tenant.
 pub const MAX_WEBHOOKS: usize = 50;
+/// The number of calls that move a channel and that a webhook remembers.
+pub const TAKEN_CALLS: usize = 32;
 
 /// A webhook of the tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,14 +21,14 @@ pub struct Webhook {
     pub starts: WebhookTask,
     pub added_at: Timestamp,
     pub added_by: AskedBy,
-    /// The newest call that moved a channel; `None` for webhooks that start something else.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub newest: Option<NewestCall>,
+    /// The last calls that moved a channel, the newest last; empty for webhooks that start something else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken: Vec<TakenCall>,
 }
 
-/// The newest call of a webhook that moves a channel.
+/// A call of a webhook that moves a channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NewestCall {
+pub struct TakenCall {
     pub id: String,
     /// The time of the call, in seconds since the epoch.
     pub secs: u64,
@@ -61,16 +63,27 @@ impl Webhook {
     /// # Errors
     /// [`LateCall`] when another call of the same second or a later one came before.
     pub fn call(&self, id: &str, secs: u64, moves: u64) -> Result<Call, LateCall> {
-        match &self.newest {
-            Some(newest) if newest.id == id => Ok(Call::Again { moves: newest.moves }),
+        if let Some(known) = self.taken.iter().find(|known| known.id == id) {
+            return Ok(Call::Again { moves: known.moves });
+        }
+        match self.taken.last() {
             Some(newest) if newest.secs >= secs => {
                 Err(LateCall { newest: newest.id.clone(), newest_secs: newest.secs, secs })
             }
             Some(_) | None => {
-                let newest = Some(NewestCall { id: id.to_owned(), secs, moves });
-                Ok(Call::New(Box::new(Self { newest, ..self.clone() })))
+                let forgotten = (self.taken.len() + 1).saturating_sub(TAKEN_CALLS);
+                let mut next = self.clone();
+                next.taken.drain(..forgotten);
+                next.taken.push(TakenCall { id: id.to_owned(), secs, moves });
+                Ok(Call::New(Box::new(next)))
             }
         }
+    }
+
+    /// Returns whether a call of the time `secs` was made after the webhook was added. An earlier one was meant for another webhook
+    /// of the same name.
+    pub const fn is_newer_than_itself(&self, secs: u64) -> bool {
+        secs > self.added_at.as_secs()
     }
 }
 
@@ -89,12 +102,12 @@ mod tests {
             starts,
             added_at: Timestamp::default(),
             added_by: AskedBy::Sweep,
-            newest: None,
+            taken: Vec::new(),
         }
     }
 
     proptest! {
-        /// However calls are repeated and mixed up, the channel moves once for each call that acts, and never back to a call
+        /// However calls are repeated, signed again and mixed up, the channel moves once for each event, and never back to a call
         /// with an earlier time.
         #[test]
         fn a_channel_never_goes_back(calls in prop::collection::vec((0_u8..6, 0_u64..6), 1..40)) {
@@ -112,8 +125,8 @@ mod tests {
                 };
                 if before == moves {
                     prop_assert!(has.is_none_or(|had| had < secs), "{has:?} and then {secs}");
-                    prop_assert!(!acted.contains(&(id.clone(), secs)));
-                    acted.push((id, secs));
+                    prop_assert!(!acted.contains(&id), "{id} twice");
+                    acted.push(id);
                     (moves, has) = (moves + 1, Some(secs));
                 }
             }
@@ -128,6 +141,18 @@ mod tests {
         assert!(called.call("b", 10, 4).is_err(), "another call of the same second");
         assert_eq!(called.call("a", 19, 4), Ok(Call::Again { moves: 3 }), "the same event, signed again");
         assert!(called.call("b", 9, 4).is_err());
-        assert!(matches!(called.call("b", 11, 4), Ok(Call::New(_))));
+        let Ok(Call::New(later)) = called.call("b", 11, 4) else { panic!("a later call is new") };
+        assert_eq!(later.call("a", 12, 5), Ok(Call::Again { moves: 3 }), "an event before the newest, signed again");
+    }
+
+    #[test]
+    fn the_last_calls_are_remembered_and_no_more() {
+        let mut hook = webhook();
+        for secs in 1..=100 {
+            let Ok(Call::New(next)) = hook.call(&format!("id-{secs}"), secs, secs) else { panic!("{secs}") };
+            hook = *next;
+        }
+
+        assert_eq!((hook.taken.len(), hook.taken[0].secs), (TAKEN_CALLS, 69));
     }
 }

@@ -208,6 +208,7 @@ impl Api {
             clock: Arc::clone(&clock),
         };
         let run_runbook = RunRunbook { advance: advance.clone() };
+        let takes_webhooks = variable("FREEHOLD_WEBHOOKS").is_ok_and(|set| set == "on");
         let move_channel = MoveChannel { store: Arc::clone(&store), clock: Arc::clone(&clock) };
         Ok(Self {
             tenant: settings.tenant.clone(),
@@ -295,11 +296,7 @@ impl Api {
                 clock: Arc::clone(&clock),
             },
             move_channel: move_channel.clone(),
-            add_webhook: AddWebhook {
-                store: Arc::clone(&store),
-                clock: Arc::clone(&clock),
-                are_on: variable("FREEHOLD_WEBHOOKS").is_ok_and(|set| set == "on"),
-            },
+            add_webhook: AddWebhook { store: Arc::clone(&store), clock: Arc::clone(&clock), are_on: takes_webhooks },
             remove_webhook: RemoveWebhook { store: Arc::clone(&store) },
             call_webhook: CallWebhook {
                 store: Arc::clone(&store),
@@ -308,6 +305,7 @@ impl Api {
                 run_action,
                 run_runbook,
                 move_channel,
+                are_on: takes_webhooks,
             },
             set_release: SetRelease { store: Arc::clone(&store), clock: Arc::clone(&clock) },
             forget_install: ForgetInstall {

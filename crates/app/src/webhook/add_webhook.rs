@@ -7,10 +7,10 @@ use freehold_protocol::api::{AddWebhookRequest, WebhookTask, WebhookView};
 use freehold_protocol::order::AskedBy;
 
 use super::list_webhooks::view;
-use super::row;
+use super::row::{self, ReservedKey};
 use crate::AppError;
 use crate::ports::{Clock, Expect, Store};
-use crate::table::{self, Decided, put};
+use crate::table::{self, Decided, load, put};
 
 /// The use case that adds a webhook, with its ports.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ impl AddWebhook {
     /// is decided at each call, because the next version may have another.
     ///
     /// # Errors
-    /// Conflict while the tenant takes no calls, for a name that another webhook has, and when there are too many; NotFound for an
+    /// Conflict while the tenant takes no calls, for a name or a key that another webhook has, and when there are too many; NotFound for an
     /// install or an app that does not exist; or the store's errors.
     pub async fn add(&self, request: &AddWebhookRequest, by: &AskedBy) -> Result<WebhookView, AppError> {
         let AddWebhookRequest { webhook: name, key, starts } = request;
@@ -53,7 +53,15 @@ impl AddWebhook {
                 }
                 return Err(AppError::conflict(format!(
                     "webhook `{name}` exists, has another key or starts something else; remove it first with `freehold webhook \
-                     remove {name}`, or choose another name"
+                     remove {name}` and give the new one another key, or choose another name"
+                )));
+            }
+            let reserved = ReservedKey { key: key.key_id(), webhook: name.clone() };
+            if let Some(other) = load::<ReservedKey>(store, &row::reserved_key(&reserved.key)).await? {
+                return Err(AppError::conflict(format!(
+                    "webhook `{}` has this key, and a call that is signed for one would be a call of both; give `{name}` a key of its \
+                     own, by another `--key-file`",
+                    other.value.webhook
                 )));
             }
             if all.len() >= MAX_WEBHOOKS {
@@ -67,9 +75,9 @@ impl AddWebhook {
                 starts: starts.clone(),
                 added_at: self.clock.now(),
                 added_by: by.clone(),
-                newest: None,
+                taken: Vec::new(),
             };
-            Ok(Decided::Commit(vec![put(&added, Expect::Absent)?], added))
+            Ok(Decided::Commit(vec![put(&added, Expect::Absent)?, put(&reserved, Expect::Absent)?], added))
         })
         .await?;
         tracing::warn!("Webhook `{name}` {starts}, as {by} asked");

@@ -33,6 +33,8 @@ pub struct CallWebhook {
     pub run_action: RunAction,
     pub run_runbook: RunRunbook,
     pub move_channel: MoveChannel,
+    /// Whether the tenant's API takes calls of webhooks.
+    pub are_on: bool,
 }
 
 impl CallWebhook {
@@ -45,13 +47,18 @@ impl CallWebhook {
         call.check_time(self.clock.now()).map_err(|error| unauthorized(error.to_string()))?;
         let found = row::find(&*self.store, name).await?.map(|stored| stored.value);
         // A stranger is not told which webhooks exist.
-        let signed = found.filter(|webhook| call.are_signed_by(&webhook.key, body.as_bytes()));
+        let signed = found.filter(|webhook| self.are_on && call.are_signed_by(&webhook.key, body.as_bytes()));
         let webhook = signed.ok_or_else(|| {
             unauthorized(format!(
                 "no webhook `{name}` has the key that signed this call; sign `ID.TIME.BODY` with the private key of the webhook, \
                  byte for byte as it is sent, or ask the vendor whether the webhook was removed"
             ))
         })?;
+        if !webhook.is_newer_than_itself(call.secs()) {
+            return Err(AppError::conflict(format!(
+                "the call was signed before webhook `{name}` was added, or by a clock that is behind; sign the call again"
+            )));
+        }
         let request = request_of(&webhook, body)?;
         let by = AskedBy::Webhook { webhook: name.clone() };
         let cause = cause_of(&webhook, call)?;
@@ -96,7 +103,7 @@ impl CallWebhook {
         let name = &webhook.name;
         Err(AppError::conflict(format!(
             "webhook `{name}` was added for an earlier install with the name `{install}`; remove it with `freehold webhook remove \
-             {name}` and add it again"
+             {name}`, and add it again with another key"
         )))
     }
 
@@ -114,6 +121,10 @@ impl CallWebhook {
         table::release(store, app, &release).await?;
         let moves = table::change(store, ("webhook", &webhook.name), || async {
             let stored = row::webhook(store, &webhook.name).await?;
+            // Somebody may have removed the webhook whose key signed the call, and added another one.
+            if (&stored.value.key, stored.value.added_at) != (&webhook.key, webhook.added_at) {
+                return Err(unauthorized(format!("webhook `{}` was removed while the call was taken", webhook.name)));
+            }
             let known = table::channels(store, app).await?.into_iter().find(|known| known.name == *channel);
             let moves = known.map_or(0, |known| known.moves);
             match stored.value.call(call.id(), call.secs(), moves) {

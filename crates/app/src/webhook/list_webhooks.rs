@@ -17,7 +17,7 @@ pub async fn list_webhooks(store: &dyn Store) -> Result<WebhooksView, AppError> 
 
 /// Returns the API's view of a webhook.
 pub(super) fn view(webhook: Webhook) -> WebhookView {
-    let Webhook { name, key, starts, added_at, added_by, newest: _ } = webhook;
+    let Webhook { name, key, starts, added_at, added_by, taken: _ } = webhook;
     let path = format!("/v1/webhooks/{name}/calls");
     WebhookView { webhook: name, key, starts, added_at, added_by, path }
 }

@@ -8,8 +8,8 @@ use freehold_protocol::api::WebhooksView;
 use super::list_webhooks::list_webhooks;
 use super::row;
 use crate::AppError;
-use crate::ports::{Store, Write};
-use crate::table::{self, Decided, Record as _};
+use crate::ports::Store;
+use crate::table::{self, Decided};
 
 /// The use case that removes a webhook, with its port.
 #[derive(Clone)]
@@ -25,8 +25,7 @@ impl RemoveWebhook {
     pub async fn remove(&self, name: &WebhookName) -> Result<WebhooksView, AppError> {
         table::change(&*self.store, ("webhook", name), || async {
             let stored = row::webhook(&*self.store, name).await?;
-            let key = stored.value.key();
-            Ok(Decided::Commit(vec![Write::DeleteAt { key, rev: stored.rev }], ()))
+            Ok(Decided::Commit(row::removal(&stored), ()))
         })
         .await?;
         tracing::warn!("Removed webhook `{name}`");

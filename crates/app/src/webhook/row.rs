@@ -1,16 +1,43 @@
-//! The rows of webhooks: `webhooks` and the name.
+//! The rows of webhooks and of their keys.
 
 use freehold_domain::absence::Absence;
 use freehold_domain::install::Install;
 use freehold_domain::webhook::Webhook;
-use freehold_protocol::{InstallId, WebhookName};
+use freehold_protocol::{InstallId, KeyId, WebhookName};
+use serde::{Deserialize, Serialize};
 
 use crate::AppError;
 use crate::ports::{Key, Store, Write};
-use crate::table::{Record, Stored, load, load_all};
+use crate::table::{Record, Stored, load, load_all, load_all_stored};
 
 /// The partition of the webhooks.
 const WEBHOOKS: &str = "webhooks";
+/// The partition of their keys: each key is that of one webhook, so a call of one is never a call of another.
+const KEYS: &str = "webhook-keys";
+
+/// The row that reserves a key for a webhook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ReservedKey {
+    pub(super) key: KeyId,
+    pub(super) webhook: WebhookName,
+}
+
+impl Record for ReservedKey {
+    fn key(&self) -> Key {
+        reserved_key(&self.key)
+    }
+}
+
+/// Returns the key of the row that reserves a key.
+pub(super) fn reserved_key(key: &KeyId) -> Key {
+    Key { pk: KEYS.to_owned(), sk: key.to_string() }
+}
+
+/// Returns the writes that remove a webhook, if it is still as it was read.
+pub(super) fn removal(stored: &Stored<Webhook>) -> Vec<Write> {
+    let key = reserved_key(&stored.value.key.key_id());
+    vec![Write::DeleteAt { key: stored.value.key(), rev: stored.rev }, Write::Delete { key }]
+}
 
 impl Record for Webhook {
     fn key(&self) -> Key {
@@ -52,9 +79,8 @@ pub(super) async fn webhooks(store: &dyn Store) -> Result<Vec<Webhook>, AppError
 /// # Errors
 /// The store's errors.
 pub(crate) async fn leaving(store: &dyn Store, install: &InstallId) -> Result<Vec<Write>, AppError> {
-    let all = webhooks(store).await?;
-    let own = all.iter().filter(|webhook| webhook.starts.install() == Some(install));
-    Ok(own.map(|webhook| Write::Delete { key: webhook.key() }).collect())
+    let all: Vec<Stored<Webhook>> = load_all_stored(store, WEBHOOKS, "").await?;
+    Ok(all.iter().filter(|stored| stored.value.starts.install() == Some(install)).flat_map(removal).collect())
 }
 
 /// Returns whether a webhook was added for this install, and not for an earlier one with the same name.

@@ -37,7 +37,10 @@ impl World {
 
     /// Adds the webhook `ci` with the first key.
     pub(crate) async fn with_webhook(&self, starts: WebhookTask) -> WebhookView {
-        self.add_webhook().add(&request(starts), member()).await.unwrap()
+        let added = self.add_webhook().add(&request(starts), member()).await.unwrap();
+        // A call counts from the second after it.
+        self.memory.advance_secs(1);
+        added
     }
 
     /// Calls the webhook `ci` with the first key, as signed at `time`.
@@ -54,6 +57,7 @@ impl World {
             run_action: self.run_action(),
             run_runbook: RunRunbook { advance: self.advance_run() },
             move_channel: self.move_channel(),
+            are_on: true,
         };
         call.call(&ci(), headers, body).await
     }

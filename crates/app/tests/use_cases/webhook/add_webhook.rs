@@ -8,7 +8,7 @@ use freehold_protocol::api::{AddWebhookRequest, WebhookTask};
 use freehold_protocol::envelope::PublicKey;
 
 use crate::support::channels::{demo, stable};
-use crate::support::webhooks::{key, request};
+use crate::support::webhooks::{ci, key, request};
 use crate::support::{World, globex, member};
 
 fn deploys() -> WebhookTask {
@@ -42,6 +42,21 @@ async fn a_name_is_not_given_to_another_key_or_another_task() {
 }
 
 #[tokio::test]
+async fn a_key_belongs_to_one_webhook_until_that_is_removed() {
+    let world = World::with_install().await;
+    world.with_webhook(deploys()).await;
+    let other = AddWebhookRequest { webhook: "prod".parse().unwrap(), ..request(deploys()) };
+
+    let error = world.add_webhook().add(&other, member()).await.unwrap_err();
+    world.remove_webhook().remove(&ci()).await.unwrap();
+    let added = world.add_webhook().add(&other, member()).await.unwrap();
+
+    assert_eq!(error.kind, Kind::Conflict);
+    assert!(error.message.contains("webhook `ci` has this key"), "{error}");
+    assert_eq!(added.webhook.as_str(), "prod");
+}
+
+#[tokio::test]
 async fn a_webhook_needs_its_install_or_app_and_an_open_route() {
     let mut world = World::with_install().await;
     let gone = WebhookTask::DeployComponents { install: "initech".parse().unwrap() };
@@ -65,7 +80,9 @@ async fn a_webhook_needs_its_install_or_app_and_an_open_route() {
 async fn a_tenant_has_at_most_fifty() {
     let world = World::with_install().await;
     for number in 0..MAX_WEBHOOKS {
-        let one = AddWebhookRequest { webhook: format!("ci-{number}").parse().unwrap(), ..request(deploys()) };
+        let of_its_own = PublicKey::from(key(100 + u8::try_from(number).unwrap()).verifying_key());
+        let webhook = format!("ci-{number}").parse().unwrap();
+        let one = AddWebhookRequest { webhook, key: of_its_own, starts: deploys() };
         world.add_webhook().add(&one, member()).await.unwrap();
     }
     let starts = WebhookTask::MoveChannel { app: demo(), channel: stable() };

@@ -134,6 +134,7 @@ async fn a_body_that_does_not_fit_is_refused_with_the_reason() {
 #[tokio::test]
 async fn a_call_moves_a_channel_and_an_old_one_never_moves_it_back() {
     let world = with_channel().await;
+    world.memory.advance_secs(100);
     let now = world.now();
     let two = r#"{"release":"two"}"#;
 
@@ -152,12 +153,35 @@ async fn a_call_moves_a_channel_and_an_old_one_never_moves_it_back() {
     }
     assert_eq!(release_of(&world).await, ("two".into(), 2));
 
+    // A build that is run again, signed anew after a later one, does not bring its release back.
+    assert_eq!(world.call_webhook("b-3", now.plus_secs(2), r#"{"release":"one"}"#).await.unwrap(), channel("one"));
+    let again = world.call_webhook("b-2", now.plus_secs(3), two).await.unwrap_err();
+    assert!(again.message.contains("moved by somebody else"), "{again}");
+    assert_eq!(world.call_webhook("b-4", now.plus_secs(4), two).await.unwrap(), channel("two"));
+    assert_eq!(release_of(&world).await, ("two".into(), 4));
+
     // Somebody moves it by hand; then the same call moves nothing.
     move_to(&world, "three").await.unwrap();
-    let refused = world.call_webhook("b-2", now, two).await.unwrap_err();
+    let refused = world.call_webhook("b-4", now.plus_secs(4), two).await.unwrap_err();
     assert!(refused.message.contains("moved by somebody else"), "{refused}");
-    assert_eq!(release_of(&world).await, ("three".into(), 3));
-    assert_eq!(world.call_webhook("b-3", now.plus_secs(1), two).await.unwrap(), channel("two"));
+    assert_eq!(release_of(&world).await, ("three".into(), 5));
+    assert_eq!(world.call_webhook("b-5", now.plus_secs(5), two).await.unwrap(), channel("two"));
+}
+
+#[tokio::test]
+async fn a_call_that_was_signed_before_the_webhook_was_added_starts_nothing() {
+    let world = with_channel().await;
+    let recorded = world.now();
+    world.call_webhook("b-1", recorded, r#"{"release":"two"}"#).await.unwrap();
+    world.remove_webhook().remove(&ci()).await.unwrap();
+    move_to(&world, "three").await.unwrap();
+    world.with_webhook(WebhookTask::MoveChannel { app: demo(), channel: stable() }).await;
+
+    let error = world.call_webhook("b-1", recorded, r#"{"release":"two"}"#).await.unwrap_err();
+
+    assert_eq!(error.kind, Kind::Conflict);
+    assert!(error.message.contains("before webhook `ci` was added"), "{error}");
+    assert_eq!(release_of(&world).await.0, "three");
 }
 
 #[tokio::test]
