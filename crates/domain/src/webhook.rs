@@ -80,10 +80,10 @@ impl Webhook {
         }
     }
 
-    /// Returns whether a call of the time `secs` was made after the webhook was added. An earlier one was meant for another webhook
-    /// of the same name.
-    pub const fn is_newer_than_itself(&self, secs: u64) -> bool {
-        secs > self.added_at.as_secs()
+    /// Returns whether a call of the time `secs` was signed before the webhook was added. It was meant for another webhook of the
+    /// same name. Times of calls have no fractions, so one of the same second counts as later.
+    pub const fn is_before_it(&self, secs: u64) -> bool {
+        secs < self.added_at.as_secs()
     }
 }
 

@@ -54,7 +54,7 @@ impl CallWebhook {
                  byte for byte as it is sent, or ask the vendor whether the webhook was removed"
             ))
         })?;
-        if !webhook.is_newer_than_itself(call.secs()) {
+        if webhook.is_before_it(call.secs()) {
             return Err(AppError::conflict(format!(
                 "the call was signed before webhook `{name}` was added, or by a clock that is behind; sign the call again"
             )));

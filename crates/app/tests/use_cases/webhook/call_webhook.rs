@@ -175,6 +175,7 @@ async fn a_call_that_was_signed_before_the_webhook_was_added_starts_nothing() {
     world.call_webhook("b-1", recorded, r#"{"release":"two"}"#).await.unwrap();
     world.remove_webhook().remove(&ci()).await.unwrap();
     move_to(&world, "three").await.unwrap();
+    world.memory.advance_secs(1);
     world.with_webhook(WebhookTask::MoveChannel { app: demo(), channel: stable() }).await;
 
     let error = world.call_webhook("b-1", recorded, r#"{"release":"two"}"#).await.unwrap_err();
