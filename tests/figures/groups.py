@@ -108,6 +108,16 @@ GROUPS = (
         build=(f"{CARGO} -p freehold-app -p freehold-features --example trigger-figures",),
     ),
     Group(
+        "rollbacks",
+        "histories of installs with roll backs, and whether what runs after each of them is what ran before",
+        "1 min",
+        "rollback-figures --histories {histories} --seed {seed}",
+        "rollback-figures --histories 10 --seed {seed}",
+        folder=DEBUG / "examples",
+        # The other crate is named for its features: see its Cargo.toml.
+        build=(f"{CARGO} -p freehold-app -p freehold-features --example rollback-figures",),
+    ),
+    Group(
         "artifacts",
         "artifacts, statements and grants that were tampered with and have to be refused",
         "2 min",

@@ -6,6 +6,7 @@ pub(crate) mod channels;
 pub(crate) mod doubles;
 pub(crate) mod events;
 pub(crate) mod grants;
+pub(crate) mod histories;
 pub(crate) mod interleaving;
 mod runbooks;
 pub(crate) mod runner;

@@ -14,8 +14,11 @@ use freehold_protocol::report::{
     Report, ReportBody, RoleProof,
 };
 use freehold_protocol::sealing::SealingKey;
-use freehold_protocol::{Digest, Envelope, GrantId, InstallId, JobId, Payload as _, TenantName, Timestamp, names};
-use serde_json::json;
+use freehold_protocol::{
+    Digest, Envelope, GrantId, InstallId, JobId, Payload as _, TenantName, Timestamp, WorkflowId, names,
+};
+use freehold_template::Limits;
+use serde_json::{Value, json};
 
 use super::doubles::MemoryRegistry;
 
@@ -24,6 +27,8 @@ use super::doubles::MemoryRegistry;
 pub(crate) enum Behaviour {
     /// Ends so.
     Ends(Outcome),
+    /// Ends so in this workflow, and succeeds in every other one.
+    EndsIn(WorkflowId, Outcome),
     /// Fails until its order has this dispatch number.
     FailsBefore(u32),
     /// Starts, and never ends by itself.
@@ -85,6 +90,8 @@ pub(crate) struct Runner {
     pub(crate) refused_grants: Vec<String>,
     /// Notices that a key was replaced.
     pub(crate) notices: Vec<Retired>,
+    /// Whether the outputs of a component are others when its artifact or its values are.
+    pub(crate) outputs_follow_work: bool,
     cancelled: BTreeSet<(JobId, u32)>,
     /// How many messages of its queue it has taken.
     pub(crate) seen: usize,
@@ -117,6 +124,7 @@ impl Runner {
             blobs: BTreeSet::new(),
             refused_grants: Vec::new(),
             notices: Vec::new(),
+            outputs_follow_work: false,
             cancelled: BTreeSet::new(),
             seen: 0,
         }
@@ -311,17 +319,33 @@ impl Runner {
     }
 
     fn end(&mut self, job: &JobId, now: Timestamp) -> Vec<String> {
-        let Attempt { order: Order { work, dispatch, approved, .. }, pushed, .. } = self.attempts[job].clone();
-        let outcome = match self.behaviours.get(&subject(&work)) {
+        let Attempt { order, pushed, .. } = self.attempts[job].clone();
+        let Order { work, dispatch, approved, workflow, .. } = &order;
+        let outcome = match self.behaviours.get(&subject(work)) {
             Some(Behaviour::Ends(outcome)) => outcome.clone(),
+            Some(Behaviour::EndsIn(of, outcome)) if of == workflow => outcome.clone(),
             Some(Behaviour::Hangs | Behaviour::Ignores) => return Vec::new(),
-            Some(Behaviour::FailsBefore(wanted)) if dispatch < *wanted => {
+            Some(Behaviour::FailsBefore(wanted)) if dispatch < wanted => {
                 Outcome::Failed { reason: "exit status 1".into(), partial: true }
             }
             Some(Behaviour::Proposes(plan)) if approved.is_none() => Outcome::NeedsApproval { plan: plan.clone() },
-            Some(Behaviour::FailsBefore(_) | Behaviour::Proposes(_)) | None => success(&work, pushed),
+            Some(Behaviour::FailsBefore(_) | Behaviour::Proposes(_) | Behaviour::EndsIn(..)) | None => {
+                self.success(&order, pushed)
+            }
         };
         self.finish(job, outcome, now)
+    }
+
+    fn success(&self, order: &Order, pushed: Option<Artifact>) -> Outcome {
+        match success(&order.work, pushed) {
+            Outcome::Succeeded { mut outputs, sensitive, artifact } if self.outputs_follow_work => {
+                if let Some(Value::String(name)) = outputs.get_mut("name") {
+                    *name = format!("{name}-{}", Digest::of(rendered(order).to_string().as_bytes()).hex());
+                }
+                Outcome::Succeeded { outputs, sensitive, artifact }
+            }
+            outcome => outcome,
+        }
     }
 
     /// Ends an attempt that is under way.
@@ -352,6 +376,12 @@ pub(crate) fn subject(work: &Work) -> String {
         Work::Health(work) => format!("health:{}", work.component),
         Work::Upgrade(_) => "runner".to_owned(),
     }
+}
+
+/// Returns the work of an order with the values of its templates, which the runner fills in before it starts a program.
+pub(crate) fn rendered(order: &Order) -> Value {
+    let work = serde_json::to_value(&order.work).unwrap();
+    freehold_template::render_value(&work, &order.context, &Limits::default()).unwrap()
 }
 
 /// What a build runner knows of the build.

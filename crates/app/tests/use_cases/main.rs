@@ -41,6 +41,7 @@ mod drift {
 mod health {
     mod check_health;
     mod gates;
+    mod histories;
     mod roll_back_deploy;
 }
 
