@@ -118,6 +118,16 @@ GROUPS = (
         build=(f"{CARGO} -p freehold-app -p freehold-features --example rollback-figures",),
     ),
     Group(
+        "drift",
+        "resources that are changed behind Freehold's back, and whether a check finds exactly these",
+        "2 min",
+        "drift-figures --checks {checks} --seed {seed}",
+        "drift-figures --checks 2 --seed {seed}",
+        build=WORKSPACE,
+        short_build=WORKSPACE,
+        needs=("bwrap", "terraform|tofu"),
+    ),
+    Group(
         "artifacts",
         "artifacts, statements and grants that were tampered with and have to be refused",
         "2 min",

@@ -5,6 +5,7 @@
 pub mod audit;
 pub mod bench;
 pub mod canaries;
+pub mod drift;
 pub mod fast_sqs;
 pub mod faults;
 pub mod harness;
