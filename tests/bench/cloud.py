@@ -1,4 +1,4 @@
-"""Counts of a deploy in the local cloud, and the function `api` beside its peer in Node."""
+"""Counts of deploys and checks in the local cloud, and the function `api` beside its peer in Node."""
 
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ ZIPS_OF = ZIPS.with_name(f"{ARCHITECTURE}.tree")
 
 
 def counted(results):
-    """Counts what a deploy of ten components costs, and the bytes of the zips where there are any."""
+    """Counts the cost of ten components (deploy, approvals, drift check), and the bytes of zips, if there are any."""
     _count(results)
 
 

@@ -22,7 +22,19 @@ _START = (
     "Decision 0035 says what the box costs"
 )
 _COPY = "the whole builder is compared with skopeo; the copy itself takes what the rows of its memory say"
+_APPROVED = (
+    "the design has one gate, that of a deploy with one order; an approved change has two, one for the plan and one "
+    "for the apply. Of the 19 units more, 4 tell people that a plan waits, and about 5 move the workflow's look"
+)
+_DRIFT = (
+    "a check keeps its log and the text of what it found, which a deploy of a stack does not have: 3 units, and more "
+    "on a busy machine, which sends the log in more pieces"
+)
+_BATCHES = "how many orders one invoke sends depends on how close to each other plans end and approvals come"
 KNOWN = {
+    "approved change, write units": Known(_APPROVED, most=40),
+    "approved change, invokes beside reports": Known(_BATCHES, most=2.6, either_way=True),
+    "drift check of a component, write units": Known(_DRIFT, most=24, either_way=True),
     "order sent to job started, p50, no sandbox": Known(_START, most=8, either_way=True),
     "order sent to job started, p50, bubblewrap": Known(_START, most=9, either_way=True),
     "idle runner, memory": Known(

@@ -110,6 +110,20 @@ def _deploy():
         # They depend on how long the components take.
         Row(f"{each}, renewals of leases", None, "", ("deploy.renewals",), plain(1), counted=True),
         Row(f"{each}, cost", 0.0002, "$0.00005", ("deploy.cost",), dollars(6), counted=True),
+        *_checked("approved change", "approved"),
+        *_checked("drift check of a component", "drift"),
+    ]
+
+
+def _checked(each, name):
+    """Returns the rows of what has no gates of its own in the design: those of a component deploy count."""
+    return [
+        Row(f"{each}, write units", 16, "", (f"{name}.write_units",), plain(1), counted=True),
+        Row(f"{each}, transitions", 3, "", (f"{name}.transitions",), plain(2), counted=True),
+        Row(f"{each}, invokes beside reports", 2, "", (f"{name}.invokes",), plain(1), counted=True),
+        # The design has no gate for these requests.
+        Row(f"{each}, queue requests", None, "", (f"{name}.queue_requests",), plain(1), counted=True),
+        Row(f"{each}, cost", 0.0002, "", (f"{name}.cost",), dollars(6), counted=True),
     ]
 
 
