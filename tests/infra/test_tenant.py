@@ -429,9 +429,7 @@ class Tenant(unittest.TestCase):
             {"$default": "AWS_IAM", path: {"Fn::If": ["TakesWebhooks", "NONE", "AWS_IAM"]}},
         )
         self.assertEqual(self.template["Parameters"]["Webhooks"]["Default"], "off")
-        settings = properties(self.template, "HttpApiStage")["RouteSettings"]
-        self.assertEqual(list(settings), [path])
-        self.assertLessEqual(settings[path]["ThrottlingRateLimit"], 5)
+        self.assertLessEqual(properties(self.template, "HttpApiStage")["RouteSettings"][path]["ThrottlingRateLimit"], 5)
         self.assertEqual(properties(self.template, "HttpApiIntegration")["PayloadFormatVersion"], "2.0")
 
     def test_alarms_watch_every_function_all_dead_letters_and_stuck_workflows(self):
