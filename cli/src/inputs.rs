@@ -53,6 +53,12 @@ pub(crate) fn by_name(inputs: &[Input]) -> Result<BTreeMap<String, Value>> {
     Ok(all)
 }
 
+/// Returns all inputs by name, each as a text, which the inputs of runbooks are. Two values for the same name are an error.
+pub(crate) fn texts_by_name(inputs: &[Input]) -> Result<BTreeMap<String, String>> {
+    let text_of = |value| if let Value::String(text) = value { text } else { value.to_string() };
+    Ok(by_name(inputs)?.into_iter().map(|(name, value)| (name, text_of(value))).collect())
+}
+
 /// One stack parameter: `Name=value`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Parameter {

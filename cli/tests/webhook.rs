@@ -170,6 +170,7 @@ fn a_refused_call_says_why_and_is_not_repeated() {
     for (words, says) in [
         (&["call", &url, "--key-file", "ci.pem", "--id", "a b"][..], "`a b` is not an id"),
         (&["call", &address, "--key-file", "ci.pem"], "is not the address of a webhook"),
+        (&["call", "http://example.com/v1/webhooks/ci/calls", "--key-file", "ci.pem"], "which begins with `https://`"),
         (&["call", &url, "--key-file", "none.pem"], "there is no file `none.pem`"),
     ] {
         let (code, _, error) = webhook(&address, place.path(), words);

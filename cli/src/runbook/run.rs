@@ -1,17 +1,15 @@
 //! `freehold runbook run`: starts a run of a runbook and follows it.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
 use freehold_protocol::api::{RunRunbookRequest, RunView, WorkflowView};
 use freehold_protocol::{InstallId, RunId, RunbookName};
-use serde_json::Value;
 
 use super::text::{outcome, step_name};
 use crate::api::{Api, describe_wait};
 use crate::error::Result;
-use crate::inputs::{Input, by_name};
+use crate::inputs::{Input, texts_by_name};
 use crate::output::Output;
 use crate::progress::{Progress, or_stopped};
 
@@ -44,17 +42,11 @@ pub(crate) struct RunRunbook {
 
 impl RunRunbook {
     pub(super) async fn run(self, api: &Api, out: Output) -> Result<()> {
-        let given = by_name(&self.inputs)?.into_iter();
-        let inputs: BTreeMap<String, String> = given.map(|(name, value)| (name, text_of(value))).collect();
+        let inputs = texts_by_name(&self.inputs)?;
         let path = ["v1", "installs", self.install.as_str(), "runbooks", self.runbook.as_str(), "runs"];
         let view: RunView = api.post(&path, &RunRunbookRequest { inputs, now: self.now }).await?;
         follow_run(api, out, view, !self.no_wait).await
     }
-}
-
-/// Returns the text of a value. Inputs of runbooks are texts.
-fn text_of(value: Value) -> String {
-    if let Value::String(text) = value { text } else { value.to_string() }
 }
 
 /// Prints the result of a run that was just started or resumed. If `wait` is false, prints only that it has started.

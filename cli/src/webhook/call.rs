@@ -1,6 +1,5 @@
 //! `freehold webhook call`: signs and sends a call, without AWS credentials.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -9,13 +8,12 @@ use clap::Args;
 use freehold_protocol::api::{CallWebhookRequest, WebhookCalled};
 use freehold_protocol::webhook::CallHeaders;
 use freehold_protocol::{ReleaseName, Timestamp};
-use serde_json::Value;
 use url::Url;
 
 use super::{key, text};
 use crate::api::{Failed, http_builder, with_retries};
 use crate::error::{Error, Kind, Result, chain};
-use crate::inputs::{Input, by_name};
+use crate::inputs::{Input, texts_by_name};
 use crate::output::Output;
 use crate::{clock, random};
 
@@ -83,10 +81,7 @@ fn is_safe(url: &Url) -> bool {
 impl Call {
     pub(super) async fn run(self, out: Output) -> Result<()> {
         let signer = key::private_of(&self.key_file)?;
-        let given = by_name(&self.inputs)?.into_iter();
-        let text_of = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let inputs: BTreeMap<String, String> = given.map(|(name, value)| (name, text_of(value))).collect();
-        let request = CallWebhookRequest { inputs, release: self.release };
+        let request = CallWebhookRequest { inputs: texts_by_name(&self.inputs)?, release: self.release };
         let body = serde_json::to_vec(&request)
             .map_err(|error| Error::internal(format!("cannot write the call as JSON: {error}")))?;
         let id = match self.id {

@@ -1,10 +1,11 @@
 //! The caller of a request: the IAM principal that the API's authorizer has authenticated.
 
-use freehold_app::AppError;
 use freehold_app::workflow::start_workflow::Asked;
+use freehold_app::{AppError, Kind};
 use freehold_protocol::order::AskedBy;
 
 use super::Call;
+use super::routes::Operation;
 
 impl Call {
     /// Returns who asks for the work of this request.
@@ -28,10 +29,26 @@ impl Call {
     }
 }
 
+impl Operation {
+    /// Refuses a request that no IAM authorizer has authenticated, whichever route led to the function.
+    ///
+    /// # Errors
+    /// Unauthorized, unless the operation verifies a signature of its own.
+    pub(super) fn check_caller(self, caller: Option<&str>) -> Result<(), AppError> {
+        if caller.is_some() || self.is_open() {
+            return Ok(());
+        }
+        Err(AppError::new(
+            Kind::Unauthorized,
+            "the request names no caller; the routes of the API must have the authorization type AWS_IAM, as in the tenant's \
+             stack, except that of calls of webhooks",
+        ))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
-    use freehold_app::Kind;
     use serde_json::{Value, json};
 
     use super::super::caller_of;
@@ -76,6 +93,17 @@ mod tests {
 
             assert_eq!(error.kind, Kind::Internal);
             assert!(error.message.contains("AWS_IAM"), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_calls_of_webhooks_come_without_a_caller() {
+        for route in super::super::routes::ROUTES {
+            let refused = route.operation.check_caller(None).err().map(|error| error.kind);
+
+            let is_open = route.path == "/v1/webhooks/{webhook}/calls";
+            assert_eq!(refused, (!is_open).then_some(Kind::Unauthorized), "{}", route.path);
+            assert!(route.operation.check_caller(Some("arn:aws:iam::111111111111:user/ana")).is_ok());
         }
     }
 

@@ -377,13 +377,7 @@ impl Api {
             Some(_) | None => None,
         };
         let caller = caller_of(&request.request_context);
-        if caller.is_none() && !operation.is_open() {
-            return Err(AppError::new(
-                Kind::Unauthorized,
-                "the request names no caller; the routes of the API must have the authorization type AWS_IAM, as in the tenant's \
-                 stack, except that of calls of webhooks",
-            ));
-        }
+        operation.check_caller(caller.as_deref())?;
         let call = Call {
             path: parameters,
             after,

@@ -16,6 +16,7 @@
 //! | `install#<install>` | `not-followed` | why the install does not have the release of its channel yet |
 //! | `install#<install>` | `run#<time>#<id>`, `run` | its runs of runbooks, and the one that has not ended |
 //! | `webhooks` | webhook | webhooks: their keys, and what a call starts |
+//! | `webhook-keys` | key | the webhook that has the key |
 //! | `run#<id>` | `state` | a run of a runbook, and its steps |
 //! | `forgetting` | install | installs whose rows are being removed, for `sweep` |
 //! | `queue_turns` | install | installs whose orders queue is to be closed or opened, for `sweep` |

@@ -41,8 +41,10 @@ impl CallWebhook {
     /// Takes a call with these headers and this body. Nothing of the body is read before its signature is verified.
     ///
     /// # Errors
-    /// Unauthorized for a time that is too far away, a signature that is not that of the webhook's key, and a webhook that does
-    /// not exist; Invalid for a body that does not fit what the webhook starts; or the errors of what it starts.
+    /// Unauthorized for a time that is too far away, a signature that is not that of the webhook's key, a webhook that does not
+    /// exist, and while webhooks are off; Conflict for a call that was signed before the webhook was added, that is meant for an
+    /// earlier install, or that a later one overtook; Invalid for a body that does not fit what the webhook starts; or the errors
+    /// of what it starts.
     pub async fn call(&self, name: &WebhookName, call: &CallHeaders, body: &str) -> Result<WebhookCalled, AppError> {
         call.check_time(self.clock.now()).map_err(|error| unauthorized(error.to_string()))?;
         let found = row::find(&*self.store, name).await?.map(|stored| stored.value);
