@@ -1,5 +1,7 @@
 """The world that the fuzzed requests meet: a tenant, an app with a build and a release, an install with a deploy."""
 
+import base64
+import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -9,6 +11,8 @@ from programs import CUSTOMER, INSTALL, REGION, ROOT, TENANT, VENDOR
 APP = "shop"
 RELEASE = "first"
 WEBHOOK = "ci"
+# Each is for one webhook only.
+FREE_KEYS = 20
 # A second install waits for its runner for ever, so that one is left to read when the other is changed.
 WAITING = "initech"
 # One in which nothing runs is deleted.
@@ -46,10 +50,18 @@ def make(programs):
     workflow = install(programs)
     ended = programs.freehold_json("workflow", "watch", workflow)
     hook = ("webhook", "add", WEBHOOK, "--install", INSTALL, "--deploy", "--key-file", programs.files / "ci.pem")
-    key = programs.freehold_json(*hook)["key"]
+    keys = [programs.freehold_json(*hook)["key"], *(public_key() for _ in range(FREE_KEYS))]
     waiting = create(programs, WAITING)
     programs.end_runners()
-    return known(programs, deployed, version, built, ended, waiting, key)
+    return known(programs, deployed, version, built, ended, waiting, keys)
+
+
+def public_key():
+    """Returns an Ed25519 public key that no webhook has, as the API takes it: the last 32 bytes of its DER, base64."""
+    private = subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519"], check=True, capture_output=True).stdout
+    words = ["openssl", "pkey", "-pubout", "-outform", "DER"]
+    der = subprocess.run(words, check=True, capture_output=True, input=private).stdout
+    return base64.b64encode(der[-32:]).decode()
 
 
 def builder(programs):
@@ -116,7 +128,7 @@ def open_workflows(programs):
     )
 
 
-def known(programs, deployed, version, built, ended, waiting, key):
+def known(programs, deployed, version, built, ended, waiting, keys):
     contract = programs.freehold_json("contract", "show", APP)
     artifacts = [build["artifact"] for build in built["builds"]]
     workflows = [ended["workflow"], waiting["workflow"], built["workflow"]]
@@ -128,7 +140,7 @@ def known(programs, deployed, version, built, ended, waiting, key):
     found.know("artifacts", artifacts, "path.artifact")
     found.know("installs", [INSTALL, WAITING, "build"], "path.install", "body.starts.install")
     found.know("webhooks", [WEBHOOK], "path.webhook")
-    found.know("keys", [key], "body.key")
+    found.know("keys", keys, "body.key")
     found.know("actions", ["show"], "path.action")
     found.know("components", ["queue"], "body.components[*]")
     found.know("roles", ["maintenance", "provision"], "body.role")
