@@ -18,7 +18,7 @@ impl StateObjects {
         match work {
             Work::TerraformModule(work) => Some(Self::of_component(&work.component)),
             Work::Remove(work) => Self::of(&work.what),
-            Work::CheckDrift(work) => Self::of(&work.what),
+            Work::DetectDrift(work) => Self::of(&work.what),
             Work::Sandbox(_) => Some(Self { base: "terraform/sandbox/sandbox".to_owned() }),
             Work::Pulumi(_)
             | Work::PulumiSandbox(_)

@@ -35,7 +35,7 @@ pub async fn execute(job: &Job) -> Outcome {
         | Work::Pulumi(_)
         | Work::PulumiSandbox(_)
         | Work::Remove(_)
-        | Work::CheckDrift(_)
+        | Work::DetectDrift(_)
         | Work::CloudformationStack(_)
         | Work::HelmChart(_)
         | Work::KubernetesManifest(_)

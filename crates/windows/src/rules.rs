@@ -138,6 +138,6 @@ pub fn is_change(work: &Work, free: &FreeActions) -> bool {
         | Work::Upgrade(_)
         | Work::Remove(_) => true,
         Work::Action(run) => !free.contains(&run.action),
-        Work::Build(_) | Work::Preflight(_) | Work::Leftovers(_) | Work::CheckDrift(_) | Work::Health(_) => false,
+        Work::Build(_) | Work::Preflight(_) | Work::Leftovers(_) | Work::DetectDrift(_) | Work::Health(_) => false,
     }
 }

@@ -157,7 +157,7 @@ fn session(order: &Order, config: &Config, sts: aws_sdk_sts::Client) -> Result<R
     };
     let (role, name) = (role.to_owned(), order.job.to_string());
     let partition = role.split(':').nth(1).unwrap_or("aws");
-    let (managed, policy) = if matches!(order.work, Work::CheckDrift(_)) {
+    let (managed, policy) = if matches!(order.work, Work::DetectDrift(_)) {
         let (managed, policy) = session_policy::read_only(partition, config.bucket.as_deref());
         (Some(managed), Some(policy))
     } else {
@@ -299,7 +299,7 @@ const fn parameter(mode: Mode) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use freehold_protocol::order::CheckDrift;
+    use freehold_protocol::order::DetectDrift;
 
     use super::*;
     use crate::testing::{AccountDouble, config, order};
@@ -357,7 +357,7 @@ mod tests {
         };
         let deploy = order(1, 7).work;
 
-        let check = of(Work::CheckDrift(CheckDrift { what: Box::new(deploy.clone()) }));
+        let check = of(Work::DetectDrift(DetectDrift { what: Box::new(deploy.clone()) }));
 
         assert_eq!(check.managed.as_deref(), Some("arn:aws-us-gov:iam::aws:policy/ReadOnlyAccess"));
         let more: serde_json::Value = serde_json::from_str(&check.policy.unwrap()).unwrap();

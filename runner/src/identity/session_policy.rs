@@ -29,7 +29,7 @@ pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
         | Work::ContainerImage(_)
         | Work::CloudformationStack(_)
         | Work::Remove(_)
-        | Work::CheckDrift(_)
+        | Work::DetectDrift(_)
         | Work::Action(_)
         | Work::Build(_)
         | Work::Preflight(_)

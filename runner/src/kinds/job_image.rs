@@ -95,7 +95,7 @@ const fn runs_programs(work: &Work) -> bool {
         | Work::HelmChart(_)
         | Work::KubernetesManifest(_)
         | Work::Preflight(_)
-        | Work::CheckDrift(_)
+        | Work::DetectDrift(_)
         | Work::Remove(_) => true,
         Work::ContainerImage(_)
         | Work::CloudformationStack(_)
@@ -145,7 +145,8 @@ fn check_agreed(order: &Order, wanted: Option<&Wanted<'_>>) -> Result<(), Failur
         // The order of a teardown or a drift check has no image if the version that deployed the component or sandbox
         // names another image than the version that the install has.
         None => {
-            matches!(order.work, Work::Remove(_) | Work::CheckDrift(_)) || terms.tool_image.is_none() && in_image_of_all
+            matches!(order.work, Work::Remove(_) | Work::DetectDrift(_))
+                || terms.tool_image.is_none() && in_image_of_all
         }
     };
     if agreed {

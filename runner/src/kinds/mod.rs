@@ -79,7 +79,7 @@ async fn run(job: &Job) -> Result<Done, Failure> {
         Work::KubernetesJob(work) => Box::pin(kubernetes_job::run(job, work)).await,
         Work::CopySecrets(work) => Box::pin(copy_secrets::run(job, work)).await,
         Work::Remove(work) => Box::pin(remove::run(job, work)).await,
-        Work::CheckDrift(work) => Box::pin(drift::check(job, work)).await,
+        Work::DetectDrift(work) => Box::pin(drift::check(job, work)).await,
         Work::Action(work) => Box::pin(action::run(job, work)).await,
         Work::Build(_) => Err(Failure::new(
             "an install runner does not build; start `freehold-builder` in the tenant's account for that",

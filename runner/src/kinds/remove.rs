@@ -37,7 +37,7 @@ async fn removed(job: &Job, work: &RemovePart) -> Result<Done, Failure> {
         Work::KubernetesJob(what) => kubernetes_job::remove(job, what).await,
         Work::CopySecrets(_)
         | Work::Remove(_)
-        | Work::CheckDrift(_)
+        | Work::DetectDrift(_)
         | Work::Action(_)
         | Work::Build(_)
         | Work::Preflight(_)

@@ -124,7 +124,7 @@ pub(crate) fn owner(work: &Work) -> String {
         Work::Pulumi(work) => format!("component `{}`", work.component),
         Work::CopySecrets(_) => "the copies of secrets".to_owned(),
         Work::Remove(work) => owner(&work.what),
-        Work::CheckDrift(work) => owner(&work.what),
+        Work::DetectDrift(work) => owner(&work.what),
         Work::CloudformationStack(work) => format!("component `{}`", work.component),
         Work::HelmChart(work) => format!("component `{}`", work.component),
         Work::KubernetesManifest(work) => format!("component `{}`", work.component),

@@ -135,7 +135,7 @@ impl Signed {
             | Work::KubernetesJob(_)
             | Work::CopySecrets(_)
             | Work::Remove(_)
-            | Work::CheckDrift(_)
+            | Work::DetectDrift(_)
             | Work::Action(_) => true,
             Work::Build(_) | Work::Preflight(_) | Work::Leftovers(_) | Work::Health(_) | Work::Upgrade(_) => false,
         };

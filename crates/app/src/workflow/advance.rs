@@ -226,7 +226,7 @@ async fn result_writes(
         (Target::Component { .. } | Target::Sandbox { .. } | Target::Teardown { .. }, _) => {
             failed_writes(store, job, workflow, &node.target, now).await
         }
-        (Target::CheckDrift { part, of, .. }, _) => checked_writes(store, job, workflow, (part, of), now).await,
+        (Target::DetectDrift { part, of, .. }, _) => checked_writes(store, job, workflow, (part, of), now).await,
         (Target::Leftovers, _) => leftovers_writes(store, job, workflow, now).await,
         (Target::Health { component, .. }, _) => record_health(store, job, component, now).await,
         (Target::Action { .. } | Target::Preflight | Target::Upgrade, _) => Ok(Vec::new()),

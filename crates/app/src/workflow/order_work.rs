@@ -238,7 +238,7 @@ pub(super) fn upgrade_work(workflow: &Workflow) -> Result<Work, AppError> {
 
 /// Returns whether the config asks to skip the apply when the plan of `work` changes nothing. A removal is not skipped.
 pub(super) fn skips_noops(version: &AppVersion, work: &Work) -> bool {
-    let is_deploy = !matches!(work, Work::Remove(_) | Work::CheckDrift(_));
+    let is_deploy = !matches!(work, Work::Remove(_) | Work::DetectDrift(_));
     let part = work.component().filter(|_| is_deploy).and_then(|name| version.part(name));
     part.is_some_and(|part| part.settings.skip_noops)
 }

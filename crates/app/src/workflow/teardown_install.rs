@@ -97,7 +97,7 @@ pub(super) fn reads(version: &AppVersion, target: &Target) -> Option<BTreeSet<Re
         Target::Action { action, .. } => Some(version.action(action)?.references.clone()),
         Target::Teardown { part, .. } => Some(version.part(part)?.references.clone()),
         Target::Secrets { .. }
-        | Target::CheckDrift { .. }
+        | Target::DetectDrift { .. }
         | Target::Build { .. }
         | Target::Component { .. }
         | Target::Sandbox { .. }

@@ -367,7 +367,7 @@ pub(crate) fn subject(work: &Work) -> String {
         Work::KubernetesManifest(work) => work.component.to_string(),
         Work::KubernetesJob(work) => work.component.to_string(),
         Work::Remove(work) => format!("remove:{}", subject(&work.what)),
-        Work::CheckDrift(work) => format!("drift:{}", subject(&work.what)),
+        Work::DetectDrift(work) => format!("drift:{}", subject(&work.what)),
         Work::Action(work) => format!("action:{}", work.action),
         Work::Build(work) => format!("build:{}", work.component),
         Work::CopySecrets(_) => "secrets".to_owned(),
@@ -407,7 +407,7 @@ fn success(work: &Work, artifact: Option<Artifact>) -> Outcome {
         let outputs = [("leftovers".to_owned(), found)].into();
         return Outcome::Succeeded { outputs, sensitive: Default::default(), artifact };
     }
-    if matches!(work, Work::CheckDrift(_)) {
+    if matches!(work, Work::DetectDrift(_)) {
         let outputs = [("drift".to_owned(), json!({ "resources": [] }))].into();
         return Outcome::Succeeded { outputs, sensitive: Default::default(), artifact };
     }

@@ -48,7 +48,7 @@ pub fn drift_node(input: DeployInput<'_>, name: &ComponentName) -> Result<Result
         return Ok(Err(NoCheck::Behind(name.clone())));
     }
     let source = part.source_digest().map_err(|error| PlanError::Unwritable(error.to_string()))?;
-    let target = Target::CheckDrift {
+    let target = Target::DetectDrift {
         part: name.clone(),
         version: live.version.clone(),
         build: BuildId::derive(&version.app, &source, name),

@@ -202,8 +202,8 @@ fn role_of(
         }
         Target::Sandbox { .. } => version.sandbox.as_ref().map(|sandbox| sandbox_operation(input, sandbox)),
         Target::Action { action, .. } => version.action(action).map(Operation::Trigger),
-        Target::CheckDrift { sandbox: true, .. } => version.sandbox.as_ref().map(Operation::Reprovision),
-        Target::CheckDrift { part, .. } => version.component(part).map(Operation::Deploy),
+        Target::DetectDrift { sandbox: true, .. } => version.sandbox.as_ref().map(Operation::Reprovision),
+        Target::DetectDrift { part, .. } => version.component(part).map(Operation::Deploy),
         Target::Secrets { .. }
         | Target::Teardown { .. }
         | Target::Build { .. }
@@ -213,7 +213,7 @@ fn role_of(
     };
     let Some(operation) = operation else { return Ok(None) };
     // A node that makes, changes or checks the sandbox runs in mode `provision`, even in a deploy.
-    let is_sandbox = matches!(target, Target::Sandbox { .. } | Target::CheckDrift { sandbox: true, .. });
+    let is_sandbox = matches!(target, Target::Sandbox { .. } | Target::DetectDrift { sandbox: true, .. });
     let own_mode = if is_sandbox { Mode::Provision } else { mode };
     let own = runs_as(version, operation, asked, own_mode)?;
     Ok(own.or_else(|| (own_mode != mode).then_some(RunsAs { mode: own_mode, role: None })))

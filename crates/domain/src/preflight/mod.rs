@@ -86,7 +86,7 @@ pub fn needs(version: &AppVersion, workflow: &Workflow, artifact_bytes: &BTreeMa
             }
             Target::Secrets { .. }
             | Target::Teardown { .. }
-            | Target::CheckDrift { .. }
+            | Target::DetectDrift { .. }
             | Target::Build { .. }
             | Target::Preflight
             | Target::Leftovers

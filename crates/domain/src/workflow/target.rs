@@ -49,7 +49,7 @@ pub enum Target {
         sandbox: bool,
     },
     /// Compares a component or the sandbox with the version that deployed it.
-    CheckDrift {
+    DetectDrift {
         part: ComponentName,
         version: Digest,
         build: BuildId,
@@ -126,7 +126,7 @@ impl Target {
             | Self::Teardown { .. }
             | Self::Upgrade => true,
             Self::Action { action, .. } => !free.contains(action),
-            Self::Build { .. } | Self::CheckDrift { .. } | Self::Preflight | Self::Leftovers | Self::Health { .. } => {
+            Self::Build { .. } | Self::DetectDrift { .. } | Self::Preflight | Self::Leftovers | Self::Health { .. } => {
                 false
             }
         }
@@ -148,7 +148,7 @@ impl Target {
             }
             Self::Secrets { .. }
             | Self::Teardown { .. }
-            | Self::CheckDrift { .. }
+            | Self::DetectDrift { .. }
             | Self::Action { .. }
             | Self::Build { .. }
             | Self::Preflight
@@ -177,7 +177,7 @@ impl Target {
         match self {
             Self::Leftovers => Patience { order_secs: LEFTOVERS_CLAIM_SECS, job_secs: LEFTOVERS_CLAIM_SECS },
             // One that is not taken up within its hour is not worth waiting for.
-            Self::Build { .. } | Self::CheckDrift { .. } | Self::Health { .. } => {
+            Self::Build { .. } | Self::DetectDrift { .. } | Self::Health { .. } => {
                 Patience { order_secs: CLAIM_WINDOW_SECS, job_secs: CLAIM_WINDOW_SECS }
             }
             Self::Component { .. }
@@ -201,8 +201,8 @@ impl Target {
             Self::Teardown { sandbox: true, .. } => "sandbox".parse(),
             Self::Teardown { part, sandbox: false, .. } => format!("component:{part}").parse(),
             // A group of its own, because a deploy with a lower serial may still be ordered again.
-            Self::CheckDrift { sandbox: true, .. } => "sandbox.drift".parse(),
-            Self::CheckDrift { part, sandbox: false, .. } => format!("component:{part}.drift").parse(),
+            Self::DetectDrift { sandbox: true, .. } => "sandbox.drift".parse(),
+            Self::DetectDrift { part, sandbox: false, .. } => format!("component:{part}.drift").parse(),
             Self::Action { action, .. } => format!("action:{action}").parse(),
             Self::Build { build, .. } => format!("build:{build}").parse(),
             // The workflow's other node for secrets has the same serial, and a runner accepts one job for each serial

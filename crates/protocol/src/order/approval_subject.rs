@@ -34,7 +34,7 @@ impl Work {
                 whole(format!("image {} of {}", work.artifact.digest, work.component), ChangeKind::Create)
             }
             Self::Upgrade(work) => whole(format!("the runner, by version {}", work.version), ChangeKind::Run),
-            Self::CheckDrift(_) | Self::Health(_) | Self::Build(_) | Self::Preflight(_) | Self::Leftovers(_) => {
+            Self::DetectDrift(_) | Self::Health(_) | Self::Build(_) | Self::Preflight(_) | Self::Leftovers(_) => {
                 ApprovalSubject::Nothing
             }
         }
@@ -42,7 +42,7 @@ impl Work {
 
     /// Returns whether the work has a plan that could be applied. A removal has one if the work that deployed the part has one.
     pub fn has_plan(&self) -> bool {
-        !matches!(self, Self::CheckDrift(_)) && self.made_by().approval_subject() == ApprovalSubject::Plan
+        !matches!(self, Self::DetectDrift(_)) && self.made_by().approval_subject() == ApprovalSubject::Plan
     }
 }
 

@@ -41,7 +41,7 @@ pub use self::retirement::Retired;
 pub use self::secrets::{CopySecrets, SecretCopy};
 pub use self::upgrade::{SignedSums, UpgradeRunner};
 pub use self::work::{
-    ApplyTerraform, CheckDrift, DeployStack, Executed, Redelivery, RemovePart, RunAction, RunPulumi, StepDirectory,
+    ApplyTerraform, DeployStack, DetectDrift, Executed, Redelivery, RemovePart, RunAction, RunPulumi, StepDirectory,
     SyncImage, Work,
 };
 

@@ -53,7 +53,7 @@ pub enum Work {
     /// Remove a component or the sandbox that another job deployed.
     Remove(RemovePart),
     /// Compare a component or the sandbox with what another job deployed.
-    CheckDrift(CheckDrift),
+    DetectDrift(DetectDrift),
     /// Execute the steps of an action.
     Action(RunAction),
     /// Build an artifact; only the build runner does this.
@@ -70,7 +70,7 @@ pub enum Work {
 
 impl Work {
     /// Returns the name of the kind in tables and messages: the kind of component, `sandbox`, `secrets`, `remove`,
-    /// `check_drift`, `action`, `build`, `preflight`, `leftovers`, `health` or `upgrade`.
+    /// `detect_drift`, `action`, `build`, `preflight`, `leftovers`, `health` or `upgrade`.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::ContainerImage(_) => "container_image",
@@ -83,7 +83,7 @@ impl Work {
             Self::KubernetesJob(_) => "job",
             Self::CopySecrets(_) => "secrets",
             Self::Remove(_) => "remove",
-            Self::CheckDrift(_) => "check_drift",
+            Self::DetectDrift(_) => "detect_drift",
             Self::Action(_) => "action",
             Self::Build(_) => "build",
             Self::Preflight(_) => "preflight",
@@ -107,7 +107,7 @@ impl Work {
             | Self::KubernetesJob(_)
             | Self::CopySecrets(_)
             | Self::Remove(_)
-            | Self::CheckDrift(_)
+            | Self::DetectDrift(_)
             | Self::Build(_)
             | Self::Preflight(_)
             | Self::Leftovers(_)
@@ -129,7 +129,7 @@ impl Work {
             Self::KubernetesManifest(work) => Some(&work.component),
             Self::KubernetesJob(work) => Some(&work.component),
             Self::Remove(work) => work.what.component(),
-            Self::CheckDrift(work) => work.what.component(),
+            Self::DetectDrift(work) => work.what.component(),
             Self::Build(work) => Some(&work.component),
             Self::Health(work) => Some(&work.component),
             Self::CopySecrets(_) | Self::Action(_) | Self::Preflight(_) | Self::Leftovers(_) | Self::Upgrade(_) => None,
@@ -155,7 +155,7 @@ impl Work {
             | Self::KubernetesManifest(ApplyManifest { component, .. })
             | Self::KubernetesJob(RunKubernetesJob { component, .. }) => format!("component:{component}"),
             // INVARIANT: the work that made a part is neither a removal nor a drift check.
-            Self::Remove(_) | Self::CheckDrift(_) => String::new(),
+            Self::Remove(_) | Self::DetectDrift(_) => String::new(),
         }
     }
 
@@ -163,7 +163,7 @@ impl Work {
     pub fn made_by(&self) -> &Self {
         match self {
             Self::Remove(work) => work.what.made_by(),
-            Self::CheckDrift(work) => work.what.made_by(),
+            Self::DetectDrift(work) => work.what.made_by(),
             other => other,
         }
     }
@@ -179,7 +179,7 @@ impl Work {
             Self::KubernetesManifest(work) => Some(&work.artifact),
             Self::KubernetesJob(work) => Some(&work.artifact),
             Self::Remove(work) => work.what.artifact(),
-            Self::CheckDrift(work) => work.what.artifact(),
+            Self::DetectDrift(work) => work.what.artifact(),
             Self::CopySecrets(_)
             | Self::Action(_)
             | Self::Build(_)
@@ -270,7 +270,7 @@ pub struct RemovePart {
 /// The work of a drift check. It makes the plan of a deploy that deploys the part again, and applies nothing. The job has
 /// the output [`super::drift::OUTPUT`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CheckDrift {
+pub struct DetectDrift {
     /// The work that deployed the part.
     pub what: Box<Work>,
 }

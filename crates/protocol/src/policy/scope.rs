@@ -11,7 +11,7 @@ use crate::provenance::Statement;
 /// its type. A removal is guarded like the deploy of what it removes; that of an image removes nothing. A drift check applies nothing,
 /// so nothing guards it.
 pub fn guards(kind: &str, components: &BTreeSet<ComponentName>, work: &Work) -> bool {
-    if matches!(work, Work::CheckDrift(_)) {
+    if matches!(work, Work::DetectDrift(_)) {
         return false;
     }
     let is_removal = matches!(work, Work::Remove(_));
@@ -27,7 +27,7 @@ pub fn guards(kind: &str, components: &BTreeSet<ComponentName>, work: &Work) -> 
         Work::CloudformationStack(_)
         | Work::CopySecrets(_)
         | Work::Remove(_)
-        | Work::CheckDrift(_)
+        | Work::DetectDrift(_)
         | Work::Action(_)
         | Work::Build(_)
         | Work::Preflight(_)

@@ -19,8 +19,8 @@ use freehold_protocol::contract::{Contract, OrderTerms, PackedTerms, SignedContr
 use freehold_protocol::envelope::{Delegate, Envelope};
 use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal, ManifestBytes};
 use freehold_protocol::order::{
-    ActionStep, ApplyManifest, ApplyTerraform, Artifact, AskedBy, BuildArtifact, Cancel, CheckDrift, ClusterOf,
-    CopySecrets, DeployStack, Descriptor, InstallChart, JobImage, KeptOutputs, Mode, Order, Package, Recipe,
+    ActionStep, ApplyManifest, ApplyTerraform, Artifact, AskedBy, BuildArtifact, Cancel, ClusterOf, CopySecrets,
+    DeployStack, Descriptor, DetectDrift, InstallChart, JobImage, KeptOutputs, Mode, Order, Package, Recipe,
     RemovePart, Retired, RunAction, RunKubernetesJob, RunPulumi, SecretCopy, SignedSums, Signer, Source, StepDirectory,
     SyncImage, ToolImage, UpgradeRunner, Work,
 };

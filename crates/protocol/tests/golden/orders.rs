@@ -59,7 +59,7 @@ fn orders() {
         })),
     );
     let web = Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() });
-    golden("order-check-drift", &order(Work::CheckDrift(CheckDrift { what: Box::new(web.clone()) })));
+    golden("order-detect-drift", &order(Work::DetectDrift(DetectDrift { what: Box::new(web.clone()) })));
     golden("order-remove", &order(Work::Remove(RemovePart { what: Box::new(web), destroy_data: true })));
     golden(
         "order-cloudformation-stack",

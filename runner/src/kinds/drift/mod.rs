@@ -2,7 +2,7 @@
 //! (`identity::session_policy`), and the result has names, without values.
 
 use freehold_protocol::order::drift::{DriftFound, DriftedResource, OUTPUT};
-use freehold_protocol::order::{CheckDrift, Work};
+use freehold_protocol::order::{DetectDrift, Work};
 
 use crate::kinds::failure::Failure;
 use crate::kinds::result::Done;
@@ -10,7 +10,7 @@ use crate::kinds::{helm_chart, kubernetes_manifest, terraform_module};
 use crate::work::job::Job;
 
 /// Finds what differs, and returns it as the output of the job.
-pub(super) async fn check(job: &Job, work: &CheckDrift) -> Result<Done, Failure> {
+pub(super) async fn check(job: &Job, work: &DetectDrift) -> Result<Done, Failure> {
     let found = match &*work.what {
         Work::TerraformModule(what) | Work::Sandbox(what) => Box::pin(terraform_module::drift::check(job, what)).await,
         Work::HelmChart(what) => Box::pin(helm_chart::drift::check(job, what)).await,
@@ -22,7 +22,7 @@ pub(super) async fn check(job: &Job, work: &CheckDrift) -> Result<Done, Failure>
         | Work::KubernetesJob(_)
         | Work::CopySecrets(_)
         | Work::Remove(_)
-        | Work::CheckDrift(_)
+        | Work::DetectDrift(_)
         | Work::Action(_)
         | Work::Build(_)
         | Work::Preflight(_)

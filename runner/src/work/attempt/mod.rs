@@ -472,7 +472,7 @@ impl Attempt<'_> {
             | Work::KubernetesJob(_)
             | Work::CopySecrets(_)
             | Work::Remove(_)
-            | Work::CheckDrift(_)
+            | Work::DetectDrift(_)
             | Work::Build(_)
             | Work::Preflight(_)
             | Work::Leftovers(_)

@@ -94,7 +94,7 @@ fn record(agent: &Agent, held: &HeldOrder, log: &JobLog, roles: BTreeMap<String,
 /// Returns whether `work` may create roles. A removal runs the same programs as its component, such as a module's
 /// providers. So does a drift check, but under rights that only read.
 fn may_make_roles(work: &Work) -> bool {
-    if matches!(work, Work::CheckDrift(_)) {
+    if matches!(work, Work::DetectDrift(_)) {
         return false;
     }
     match work.made_by() {
@@ -112,7 +112,7 @@ fn may_make_roles(work: &Work) -> bool {
         Work::ContainerImage(_)
         | Work::CopySecrets(_)
         | Work::Remove(_)
-        | Work::CheckDrift(_)
+        | Work::DetectDrift(_)
         | Work::Build(_)
         | Work::Preflight(_)
         | Work::Leftovers(_)

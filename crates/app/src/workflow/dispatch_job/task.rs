@@ -14,7 +14,9 @@ use freehold_domain::workflow::{Node, Request, Target, Use, Workflow, WorkflowKi
 use freehold_protocol::app_version::{AppVersion, Input, Reference, Secret};
 use freehold_protocol::approval::ApprovalRule;
 use freehold_protocol::contract::OrderTerms;
-use freehold_protocol::order::{Artifact, BuildArtifact, CheckDrift, KeptOutputs, Recipe, RemovePart, ToolImage, Work};
+use freehold_protocol::order::{
+    Artifact, BuildArtifact, DetectDrift, KeptOutputs, Recipe, RemovePart, ToolImage, Work,
+};
 use freehold_protocol::policy::OrderPolicy;
 use freehold_protocol::preflight::CheckInstall;
 use freehold_protocol::terraform::PROVIDER_LAYER;
@@ -125,7 +127,7 @@ impl DispatchJob {
                 task.terms = Some(Box::new(terms::for_removal(&*self.store, install, &document).await?));
                 Ok(task)
             }
-            Target::CheckDrift { part, version, build, sandbox, .. } => {
+            Target::DetectDrift { part, version, build, sandbox, .. } => {
                 let (app, document) = self.app_version(Some(version), install).await?;
                 let artifact = self.artifact(app, build).await?;
                 let what = if *sandbox {
@@ -133,7 +135,7 @@ impl DispatchJob {
                 } else {
                     component_work(&document, part, artifact)
                 };
-                let work = Work::CheckDrift(CheckDrift { what: Box::new(what?) });
+                let work = Work::DetectDrift(DetectDrift { what: Box::new(what?) });
                 let reads = document.part(part).map(|part| part.references.clone());
                 self.install_task(work, install, &document, reads).await
             }

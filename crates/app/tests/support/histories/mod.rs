@@ -208,7 +208,7 @@ impl Life {
             let Some(component) = order.work.component().cloned() else { continue };
             match &order.work {
                 Work::Remove(_) => drop(done.remove(&component)),
-                Work::Health(_) | Work::CheckDrift(_) => {}
+                Work::Health(_) | Work::DetectDrift(_) => {}
                 _ => drop(done.insert(component, work_of(&order))),
             }
         }

@@ -83,7 +83,7 @@ async fn a_check_finds_what_differs_in_the_part_as_it_was_deployed_and_changes_n
     assert_eq!(world.node_states(&workflow).await, ["storage succeeded"]);
     assert_eq!(world.runners["globex"].started, ["drift:storage"], "the other kinds have no check");
     let order = last_order(&world);
-    let Work::CheckDrift(check) = &order.work else { panic!("{}", order.work.kind()) };
+    let Work::DetectDrift(check) = &order.work else { panic!("{}", order.work.kind()) };
     assert_eq!(
         (check.what.kind(), order.mode, order.group.as_str()),
         ("terraform_module", Mode::Maintenance, "component:storage.drift")

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
-use freehold_protocol::order::{Artifact, CheckDrift, RemovePart, Work};
+use freehold_protocol::order::{Artifact, DetectDrift, RemovePart, Work};
 use freehold_protocol::report::Outcome;
 use freehold_protocol::terraform::PLATFORMS;
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ impl Module {
         self.bench.next_attempt();
         let deploy = self.bench.job.order.work.clone();
         let what = Box::new(deploy.clone());
-        self.bench.change_order(|order| order.work = Work::CheckDrift(CheckDrift { what }));
+        self.bench.change_order(|order| order.work = Work::DetectDrift(DetectDrift { what }));
         let checked = Box::pin(apply(&self.bench)).await;
         self.bench.change_order(|order| order.work = deploy);
         checked

@@ -222,7 +222,7 @@ pub fn events_of_teardown(
             | Target::Sandbox { .. }
             | Target::Secrets { .. }
             | Target::Action { .. }
-            | Target::CheckDrift { .. }
+            | Target::DetectDrift { .. }
             | Target::Build { .. }
             | Target::Preflight
             | Target::Leftovers

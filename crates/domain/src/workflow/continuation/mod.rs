@@ -169,7 +169,7 @@ impl Workflow {
             Target::Teardown { .. } => {
                 Some("it may still use what the next nodes remove; retry it with `freehold job retry`".to_owned())
             }
-            Target::Build { .. } | Target::Upgrade | Target::CheckDrift { .. } => {
+            Target::Build { .. } | Target::Upgrade | Target::DetectDrift { .. } => {
                 Some("its workflow has no other node".to_owned())
             }
         };
