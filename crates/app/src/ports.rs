@@ -67,7 +67,8 @@ pub enum Write {
     Put { key: Key, body: String, expect: Expect, expires: Option<Timestamp> },
     /// Removes a row; a missing row counts as removed.
     Delete { key: Key },
-    /// Removes a row if it has the revision `rev`; a missing row counts as removed.
+    /// Removes a row that has the revision `rev`; the commit fails when the row is missing, so that of two calls that handle it
+    /// only one does.
     DeleteAt { key: Key, rev: u64 },
     /// Writes nothing; the commit fails when the row exists.
     CheckAbsent { key: Key },

@@ -163,7 +163,7 @@ impl DynamoStore {
                 let delete = Delete::builder()
                     .table_name(&self.table)
                     .set_key(Some(key))
-                    .condition_expression("attribute_not_exists(pk) OR rev = :old")
+                    .condition_expression("rev = :old")
                     .expression_attribute_values(":old", AttributeValue::N(rev.to_string()))
                     .return_values_on_condition_check_failure(old)
                     .build()

@@ -3,20 +3,22 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use freehold_domain::cron::Schedule;
 use freehold_domain::drift::{Check, Drift};
-use freehold_domain::install::{Install, InstallError};
-use freehold_domain::plan::drift::NoCheck;
-use freehold_domain::workflow::{Request, RollBack, WorkflowKind};
+use freehold_domain::install::Install;
+use freehold_domain::plan::drift::{NoCheck, unchecked};
+use freehold_domain::workflow::{Request, WorkflowKind};
 use freehold_protocol::api::DetectDriftRequest;
-use freehold_protocol::order::Mode;
+use freehold_protocol::app_version::Component;
 use freehold_protocol::{ComponentName, InstallId, WorkflowId};
 
 use super::plan::plan_drift;
 use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::ports::{Clock, Expect, Machines, Store, Write};
-use crate::table::{self, DeployedRecord, Stored, load, put};
-use crate::workflow::start_workflow::{Asked, NewWorkflow, came_before, digest_of, require_runner, start};
+use crate::table::{self, DeployedRecord, DueWhat, Stored, load, put};
+use crate::workflow::check::{NewCheck, ScheduledCheck};
+use crate::workflow::start_workflow::{Asked, digest_of, start};
 
 /// The use case that starts a check, with its ports.
 #[derive(Clone)]
@@ -41,17 +43,16 @@ impl DetectDrift {
         request: &DetectDriftRequest,
         asked: Asked<'_>,
     ) -> Result<WorkflowId, AppError> {
-        let id = WorkflowId::derive(install.as_str(), asked.cause);
-        let digest = digest_of(request)?;
-        let kind = WorkflowKind::DetectDrift;
-        if came_before(&*self.store, &*self.machines, &id, install, kind, &digest).await?.is_some() {
-            return Ok(id);
-        }
-        let Stored { value, rev } = table::install(&*self.store, install).await?;
-        value.require_app()?;
-        require_runner(&value)?;
-        self.check_free(&value).await?;
         let only = &request.components;
+        let new = NewCheck {
+            install,
+            kind: WorkflowKind::DetectDrift,
+            request: Request::DetectDrift { only: only.clone() },
+            digest: digest_of(request)?,
+            asked,
+        };
+        let id = new.id();
+        let Some(Stored { value, rev }) = new.install(&*self.store, &*self.machines).await? else { return Ok(id) };
         let plan = plan_drift(&self.versions, &value, only, 0).await?;
         let later = check_named(only, &plan.left_out)?;
         if plan.nodes.is_empty() && later.is_empty() {
@@ -63,36 +64,9 @@ impl DetectDrift {
         let now = self.clock.now();
         let check = Check { workflow: &id, serial: value.next_serial, at: now };
         let writes = self.unknown(install, check, &later).await?;
-        let new = NewWorkflow {
-            id: id.clone(),
-            kind,
-            mode: Mode::Maintenance,
-            request: Request::DetectDrift { only: only.clone() },
-            digest: Some(digest),
-            asked_by: asked.by.clone(),
-            run: None,
-            now: false,
-            roll_back: RollBack::None,
-        };
         let held = Stored { value: Install { checking: Some(id.clone()), ..value }, rev };
-        start(&*self.store, &*self.machines, now, &held, new, writes).await?;
+        start(&*self.store, &*self.machines, now, &held, new.workflow(), writes).await?;
         Ok(id)
-    }
-
-    /// Refuses a check while a workflow changes the install, since it would find half of a change, and while another check
-    /// has not ended.
-    async fn check_free(&self, install: &Install) -> Result<(), AppError> {
-        if let Some(live) = &install.live {
-            return Err(InstallError::Live { install: install.id.clone(), live: live.clone() }.into());
-        }
-        let Some(checking) = &install.checking else { return Ok(()) };
-        match table::find_workflow(&*self.store, checking).await? {
-            Some(found) if !found.value.state.is_terminal() => Err(AppError::conflict(format!(
-                "install `{}` is being checked for drift by `{checking}`; wait for it or cancel it",
-                install.id
-            ))),
-            Some(_) | None => Ok(()),
-        }
     }
 
     /// Returns the writes for the parts that cannot be checked now.
@@ -112,6 +86,24 @@ impl DetectDrift {
             writes.push(put(&value, Expect::Rev(rev))?);
         }
         Ok(writes)
+    }
+}
+
+impl ScheduledCheck for DetectDrift {
+    const WHAT: &'static str = "drift";
+    const DUE: DueWhat = DueWhat::Drift;
+
+    fn schedule(part: &Component) -> Option<Schedule> {
+        unchecked(&part.spec).is_none().then(|| Schedule::parse(&part.settings.drift_schedule).ok()).flatten()
+    }
+
+    async fn start(
+        &self,
+        install: &InstallId,
+        only: BTreeSet<ComponentName>,
+        asked: Asked<'_>,
+    ) -> Result<WorkflowId, AppError> {
+        self.detect(install, &DetectDriftRequest { components: only }, asked).await
     }
 }
 

@@ -5,4 +5,3 @@ pub mod detect_drift;
 pub mod ignore_drift;
 pub(crate) mod plan;
 pub(crate) mod result;
-pub(crate) mod schedule;

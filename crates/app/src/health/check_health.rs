@@ -1,20 +1,24 @@
 //! Asks whether the deployed components of an install are healthy, apart from a deploy. It changes nothing.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use freehold_domain::install::{Install, InstallError};
+use freehold_domain::cron::Schedule;
+use freehold_domain::install::Install;
 use freehold_domain::plan::health_check::NotAsked;
-use freehold_domain::workflow::{Request, RollBack, WorkflowKind};
+use freehold_domain::workflow::{Request, WorkflowKind};
 use freehold_protocol::api::CheckHealthRequest;
-use freehold_protocol::order::Mode;
-use freehold_protocol::{InstallId, WorkflowId};
+use freehold_protocol::app_version::Component;
+use freehold_protocol::order::health::checked;
+use freehold_protocol::{ComponentName, InstallId, WorkflowId};
 
 use super::plan::plan_health_check;
 use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::ports::{Clock, Machines, Store};
-use crate::table::{self, Stored};
-use crate::workflow::start_workflow::{Asked, NewWorkflow, came_before, digest_of, require_runner, start};
+use crate::table::{DueWhat, Stored};
+use crate::workflow::check::{NewCheck, ScheduledCheck};
+use crate::workflow::start_workflow::{Asked, digest_of, start};
 
 /// The use case that starts a check, with its ports.
 #[derive(Clone)]
@@ -38,17 +42,16 @@ impl CheckHealth {
         request: &CheckHealthRequest,
         asked: Asked<'_>,
     ) -> Result<WorkflowId, AppError> {
-        let id = WorkflowId::derive(install.as_str(), asked.cause);
-        let digest = digest_of(request)?;
-        let kind = WorkflowKind::CheckHealth;
-        if came_before(&*self.store, &*self.machines, &id, install, kind, &digest).await?.is_some() {
-            return Ok(id);
-        }
-        let Stored { value, rev } = table::install(&*self.store, install).await?;
-        value.require_app()?;
-        require_runner(&value)?;
-        self.check_free(&value).await?;
         let only = &request.components;
+        let new = NewCheck {
+            install,
+            kind: WorkflowKind::CheckHealth,
+            request: Request::CheckHealth { only: only.clone() },
+            digest: digest_of(request)?,
+            asked,
+        };
+        let id = new.id();
+        let Some(Stored { value, rev }) = new.install(&*self.store, &*self.machines).await? else { return Ok(id) };
         let plan = plan_health_check(&self.versions, &value, only, 0).await?;
         if let Some(why) = plan.left_out.first().filter(|_| !only.is_empty()) {
             return Err(match why {
@@ -62,35 +65,26 @@ impl CheckHealth {
                  a type that offers something or a probe"
             )));
         }
-        let new = NewWorkflow {
-            id: id.clone(),
-            kind,
-            mode: Mode::Maintenance,
-            request: Request::CheckHealth { only: only.clone() },
-            digest: Some(digest),
-            asked_by: asked.by.clone(),
-            run: None,
-            now: false,
-            roll_back: RollBack::None,
-        };
         let held = Stored { value: Install { health_check: Some(id.clone()), ..value }, rev };
-        start(&*self.store, &*self.machines, self.clock.now(), &held, new, Vec::new()).await?;
+        start(&*self.store, &*self.machines, self.clock.now(), &held, new.workflow(), Vec::new()).await?;
         Ok(id)
     }
+}
 
-    /// Refuses a check while a workflow changes the install, since a component that is being deployed is expected to be away,
-    /// and while another check has not ended.
-    async fn check_free(&self, install: &Install) -> Result<(), AppError> {
-        if let Some(live) = &install.live {
-            return Err(InstallError::Live { install: install.id.clone(), live: live.clone() }.into());
-        }
-        let Some(checking) = &install.health_check else { return Ok(()) };
-        match table::find_workflow(&*self.store, checking).await? {
-            Some(found) if !found.value.state.is_terminal() => Err(AppError::conflict(format!(
-                "the health of install `{}` is being checked by `{checking}`; wait for it or cancel it",
-                install.id
-            ))),
-            Some(_) | None => Ok(()),
-        }
+impl ScheduledCheck for CheckHealth {
+    const WHAT: &'static str = "health";
+    const DUE: DueWhat = DueWhat::Health;
+
+    fn schedule(part: &Component) -> Option<Schedule> {
+        checked(part).and_then(|health| Schedule::parse(&health.schedule).ok())
+    }
+
+    async fn start(
+        &self,
+        install: &InstallId,
+        only: BTreeSet<ComponentName>,
+        asked: Asked<'_>,
+    ) -> Result<WorkflowId, AppError> {
+        self.check(install, &CheckHealthRequest { components: only }, asked).await
     }
 }

@@ -3,4 +3,3 @@
 pub mod check_health;
 pub(crate) mod plan;
 pub(crate) mod record;
-pub(crate) mod schedule;

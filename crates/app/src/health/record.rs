@@ -5,22 +5,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use freehold_domain::health::LastHealth;
 use freehold_domain::job::Job;
 use freehold_domain::plan::Deployed;
+use freehold_domain::workflow::Workflow;
 use freehold_protocol::order::health::HealthState;
 use freehold_protocol::{ComponentName, InstallId, Timestamp};
 
 use crate::AppError;
 use crate::notification::task::of_changed_health;
 use crate::ports::{Expect, Store, Write};
-use crate::table::{self, HEALTH_PREFIX, HealthRecord, Stored, install_pk, load, load_all, put};
+use crate::table::{self, DeployedRecord, HEALTH_PREFIX, HealthRecord, Stored, install_pk, load, load_all, put};
+use crate::workflow::late_result::is_being_changed;
 
 /// Returns the writes of the health that `job` found, and of the task that tells people of a change; none if a later workflow
-/// has checked the component since.
+/// has checked the component since, or if a deploy has overtaken a check: a component that is being replaced may be away.
 pub(crate) async fn record_health(
     store: &dyn Store,
     job: &Job,
+    workflow: &Workflow,
     component: &ComponentName,
     now: Timestamp,
 ) -> Result<Vec<Write>, AppError> {
+    if workflow.kind.is_check() && is_overtaken(store, job, component).await? {
+        return Ok(Vec::new());
+    }
     let known: Option<Stored<HealthRecord>> = load(store, &table::health_key(&job.install, component)).await?;
     let before = known.as_ref().map(|known| &known.value.health);
     let Some(health) = LastHealth::after(before, component, job, now) else { return Ok(Vec::new()) };
@@ -28,6 +34,13 @@ pub(crate) async fn record_health(
     let notification = of_changed_health(store, &job.install, before, &health).await?;
     let record = put(&HealthRecord { install: job.install.clone(), health }, expect)?;
     Ok([Some(record), notification].into_iter().flatten().collect())
+}
+
+/// Returns whether a deploy of the component has begun, or has ended, since the workflow of `job` began.
+async fn is_overtaken(store: &dyn Store, job: &Job, component: &ComponentName) -> Result<bool, AppError> {
+    let known: Option<Stored<DeployedRecord>> = load(store, &table::deployed_key(&job.install, component)).await?;
+    let is_later = known.is_none_or(|known| known.value.deployed.serial > job.serial);
+    Ok(is_later || is_being_changed(store, &job.install, component).await?)
 }
 
 /// Returns the components that a check found healthy after their last deploy.

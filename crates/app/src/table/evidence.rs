@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use super::graph::find_workflow;
 use super::install::install_pk;
 use super::job::job_pk;
-use super::record::{Record, Stored, load, put};
+use super::record::{Record, Stored, load, put, put_until};
 use super::text::{SharedText, text};
 use crate::ports::{Committed, Expect, Key, Store, Write};
 use crate::{AppError, Kind};
@@ -292,21 +292,22 @@ impl Record for UsedBy {
 /// The store's errors; Transient when another delivery stored the order, or when the part got another record meanwhile.
 pub async fn keep_order(
     store: &dyn Store,
-    (job, dispatch, at): (&JobId, u32, Timestamp),
+    (job, dispatch, at): (&Job, u32, Timestamp),
     envelope: &Envelope,
     work: &Work,
     part: Option<Write>,
 ) -> Result<(), AppError> {
-    let order = order_row(store, (job, dispatch, at), envelope, work).await?;
-    let writes = [put(&order, Expect::Absent)?].into_iter().chain(part).collect();
+    let order = order_row(store, (&job.id, dispatch, at), envelope, work).await?;
+    let writes = [put_until(&order, Expect::Absent, job.kept_until)?].into_iter().chain(part).collect();
     match store.commit(writes).await? {
         Committed::Done => Ok(()),
         Committed::Conflict(key) if key != order.key() => {
-            let message = format!("the part that job `{job}` deploys is being changed by other requests; try again");
+            let message =
+                format!("the part that job `{}` deploys is being changed by other requests; try again", job.id);
             Err(AppError::new(Kind::Transient, message))
         }
         Committed::Conflict(_) => {
-            let message = format!("order {dispatch} of job `{job}` was stored by another delivery; try again");
+            let message = format!("order {dispatch} of job `{}` was stored by another delivery; try again", job.id);
             Err(AppError::new(Kind::Transient, message))
         }
     }
@@ -318,16 +319,16 @@ pub async fn keep_order(
 /// The store's errors; Transient when another delivery stored the order meanwhile.
 pub async fn keep_signed_anew(
     store: &dyn Store,
-    (job, dispatch, at): (&JobId, u32, Timestamp),
+    (job, dispatch, at): (&Job, u32, Timestamp),
     envelope: &Envelope,
     work: &Work,
     rev: u64,
 ) -> Result<(), AppError> {
-    let order = order_row(store, (job, dispatch, at), envelope, work).await?;
-    match store.commit(vec![put(&order, Expect::Rev(rev))?]).await? {
+    let order = order_row(store, (&job.id, dispatch, at), envelope, work).await?;
+    match store.commit(vec![put_until(&order, Expect::Rev(rev), job.kept_until)?]).await? {
         Committed::Done => Ok(()),
         Committed::Conflict(_) => {
-            let message = format!("order {dispatch} of job `{job}` was signed by another delivery; try again");
+            let message = format!("order {dispatch} of job `{}` was signed by another delivery; try again", job.id);
             Err(AppError::new(Kind::Transient, message))
         }
     }

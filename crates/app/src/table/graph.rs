@@ -4,7 +4,7 @@
 
 use freehold_domain::workflow::{Node, NodeState, Workflow};
 use freehold_protocol::order::AskedBy;
-use freehold_protocol::{Digest, JobId, WorkflowId};
+use freehold_protocol::{Digest, JobId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 
 use super::record::{Record, Stored, key, load, put};
@@ -69,6 +69,10 @@ impl Record for StateRow {
     fn key(&self) -> Key {
         state_key(&self.workflow.id)
     }
+
+    fn kept_until(&self) -> Option<Timestamp> {
+        self.workflow.kept_until()
+    }
 }
 
 /// Returns the write of the graph row; `None` for a workflow without nodes. It must be committed before the first state
@@ -80,7 +84,8 @@ pub fn graph_write(workflow: &Workflow) -> Result<Option<Write>, AppError> {
     let graph = GraphRow { workflow: workflow.id.clone(), nodes: planned(&workflow.nodes) };
     let Some(digest) = digest_of(&graph.nodes)? else { return Ok(None) };
     let body = serde_json::to_string(&graph)?;
-    Ok(Some(Write::Put { key: graph_key(&workflow.id, &digest), body, expect: Expect::Any, expires: None }))
+    let (key, expires) = (graph_key(&workflow.id, &digest), workflow.kept_until());
+    Ok(Some(Write::Put { key, body, expect: Expect::Any, expires }))
 }
 
 /// Returns the write of the state row.

@@ -56,6 +56,10 @@ impl Record for Job {
     fn key(&self) -> Key {
         job_key(&self.id)
     }
+
+    fn kept_until(&self) -> Option<Timestamp> {
+        self.kept_until
+    }
 }
 
 impl Record for LogRecord {

@@ -21,6 +21,11 @@ pub struct Stored<T> {
 pub trait Record: Serialize + DeserializeOwned {
     /// Returns the key of the record's row.
     fn key(&self) -> Key;
+
+    /// Returns the time after which DynamoDB may delete the row; `None` for a row that is kept.
+    fn kept_until(&self) -> Option<Timestamp> {
+        None
+    }
 }
 
 /// Returns the key with the partition key `pk` and the sort key `sk`.
@@ -86,13 +91,17 @@ pub async fn load_all_stored<T: DeserializeOwned>(
 /// # Errors
 /// Internal when the record cannot be written as JSON.
 pub fn put<T: Record>(record: &T, expect: Expect) -> Result<Write, AppError> {
-    Ok(Write::Put { key: record.key(), body: serde_json::to_string(record)?, expect, expires: None })
+    put_until(record, expect, record.kept_until())
 }
 
 /// Returns the write of a `record` that DynamoDB may delete after `expires`.
 ///
 /// # Errors
 /// The errors of [`put`].
-pub fn put_until<T: Record>(record: &T, expect: Expect, expires: Timestamp) -> Result<Write, AppError> {
-    Ok(Write::Put { key: record.key(), body: serde_json::to_string(record)?, expect, expires: Some(expires) })
+pub fn put_until<T: Record>(
+    record: &T,
+    expect: Expect,
+    expires: impl Into<Option<Timestamp>>,
+) -> Result<Write, AppError> {
+    Ok(Write::Put { key: record.key(), body: serde_json::to_string(record)?, expect, expires: expires.into() })
 }

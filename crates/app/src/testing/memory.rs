@@ -17,6 +17,8 @@ use crate::ports::{Clock, Key, Row, Subscription};
 #[derive(Debug, Default)]
 pub struct Memory {
     pub(super) rows: Mutex<BTreeMap<Key, Row>>,
+    /// The times after which rows may be deleted.
+    pub(super) expiring: Mutex<BTreeMap<Key, Timestamp>>,
     /// The app versions in the bucket, as bytes by digest.
     pub versions: Mutex<BTreeMap<Digest, Vec<u8>>>,
     /// The messages to `dispatch-job`, oldest first.
@@ -58,6 +60,7 @@ impl Memory {
     /// Replaces the state by a copy of the state of `other`; the injected faults stay.
     pub fn restore(&self, other: &Self) {
         lock(&self.rows).clone_from(&lock(&other.rows));
+        lock(&self.expiring).clone_from(&lock(&other.expiring));
         lock(&self.versions).clone_from(&lock(&other.versions));
         lock(&self.dispatched).clone_from(&lock(&other.dispatched));
         lock(&self.grants).clone_from(&lock(&other.grants));
@@ -70,6 +73,14 @@ impl Memory {
         lock(&self.notifications).clone_from(&lock(&other.notifications));
         lock(&self.subscriptions).clone_from(&lock(&other.subscriptions));
         *lock(&self.now) = *lock(&other.now);
+    }
+
+    /// Deletes the rows that have expired. DynamoDB does that within days.
+    pub fn delete_expired(&self) {
+        let now = self.now();
+        let (mut rows, mut expiring) = (lock(&self.rows), lock(&self.expiring));
+        rows.retain(|key, _| expiring.get(key).is_none_or(|at| *at > now));
+        expiring.retain(|_, at| *at > now);
     }
 
     /// Returns every row, so that tests can compare whole states.

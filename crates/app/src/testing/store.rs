@@ -18,7 +18,7 @@ fn first_conflict(rows: &BTreeMap<Key, Row>, writes: &[Write]) -> Option<Key> {
         let fits = match write {
             Write::Put { expect: Expect::Absent, .. } | Write::CheckAbsent { .. } => current.is_none(),
             Write::Put { expect: Expect::Rev(rev), .. } => current.is_some_and(|row| row.rev == *rev),
-            Write::DeleteAt { rev, .. } => current.is_none_or(|row| row.rev == *rev),
+            Write::DeleteAt { rev, .. } => current.is_some_and(|row| row.rev == *rev),
             Write::Put { expect: Expect::Any, .. } | Write::Delete { .. } => true,
         };
         (!fits).then(|| write.key().clone())
@@ -66,18 +66,23 @@ impl Store for Memory {
             return Err(PortError::Failed { what: "commit".to_owned(), reason });
         }
         self.faults.run("commit", || {
-            let mut rows = lock(&self.rows);
+            let (mut rows, mut expiring) = (lock(&self.rows), lock(&self.expiring));
             if let Some(key) = first_conflict(&rows, &writes) {
                 return if is_done_already(&rows, &writes) { Committed::Done } else { Committed::Conflict(key) };
             }
             for write in writes {
                 match write {
-                    Write::Put { key, body, .. } => {
+                    Write::Put { key, body, expires, .. } => {
                         let rev = rows.get(&key).map_or(1, |row| row.rev + 1);
+                        match expires {
+                            Some(at) => expiring.insert(key.clone(), at),
+                            None => expiring.remove(&key),
+                        };
                         rows.insert(key.clone(), Row { key, rev, body });
                     }
                     Write::Delete { key } | Write::DeleteAt { key, .. } => {
                         rows.remove(&key);
+                        expiring.remove(&key);
                     }
                     Write::CheckAbsent { .. } => {}
                 }

@@ -228,7 +228,7 @@ async fn result_writes(
         }
         (Target::DetectDrift { part, of, .. }, _) => checked_writes(store, job, workflow, (part, of), now).await,
         (Target::Leftovers, _) => leftovers_writes(store, job, workflow, now).await,
-        (Target::Health { component, .. }, _) => record_health(store, job, component, now).await,
+        (Target::Health { component, .. }, _) => record_health(store, job, workflow, component, now).await,
         (Target::Action { .. } | Target::Preflight | Target::Upgrade, _) => Ok(Vec::new()),
     }
 }

@@ -205,9 +205,9 @@ impl PlanWorkflow {
         token: String,
         needs: BTreeSet<String>,
     ) -> Result<(), AppError> {
-        table::workflow(&*self.store, id).await?;
+        let kept_until = table::workflow(&*self.store, id).await?.value.kept_until();
         let record = TaskToken { workflow: id.clone(), phase, token, needs };
-        let _ = self.store.commit(vec![put(&record, Expect::Any)?]).await?;
+        let _ = self.store.commit(vec![table::put_until(&record, Expect::Any, kept_until)?]).await?;
         Ok(())
     }
 

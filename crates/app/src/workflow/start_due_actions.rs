@@ -2,7 +2,9 @@
 //! runs of runbooks, rolls deploys back, brings installs to the releases of their channels, and tells people what they wait for.
 //! A run of an action or a check is started once for its minute, even if a call is repeated.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use freehold_domain::cron::Schedule;
 use freehold_domain::install::Install;
@@ -11,26 +13,27 @@ use freehold_protocol::api::RunActionRequest;
 use freehold_protocol::app_version::{Action, AppVersion, Trigger};
 use freehold_protocol::order::AskedBy;
 use freehold_protocol::{ActionName, InstallId, Timestamp, WorkflowId};
+use futures_util::StreamExt as _;
 
 use crate::app_version::follow_channel::FollowChannel;
 use crate::app_version::versions::Versions;
 use crate::drift::detect_drift::DetectDrift;
-use crate::drift::schedule::{has_drift_schedules, next_drift_check};
 use crate::health::check_health::CheckHealth;
-use crate::health::schedule::{has_health_schedules, next_health_check};
 use crate::notification::notifier::Notifier;
 use crate::notification::runner_watch;
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
 use crate::runbook::advance_run::AdvanceRun;
 use crate::table::{self, Due, DueWhat, Record as _, SkippedRun, Stored, load, put};
+use crate::workflow::check::{self, Scheduled, ScheduledCheck, next_check, start_scheduled};
 use crate::workflow::roll_back::RollBackDeploy;
 use crate::workflow::run_action::RunAction;
-use crate::workflow::scheduled_check::Scheduled;
 use crate::workflow::start_workflow::Asked;
 use crate::{AppError, Kind};
 
 /// The maximum number of rows that one call handles; the other rows are handled a minute later.
 const MOST: usize = 500;
+/// The number of installs whose tasks are handled at the same time.
+const AT_ONCE: usize = 8;
 /// The time after which one call handles no further row, in seconds: the sweep has its turn in the same run of the function.
 const MOST_SECS: u64 = 15;
 /// The longest time after which the task of a workflow that is open is looked at again, in seconds.
@@ -58,11 +61,26 @@ pub struct Started {
     pub skipped: u32,
     /// The number of rows that could not be handled; the next call tries them again.
     pub failed: u32,
+    /// The number of rows for which there was no time; the next call handles them.
+    pub left: u32,
+}
+
+/// What the tasks of one call share.
+struct Call {
+    now: Timestamp,
     /// Whether the topic did not take a notification. The others then wait, because each try may take seconds.
-    pub is_topic_silent: bool,
+    is_topic_silent: AtomicBool,
 }
 
 impl Started {
+    fn add(&mut self, other: Self) {
+        let Self { started, skipped, failed, left } = other;
+        self.started += started;
+        self.skipped += skipped;
+        self.failed += failed;
+        self.left += left;
+    }
+
     /// Counts what became of a check that was due.
     fn note(&mut self, what: &str, install: &Install, scheduled: Scheduled) {
         match scheduled {
@@ -70,7 +88,7 @@ impl Started {
             Scheduled::NotDue => {}
             Scheduled::Skipped(reason) => {
                 self.skipped += 1;
-                tracing::info!(install.id = %install.id, "Skipped a {what} of `{}`: {reason}", install.id);
+                tracing::info!(install.id = %install.id, "Skipped a check of the {what} of `{}`: {reason}", install.id);
             }
         }
     }
@@ -89,46 +107,51 @@ impl StartDueActions {
     /// The store's errors when the list of due tasks cannot be read.
     pub async fn start(&self) -> Result<Started, AppError> {
         let now = self.clock.now();
-        let mut counts = Started::default();
-        let mut due = table::due(&*self.store, now, MOST).await?;
-        // What a person waits for comes before what a schedule asks for.
-        due.sort_by_key(|row| !row.value.what.is_waited_for());
-        for row in due {
-            if self.clock.now().since(now) > MOST_SECS * 1000 {
-                tracing::warn!("The tasks that are due take longer than {MOST_SECS} s; the next call continues");
-                break;
-            }
-            if let Err(error) = self.handle(&row, now, &mut counts).await {
-                let install = &row.value.install;
-                tracing::warn!(install.id = %install, "Could not handle a task that is due in install `{install}`; a later \
-                                                       call tries again: {error}");
-                counts.failed += 1;
-                if !error.is_transient() {
-                    self.hold(&row, now).await?;
-                }
-            }
+        let call = Call { now, is_topic_silent: AtomicBool::new(false) };
+        let groups = in_turns(table::due(&*self.store, now, MOST).await?);
+        let groups = futures_util::stream::iter(groups.iter().map(|rows| self.handle_in_turn(rows, &call)));
+        let counts = groups
+            .buffer_unordered(AT_ONCE)
+            .fold(Started::default(), |mut all, one| async move {
+                all.add(one);
+                all
+            })
+            .await;
+        if counts.left > 0 {
+            tracing::warn!("Had no time for {} tasks that are due; the next call continues", counts.left);
         }
         Ok(counts)
     }
 
-    async fn handle(&self, row: &Stored<Due>, now: Timestamp, counts: &mut Started) -> Result<(), AppError> {
+    /// Handles rows one after the other, as long as there is time.
+    async fn handle_in_turn(&self, rows: &[Stored<Due>], call: &Call) -> Started {
+        let mut counts = Started::default();
+        for row in rows {
+            if self.clock.now().since(call.now) > MOST_SECS * 1000 {
+                counts.left += 1;
+                continue;
+            }
+            let Err(error) = self.handle(row, call, &mut counts).await else { continue };
+            let install = &row.value.install;
+            tracing::warn!(install.id = %install, "Could not handle a task that is due in install `{install}`; a later call \
+                                                   tries again: {error}");
+            counts.failed += 1;
+            if !error.is_transient()
+                && let Err(error) = self.hold(row, call.now).await
+            {
+                tracing::warn!(install.id = %install, "Could not hold a task of install `{install}`: {error}");
+            }
+        }
+        counts
+    }
+
+    async fn handle(&self, row: &Stored<Due>, call: &Call, counts: &mut Started) -> Result<(), AppError> {
         let Due { install, what, .. } = &row.value;
+        let now = call.now;
         match what {
             DueWhat::Schedules { workflow } => self.add_schedules(row, workflow, now).await,
-            DueWhat::Drift => {
-                let next = match self.kept(install).await? {
-                    Some(found) => self.check_drift(row, &found, now, counts).await?,
-                    None => None,
-                };
-                self.replace(row, next.into_iter().collect()).await
-            }
-            DueWhat::Health => {
-                let next = match self.kept(install).await? {
-                    Some(found) => self.check_health(row, &found, now, counts).await?,
-                    None => None,
-                };
-                self.replace(row, next.into_iter().collect()).await
-            }
+            DueWhat::Drift => self.check(&self.detect_drift(), row, now, counts).await,
+            DueWhat::Health => self.check(&self.check_health(), row, now, counts).await,
             DueWhat::Runbook { run } => {
                 self.advance_run().advance(run).await?;
                 self.replace(row, Vec::new()).await
@@ -147,10 +170,10 @@ impl StartDueActions {
             }
             DueWhat::RunnerAway => self.commit(runner_watch::look(&*self.store, row, now).await?).await,
             DueWhat::Notify { notification } => {
-                if counts.is_topic_silent {
+                if call.is_topic_silent.load(Ordering::Relaxed) {
                     self.notifier.tell_later(install, notification, now).await?;
-                } else {
-                    counts.is_topic_silent = !self.notifier.tell(install, notification, now).await?;
+                } else if !self.notifier.tell(install, notification, now).await? {
+                    call.is_topic_silent.store(true, Ordering::Relaxed);
                 }
                 self.replace(row, Vec::new()).await
             }
@@ -183,11 +206,9 @@ impl StartDueActions {
                 // A run that is stored already is not overwritten, because its row names the preceding run.
                 let _ = self.store.commit(vec![put(&Due::at(next, id.clone(), what), Expect::Absent)?]).await?;
             }
-            if let Some(next) = next_drift_check(&version, id, now) {
-                let _ = self.store.commit(vec![put(&Due::at(next, id.clone(), DueWhat::Drift), Expect::Any)?]).await?;
-            }
-            if let Some(next) = next_health_check(&version, id, now) {
-                let _ = self.store.commit(vec![put(&Due::at(next, id.clone(), DueWhat::Health), Expect::Any)?]).await?;
+            let checks = [next_check::<DetectDrift>(&version, id, now), next_check::<CheckHealth>(&version, id, now)];
+            for next in checks.into_iter().flatten() {
+                let _ = self.store.commit(vec![put(&next, Expect::Any)?]).await?;
             }
         }
         self.replace(row, Vec::new()).await
@@ -255,43 +276,36 @@ impl StartDueActions {
         Ok(Some(Due::at(next, install.id.clone(), DueWhat::Run { action: name.clone(), last })))
     }
 
-    /// Starts or skips the drift check of this minute, and returns the next one, if there is one.
-    async fn check_drift(
+    /// Starts or skips the check of this minute, and writes the task for the next one, if there is one.
+    async fn check<C: ScheduledCheck>(
         &self,
+        check: &C,
         row: &Stored<Due>,
-        install: &Install,
         now: Timestamp,
         counts: &mut Started,
-    ) -> Result<Option<Due>, AppError> {
-        let Some(version) = self.deployed(Some(install)).await? else { return Ok(None) };
+    ) -> Result<(), AppError> {
+        let install = self.kept(&row.value.install).await?;
+        let version = self.deployed(install.as_ref()).await?;
+        let Some((install, version)) = install.as_ref().zip(version) else {
+            return self.replace(row, Vec::new()).await;
+        };
         let due = row.value.time();
         let scheduled = match is_missed(due, now) {
             Some(missed) => missed,
-            None => self.detect_drift().scheduled(install, &version, due).await?,
+            None => start_scheduled(check, &*self.store, (install, &*version), due, self.clock.now()).await?,
         };
-        counts.note("drift check", install, scheduled);
-        Ok(next_drift_check(&version, &install.id, now).map(|next| Due::at(next, install.id.clone(), DueWhat::Drift)))
+        counts.note(C::WHAT, install, scheduled);
+        let next = next_check::<C>(&version, &install.id, now);
+        self.replace(row, next.into_iter().collect()).await
     }
 
-    /// Starts or skips the health check of this minute, and returns the next one, if there is one.
-    async fn check_health(
-        &self,
-        row: &Stored<Due>,
-        install: &Install,
-        now: Timestamp,
-        counts: &mut Started,
-    ) -> Result<Option<Due>, AppError> {
-        let Some(version) = self.deployed(Some(install)).await? else { return Ok(None) };
-        let (store, versions) = (Arc::clone(&self.store), self.versions.clone());
-        let check =
-            CheckHealth { store, versions, machines: Arc::clone(&self.machines), clock: Arc::clone(&self.clock) };
-        let due = row.value.time();
-        let scheduled = match is_missed(due, now) {
-            Some(missed) => missed,
-            None => check.scheduled(install, &version, due).await?,
-        };
-        counts.note("health check", install, scheduled);
-        Ok(next_health_check(&version, &install.id, now).map(|next| Due::at(next, install.id.clone(), DueWhat::Health)))
+    fn check_health(&self) -> CheckHealth {
+        CheckHealth {
+            store: Arc::clone(&self.store),
+            versions: self.versions.clone(),
+            machines: Arc::clone(&self.machines),
+            clock: Arc::clone(&self.clock),
+        }
     }
 
     fn follow_channel(&self) -> FollowChannel {
@@ -436,9 +450,29 @@ fn next_run(action: &Action, now: Timestamp) -> Option<Timestamp> {
     schedules(action).filter_map(|schedule| schedule.next_after(now)).min()
 }
 
-/// Returns whether a version has an action or a drift check with a schedule.
+/// Returns the rows in groups: those of a group are handled one after the other, because they change the same install, or because
+/// the topic takes them. What a person waits for comes before what a schedule asks for.
+fn in_turns(mut due: Vec<Stored<Due>>) -> Vec<Vec<Stored<Due>>> {
+    due.sort_by_key(|row| !row.value.what.is_waited_for());
+    let mut groups: Vec<Vec<Stored<Due>>> = Vec::new();
+    let mut places: BTreeMap<Option<InstallId>, usize> = BTreeMap::new();
+    for row in due {
+        let is_told = matches!(row.value.what, DueWhat::Notify { .. });
+        let install = (!is_told).then(|| row.value.install.clone());
+        match places.get(&install).and_then(|place| groups.get_mut(*place)) {
+            Some(group) => group.push(row),
+            None => {
+                places.insert(install, groups.len());
+                groups.push(vec![row]);
+            }
+        }
+    }
+    groups
+}
+
+/// Returns whether a version has an action or a check with a schedule.
 pub(crate) fn has_schedules(version: &AppVersion) -> bool {
-    has_drift_schedules(version)
-        || has_health_schedules(version)
+    check::has_schedules::<DetectDrift>(version)
+        || check::has_schedules::<CheckHealth>(version)
         || version.actions.iter().any(|action| schedules(action).next().is_some())
 }

@@ -186,7 +186,7 @@ pub fn workflow_writes(workflow: &Workflow) -> Result<Vec<Write>, AppError> {
         table::put_workflow(workflow, Expect::Absent)?,
         put(&open, Expect::Any)?,
         put(&look, Expect::Any)?,
-        put(&entry, Expect::Any)?,
+        table::put_until(&entry, Expect::Any, workflow.kept_until())?,
     ])
 }
 

@@ -31,13 +31,13 @@ impl Channel {
     /// Returns the channel after its move to `release`; `None` if it has that release already.
     #[must_use]
     pub fn moved(&self, release: &ReleaseName, by: &AskedBy, at: Timestamp) -> Option<Self> {
-        (self.release != *release).then(|| Self {
-            release: release.clone(),
-            moves: self.moves.saturating_add(1),
-            moved_at: at,
-            moved_by: by.clone(),
-            ..self.clone()
-        })
+        (self.release != *release).then(|| Self { release: release.clone(), ..self.moved_again(by, at) })
+    }
+
+    /// Returns the channel after a move to the release that it has, which deploys its followers again.
+    #[must_use]
+    pub fn moved_again(&self, by: &AskedBy, at: Timestamp) -> Self {
+        Self { moves: self.moves.saturating_add(1), moved_at: at, moved_by: by.clone(), ..self.clone() }
     }
 
     /// Returns the id of the workflow that brings `install` to the channel's release. Each move gets one workflow, and so

@@ -51,6 +51,9 @@ pub struct Job {
     /// versions.
     #[serde(default)]
     pub wait_until: Timestamp,
+    /// The time until which the record is kept; absent for a job that may have changed something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_until: Option<Timestamp>,
     /// How many expired orders of the job a runner gave back.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub returned: u32,
@@ -165,6 +168,7 @@ impl Job {
             created_at: now,
             not_after: now.plus_secs(patience.order_secs + u64::from(timeout_secs)),
             wait_until: now.plus_secs(patience.job_secs),
+            kept_until: None,
             returned: 0,
             cancel_requested: None,
             cancel_asked: None,

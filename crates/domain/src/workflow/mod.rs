@@ -165,7 +165,16 @@ pub enum GraphError {
     Name(#[from] freehold_protocol::IdError),
 }
 
+/// The time for which the records of a check are kept, in seconds.
+const CHECK_KEPT_SECS: u64 = 90 * 24 * 3600;
+
 impl Workflow {
+    /// Returns the time until which the records of the workflow are kept; `None` for a workflow that may change something. A
+    /// check changes nothing, and there may be one in every hour.
+    pub fn kept_until(&self) -> Option<Timestamp> {
+        self.kind.is_check().then(|| self.created_at.plus_secs(CHECK_KEPT_SECS))
+    }
+
     /// Returns the workflow with `nodes` as its graph, and the jobs of the nodes that can start at once.
     ///
     /// # Errors
@@ -409,6 +418,7 @@ impl Workflow {
             self.nodes.iter().filter(|node| node.state.is_done()).map(|node| node.name.clone()).collect();
         let (install, workflow, mode) = (self.install.clone(), self.id.clone(), self.mode);
         let groups = self.groups()?;
+        let kept_until = self.kept_until();
         let ready = self
             .nodes
             .iter_mut()
@@ -432,7 +442,7 @@ impl Workflow {
                 role: runs_as.role,
                 timeout_secs: node.timeout_secs,
             };
-            let job = Job::new(new, node.target.patience(), now);
+            let job = Job { kept_until, ..Job::new(new, node.target.patience(), now) };
             node.state = NodeState::Active { job: job.id.clone() };
             jobs.push(job);
         }

@@ -205,6 +205,11 @@ impl WorkflowKind {
         }
     }
 
+    /// Returns whether the workflow looks at an install and changes nothing.
+    pub const fn is_check(self) -> bool {
+        matches!(self, Self::DetectDrift | Self::CheckHealth)
+    }
+
     /// Returns whether an install can have only one such workflow at a time.
     pub const fn is_exclusive(self) -> bool {
         match self {

@@ -152,7 +152,7 @@ impl DispatchJob {
             envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
         }
         size::check(&envelope).map_err(|error| AppError::invalid(format!("order of job `{}` {error}", job.id)))?;
-        evidence::keep_order(&*self.store, (&job.id, dispatch, now), &envelope, &order.work, part).await?;
+        evidence::keep_order(&*self.store, (job, dispatch, now), &envelope, &order.work, part).await?;
         Ok(envelope)
     }
 

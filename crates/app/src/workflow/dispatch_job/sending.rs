@@ -118,7 +118,7 @@ impl DispatchJob {
         let delegate = self.signer.delegate(order.not_after).await?;
         let envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
         let at = first.value.stored_at();
-        evidence::keep_signed_anew(&*self.store, (&job.id, dispatch, at), &envelope, &order.work, first.rev).await?;
+        evidence::keep_signed_anew(&*self.store, (job, dispatch, at), &envelope, &order.work, first.rev).await?;
         Ok(envelope)
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use freehold_app::install::set_inputs::SetInputs;
+use freehold_app::ports::Row;
 use freehold_app::workflow::start_due_actions::Started;
 use freehold_app::{Kind, read, table};
 use freehold_domain::workflow::WorkflowKind;
@@ -10,7 +11,7 @@ use freehold_protocol::Timestamp;
 use freehold_protocol::api::{DeployComponentsRequest, DetectDriftRequest, DriftView, HistoryEntry, ReasonRequest};
 use freehold_protocol::order::{Mode, Order, Work};
 use freehold_protocol::report::{Away, AwayReason, Outcome, ReportBody};
-use freehold_protocol::{Envelope, WorkflowId};
+use freehold_protocol::{Envelope, JobId, WorkflowId};
 use serde_json::json;
 
 use crate::support::runner::Behaviour;
@@ -272,7 +273,7 @@ async fn the_same_request_again_is_the_same_check_and_a_second_one_waits_for_the
     assert_eq!(second.kind, Kind::Conflict);
     assert_eq!(
         second.message,
-        format!("install `globex` is being checked for drift by `{first}`; wait for it or cancel it")
+        format!("the drift of install `globex` is being checked by `{first}`; wait for it or cancel it")
     );
 }
 
@@ -328,6 +329,51 @@ async fn each_hour_one_check_starts_however_often_the_call_is_repeated() {
     assert_eq!((counts, checks(&world)), (vec![(1, 0), (1, 0), (1, 0)], 3));
     let id = world.memory.started.lock().unwrap().last().unwrap().1.clone();
     assert_eq!(world.workflow(&id).await.asked_by.unwrap().to_string(), "schedule");
+}
+
+#[tokio::test]
+async fn what_a_check_wrote_is_kept_for_ninety_days_and_a_deploy_for_ever() {
+    let mut world = with_hourly_checks().await;
+    started(&world).await;
+    world.settle().await;
+    world.memory.advance_secs(3600);
+    let _ = world.sweeper().sweep().await.unwrap();
+    let check = world.memory.started.lock().unwrap().last().unwrap().1.clone();
+    let jobs: Vec<String> =
+        world.workflow(&check).await.nodes.iter().map(|node| JobId::derive(&check, &node.name).to_string()).collect();
+    let of_check = |row: &&Row| {
+        let is_of = |id: &String| row.key.pk.contains(id) || row.key.sk.contains(id);
+        !row.key.sk.starts_with("log#") && (is_of(&check.to_string()) || jobs.iter().any(is_of))
+    };
+    let names = |rows: &[Row], of_check: &dyn Fn(&&Row) -> bool| -> Vec<String> {
+        rows.iter().filter(of_check).map(|row| format!("{} {}", row.key.pk, row.key.sk)).collect()
+    };
+    let before = world.memory.rows();
+
+    world.memory.advance_secs(89 * 24 * 3600);
+    world.memory.delete_expired();
+    let later = world.memory.rows();
+    world.memory.advance_secs(24 * 3600);
+    world.memory.delete_expired();
+    let after = world.memory.rows();
+
+    let of_deploy = |row: &&Row| {
+        let is_of_work = ["job#", "workflow#"].iter().any(|pk| row.key.pk.starts_with(pk));
+        is_of_work && !of_check(row) && !row.key.sk.starts_with("log#")
+    };
+    assert!(names(&before, &of_deploy).len() >= 5, "{:?}", names(&before, &of_deploy));
+    assert!(names(&before, &of_check).len() >= 5, "{:?}", names(&before, &of_check));
+    assert_eq!(names(&later, &of_check), names(&before, &of_check));
+    assert_eq!(names(&after, &of_check), [""; 0]);
+    assert_eq!(names(&after, &of_deploy), names(&before, &of_deploy));
+    assert_eq!(state(&world).await, "in_sync");
+    started(&world).await;
+    world.memory.advance_secs(3600);
+    world.hello("globex");
+    world.run().await;
+    started(&world).await;
+    world.settle().await;
+    assert_eq!(checks(&world), 2);
 }
 
 #[tokio::test]

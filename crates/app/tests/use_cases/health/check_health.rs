@@ -11,6 +11,7 @@ use freehold_protocol::report::Outcome;
 use freehold_protocol::{Envelope, Timestamp, WorkflowId};
 
 use crate::support::runner::Behaviour;
+use crate::support::walk::Mail;
 use crate::support::{World, app, asked_with, client, globex, with_input};
 
 /// Returns a world in which `storage` is deployed and healthy.
@@ -97,6 +98,36 @@ async fn what_is_healthy_stays_so_since_the_first_check_and_a_repeated_request_s
     assert_eq!((first, checks(&world)), (again, 1));
     assert_eq!((after.state, after.since), (HealthState::Healthy, before.since));
     assert!(after.at > before.at);
+}
+
+/// Returns the state of `storage` after a check found it away that began before a deploy, which `storage` hinders or not.
+async fn state_after_a_check_that_a_deploy_overtook(deploy: Option<Behaviour>) -> HealthState {
+    let mut world = deployed().await;
+    world.runner("globex").behaviours.insert("health:storage".into(), Behaviour::Hangs);
+    check(&world, &[], "check-1").await.unwrap();
+    world.run().await;
+    let job = world.runners["globex"].attempts.keys().last().unwrap().clone();
+    world.runner("globex").behaviours.remove("health:storage");
+    if let Some(behaviour) = deploy {
+        world.runner("globex").behaviours.insert("storage".into(), behaviour);
+    }
+    world.deploy(&with_input("days", 9), "deploy-2").await.unwrap();
+    world.run().await;
+
+    finds(&mut world, HealthState::Unhealthy, "probe `up`: nothing listens");
+    let Some(Behaviour::Ends(outcome)) = world.runner("globex").behaviours.remove("health:storage") else { panic!() };
+    let now = world.now();
+    for report in world.runner("globex").finish(&job, outcome, now) {
+        world.post(Mail::Report(report, now));
+    }
+    world.run().await;
+    health(&world).await.state
+}
+
+#[tokio::test]
+async fn a_component_that_a_deploy_replaces_meanwhile_is_not_called_unhealthy() {
+    assert_eq!(state_after_a_check_that_a_deploy_overtook(Some(Behaviour::Hangs)).await, HealthState::Healthy);
+    assert_eq!(state_after_a_check_that_a_deploy_overtook(None).await, HealthState::Healthy);
 }
 
 #[tokio::test]

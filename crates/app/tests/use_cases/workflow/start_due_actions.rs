@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use freehold_app::ports::{Expect, Store as _, Write};
+use freehold_app::ports::{Committed, Expect, Key, PortError, Row, Store as _, Write};
 use freehold_app::read;
 use freehold_app::table::{self, Due, DueWhat, Record as _, put};
 use freehold_app::workflow::start_due_actions::{StartDueActions, Started};
@@ -209,12 +209,51 @@ async fn a_call_ends_after_its_time_and_the_next_one_handles_the_rest() {
     let mut left = Vec::new();
     for _ in 0..4 {
         let call = StartDueActions { store: slow.clone(), ..world.start_due_actions() };
-        assert_eq!(call.start().await.unwrap(), Started::default());
-        left.push(noted(&world).await.len());
+        let counts = call.start().await.unwrap();
+        left.push((counts.left as usize, noted(&world).await.len()));
     }
 
     // A read takes two seconds, and a call has fifteen.
-    assert_eq!(left, [12, 4, 0, 0]);
+    assert_eq!(left, [(12, 12), (4, 4), (0, 0), (0, 0)]);
+}
+
+/// A table in which a read of an install waits until as many others wait.
+struct Meeting {
+    memory: Arc<freehold_app::testing::Memory>,
+    all: tokio::sync::Barrier,
+}
+
+#[async_trait::async_trait]
+impl freehold_app::ports::Store for Meeting {
+    async fn get(&self, key: &Key) -> Result<Option<Row>, PortError> {
+        if key.pk.starts_with("install#c") && key.sk == "state" {
+            self.all.wait().await;
+        }
+        self.memory.get(key).await
+    }
+
+    async fn query(&self, pk: &str, prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<Row>, PortError> {
+        self.memory.query(pk, prefix, after, limit).await
+    }
+
+    async fn commit(&self, writes: Vec<Write>) -> Result<Committed, PortError> {
+        self.memory.commit(writes).await
+    }
+}
+
+#[tokio::test]
+async fn one_install_does_not_wait_for_another() {
+    let world = World::with_install().await;
+    for number in 0..16 {
+        store(&world, &Due::at(world.now(), format!("c{number:02}").parse().unwrap(), DueWhat::Drift)).await;
+    }
+    let meeting = Meeting { memory: Arc::clone(&world.memory), all: tokio::sync::Barrier::new(8) };
+    let call = StartDueActions { store: Arc::new(meeting), ..world.start_due_actions() };
+
+    let counts = tokio::time::timeout(std::time::Duration::from_secs(60), call.start()).await;
+
+    assert_eq!(counts.unwrap().unwrap(), Started::default());
+    assert!(noted(&world).await.is_empty());
 }
 
 /// Returns a notification as a task that is due now.
