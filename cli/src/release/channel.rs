@@ -4,8 +4,9 @@ use clap::{Args, Subcommand};
 use freehold_protocol::api::{ChannelView, MoveChannelRequest};
 use freehold_protocol::{AppName, ChannelName, ReleaseName};
 
+use crate::api::Api;
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::output::{Output, Table, time};
 
 #[derive(Debug, Subcommand)]
@@ -27,8 +28,8 @@ Examples:
 
 The first move creates the channel. At most 50 installs start their deploys each minute, and each starts one deploy per move. An
 install that cannot start is tried again after 5 minutes, then after longer pauses, up to an hour; `freehold install show` has
-the reason. A deploy that failed is not repeated: move the channel on, or retry it as every other deploy. To go back, move the
-channel to the release before.")]
+the reason. A deploy that failed or was cancelled is not repeated by itself: move the channel on, retry the deploy as every other,
+or give `--again`. To go back, move the channel to the release before.")]
 pub(crate) struct Move {
     /// Name of the app.
     app: AppName,
@@ -36,15 +37,19 @@ pub(crate) struct Move {
     channel: ChannelName,
     /// Name of the release.
     release: ReleaseName,
+    /// Deploy the installs again that follow the channel and do not have its release, although the channel has it.
+    #[arg(long)]
+    again: bool,
 }
 
 impl ChannelCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<()> {
         let api = context.api().await?;
         match self {
-            Self::Move(Move { app, channel, release }) => {
+            Self::Move(Move { app, channel, release, again }) => {
+                let again_after = if again { Some(moves(&api, &app, &channel).await?) } else { None };
                 let path = ["v1", "apps", app.as_str(), "channels", channel.as_str()];
-                let view: ChannelView = api.post(&path, &MoveChannelRequest { release }).await?;
+                let view: ChannelView = api.post(&path, &MoveChannelRequest { release, again_after }).await?;
                 context.out.show(&view, moved)
             }
             Self::List { app } => {
@@ -53,6 +58,17 @@ impl ChannelCommand {
             }
         }
     }
+}
+
+/// Returns how often the channel was moved.
+async fn moves(api: &Api, app: &AppName, channel: &ChannelName) -> Result<u64> {
+    let all: Vec<ChannelView> = api.get(&["v1", "apps", app.as_str(), "channels"]).await?;
+    let known = all.iter().find(|one| one.channel == *channel);
+    known.map(|known| known.moves).ok_or_else(|| {
+        Error::not_found(format!(
+            "app `{app}` has no channel `{channel}` yet; leave out `--again` to create it by its first move"
+        ))
+    })
 }
 
 fn moved(view: &ChannelView) -> String {

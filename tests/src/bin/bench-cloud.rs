@@ -81,7 +81,7 @@ async fn main() -> anyhow::Result<()> {
             let _runner = world.runner(&install).await?;
             world.provisioned(&install).await?;
             let what = Counted { name: "drift", machine: "detect-drift", asked: 0 };
-            count(&world, &proxies, what, async || check_drift(&world).await).await?;
+            count(&world, &proxies, what, async || detect_drift(&world).await).await?;
         }
         Some(reason) => skipped("drift", &reason),
     }
@@ -130,7 +130,7 @@ async fn plans(world: &World, workflow: &str, approved: &BTreeSet<String>) -> an
 }
 
 /// Checks ten modules for drift.
-async fn check_drift(world: &World) -> anyhow::Result<()> {
+async fn detect_drift(world: &World) -> anyhow::Result<()> {
     world.vendor(&["drift", "detect", CHECKED]).await?;
     all_done(&world.newest_workflow(CHECKED).await?)
 }

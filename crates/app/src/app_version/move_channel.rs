@@ -21,10 +21,12 @@ pub struct MoveChannel {
 
 impl MoveChannel {
     /// Moves the channel on request of `by`; the first move creates it. A move to the release that the channel has changes
-    /// nothing. The commit stores the task that deploys the followers, so that a move is never without it.
+    /// nothing, unless the request asks for the deploys again. The commit stores the task that deploys the followers, so that a
+    /// move is never without it.
     ///
     /// # Errors
-    /// NotFound for an app or a release that does not exist, Conflict for one channel too many, or the store's errors.
+    /// NotFound for an app or a release that does not exist, Conflict for one channel too many, and for a request that asks for
+    /// the deploys again after the channel was moved to another release, or the store's errors.
     pub async fn move_channel(
         &self,
         app: &AppName,
@@ -71,9 +73,19 @@ impl MoveChannel {
                     |known| Ok(Decided::Keep(known)),
                 );
             }
+            let is_again = request.again_after.is_some();
+            if is_again && request.again_after != Some(has) {
+                return known.map(|known| known.value).filter(|known| known.release == request.release).map_or_else(
+                    || Err(AppError::conflict(format!(
+                        "channel `{name}` was moved meanwhile, or has not been moved yet; see `freehold channel list {app}`"
+                    ))),
+                    |known| Ok(Decided::Keep(known)),
+                );
+            }
             let (channel, expect) = match known {
                 Some(known) => match known.value.moved(&request.release, by, now) {
                     Some(moved) => (moved, Expect::Rev(known.rev)),
+                    None if is_again => (known.value.moved_again(by, now), Expect::Rev(known.rev)),
                     None => return Ok(Decided::Keep(known.value)),
                 },
                 None => {

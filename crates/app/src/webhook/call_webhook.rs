@@ -136,7 +136,7 @@ impl CallWebhook {
             }
         })
         .await?;
-        let request = MoveChannelRequest { release: release.clone() };
+        let request = MoveChannelRequest { release: release.clone(), again_after: None };
         self.move_channel.move_channel_after(moves, (app, channel), &request, by).await?;
         Ok(WebhookCalled::Channel { app: app.clone(), channel: channel.clone(), release })
     }

@@ -23,7 +23,7 @@ pub(crate) async fn release(world: &World, name: &str, version: Option<Digest>) 
 
 /// Moves the channel.
 pub(crate) async fn move_to(world: &World, release: &str) -> Result<ChannelView, AppError> {
-    let request = MoveChannelRequest { release: release.parse().unwrap() };
+    let request = MoveChannelRequest { release: release.parse().unwrap(), again_after: None };
     world.move_channel().move_channel(&demo(), &stable(), &request, member()).await
 }
 

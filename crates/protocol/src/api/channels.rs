@@ -53,6 +53,10 @@ pub struct SetReleaseRequest {
 #[serde(deny_unknown_fields)]
 pub struct MoveChannelRequest {
     pub release: ReleaseName,
+    /// How often the channel was moved, to deploy its followers again although it has the release. A repeated request finds one
+    /// move more, and changes nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again_after: Option<u64>,
 }
 
 /// `GET /v1/apps/{app}/channels`: a channel, the release that it has, and how many installs follow it.

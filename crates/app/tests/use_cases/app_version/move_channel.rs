@@ -1,13 +1,18 @@
 //! Channels: a move deploys the installs that follow, each once, a bounded number each minute, and says who waits and why.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use freehold_app::ports::{Expect, Store as _};
+use freehold_app::ports::{Committed, Expect, Key, PortError, Row, Store, Write};
 use freehold_app::table::{self, Due, DueWhat, Follower, put};
+use freehold_app::testing::Memory;
+use freehold_app::workflow::start_due_actions::StartDueActions;
 use freehold_app::{Kind, read};
 use freehold_domain::install::follows::MAX_CHANNELS;
 use freehold_domain::workflow::WorkflowKind;
-use freehold_protocol::api::{ChannelView, DeployComponentsRequest, Follows, MoveChannelRequest, ReasonRequest};
+use freehold_protocol::api::{
+    CancelWorkflowRequest, ChannelView, DeployComponentsRequest, Follows, MoveChannelRequest, ReasonRequest,
+};
 use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 
 use crate::support::channels::{demo, follow, move_to, release, stable};
@@ -90,6 +95,32 @@ async fn a_move_to_the_release_that_the_channel_has_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_deploy_that_was_cancelled_before_it_began_is_asked_for_again() {
+    let mut world = with_channel().await;
+    move_to(&world, "two").await.unwrap();
+    for _ in 0..2 {
+        world.start_due_actions().start().await.unwrap();
+    }
+    let [first] = deploys(&world).try_into().unwrap();
+    let request = CancelWorkflowRequest { reason: Some("wrong hour".to_owned()) };
+    world.cancel_workflow().cancel(&first, &request, member()).await.unwrap();
+    world.settle().await;
+    let before = version(&world).await;
+    let again = |after| MoveChannelRequest { release: "two".parse().unwrap(), again_after: Some(after) };
+
+    let moved = world.move_channel().move_channel(&demo(), &stable(), &again(2), member()).await.unwrap();
+    let repeated = world.move_channel().move_channel(&demo(), &stable(), &again(2), member()).await.unwrap();
+    minutes(&mut world, 10).await;
+    world.settle().await;
+
+    assert_eq!((before, moved.moves, repeated.moves, version(&world).await), (1, 3, 3, 2));
+    assert_eq!(deploys(&world).len(), 2);
+    let other = MoveChannelRequest { release: "three".parse().unwrap(), again_after: Some(1) };
+    let late = world.move_channel().move_channel(&demo(), &stable(), &other, member()).await.unwrap_err();
+    assert_eq!((late.kind, late.message.contains("was moved meanwhile")), (Kind::Conflict, true), "{late}");
+}
+
+#[tokio::test]
 async fn an_install_that_is_worked_on_follows_later_and_says_why_it_waits() {
     let mut world = with_channel().await;
     world.deploy(&with_input("days", 9), "by-hand").await.unwrap();
@@ -133,6 +164,51 @@ async fn an_install_that_stays_refused_is_tried_at_growing_pauses() {
 
     // The first call stores the task that the second one tries.
     assert_eq!(tries, [0, 1, 6, 16, 36, 76, 136, 196]);
+}
+
+/// A table whose list of tasks is read before everything else.
+struct Late {
+    memory: Arc<Memory>,
+    tasks: Vec<Row>,
+}
+
+#[async_trait::async_trait]
+impl Store for Late {
+    async fn get(&self, key: &Key) -> Result<Option<Row>, PortError> {
+        self.memory.get(key).await
+    }
+
+    async fn query(&self, pk: &str, prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<Row>, PortError> {
+        if pk == "due" {
+            return Ok(if after.is_none() { self.tasks.clone() } else { Vec::new() });
+        }
+        self.memory.query(pk, prefix, after, limit).await
+    }
+
+    async fn commit(&self, writes: Vec<Write>) -> Result<Committed, PortError> {
+        self.memory.commit(writes).await
+    }
+}
+
+#[tokio::test]
+async fn an_install_that_stays_refused_has_one_task_when_two_calls_handle_it() {
+    let world = with_channel().await;
+    let unpaid = ReasonRequest { reason: "unpaid".to_owned() };
+    world.disable_install().disable(&globex(), &unpaid).await.unwrap();
+    move_to(&world, "two").await.unwrap();
+    world.start_due_actions().start().await.unwrap();
+    // The second call has read the task before the first one handles it, and ends a minute later.
+    let late = Arc::new(Late {
+        memory: Arc::clone(&world.memory),
+        tasks: world.memory.query("due", "", None, 100).await.unwrap(),
+    });
+    let second = StartDueActions { store: late, ..world.start_due_actions() };
+
+    world.start_due_actions().start().await.unwrap();
+    world.memory.advance_secs(60);
+    second.start().await.unwrap();
+
+    assert_eq!(due(&world).await.len(), 1, "{:?}", due(&world).await);
 }
 
 #[tokio::test]
@@ -284,7 +360,7 @@ async fn a_release_with_a_revoked_artifact_spreads_to_nobody() {
 #[tokio::test]
 async fn what_is_not_there_is_refused_and_so_is_one_channel_too_many() {
     let world = with_channel().await;
-    let to = |release: &str| MoveChannelRequest { release: release.parse().unwrap() };
+    let to = |release: &str| MoveChannelRequest { release: release.parse().unwrap(), again_after: None };
     for number in 1..MAX_CHANNELS {
         let name = format!("c{number}").parse().unwrap();
         world.move_channel().move_channel(&demo(), &name, &to("one"), member()).await.unwrap();
