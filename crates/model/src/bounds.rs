@@ -210,7 +210,10 @@ impl Bounds {
             Bug::ReturnOverridesEnd => Self::WAITING_ELSEWHERE,
             Bug::WorksWhilePaused => Self::PAUSE,
             Bug::ResumeBeforeEnd | Bug::ResumeReusesDispatch => Self::RESUMED,
-            // Their worlds have no approvals; `tests/approvals.rs` hunts for them.
+            // These worlds have no approvals and no hellos; `tests/approvals.rs` and `tests/hellos.rs` hunt for them.
+            Bug::RetiredKeyReturns | Bug::LateHelloWins | Bug::LateKeyIsForgotten | Bug::ReplacedIsNotTold => {
+                Self::ONE_JOB
+            }
             Bug::ApprovalOfAnyPlan
             | Bug::ExpiredPlanApproved
             | Bug::RejectionIgnored

@@ -94,6 +94,14 @@ pub enum Bug {
     OneApprovalSuffices,
     /// A job that somebody wants cancelled is ordered when its plan is approved.
     CancelledIsApproved,
+    /// A hello of a replaced key is accepted.
+    RetiredKeyReturns,
+    /// A hello that is older than the one that is believed replaces it.
+    LateHelloWins,
+    /// The key of a hello that comes too late does not count as replaced.
+    LateKeyIsForgotten,
+    /// A runner whose key was replaced is not told.
+    ReplacedIsNotTold,
 }
 
 #[cfg(any(test, feature = "mutants"))]
@@ -150,6 +158,10 @@ impl Bug {
         Self::OneApprovalSuffices,
         Self::CancelledIsApproved,
     ];
+
+    /// Every mistake about hellos, which have a model of their own.
+    pub const OF_HELLOS: [Self; 4] =
+        [Self::RetiredKeyReturns, Self::LateHelloWins, Self::LateKeyIsForgotten, Self::ReplacedIsNotTold];
 }
 
 /// Whether the model in `$seed` carries the mistake `$bug`; the constant `false` without the feature.

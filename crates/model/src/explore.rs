@@ -1,25 +1,27 @@
 //! Runs of the checker, and the check that the space has no cycles.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::time::{Duration, Instant};
 
 use stateright::{Checker, HasDiscoveries, Model};
 
 use crate::action::Action;
 use crate::bounds::Bounds;
+use crate::bug::Seed;
+use crate::hellos::{self, Hellos};
 use crate::protocol::Protocol;
-use crate::world::World;
 
 /// What one run of the checker found.
 #[derive(Debug)]
-pub struct Checked {
+pub struct Checked<A = Action> {
     pub name: &'static str,
     /// Different worlds.
     pub unique: usize,
     /// Steps taken.
     pub steps: usize,
     /// Broken rules, each with the steps that break it.
-    pub broken: Vec<(&'static str, Vec<Action>)>,
+    pub broken: Vec<(&'static str, Vec<A>)>,
     /// Things that should be possible and were not seen.
     pub missing: Vec<&'static str>,
     /// The whole space was seen.
@@ -29,17 +31,32 @@ pub struct Checked {
 
 /// Returns what the checker finds in the whole space within `bounds`.
 pub fn check(bounds: Bounds) -> Checked {
-    run(bounds, HasDiscoveries::All)
+    run(bounds.name, Protocol::new(bounds), HasDiscoveries::All)
 }
 
 /// Returns what the checker finds until the first rule is broken.
 pub fn hunt(bounds: Bounds) -> Checked {
-    run(bounds, HasDiscoveries::AnyFailures)
+    run(bounds.name, Protocol::new(bounds), HasDiscoveries::AnyFailures)
 }
 
-fn run(bounds: Bounds, until: HasDiscoveries) -> Checked {
+/// Returns what the checker finds in the whole space of hellos.
+pub fn check_hellos() -> Checked<hellos::Action> {
+    run("hellos", Hellos::new(Seed::default()), HasDiscoveries::All)
+}
+
+/// Returns what the checker finds in the space of hellos with a mistake, until the first rule is broken.
+pub fn hunt_hellos(seed: Seed) -> Checked<hellos::Action> {
+    run("hellos", Hellos::new(seed), HasDiscoveries::AnyFailures)
+}
+
+fn run<M>(name: &'static str, model: M, until: HasDiscoveries) -> Checked<M::Action>
+where
+    M: Model + Send + Sync + 'static,
+    M::State: Clone + PartialEq + Hash + Send + Sync,
+    M::Action: Clone + PartialEq + Send + Sync,
+{
     let begun = Instant::now();
-    let checker = Protocol::new(bounds).checker().threads(2).finish_when(until).spawn_bfs().join();
+    let checker = model.checker().threads(2).finish_when(until).spawn_bfs().join();
     let found = checker.discoveries();
     let properties = checker.model().properties();
     let missing = properties
@@ -53,7 +70,7 @@ fn run(bounds: Bounds, until: HasDiscoveries) -> Checked {
         .filter_map(|property| Some((property.name, found.get(property.name)?.clone().into_actions())))
         .collect();
     Checked {
-        name: bounds.name,
+        name,
         unique: checker.unique_state_count(),
         steps: checker.state_count(),
         exhausted: checker.is_done() && broken.is_empty(),
@@ -67,14 +84,13 @@ fn run(bounds: Bounds, until: HasDiscoveries) -> Checked {
 ///
 /// Without one, "nothing can happen any more and every job has ended" at the end of every path is the same as "every
 /// job ends eventually", which the checker itself does not decide where paths meet.
-pub fn find_cycle(bounds: Bounds) -> Option<World> {
-    let protocol = Protocol::new(bounds);
+pub fn find_cycle<M: Model<State: Copy + Eq + Hash>>(model: &M) -> Option<M::State> {
     // Whether a world is on the path that is being followed now; others are done with.
-    let mut on_path: HashMap<World, bool> = HashMap::new();
-    let mut path: Vec<(World, Vec<World>)> = Vec::new();
-    for first in protocol.init_states() {
+    let mut on_path: HashMap<M::State, bool> = HashMap::new();
+    let mut path: Vec<(M::State, Vec<M::State>)> = Vec::new();
+    for first in model.init_states() {
         on_path.insert(first, true);
-        path.push((first, protocol.next_states(&first)));
+        path.push((first, model.next_states(&first)));
         while let Some((world, rest)) = path.last_mut() {
             let Some(next) = rest.pop() else {
                 on_path.insert(*world, false);
@@ -86,7 +102,7 @@ pub fn find_cycle(bounds: Bounds) -> Option<World> {
                 Some(false) => {}
                 None => {
                     on_path.insert(next, true);
-                    path.push((next, protocol.next_states(&next)));
+                    path.push((next, model.next_states(&next)));
                 }
             }
         }

@@ -14,6 +14,8 @@
 //!   and restart with the disk, loss of the machine with its disk, a second machine that takes over while the first one may
 //!   live on with a retired key.
 //! - Time, as far as the protocol sees it: an order's `not_after`, the grace after it, the end of a lease.
+//! - Hellos, in a model of their own ([`hellos`]): whose key is believed when they arrive late, twice and in any order, while
+//!   machines are lost and live beside each other. In the model above, the second machine's hello is accepted in one step.
 //!
 //! [`rule::Rule`] lists what must hold. `bug::Bug` (feature `mutants`) lists mistakes that each break a rule, which
 //! shows that the rules see something.
@@ -59,6 +61,7 @@ mod carry;
 mod control;
 pub mod explore;
 pub mod fence;
+pub mod hellos;
 pub mod job;
 pub mod protocol;
 pub mod report;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use freehold_model::bounds::Bounds;
 use freehold_model::bug::Bug;
-use freehold_model::explore::{Checked, check, hunt};
+use freehold_model::explore::{Checked, check, check_hellos, hunt, hunt_hellos};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -17,26 +17,49 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    count(spaces, bugs)
+    let spaces =
+        spaces.iter().copied().map(|space| Found::of(check(space))).chain([Found::of(check_hellos())]).collect();
+    let protocol = bugs.iter().map(|bug| (*bug, Found::of(hunt(Bounds::ground_of(*bug)))));
+    let hellos = Bug::OF_HELLOS.into_iter().map(|bug| (bug, Found::of(hunt_hellos(bug.into()))));
+    count(spaces, protocol.chain(hellos))
 }
 
-fn count(spaces: &[Bounds], bugs: &[Bug]) -> ExitCode {
-    let spaces: Vec<Checked> = spaces.iter().copied().map(check).collect();
-    let secs = spaces.iter().map(|space| space.took.as_secs_f64()).sum();
-    let held = spaces.iter().filter(|space| space.exhausted && space.missing.is_empty()).count();
+/// What a search found.
+struct Found {
+    name: &'static str,
+    unique: usize,
+    steps: usize,
+    /// Each broken rule with the number of steps that break it.
+    broken: Vec<(&'static str, usize)>,
+    missing: usize,
+    exhausted: bool,
+    secs: f64,
+}
+
+impl Found {
+    fn of<A>(checked: Checked<A>) -> Self {
+        let Checked { name, unique, steps, broken, missing, exhausted, took } = checked;
+        let broken = broken.into_iter().map(|(rule, steps)| (rule, steps.len())).collect();
+        Self { name, unique, steps, broken, missing: missing.len(), exhausted, secs: took.as_secs_f64() }
+    }
+}
+
+fn count(spaces: Vec<Found>, hunts: impl Iterator<Item = (Bug, Found)>) -> ExitCode {
+    let secs = spaces.iter().map(|space| space.secs).sum();
+    let held = spaces.iter().filter(|space| space.exhausted && space.missing == 0).count();
     let unique: usize = spaces.iter().map(|space| space.unique).sum();
-    let violations: usize = spaces.iter().map(|space| space.broken.len() + space.missing.len()).sum();
+    let violations: usize = spaces.iter().map(|space| space.broken.len() + space.missing).sum();
     for space in &spaces {
         eprintln!("{}: {} worlds, {} steps, broken: {:?}", space.name, space.unique, space.steps, space.broken);
     }
     print("model.unique_states", unique, spaces.len(), held, secs);
     print("model.violations", violations, spaces.len(), held, secs);
 
-    let hunts: Vec<(Bug, Checked)> = bugs.iter().map(|bug| (*bug, hunt(Bounds::ground_of(*bug)))).collect();
-    let secs = hunts.iter().map(|(_, hunt)| hunt.took.as_secs_f64()).sum();
+    let hunts: Vec<(Bug, Found)> = hunts.collect();
+    let secs = hunts.iter().map(|(_, hunt)| hunt.secs).sum();
     let killed = hunts.iter().filter(|(_, hunt)| !hunt.broken.is_empty()).count();
     for (bug, hunt) in &hunts {
-        let rules: Vec<_> = hunt.broken.iter().map(|(rule, steps)| format!("{rule} ({} steps)", steps.len())).collect();
+        let rules: Vec<_> = hunt.broken.iter().map(|(rule, steps)| format!("{rule} ({steps} steps)")).collect();
         eprintln!("{bug:?}: {}", if rules.is_empty() { "SURVIVED".to_owned() } else { rules.join(", ") });
     }
     print("model.mutants_killed", killed, hunts.len(), killed, secs);

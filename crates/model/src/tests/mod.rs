@@ -3,6 +3,7 @@
 
 mod approvals;
 mod control_parity;
+mod hellos;
 mod mutants;
 mod runner_parity;
 mod spaces;

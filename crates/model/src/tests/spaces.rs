@@ -2,6 +2,7 @@
 
 use crate::bounds::Bounds;
 use crate::explore::{check, find_cycle};
+use crate::protocol::Protocol;
 
 fn holds(bounds: Bounds, at_least: usize) {
     let checked = check(bounds);
@@ -84,6 +85,6 @@ fn nothing_happens_in_circles() {
     let pause = Bounds { losses: 0, replacement: false, ..Bounds::PAUSE };
 
     for bounds in [small, two, retried, put_back, waiting, pause] {
-        assert_eq!(find_cycle(bounds), None, "{bounds:?}");
+        assert_eq!(find_cycle(&Protocol::new(bounds)), None, "{bounds:?}");
     }
 }
