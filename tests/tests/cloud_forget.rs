@@ -13,6 +13,7 @@ const NEEDS: Needs =
     Needs { cloud: &[Capability::HttpApi, Capability::Registry, Capability::IamEnforced], programs: &["bwrap"] };
 /// Rows stay for 90 seconds after `sweep` has closed the install.
 const FORGOTTEN: Duration = Duration::from_secs(360);
+const KNOWN: Duration = Duration::from_secs(60);
 
 /// Everything that the tenant has: the keys of rows, queues, the policy of the reports queue, objects and log groups.
 #[derive(Debug, PartialEq)]
@@ -28,7 +29,14 @@ struct Tenant {
 async fn nothing_of_a_forgotten_install_is_left_in_the_tenant() -> anyhow::Result<()> {
     let Some(world) = World::start("cloud_forget", NEEDS).await? else { return Ok(()) };
     let directory = app::small(world.directory())?;
-    world.ship(&directory).await?;
+    let mut builder = world.build_runner().await?;
+    world.sync_and_build(&directory, "small").await?;
+    // The build needs nothing of its runner, whose hello may come later.
+    until("the build runner is known", KNOWN, || async {
+        Ok(rows(&world).await?.contains(&("install#build".to_owned(), "contact".to_owned())).then_some(()))
+    })
+    .await?;
+    builder.kill().await?;
     let before = everything(&world).await?;
 
     let install = world.install("globex", "small").await?;

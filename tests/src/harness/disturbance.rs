@@ -1,4 +1,4 @@
-//! Worlds on a local cloud that a test disturbs: calls fail in proxies, or the clock is moved.
+//! Worlds on a local cloud that a test disturbs: calls fail in proxies, the clock is moved, or a program is another one.
 
 use std::path::{Path, PathBuf};
 
@@ -81,6 +81,17 @@ impl World {
         let variables = clock.environment()?.to_vec();
         let world = Self::on((Box::new(cloud), directory), programs, None, variables).await?;
         Ok(Some((world, clock)))
+    }
+
+    /// Lets commands and runners that are started from now on find the programs in `folder` before those of this machine.
+    ///
+    /// # Errors
+    /// When the folder's name cannot be in a search path.
+    pub fn find_programs_in(&mut self, folder: &Path) -> anyhow::Result<()> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths(std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path)))?;
+        self.variables.push(("PATH", path.to_string_lossy().into_owned()));
+        Ok(())
     }
 }
 

@@ -106,18 +106,6 @@ impl Runner {
         Ok(())
     }
 
-    /// Starts it again with the programs in `folder` before those of this machine.
-    ///
-    /// # Errors
-    /// When it cannot be killed or started.
-    pub async fn find_programs_in(&mut self, folder: &Path) -> anyhow::Result<()> {
-        self.kill().await?;
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let path = std::env::join_paths(std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path)))?;
-        self.how.environment.push(("PATH", path.to_string_lossy().into_owned()));
-        self.start_again()
-    }
-
     /// Starts a runner with another config in its place, as on a machine that replaces a lost one.
     ///
     /// # Errors

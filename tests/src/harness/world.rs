@@ -39,7 +39,7 @@ pub struct World {
     /// Where runners reach the cloud instead of at its own endpoint. Calls may fail there.
     runner_endpoint: Option<String>,
     /// Further variables of commands and runners.
-    variables: Vec<(&'static str, String)>,
+    pub(super) variables: Vec<(&'static str, String)>,
 }
 
 /// An install whose stack is launched; its runner is not started yet.

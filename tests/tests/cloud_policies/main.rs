@@ -3,16 +3,22 @@
 
 #![cfg(test)]
 
+use std::time::Duration;
+
 use anyhow::{Context as _, ensure};
 use freehold_protocol::Envelope;
 use freehold_protocol::audit::{AuditEvent, AuditRecord};
 use freehold_protocol::policy::{PolicyOrigin, PolicyResult};
+use freehold_tests::harness::wait::until;
 use freehold_tests::harness::{Capability, Install, Needs, World, app};
 
 const NEEDS: Needs = Needs {
     cloud: &[Capability::HttpApi, Capability::Registry, Capability::IamEnforced],
     programs: &["bwrap", "terraform|tofu"],
 };
+
+/// A record that is being written cannot be read yet.
+const READ: Duration = Duration::from_secs(20);
 
 const COMPONENT: &str =
     "name = \"net\"\ntype = \"terraform_module\"\nterraform_version = \"1.11.3\"\nsource = \"../net\"\n";
@@ -42,7 +48,8 @@ async fn the_customers_policy_stops_what_the_vendor_only_warns_of() -> anyhow::R
 
     let denied = world.provisioned(&install).await;
     let stopped = job(&world).await?;
-    let recorded = recorded(&world, &install).await?;
+    let recorded =
+        until("the records can be read", READ, || async { Ok(recorded(&world, &install).await.ok()) }).await?;
     put(&world, &install, "policies/nothing-new.rego", "package freehold\n").await?;
     let deploy = world.vendor(&["deploy", "globex"]).await?;
     let done = job(&world).await?;

@@ -20,14 +20,14 @@ const PROGRAM: &str = r#"{
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sandbox_of_pulumi_lives_from_the_first_deploy_to_the_teardown() -> anyhow::Result<()> {
-    let Some(world) = World::start("cloud_sandbox.pulumi", NEEDS).await? else { return Ok(()) };
+    let Some(mut world) = World::start("cloud_sandbox.pulumi", NEEDS).await? else { return Ok(()) };
+    world.find_programs_in(&stand_in(world.directory())?)?;
     let directory = app_with_site(world.directory(), SANDBOX)?;
     app::write(&directory, "sandbox/Pulumi.yaml", "name: net\nruntime: go\n")?;
     app::write(&directory, "sandbox/program.json", PROGRAM)?;
     world.ship(&directory).await?;
     let install = world.install("globex", "small").await?;
-    let mut runner = world.runner(&install).await?;
-    runner.find_programs_in(&stand_in(world.directory())?).await?;
+    let _runner = world.runner(&install).await?;
 
     let provisioned = world.provisioned(&install).await?;
 
