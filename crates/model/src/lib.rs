@@ -53,8 +53,6 @@
 )]
 
 pub mod action;
-mod after_end;
-mod approval;
 pub mod bounds;
 pub mod bug;
 mod carry;

@@ -1,5 +1,8 @@
 //! The job aggregate, small enough to be hashed millions of times; a test holds it equal to the real one.
 
+mod after_end;
+mod approval;
+
 use crate::bug::{Seed, seeded};
 pub use crate::fence::Fence;
 pub use crate::time::Time;
