@@ -101,8 +101,8 @@ async fn cancel_races(cell: &mut Cell, mut point: Point) -> anyhow::Result<Tried
         _ => tokio::time::sleep(Duration::from_millis(point.rng.u64(0..2500))).await,
     }
     let cancel = cell.world.run(&["workflow", "cancel", begun.workflow.as_str()]).await?;
-    cell.effects().hold(false);
     let workflow = cell.ended(&begun).await?;
+    cell.effects().hold(false);
     cell.everything_once(&begun, &workflow).await?;
     let state = workflow.state.as_str();
     let jobs = cell.jobs(&workflow).await?;

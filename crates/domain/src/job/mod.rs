@@ -286,6 +286,9 @@ impl Job {
             JobEvent::Approval(approval) => self.approval_elsewhere(approval),
             JobEvent::Unsent { dispatch: unsent } => Ok(self.unsent((*unsent, dispatch), event, now)),
             JobEvent::Undeliverable { dispatch: failed, .. } if *failed != dispatch => Ok(Step::Already),
+            JobEvent::Undeliverable { .. } if self.cancel_requested.is_some() => {
+                Ok(self.change(JobState::Cancelled { dispatch, ended_at: now, unclaimed: true }, event, now))
+            }
             JobEvent::Undeliverable { reason, .. } => {
                 // No attempt has this fence, because receives are counted from 1.
                 let fence = Fence { dispatch, receive: 0 };

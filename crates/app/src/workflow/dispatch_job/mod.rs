@@ -55,10 +55,13 @@ impl DispatchJob {
                     JobState::Queued { dispatch: current } if current >= dispatch => Some(*current),
                     _ => None,
                 };
-                let Some(dispatch) = current.filter(|_| job.cancel_requested.is_none()) else {
+                let Some(dispatch) = current else {
                     tracing::info!(job.id = %job.id, "Job `{}` is {}: no order was sent", job.id, job.state.as_str());
                     return Ok(false);
                 };
+                if job.cancel_requested.is_some() {
+                    return self.end_unordered(&job, dispatch).await.map(|()| false);
+                }
                 match self.send_order(&job, dispatch).await {
                     Err(error) if error.kind == crate::Kind::Invalid => {
                         self.end_undeliverable(&job, dispatch, error).await.map(|()| false)

@@ -168,6 +168,16 @@ impl DispatchJob {
         self.end(job, dispatch, error.to_string()).await
     }
 
+    /// Ends a job that was cancelled before its order was stored: its runner has nothing to refuse, and would never answer. An
+    /// order that is stored may be in the install's queue, where the runner refuses it.
+    pub(super) async fn end_unordered(&self, job: &Job, dispatch: u32) -> Result<(), AppError> {
+        if self.store.get(&evidence::order_key(&job.id, dispatch)).await?.is_some() {
+            tracing::info!(job.id = %job.id, "Job `{}` is cancelled: its order is not sent again", job.id);
+            return Ok(());
+        }
+        self.end(job, dispatch, "it was cancelled before its order was sent".to_owned()).await
+    }
+
     /// Ends a job whose order was not sent and never will be. `sweep` performs the effects: this function may neither
     /// resume a state machine nor write to the dispatch queue.
     async fn end(&self, job: &Job, dispatch: u32, reason: String) -> Result<(), AppError> {

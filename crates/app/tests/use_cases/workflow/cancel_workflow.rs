@@ -86,6 +86,27 @@ async fn a_job_whose_cancel_overtakes_its_order_ends_when_the_runner_refuses_to_
 }
 
 #[tokio::test]
+async fn a_job_that_is_cancelled_before_its_order_is_made_ends_without_the_runner() {
+    let mut world = World::with_install().await;
+    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.walk().await;
+    let order = world.memory.take_dispatched();
+    world.cancel_workflow().cancel(&workflow, &Default::default(), member()).await.unwrap();
+    world.runner("globex").started.clear();
+    let sent = world.memory.orders.lock().unwrap().len();
+
+    // Twice, as the queue may deliver it.
+    world.dispatch_job().perform(&order[0]).await.unwrap();
+    world.dispatch_job().perform(&order[0]).await.unwrap();
+    let orders = world.memory.orders.lock().unwrap().len();
+    world.settle().await;
+
+    assert_eq!((orders, world.runners["globex"].started.len()), (sent, 0));
+    assert_eq!(world.node_states(&workflow).await, ["info skipped", "storage cancelled"]);
+    assert_eq!(world.machines[&workflow].at, At::Ended("cancelled"));
+}
+
+#[tokio::test]
 async fn a_report_of_a_cancelled_job_is_answered_with_the_cancel() {
     let (world, workflow) = World::deploying(Behaviour::Hangs).await;
     let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
