@@ -37,6 +37,7 @@ async fn a_ci_without_credentials_moves_a_channel_by_a_signed_call() -> anyhow::
     world.provisioned(&install).await?;
     world.vendor(&["install", "release", "globex", "--channel", "stable"]).await?;
     has_version(&world, &versions[0]).await?;
+    has_caught_up(&world).await?;
     let add = ["webhook", "add", "ci", "--app", "small", "--channel", "stable", "--key-file", "ci.pem"];
 
     // Off by default, and said so.
@@ -130,6 +131,23 @@ fn by_hand(world: &World, url: &str, release: &str) -> anyhow::Result<String> {
 }
 
 /// Waits until `globex` has this version. The schedule is called each minute; here it is called at once.
+async fn has_caught_up(world: &World) -> anyhow::Result<()> {
+    let table = aws_sdk_dynamodb::Client::new(&world.administrator(world.tenant_account())?);
+    let due = || table.scan().table_name(format!("fh-{}", world.tenant())).into_paginator().items().send();
+    until("the install has no task to follow its channel", SOON, || async {
+        let mut rows = due();
+        while let Some(row) = rows.next().await {
+            let row = row?;
+            let text = |name: &str| row.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
+            if text("pk") == "due" && text("body").contains("\"due\":\"follow\"") {
+                return Ok(None);
+            }
+        }
+        Ok(Some(()))
+    })
+    .await
+}
+
 async fn has_version(world: &World, version: &Value) -> anyhow::Result<()> {
     until("the install has the release of its channel", SOON, || async {
         clients::invoke(&world.administrator(world.tenant_account())?, world.tenant(), "sweep").await?;

@@ -24,7 +24,9 @@ pub async fn list_workflows(
     let entries: Page<WorkflowEntry> = page(store, &install_pk(install), List::Workflows, after).await?;
     let mut items = Vec::new();
     for entry in entries.items {
-        let mut shown = workflow_view(&table::workflow(store, &entry.workflow).await?.value);
+        // A check expires row by row, and a forgotten install loses its workflows one by one.
+        let Some(found) = table::find_workflow(store, &entry.workflow).await? else { continue };
+        let mut shown = workflow_view(&found.value);
         shown.nodes.clear();
         items.push(shown);
     }

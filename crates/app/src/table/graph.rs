@@ -113,7 +113,7 @@ pub async fn workflow(store: &dyn Store, id: &WorkflowId) -> Result<Stored<Workf
     })
 }
 
-/// Loads a workflow, if it exists.
+/// Loads a workflow, if it exists. A check whose rows have begun to expire does not.
 ///
 /// # Errors
 /// The errors of [`load`], or Internal when its graph is missing.
@@ -126,8 +126,12 @@ pub async fn find_workflow(store: &dyn Store, id: &WorkflowId) -> Result<Option<
     if let Some(digest) = graph {
         let row: Option<Stored<GraphRow>> = load(store, &graph_key(id, &digest)).await?;
         let nodes = row.map(|row| row.value.nodes).unwrap_or_default();
+        // The rows of a check expire one by one.
+        if nodes.len() != progress.len() && workflow.kept_until().is_some() {
+            return Ok(None);
+        }
         if nodes.len() != progress.len() {
-            // INVARIANT: the graph is written before the state that names it, and is never removed.
+            // INVARIANT: the graph is written before the state that names it, and is never removed while the state is kept.
             return Err(AppError::internal(format!("graph `{digest}` of workflow `{id}` is missing in the table")));
         }
         let [retried, earlier] = [retried, earlier].map(|counts| counts.into_iter().chain(std::iter::repeat(0)));

@@ -377,6 +377,33 @@ async fn what_a_check_wrote_is_kept_for_ninety_days_and_a_deploy_for_ever() {
 }
 
 #[tokio::test]
+async fn a_check_whose_rows_are_gone_in_part_disturbs_nothing() {
+    let mut world = with_hourly_checks().await;
+    started(&world).await;
+    world.settle().await;
+    let check = world.memory.started.lock().unwrap().last().unwrap().1.clone();
+    let pk = table::workflow_pk(&check);
+    let rows: Vec<Row> = world.memory.rows().into_iter().filter(|row| row.key.pk == pk).collect();
+    assert_eq!(rows.len(), 2, "{rows:?}");
+
+    for row in rows {
+        let gone = freehold_app::ports::Write::Delete { key: row.key.clone() };
+        let _ = freehold_app::ports::Store::commit(&*world.memory, vec![gone]).await.unwrap();
+
+        let listed = read::list_workflows(&*world.memory, &globex(), None).await.unwrap().items;
+        assert!(!listed.is_empty() && listed.iter().all(|one| one.workflow != check), "{listed:?}");
+        read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
+        let back = freehold_app::ports::Write::Put {
+            key: row.key,
+            body: row.body,
+            expect: freehold_app::ports::Expect::Any,
+            expires: None,
+        };
+        let _ = freehold_app::ports::Store::commit(&*world.memory, vec![back]).await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_check_whose_next_minute_was_not_noted_is_not_started_again() {
     let mut world = with_hourly_checks().await;
     let before = noted(&world).await.remove(0);
