@@ -67,8 +67,7 @@ pub enum Write {
     Put { key: Key, body: String, expect: Expect, expires: Option<Timestamp> },
     /// Removes a row; a missing row counts as removed.
     Delete { key: Key },
-    /// Removes a row that has the revision `rev`; the commit fails when the row is missing, so that of two calls that handle it
-    /// only one does.
+    /// Removes a row that has the revision `rev`; the commit fails when the row is missing, because another call has handled it.
     DeleteAt { key: Key, rev: u64 },
     /// Writes nothing; the commit fails when the row exists.
     CheckAbsent { key: Key },

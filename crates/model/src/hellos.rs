@@ -3,7 +3,9 @@
 //! Two machines may live beside each other. Each says hello under its key. A runner that learns that its key was replaced makes
 //! another one and says hello again, once a day (decision 0055); the next time, it ends.
 //!
-//! Left out: proofs and signatures, the number of keys that an install may have, and what hellos carry beside the key.
+//! Left out: proofs and signatures, the number of keys that an install may have, what hellos carry beside the key, and the day
+//! after which a runner that has ended tries once more. That a machine is believed in the end rests on its reports and on the
+//! notices that answer them: here, no notice is lost.
 
 use stateright::{Model, Property};
 

@@ -65,27 +65,26 @@ impl MoveChannel {
             let known: Option<Stored<Channel>> = load(store, &channel_key(app, name)).await?;
             let now = self.clock.now();
             let has = known.as_ref().map_or(0, |known| known.value.moves);
-            if moves.is_some_and(|moves| moves != has) {
-                return known.map(|known| known.value).filter(|known| known.release == request.release).map_or_else(
-                    || Err(AppError::conflict(format!(
-                        "channel `{name}` was moved by somebody else since this call first came; sign a new call to move it again"
-                    ))),
-                    |known| Ok(Decided::Keep(known)),
-                );
-            }
-            let is_again = request.again_after.is_some();
-            if is_again && request.again_after != Some(has) {
-                return known.map(|known| known.value).filter(|known| known.release == request.release).map_or_else(
-                    || Err(AppError::conflict(format!(
-                        "channel `{name}` was moved meanwhile, or has not been moved yet; see `freehold channel list {app}`"
-                    ))),
-                    |known| Ok(Decided::Keep(known)),
-                );
+            let is_moved = |expected: Option<u64>| expected.is_some_and(|moves| moves != has);
+            let refused = if is_moved(moves) {
+                Some(format!(
+                    "channel `{name}` was moved by somebody else since this call first came; sign a new call to move it again"
+                ))
+            } else if is_moved(request.again_after) {
+                Some(format!(
+                    "channel `{name}` was moved meanwhile, or has not been moved yet; see `freehold channel list {app}`"
+                ))
+            } else {
+                None
+            };
+            if let Some(message) = refused {
+                let same = known.map(|known| known.value).filter(|known| known.release == request.release);
+                return same.map(Decided::Keep).ok_or_else(|| AppError::conflict(message));
             }
             let (channel, expect) = match known {
                 Some(known) => match known.value.moved(&request.release, by, now) {
                     Some(moved) => (moved, Expect::Rev(known.rev)),
-                    None if is_again => (known.value.moved_again(by, now), Expect::Rev(known.rev)),
+                    None if request.again_after.is_some() => (known.value.moved_again(by, now), Expect::Rev(known.rev)),
                     None => return Ok(Decided::Keep(known.value)),
                 },
                 None => {

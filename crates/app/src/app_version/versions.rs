@@ -25,6 +25,8 @@ pub struct Versions {
     pub store: Arc<dyn Store>,
     pub objects: Arc<dyn Objects>,
     kept: Arc<Mutex<Kept>>,
+    /// Held while a version is loaded: tasks that are handled at the same time often need the same one.
+    loading: Arc<futures_util::lock::Mutex<()>>,
 }
 
 /// An app version with its document.
@@ -79,7 +81,7 @@ impl Kept {
 impl Versions {
     /// Returns a loader for the versions in `store` and `objects`, with an empty cache.
     pub fn new(store: Arc<dyn Store>, objects: Arc<dyn Objects>) -> Self {
-        Self { store, objects, kept: Arc::default() }
+        Self { store, objects, kept: Arc::default(), loading: Arc::default() }
     }
 
     /// Loads the given version of the app, or the app's latest version if `version` is `None`.
@@ -96,8 +98,11 @@ impl Versions {
                 record.ok_or_else(|| unknown_app(app))?.value.latest
             }
         };
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).find(app, &version);
-        if let Some(kept) = kept {
+        if let Some(kept) = self.kept(app, &version) {
+            return Ok(kept);
+        }
+        let _only = self.loading.lock().await;
+        if let Some(kept) = self.kept(app, &version) {
             return Ok(kept);
         }
         let key = version_key(app, &version);
@@ -114,6 +119,10 @@ impl Versions {
         let loaded = Version { version, number, created_at, document: Arc::new(document) };
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).keep(&loaded, bytes);
         Ok(loaded)
+    }
+
+    fn kept(&self, app: &AppName, version: &Digest) -> Option<Version> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).find(app, version)
     }
 
     async fn fetch(&self, app: &AppName, version: &Digest, bytes: u64) -> Result<AppVersion, AppError> {

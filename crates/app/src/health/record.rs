@@ -36,7 +36,8 @@ pub(crate) async fn record_health(
     Ok([Some(record), notification].into_iter().flatten().collect())
 }
 
-/// Returns whether a deploy of the component has begun, or has ended, since the workflow of `job` began.
+/// Returns whether a deploy of the component is at work, or has succeeded since the workflow of `job` began. After a deploy that
+/// failed, what the check found counts.
 async fn is_overtaken(store: &dyn Store, job: &Job, component: &ComponentName) -> Result<bool, AppError> {
     let known: Option<Stored<DeployedRecord>> = load(store, &table::deployed_key(&job.install, component)).await?;
     let is_later = known.is_none_or(|known| known.value.deployed.serial > job.serial);

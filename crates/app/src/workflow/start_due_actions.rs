@@ -108,15 +108,18 @@ impl StartDueActions {
     pub async fn start(&self) -> Result<Started, AppError> {
         let now = self.clock.now();
         let call = Call { now, is_topic_silent: AtomicBool::new(false) };
-        let groups = in_turns(table::due(&*self.store, now, MOST).await?);
-        let groups = futures_util::stream::iter(groups.iter().map(|rows| self.handle_in_turn(rows, &call)));
-        let counts = groups
-            .buffer_unordered(AT_ONCE)
-            .fold(Started::default(), |mut all, one| async move {
-                all.add(one);
-                all
-            })
-            .await;
+        let due = table::due(&*self.store, now, MOST).await?;
+        // What a person waits for comes before what a schedule asks for.
+        let (waited_for, others) = due.into_iter().partition(|row| row.value.what.is_waited_for());
+        let mut counts = Started::default();
+        for rows in [waited_for, others] {
+            let groups = in_turns(rows);
+            let groups = futures_util::stream::iter(groups.iter().map(|rows| self.handle_in_turn(rows, &call)));
+            let mut handled = groups.buffer_unordered(AT_ONCE);
+            while let Some(one) = handled.next().await {
+                counts.add(one);
+            }
+        }
         if counts.left > 0 {
             tracing::warn!("Had no time for {} tasks that are due; the next call continues", counts.left);
         }
@@ -451,9 +454,8 @@ fn next_run(action: &Action, now: Timestamp) -> Option<Timestamp> {
 }
 
 /// Returns the rows in groups: those of a group are handled one after the other, because they change the same install, or because
-/// the topic takes them. What a person waits for comes before what a schedule asks for.
-fn in_turns(mut due: Vec<Stored<Due>>) -> Vec<Vec<Stored<Due>>> {
-    due.sort_by_key(|row| !row.value.what.is_waited_for());
+/// the topic takes them.
+fn in_turns(due: Vec<Stored<Due>>) -> Vec<Vec<Stored<Due>>> {
     let mut groups: Vec<Vec<Stored<Due>>> = Vec::new();
     let mut places: BTreeMap<Option<InstallId>, usize> = BTreeMap::new();
     for row in due {

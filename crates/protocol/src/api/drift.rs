@@ -56,7 +56,7 @@ pub struct IgnoreDriftRequest {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InstallDrift {
     pub install: InstallId,
-    /// The check that was started last; it may still run.
+    /// The check that was started last; it may still run. A check is kept for 90 days.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checking: Option<WorkflowId>,
     pub parts: Vec<PartDrift>,

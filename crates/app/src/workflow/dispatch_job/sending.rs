@@ -11,7 +11,7 @@ use super::{DispatchJob, queue_url};
 use crate::AppError;
 use crate::ports::{Committed, Expect, PortError};
 use crate::table::evidence::{self, Evidence};
-use crate::table::{self, Sending, Stored, load, put};
+use crate::table::{self, Sending, Stored, load, put_until};
 use crate::workflow::advance;
 
 /// The time after the first try to send an order during which the order is sent again, in seconds. It is less than the
@@ -137,7 +137,7 @@ impl DispatchJob {
         }
         let sending = Sending { job: job.id.clone(), dispatch, first_try: first_try.or(Some(now)) };
         let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
-        match self.store.commit(vec![put(&sending, expect)?]).await? {
+        match self.store.commit(vec![put_until(&sending, expect, job.kept_until)?]).await? {
             Committed::Done => {
                 let rev = known.map_or(1, |known| known.rev + 1);
                 Ok(Some(Claim { is_first: first_try.is_none(), rev: Some(rev) }))
@@ -154,7 +154,8 @@ impl DispatchJob {
     async fn note_refused(&self, job: &Job, dispatch: u32, claim: &Claim) -> Result<(), AppError> {
         let refused = Sending { job: job.id.clone(), dispatch, first_try: None };
         let expect = claim.rev.map_or(Expect::Absent, Expect::Rev);
-        let (Committed::Done | Committed::Conflict(_)) = self.store.commit(vec![put(&refused, expect)?]).await?;
+        let (Committed::Done | Committed::Conflict(_)) =
+            self.store.commit(vec![put_until(&refused, expect, job.kept_until)?]).await?;
         Ok(())
     }
 
