@@ -69,6 +69,8 @@ async fn an_install_gets_the_releases_of_its_channel_and_a_pin_holds() -> anyhow
     has_version(&world, &versions[1]).await?;
     let followed = world.newest_workflow("globex").await?;
     let listed = world.vendor(&["channel", "list", "small"]).await?;
+    let again = world.vendor(&["channel", "move", "small", "stable", "two", "--again"]).await?;
+    let none = world.run(&["channel", "move", "small", "beta", "two", "--again"]).await?.ended_with(3)?;
     let pinned = world.vendor(&["install", "release", "globex", "--pin", "one"]).await?;
     let other = world.run(&["deploy", "globex", "--release", "two"]).await?.ended_with(4)?;
     world.vendor(&["deploy", "globex"]).await?;
@@ -79,6 +81,8 @@ async fn an_install_gets_the_releases_of_its_channel_and_a_pin_holds() -> anyhow
         (&"two".into(), &1.into(), &2.into())
     );
     assert_eq!(followed["asked_by"], listed[0]["moved_by"], "{followed}");
+    assert_eq!((&again["release"], &again["moves"]), (&"two".into(), &3.into()), "{again}");
+    ensure!(none.contains("has no channel `beta` yet"), "{none}");
     assert_eq!(pinned["release"]["release"], "one", "{pinned}");
     ensure!(other.contains("install `globex` follows release `one`"), "{other}");
     assert_eq!(world.vendor(&["install", "show", "globex"]).await?["version"], versions[0]);
