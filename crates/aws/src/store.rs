@@ -16,7 +16,7 @@ use aws_sdk_dynamodb::types::{
     Update,
 };
 use freehold_app::ports::{Committed, Expect, Key, PortError, Row, Store, Write};
-use freehold_protocol::{Digest, Timestamp};
+use freehold_protocol::Timestamp;
 
 use crate::error::port_error;
 
@@ -70,7 +70,7 @@ impl DynamoStore {
             .set_key(Some(item_key(write.key())))
             .update_expression(update.expression)
             .set_condition_expression(update.condition)
-            .set_expression_attribute_names(update.names)
+            .set_expression_attribute_names(Some(update.names))
             .set_expression_attribute_values(Some(update.values))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .send()
@@ -93,10 +93,7 @@ impl DynamoStore {
 
     async fn write_all(&self, writes: &[Write]) -> Result<Committed, PortError> {
         let items: Vec<_> = writes.iter().map(|write| self.transact_item(write)).collect::<Result<_, _>>()?;
-        // The same commit has the same token. Within ten minutes DynamoDB performs it once, even if it is sent several
-        // times.
-        let token = Digest::of(format!("{writes:?}").as_bytes());
-        let token = token.hex().get(..36).unwrap_or_default().to_owned();
+        let token = token();
         for attempt in 0.. {
             let sent = self
                 .client
@@ -148,7 +145,7 @@ impl DynamoStore {
                     .set_key(Some(key))
                     .update_expression(parts.expression)
                     .set_condition_expression(parts.condition)
-                    .set_expression_attribute_names(parts.names)
+                    .set_expression_attribute_names(Some(parts.names))
                     .set_expression_attribute_values(Some(parts.values))
                     .return_values_on_condition_check_failure(old)
                     .build()
@@ -242,7 +239,7 @@ impl Store for DynamoStore {
 struct UpdateParts {
     expression: String,
     condition: Option<String>,
-    names: Option<HashMap<String, String>>,
+    names: HashMap<String, String>,
     values: Item,
 }
 
@@ -267,11 +264,14 @@ impl UpdateParts {
             }
         };
         let mut expression = format!("SET body = :body, rev = {rev}");
-        let mut names = None;
-        if let Some(expires) = expires {
-            expression.push_str(", #ttl = :ttl");
-            values.insert(":ttl".into(), number(expires.as_secs()));
-            names = Some(HashMap::from([("#ttl".to_owned(), "ttl".to_owned())]));
+        // `ttl` is a reserved word of expressions.
+        let names = HashMap::from([("#ttl".to_owned(), "ttl".to_owned())]);
+        match expires {
+            Some(expires) => {
+                expression.push_str(", #ttl = :ttl");
+                values.insert(":ttl".into(), number(expires.as_secs()));
+            }
+            None => expression.push_str(" REMOVE #ttl"),
         }
         Self { expression, condition, names, values }
     }
@@ -346,6 +346,13 @@ fn conflict_of(writes: &[Write], reasons: &[CancellationReason]) -> Option<Commi
         None if !failed.is_empty() => Some(Committed::Done),
         None => None,
     }
+}
+
+/// Returns the token of one commit. DynamoDB performs the tries of a commit once, because they share it. A later commit
+/// has another token even if it has the same writes: a row may be added, removed, and added again within the ten minutes
+/// in which DynamoDB knows a token.
+fn token() -> String {
+    format!("{:032x}", fastrand::u128(..))
 }
 
 /// Returns a random wait before the next attempt: at most 20 ms, doubled with each attempt up to 1.3 s.

@@ -21,6 +21,8 @@ pub enum Capability {
     Ed25519,
     /// Accounts without resources of others.
     EmptyAccounts,
+    /// DynamoDB tables.
+    Tables,
 }
 
 impl fmt::Display for Capability {
@@ -35,6 +37,7 @@ impl fmt::Display for Capability {
             }
             Self::Ed25519 => "Ed25519 keys in KMS",
             Self::EmptyAccounts => "accounts of its own",
+            Self::Tables => "DynamoDB tables",
         })
     }
 }

@@ -52,6 +52,6 @@ impl Emulator for LocalStack {
 
     /// The community edition has no ECR, no API Gateway v2 and enforces no policies.
     fn capabilities(&self) -> &[Capability] {
-        &[Capability::AnyAccount, Capability::EmptyAccounts]
+        &[Capability::AnyAccount, Capability::EmptyAccounts, Capability::Tables]
     }
 }

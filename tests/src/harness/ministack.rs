@@ -72,8 +72,8 @@ impl MiniStack {
 
 /// Returns what it can do here: clusters need programs that not every machine can build.
 fn capabilities() -> anyhow::Result<Vec<Capability>> {
-    use Capability::{AnyAccount, Clusters, Ed25519, EmptyAccounts, HttpApi, IamEnforced, Registry};
-    let mut all = vec![HttpApi, Registry, IamEnforced, AnyAccount, Ed25519, EmptyAccounts];
+    use Capability::{AnyAccount, Clusters, Ed25519, EmptyAccounts, HttpApi, IamEnforced, Registry, Tables};
+    let mut all = vec![HttpApi, Registry, IamEnforced, AnyAccount, Ed25519, EmptyAccounts, Tables];
     if kubernetes_programs()?.join("kube-apiserver").is_file() {
         all.push(Clusters);
     }

@@ -1,4 +1,4 @@
-//! The adapters of S3, SQS, Step Functions and KMS against a cloud without a tenant: what each sends, and what it makes of
+//! The adapters of DynamoDB, S3, SQS, Step Functions and KMS against a cloud without a tenant: what each sends, and what it makes of
 //! the answers. `localstack/cloud test --engine localstack` runs them on LocalStack too. That of STS is
 //! tested where signatures and policies are enforced (`cloud_identity`).
 
@@ -8,6 +8,7 @@ mod keys;
 mod machines;
 mod objects;
 mod queues;
+mod tables;
 
 use freehold_tests::harness::{Capability, Needs, World};
 

@@ -11,33 +11,35 @@ use crate::ports::{Committed, Expect, Key, PortError, Row, Store, Write};
 /// The maximum number of writes in one commit (DynamoDB API reference, `TransactWriteItems`).
 const COMMIT_WRITES: usize = 100;
 
-/// Returns the key of the first write whose condition is not met.
-fn first_conflict(rows: &BTreeMap<Key, Row>, writes: &[Write]) -> Option<Key> {
-    writes.iter().find_map(|write| {
-        let current = rows.get(write.key());
-        let fits = match write {
-            Write::Put { expect: Expect::Absent, .. } | Write::CheckAbsent { .. } => current.is_none(),
-            Write::Put { expect: Expect::Rev(rev), .. } => current.is_some_and(|row| row.rev == *rev),
-            Write::DeleteAt { rev, .. } => current.is_some_and(|row| row.rev == *rev),
-            Write::Put { expect: Expect::Any, .. } | Write::Delete { .. } => true,
-        };
-        (!fits).then(|| write.key().clone())
-    })
+/// Returns what a commit of `writes` gives whose conditions are not all met, and `None` if they are. As in DynamoDB, a
+/// condition that failed because its own put has happened is no conflict.
+fn refusal(rows: &BTreeMap<Key, Row>, writes: &[Write]) -> Option<Committed> {
+    let failed: Vec<_> = writes.iter().filter(|write| !is_met(write, rows.get(write.key()))).collect();
+    let foreign = failed.iter().find(|write| !is_done_already(write, rows.get(write.key())));
+    match foreign {
+        Some(write) => Some(Committed::Conflict(write.key().clone())),
+        None => (!failed.is_empty()).then_some(Committed::Done),
+    }
 }
 
-fn is_done_already(rows: &BTreeMap<Key, Row>, writes: &[Write]) -> bool {
-    writes.iter().all(|write| match write {
-        Write::Put { key, body, expect, .. } => rows.get(key).is_some_and(|row| {
-            let rev = match expect {
-                Expect::Absent => row.rev == 1,
-                Expect::Rev(rev) => row.rev == rev + 1,
-                Expect::Any => true,
-            };
-            rev && row.body == *body
-        }),
-        Write::Delete { key } | Write::DeleteAt { key, .. } => !rows.contains_key(key),
-        Write::CheckAbsent { .. } => true,
-    })
+fn is_met(write: &Write, current: Option<&Row>) -> bool {
+    match write {
+        Write::Put { expect: Expect::Absent, .. } | Write::CheckAbsent { .. } => current.is_none(),
+        Write::Put { expect: Expect::Rev(rev), .. } | Write::DeleteAt { rev, .. } => {
+            current.is_some_and(|row| row.rev == *rev)
+        }
+        Write::Put { expect: Expect::Any, .. } | Write::Delete { .. } => true,
+    }
+}
+
+fn is_done_already(write: &Write, current: Option<&Row>) -> bool {
+    let Write::Put { body, expect, .. } = write else { return false };
+    let rev = match expect {
+        Expect::Absent => 1,
+        Expect::Rev(rev) => rev + 1,
+        Expect::Any => return false,
+    };
+    current.is_some_and(|row| row.rev == rev && row.body == *body)
 }
 
 #[async_trait]
@@ -67,8 +69,8 @@ impl Store for Memory {
         }
         self.faults.run("commit", || {
             let (mut rows, mut expiring) = (lock(&self.rows), lock(&self.expiring));
-            if let Some(key) = first_conflict(&rows, &writes) {
-                return if is_done_already(&rows, &writes) { Committed::Done } else { Committed::Conflict(key) };
+            if let Some(refusal) = refusal(&rows, &writes) {
+                return refusal;
             }
             for write in writes {
                 match write {
