@@ -24,7 +24,7 @@ pub(crate) async fn record_health(
     component: &ComponentName,
     now: Timestamp,
 ) -> Result<Vec<Write>, AppError> {
-    if workflow.kind.is_check() && is_overtaken(store, job, component).await? {
+    if workflow.kind.is_check() && is_overtaken(store, job, workflow, component).await? {
         return Ok(Vec::new());
     }
     let known: Option<Stored<HealthRecord>> = load(store, &table::health_key(&job.install, component)).await?;
@@ -36,11 +36,19 @@ pub(crate) async fn record_health(
     Ok([Some(record), notification].into_iter().flatten().collect())
 }
 
-/// Returns whether a deploy of the component is at work, or has succeeded since the workflow of `job` began. After a deploy that
-/// failed, what the check found counts.
-async fn is_overtaken(store: &dyn Store, job: &Job, component: &ComponentName) -> Result<bool, AppError> {
+/// Returns whether a deploy of the component is at work, or has ended since `workflow` began, the workflow of `job`. A part
+/// that an earlier deploy left partial stays so after another failure: then what the check found counts.
+async fn is_overtaken(
+    store: &dyn Store,
+    job: &Job,
+    workflow: &Workflow,
+    component: &ComponentName,
+) -> Result<bool, AppError> {
     let known: Option<Stored<DeployedRecord>> = load(store, &table::deployed_key(&job.install, component)).await?;
-    let is_later = known.is_none_or(|known| known.value.deployed.serial > job.serial);
+    let is_later = known.is_none_or(|known| {
+        let deployed = known.value.deployed;
+        deployed.serial > job.serial || deployed.partial_by.is_some_and(|by| by.at >= workflow.created_at)
+    });
     Ok(is_later || is_being_changed(store, &job.install, component).await?)
 }
 

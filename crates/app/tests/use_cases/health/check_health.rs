@@ -128,6 +128,8 @@ async fn state_after_a_check_that_a_deploy_overtook(deploy: Option<Behaviour>) -
 async fn a_component_that_a_deploy_replaces_meanwhile_is_not_called_unhealthy() {
     assert_eq!(state_after_a_check_that_a_deploy_overtook(Some(Behaviour::Hangs)).await, HealthState::Healthy);
     assert_eq!(state_after_a_check_that_a_deploy_overtook(None).await, HealthState::Healthy);
+    let fails = Behaviour::Ends(Outcome::Failed { reason: "access denied".into(), partial: true });
+    assert_eq!(state_after_a_check_that_a_deploy_overtook(Some(fails)).await, HealthState::Healthy);
 }
 
 #[tokio::test]
