@@ -147,7 +147,7 @@ async fn deploy_once(
         let next = cell.deploy().await?;
         verdict.take(cell.succeeds(&next).await);
         // Nothing of the deploy that failed may come late.
-        verdict.take(cell.everything_once(&begun, &workflow).await);
+        verdict.take(cell.everything_once(&begun.followed_by(&next), &workflow).await);
     }
     Ok(verdict)
 }

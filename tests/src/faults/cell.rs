@@ -68,6 +68,8 @@ pub struct Begun {
     until: Option<usize>,
     /// The round that a deploy sets.
     round: Option<u64>,
+    /// The round that its stacks show.
+    shown: Option<u64>,
 }
 
 impl Begun {
@@ -75,6 +77,12 @@ impl Begun {
     #[must_use]
     pub fn before(&self, next: &Self) -> Self {
         Self { until: Some(next.lines), ..self.clone() }
+    }
+
+    /// Returns it as it is after the deploy `next`, which gave the stacks a round of its own.
+    #[must_use]
+    pub fn followed_by(&self, next: &Self) -> Self {
+        Self { shown: next.round, ..self.clone() }
     }
 
     /// Returns whether a line is of its round; what has no round has all lines.
@@ -202,7 +210,7 @@ impl Cell {
     pub async fn act(&self, action: &str) -> anyhow::Result<Begun> {
         let lines = self.effects().lines().len();
         let started = self.world.vendor(&["action", "run", INSTALL, action, "--no-wait"]).await?;
-        Ok(Begun { workflow: id(&started)?, lines, until: None, round: None })
+        Ok(Begun { workflow: id(&started)?, lines, until: None, round: None, shown: None })
     }
 
     /// Asks for a deploy of everything with a new round, again and again with the same key until the tenant has taken it.
@@ -226,7 +234,7 @@ impl Cell {
         let start = [&start[..], &inputs].concat();
         let started =
             until("the deploy is taken", LIMIT, || async { Ok(self.world.vendor(&start).await.ok()) }).await?;
-        Ok(Begun { workflow: id(&started)?, lines, until: None, round: Some(self.round) })
+        Ok(Begun { workflow: id(&started)?, lines, until: None, round: Some(self.round), shown: Some(self.round) })
     }
 
     /// Asks for a deploy of the Terraform module, with `input`.
@@ -246,7 +254,7 @@ impl Cell {
         }
         let lines = self.effects().lines().len();
         let started = self.world.vendor(&["deploy", STEPS, "--all", "--no-wait", "--input", input]).await?;
-        Ok(Begun { workflow: id(&started)?, lines, until: None, round: None })
+        Ok(Begun { workflow: id(&started)?, lines, until: None, round: None, shown: None })
     }
 
     /// Ends the runner of the Terraform module.
@@ -361,7 +369,7 @@ impl Cell {
                 }
                 let stale = effects.last() != accepted.as_ref() && done;
                 ensure!(!stale, "stale: the last of {effects:?} is not {accepted:?}");
-            } else if let (true, Some(round)) = (done, begun.round) {
+            } else if let (true, Some(round)) = (done, begun.shown) {
                 let shown = self.queues.delay(&self.world, &self.install, &format!("{INSTALL}-{node}")).await?;
                 ensure!(shown == round, "lost: `{node}` shows round {shown}, not {round}");
             }
