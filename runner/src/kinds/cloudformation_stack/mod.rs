@@ -2,6 +2,7 @@
 //! box.
 
 mod events;
+mod execution;
 mod halt;
 mod health;
 mod ownership;
@@ -13,8 +14,8 @@ use std::collections::BTreeMap;
 use aws_sdk_cloudformation::Client;
 use aws_sdk_cloudformation::operation::create_change_set::builders::CreateChangeSetFluentBuilder;
 use aws_sdk_cloudformation::types::{
-    Capability, ChangeAction, ChangeSetStatus, ChangeSetType, ExecutionStatus, Parameter, Replacement,
-    ResourceAttribute, ResourceChange, Tag,
+    Capability, ChangeAction, ChangeSetStatus, ChangeSetType, Parameter, Replacement, ResourceAttribute,
+    ResourceChange, Tag,
 };
 use freehold_protocol::digest::hex;
 use freehold_protocol::order::{DeployStack, TEMPLATE_LAYER};
@@ -259,15 +260,8 @@ impl Deploy<'_> {
 
     async fn execute(&self, set: &str) -> Result<(), Failure> {
         let mut events = Events::from_now(self.client, self.name).await?;
-        let executed = self.client.execute_change_set().stack_name(self.name).change_set_name(set);
-        let executed = executed.client_request_token(self.new_name()?).send().await;
-        if let Err(error) = executed {
-            // When the answer to a call is lost, a second call finds the change set executed.
-            let is_ours = error.as_service_error().is_some_and(|error| error.is_invalid_change_set_status_exception());
-            if !(is_ours && self.is_executed(set).await?) {
-                return Err(self.failure("change", explain(&error)));
-            }
-        }
+        let started = execution::start(self.client, self.name, set, self.new_name()?).await;
+        started.map_err(|reason| self.failure("change", reason))?;
         match settle(self.job, self.client, self.name, &mut events).await? {
             Some(stack) if stack.is_done() => Ok(()),
             Some(stack) => {
@@ -275,18 +269,6 @@ impl Deploy<'_> {
             }
             None => Err(Failure::partial(format!("stack `{}` was deleted meanwhile", self.name))),
         }
-    }
-
-    /// Returns whether the execution of a change set of this attempt has begun.
-    async fn is_executed(&self, set: &str) -> Result<bool, Failure> {
-        let found = self.client.describe_change_set().stack_name(self.name).change_set_name(set).send().await;
-        let found = found.map_err(|error| self.failure("read the planned change of", explain(&error)))?;
-        Ok(matches!(
-            found.execution_status(),
-            Some(
-                ExecutionStatus::ExecuteInProgress | ExecutionStatus::ExecuteComplete | ExecutionStatus::ExecuteFailed
-            )
-        ))
     }
 
     async fn done(&self) -> Result<Done, Failure> {
