@@ -352,7 +352,8 @@ mod tests {
         );
         let mut removes = of_all.clone();
         let what = Box::new(removes.work.clone());
-        removes.work = Work::Remove(freehold_protocol::order::RemovePart { what, destroy_data: false });
+        removes.work =
+            Work::Remove(freehold_protocol::order::RemovePart { what, destroy_data: false, removes_policies: false });
         assert!(agreed(&removes, None), "a teardown by an older version");
         let left_out = order("", &json!("tools"), "{{ .own }}");
         assert!(!agreed(&left_out, Some(Wanted::Component(&ordered))) && !agreed(&left_out, None));

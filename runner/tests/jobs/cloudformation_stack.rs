@@ -167,7 +167,9 @@ async fn a_stack_whose_creation_failed_is_removed_and_one_that_does_not_exist_is
 
     let what = Box::new(work(&artifact, "four"));
     bench.next_attempt();
-    bench.change_order(|order| order.work = Work::Remove(RemovePart { what, destroy_data: false }));
+    bench.change_order(|order| {
+        order.work = Work::Remove(RemovePart { what, destroy_data: false, removes_policies: false })
+    });
     let first = outputs(execute(&bench.job).await);
     bench.next_attempt();
     let second = outputs(execute(&bench.job).await);

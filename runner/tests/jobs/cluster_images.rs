@@ -151,7 +151,7 @@ async fn the_hooks_of_a_chart_are_looked_at_too() {
     next(&cloud, &mut bench, &artifact, test_only.clone()).await;
     outputs(execute(&bench.job).await);
     let log = bench.log();
-    let removal = Work::Remove(RemovePart { what: Box::new(test_only), destroy_data: true });
+    let removal = Work::Remove(RemovePart { what: Box::new(test_only), destroy_data: true, removes_policies: false });
     next(&cloud, &mut bench, &artifact, removal).await;
     outputs(execute(&bench.job).await);
 

@@ -103,7 +103,7 @@ fn remove(bench: &mut Bench) {
     bench.next_attempt();
     bench.change_order(|order| {
         let what = Box::new(order.work.made_by().clone());
-        order.work = Work::Remove(RemovePart { what, destroy_data: false });
+        order.work = Work::Remove(RemovePart { what, destroy_data: false, removes_policies: false });
     });
 }
 

@@ -110,7 +110,9 @@ async fn a_program_runs_to_its_end_and_the_next_deploy_replaces_it() {
     let foreign = reason(execute(&bench.job).await);
     let what = Box::new(Work::KubernetesJob(work(&settings, "", "")));
     bench.next_attempt();
-    bench.change_order(|order| order.work = Work::Remove(RemovePart { what, destroy_data: false }));
+    bench.change_order(|order| {
+        order.work = Work::Remove(RemovePart { what, destroy_data: false, removes_policies: false })
+    });
     outputs(execute(&bench.job).await);
 
     println!("{first_log}\n{again_log}\n{second_log}");

@@ -173,7 +173,7 @@ async fn a_deploy_deletes_no_claim_that_nobody_marked_or_deleted() {
     bench.next_attempt();
     bench.change_order(|order| {
         let what = Box::new(order.work.made_by().clone());
-        order.work = Work::Remove(RemovePart { what, destroy_data: false });
+        order.work = Work::Remove(RemovePart { what, destroy_data: false, removes_policies: false });
     });
     outputs(execute(&bench.job).await);
 

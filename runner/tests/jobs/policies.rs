@@ -94,7 +94,7 @@ async fn a_denied_plan_is_not_applied_and_the_vendor_sees_no_value_of_it() {
     vendors(&mut bench, &[("permissive", PERMISSIVE)]);
     let permitted = execute(&bench.job).await;
     next(&cloud, &mut bench, &artifact);
-    let removal = Work::Remove(RemovePart { what: Box::new(work), destroy_data: false });
+    let removal = Work::Remove(RemovePart { what: Box::new(work), destroy_data: false, removes_policies: false });
     bench.change_order(|order| order.work = removal);
     vendors(&mut bench, &[("stays", "package nuon\ndeny contains \"it stays\" if input.freehold.removal\n")]);
     let removed = blocked(execute(&bench.job).await);

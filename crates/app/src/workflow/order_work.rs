@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use freehold_domain::workflow::{Request, Workflow};
 use freehold_protocol::api::ApprovalOption;
-use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input, PolicyEngine, SandboxTool, Secret, StepSource};
+use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input, SandboxTool, Secret, StepSource};
 use freehold_protocol::approval::ApprovalRule;
 use freehold_protocol::order::health::{Asks, CheckHealth, Probe, Times, checked};
 use freehold_protocol::order::{
@@ -12,16 +12,16 @@ use freehold_protocol::order::{
     RunKubernetesJob, RunPulumi, SecretCopy, Source, StepDirectory, SyncImage, Work,
 };
 use freehold_protocol::policy::OrderPolicy;
-use freehold_protocol::policy::scope::guards;
+use freehold_protocol::policy::scope::carries;
 use freehold_protocol::{ActionName, ComponentName, Digest};
 
 use crate::AppError;
 
-/// Returns the policies of the version in Rego that guard `work`.
+/// Returns the policies of the version that an order for `work` carries.
 pub(super) fn policies(version: &AppVersion, work: &Work) -> Result<Vec<OrderPolicy>, AppError> {
-    let guarding = version.policies.iter().filter(|policy| guards(&policy.kind, &policy.components, work));
-    let rego = guarding.filter(|policy| policy.engine == PolicyEngine::Opa);
-    let packed = rego.map(|policy| OrderPolicy::new(&policy.name, policy.engine, &policy.contents));
+    let carried =
+        version.policies.iter().filter(|policy| carries(policy.engine, &policy.kind, &policy.components, work));
+    let packed = carried.map(|policy| OrderPolicy::new(&policy.name, policy.engine, &policy.contents));
     packed.collect::<Result<_, _>>().map_err(|error| AppError::internal(format!("could not pack a policy: {error}")))
 }
 

@@ -46,11 +46,11 @@ pub(super) fn deploy(from: &AppVersion, to: &AppVersion) -> Vec<Run> {
     let answered = Answered::by_an_install_of(from);
     let (before, after) = (answered.values(from), answered.values(to));
     let live: BTreeMap<ComponentName, Option<DeployedAs>> =
-        from.parts().map(|part| (part.name.clone(), deployed_as(&part, &before))).collect();
+        from.parts().map(|part| (part.name.clone(), deployed_as(from, &part, &before))).collect();
     let changed: BTreeSet<ComponentName> = to
         .parts()
         .filter(|component| {
-            let wanted = deployed_as(component, &after);
+            let wanted = deployed_as(to, component, &after);
             wanted.is_none() || live.get(&component.name).is_none_or(|live| *live != wanted)
         })
         .map(|component| component.name.clone())
@@ -129,9 +129,9 @@ type DeployedAs = (Digest, BTreeSet<String>);
 
 /// Returns the values that decide whether a part runs again. The artifact is not known here, so the digest of the
 /// source takes its place.
-fn deployed_as(component: &Component, inputs: &BTreeMap<String, Value>) -> Option<DeployedAs> {
+fn deployed_as(version: &AppVersion, component: &Component, inputs: &BTreeMap<String, Value>) -> Option<DeployedAs> {
     let artifact = component.source_digest().ok()?;
-    Some((fingerprint(component, &artifact, inputs, &BTreeMap::new()).ok()?, component.sandbox_reads()))
+    Some((fingerprint(version, component, &artifact, inputs, &BTreeMap::new()).ok()?, component.sandbox_reads()))
 }
 
 /// The names of the inputs that count as answered in an install of the first version: the vendor answered the required

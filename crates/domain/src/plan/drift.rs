@@ -43,7 +43,7 @@ pub fn drift_node(input: DeployInput<'_>, name: &ComponentName) -> Result<Result
     if live.partial {
         return Ok(Err(NoCheck::Partial(name.clone())));
     }
-    let present = fingerprint(&part, &live.artifact, input.inputs, input.secrets.digests)?;
+    let present = fingerprint(version, &part, &live.artifact, input.inputs, input.secrets.digests)?;
     if input.is_changed(&part, &present)? {
         return Ok(Err(NoCheck::Behind(name.clone())));
     }

@@ -16,8 +16,9 @@ pub mod triggers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use freehold_protocol::app_version::{AppVersion, Component, Reference, Sandbox};
+use freehold_protocol::app_version::{AppVersion, Component, ComponentSpec, PolicyEngine, Reference, Sandbox};
 use freehold_protocol::order::Mode;
+use freehold_protocol::policy::scope::TYPES_IN_CLUSTERS;
 use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, canonical};
 use serde_json::Value;
 
@@ -46,13 +47,14 @@ pub fn check_deployable(version: &AppVersion) -> Result<(), PlanError> {
     if found.is_empty() { Ok(()) } else { Err(PlanError::NotDeployable { app: version.app.to_string(), found }) }
 }
 
-/// Returns a digest of everything that a deploy of `component` depends on: its artifact, its own values, its cluster,
-/// and the inputs and secrets that its templates refer to. While the digest is the same, a new deploy would change
-/// nothing.
+/// Returns a digest of everything that a deploy of `component` depends on: its artifact, its own values, its cluster, the
+/// policies that its deploy applies to the cluster, and the inputs and secrets that its templates refer to. While the
+/// digest is the same, a new deploy would change nothing.
 ///
 /// # Errors
 /// [`PlanError::Unwritable`].
 pub fn fingerprint(
+    version: &AppVersion,
     component: &Component,
     artifact: &Digest,
     inputs: &BTreeMap<String, Value>,
@@ -77,7 +79,22 @@ pub fn fingerprint(
         (context, true) => canonical::digest(&(artifact, &component.spec, used, context)),
         (context, false) => canonical::digest(&(artifact, &component.spec, used, context, secrets)),
     };
+    let policies = cluster_policies(version, component);
+    let digest = digest.and_then(|own| if policies.is_empty() { Ok(own) } else { canonical::digest(&(own, policies)) });
     digest.map_err(|e| PlanError::Unwritable(e.to_string()))
+}
+
+/// Returns the digests of the Kyverno policies that come into the cluster with a deploy of the component. A `job` runs a
+/// program once, which a new policy must not run again, so that it has none.
+fn cluster_policies(version: &AppVersion, component: &Component) -> BTreeSet<Digest> {
+    if !matches!(component.spec, ComponentSpec::HelmChart { .. } | ComponentSpec::KubernetesManifest { .. }) {
+        return BTreeSet::new();
+    }
+    let of_clusters = version
+        .policies
+        .iter()
+        .filter(|policy| policy.engine == PolicyEngine::Kyverno && TYPES_IN_CLUSTERS.contains(&policy.kind.as_str()));
+    of_clusters.map(|policy| Digest::of(policy.contents.as_bytes())).collect()
 }
 
 /// Returns the nodes of a deploy: the sandbox if it changed, changed components, what depends on them, and the actions
@@ -230,7 +247,7 @@ fn part_target(version: &AppVersion, part: &Component, input: DeployInput<'_>) -
     let built = built.and_then(|build| Some((build.id.clone(), build.usable()?.digest.clone())));
     let (build, artifact) =
         built.ok_or_else(|| PlanError::NotBuilt { component: part.name.clone(), app: version.app.to_string() })?;
-    let fingerprint = fingerprint(part, &artifact, input.inputs, input.secrets.digests)?;
+    let fingerprint = fingerprint(version, part, &artifact, input.inputs, input.secrets.digests)?;
     let target = if version.sandbox.is_some() && part.name.is_sandbox() {
         Target::Sandbox { build, artifact, fingerprint: fingerprint.clone() }
     } else {

@@ -76,7 +76,7 @@ mod tests {
     }
 
     fn removal(name: &str) -> Work {
-        Work::Remove(RemovePart { what: Box::new(work(name)), destroy_data: false })
+        Work::Remove(RemovePart { what: Box::new(work(name)), destroy_data: false, removes_policies: false })
     }
 
     #[test]

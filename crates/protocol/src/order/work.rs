@@ -265,6 +265,10 @@ pub struct RemovePart {
     /// Whether resources that contain data may be destroyed.
     #[serde(default)]
     pub destroy_data: bool,
+    /// Whether the app's Kyverno policies are removed from the cluster of the component, because everything that the app
+    /// has deployed is removed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removes_policies: bool,
 }
 
 /// The work of a drift check. It makes the plan of a deploy that deploys the part again, and applies nothing. The job has

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::ComponentName;
+use crate::app_version::PolicyEngine;
 use crate::build::Package;
 use crate::order::{SyncImage, Work};
 use crate::provenance::Statement;
@@ -36,6 +37,24 @@ pub fn guards(kind: &str, components: &BTreeSet<ComponentName>, work: &Work) -> 
         | Work::Upgrade(_) => false,
     };
     is_of_kind && (components.is_empty() || made_by.component().is_some_and(|name| components.contains(name)))
+}
+
+/// The types of policies that Kyverno can have, because it judges the objects of a cluster.
+pub const TYPES_IN_CLUSTERS: [&str; 3] = ["kubernetes_cluster", "helm_chart", "kubernetes_manifest"];
+
+/// Returns whether an order for `work` carries a policy of `engine` with type `kind` that names these components.
+///
+/// A policy in Rego is in the orders for what it guards. A policy of Kyverno judges a whole cluster, whichever components it
+/// names, so it is in every order that deploys a component into a cluster.
+pub fn carries(engine: PolicyEngine, kind: &str, components: &BTreeSet<ComponentName>, work: &Work) -> bool {
+    match engine {
+        PolicyEngine::Opa => guards(kind, components, work),
+        PolicyEngine::Kyverno => TYPES_IN_CLUSTERS.contains(&kind) && deploys_into_cluster(work),
+    }
+}
+
+const fn deploys_into_cluster(work: &Work) -> bool {
+    matches!(work, Work::HelmChart(_) | Work::KubernetesManifest(_) | Work::KubernetesJob(_))
 }
 
 /// Returns the type of the component that an image comes from, as the statement about the image says.

@@ -60,7 +60,10 @@ fn orders() {
     );
     let web = Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() });
     golden("order-detect-drift", &order(Work::DetectDrift(DetectDrift { what: Box::new(web.clone()) })));
-    golden("order-remove", &order(Work::Remove(RemovePart { what: Box::new(web), destroy_data: true })));
+    golden(
+        "order-remove",
+        &order(Work::Remove(RemovePart { what: Box::new(web), destroy_data: true, removes_policies: false })),
+    );
     golden(
         "order-cloudformation-stack",
         &order(Work::CloudformationStack(DeployStack {

@@ -1,11 +1,10 @@
 //! Derives from an order what it would do, and compares that with the order's terms: its role, the steps of its action, its
 //! policies, its group, and whether it may start twice. [`super::consent`] has compared the terms with those that the customer accepted.
 
-use freehold_protocol::app_version::PolicyEngine;
 use freehold_protocol::contract::{ActionTerms, PolicyTerms, Terms};
 use freehold_protocol::order::{Order, Redelivery, RunAction, Work};
 use freehold_protocol::policy::OrderPolicy;
-use freehold_protocol::policy::scope::guards;
+use freehold_protocol::policy::scope::carries;
 use freehold_protocol::report::{Block, Outcome};
 use freehold_protocol::{ActionName, ComponentName, Digest, RoleKey};
 
@@ -113,19 +112,19 @@ fn executed(work: &RunAction, agreed: &ActionTerms) -> Option<Beyond> {
     Some(Beyond::Steps { action: work.action.clone(), found, agreed: agreed.clone() })
 }
 
-/// Returns an error for an order whose policies are not those of its terms that guard its work.
+/// Returns an error for an order whose policies are not those that its terms have for its work.
 fn policies(order: &Order, terms: &Terms) -> Option<Beyond> {
-    let guarding = || terms.policies.iter().filter(|policy| guards(&policy.kind, &policy.components, &order.work));
-    let agreed = guarding().filter(|policy| policy.engine == PolicyEngine::Opa);
-    // The engine too: the runner asks no policy that the order says is for a cluster.
+    let carried = |policy: &&PolicyTerms| carries(policy.engine, &policy.kind, &policy.components, &order.work);
+    let agreed = || terms.policies.iter().filter(carried);
+    // The engine too: the runner itself does not ask a policy that the order says is for a cluster.
     let is_same = |found: &OrderPolicy, agreed: &PolicyTerms| {
         (&found.contents, found.engine) == (&agreed.contents, agreed.engine)
     };
-    let mut left_out = agreed.filter(|policy| !order.policies.iter().any(|found| is_same(found, policy)));
+    let mut left_out = agreed().filter(|policy| !order.policies.iter().any(|found| is_same(found, policy)));
     if let Some(policy) = left_out.next() {
         return Some(Beyond::PolicyLeftOut { name: policy.name.clone() });
     }
-    let found = order.policies.iter().find(|found| !guarding().any(|agreed| is_same(found, agreed)));
+    let found = order.policies.iter().find(|found| !agreed().any(|agreed| is_same(found, agreed)));
     found.map(|policy| Beyond::Policy { name: policy.name.clone() })
 }
 

@@ -176,8 +176,13 @@ async fn a_stack_is_removed_and_data_only_when_the_order_permits_it() {
     let artifact = artifact(&cloud, &program).await;
     let made = cloud.bench(Work::Pulumi(work(&artifact)), &artifact);
     outputs(execute(&made.job).await);
-    let remove =
-        |destroy_data: bool| Work::Remove(RemovePart { what: Box::new(Work::Pulumi(work(&artifact))), destroy_data });
+    let remove = |destroy_data: bool| {
+        Work::Remove(RemovePart {
+            what: Box::new(Work::Pulumi(work(&artifact))),
+            destroy_data,
+            removes_policies: false,
+        })
+    };
 
     let refused = execute(&cloud.bench(remove(false), &artifact).job).await;
     let kept = state(&cloud).await;

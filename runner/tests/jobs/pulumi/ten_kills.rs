@@ -56,7 +56,11 @@ async fn an_update_resumes_wherever_it_was_killed_and_makes_nothing_twice() {
         let state = state(&cloud).await;
         let made = state["checkpoint"]["latest"]["resources"].as_array().unwrap();
         assert!(made.len() == 10 && made.iter().all(|one| one["made"] == 1), "point {point}: {made:?}");
-        let remove = Work::Remove(RemovePart { what: Box::new(Work::Pulumi(work(&quick))), destroy_data: true });
+        let remove = Work::Remove(RemovePart {
+            what: Box::new(Work::Pulumi(work(&quick))),
+            destroy_data: true,
+            removes_policies: false,
+        });
         let mut bench = cloud.bench(remove, &quick);
         bench.next_attempt();
         outputs(execute(&bench.job).await);

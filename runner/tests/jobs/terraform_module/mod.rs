@@ -180,7 +180,7 @@ async fn a_module_is_removed_and_a_second_removal_finds_nothing() {
     let artifact = artifact(&cloud, MODULE).await;
     let work = work(&artifact, json!({ "name": "net" }));
     execute(&cloud.bench(work.clone(), &artifact).job).await;
-    let removal = Work::Remove(RemovePart { what: Box::new(work), destroy_data: false });
+    let removal = Work::Remove(RemovePart { what: Box::new(work), destroy_data: false, removes_policies: false });
     let mut bench = cloud.bench(removal, &artifact);
 
     bench.next_attempt();
@@ -207,7 +207,7 @@ async fn a_module_that_was_never_applied_is_removed_too() {
     };
     let artifact = artifact(&cloud, MODULE).await;
     let what = Box::new(work(&artifact, json!({ "name": "net" })));
-    let bench = cloud.bench(Work::Remove(RemovePart { what, destroy_data: false }), &artifact);
+    let bench = cloud.bench(Work::Remove(RemovePart { what, destroy_data: false, removes_policies: false }), &artifact);
 
     let removed = execute(&bench.job).await;
 

@@ -157,7 +157,9 @@ async fn sensitive_outputs_go_with_the_output_and_with_the_component() {
     let fourth = recorded(&bench, &applied(&bench).await);
     next_job(&mut bench, &fourth);
     let what = Box::new(work(&with, json!({ "password": "canary" })));
-    bench.change_order(|order| order.work = Work::Remove(RemovePart { what, destroy_data: false }));
+    bench.change_order(|order| {
+        order.work = Work::Remove(RemovePart { what, destroy_data: false, removes_policies: false })
+    });
     let removed = applied(&bench).await;
     bench.next_attempt();
     let removed_again = applied(&bench).await;

@@ -64,7 +64,7 @@ async fn kill_at(cloud: &Cloud, point: usize, work: Work, artifact: &Artifact) {
 }
 
 fn remove(artifact: &Artifact) -> Work {
-    Work::Remove(RemovePart { what: Box::new(work(artifact, json!({}))), destroy_data: false })
+    Work::Remove(RemovePart { what: Box::new(work(artifact, json!({}))), destroy_data: false, removes_policies: false })
 }
 
 async fn take_up(cloud: &Cloud, artifact: &Artifact) -> (Value, String) {

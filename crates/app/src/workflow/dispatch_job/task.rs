@@ -10,7 +10,7 @@ use freehold_domain::install::Install;
 use freehold_domain::plan::kept_outputs;
 use freehold_domain::preflight;
 use freehold_domain::sealed_inputs::take_sealed;
-use freehold_domain::workflow::{Node, Request, Target, Use, Workflow, WorkflowKind};
+use freehold_domain::workflow::{Node, Request, Target, TeardownParts, Use, Workflow, WorkflowKind};
 use freehold_protocol::app_version::{AppVersion, Input, Reference, Secret};
 use freehold_protocol::approval::ApprovalRule;
 use freehold_protocol::contract::OrderTerms;
@@ -121,7 +121,11 @@ impl DispatchJob {
                 } else {
                     component_work(&document, part, artifact)
                 };
-                let work = Work::Remove(RemovePart { what: Box::new(what?), destroy_data: destroys_data(workflow) });
+                let work = Work::Remove(RemovePart {
+                    what: Box::new(what?),
+                    destroy_data: destroys_data(workflow),
+                    removes_policies: removes_everything(workflow),
+                });
                 let reads = reads(&document, &node.target);
                 let mut task = self.install_task(work, install, &document, reads).await?;
                 task.terms = Some(Box::new(terms::for_removal(&*self.store, install, &document).await?));
@@ -294,6 +298,11 @@ impl DispatchJob {
 /// of a version, a runner would refuse the order if the version asks for more than the customer agreed to.
 fn agreed_terms(install: &Install) -> Option<Box<OrderTerms>> {
     install.accepted_contract.clone().map(|digest| Box::new(OrderTerms { digest, change: None, document: None }))
+}
+
+/// Returns whether the workflow removes everything that the app has deployed.
+const fn removes_everything(workflow: &Workflow) -> bool {
+    matches!(workflow.request, Request::Teardown { what: TeardownParts::All, .. })
 }
 
 /// Returns whether the request for a teardown permits it to destroy data.

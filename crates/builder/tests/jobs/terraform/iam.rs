@@ -108,7 +108,7 @@ impl Module {
         self.bench.next_attempt();
         self.bench.change_order(|order| {
             let what = Box::new(order.work.clone());
-            order.work = Work::Remove(RemovePart { what, destroy_data: false });
+            order.work = Work::Remove(RemovePart { what, destroy_data: false, removes_policies: false });
         });
         Box::pin(apply(&self.bench)).await
     }

@@ -72,7 +72,7 @@ pub(super) fn all_fields() -> Vec<(&'static str, Vec<&'static str>)> {
         fields!(ApplyManifest { component, artifact, cluster, namespace }),
         fields!(RunKubernetesJob { component, artifact, cluster, image, cmd, args, env_vars }),
         fields!(CopySecrets { cluster, copies, keeps_others }),
-        fields!(RemovePart { what, destroy_data }),
+        fields!(RemovePart { what, destroy_data, removes_policies }),
         fields!(CheckInstall {
             terraform_versions,
             tools,

@@ -5,6 +5,7 @@ mod fields;
 use std::collections::BTreeSet;
 
 use fields::all_fields;
+use freehold_protocol::app_version::PolicyEngine;
 use freehold_protocol::contract::{OrderTerms, PackedTerms};
 use freehold_protocol::order::Artifact;
 use freehold_protocol::policy::OrderPolicy;
@@ -322,6 +323,14 @@ fn lies() -> Vec<(&'static str, &'static str, Value, Verdict)> {
             json!(true),
             Harmless(
                 "the mode `deprovision`, which is off until the customer switches it on, has the permissions for it",
+            ),
+        ),
+        (
+            "RemovePart",
+            "removes_policies",
+            json!(true),
+            Harmless(
+                "only policies of this install are removed, and the next deploy into the cluster applies them again",
             ),
         ),
     ];

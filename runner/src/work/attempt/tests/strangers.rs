@@ -50,7 +50,8 @@ async fn a_removal_is_looked_after_as_the_work_that_it_undoes() {
     let arn = "arn:aws:iam::222222222222:role/freehold/acme--globex-prod/left".to_owned();
     trust_by(&world, &arn, trust);
     let mut removal = order(1, 7);
-    removal.work = Work::Remove(RemovePart { what: Box::new(removal.work), destroy_data: false });
+    removal.work =
+        Work::Remove(RemovePart { what: Box::new(removal.work), destroy_data: false, removes_policies: false });
     world.queue.send(sealed(&removal));
 
     world.until_deleted().await;
