@@ -1,9 +1,9 @@
 //! Names the objects in the runner's bucket that hold a state. Such a state is the Terraform or Pulumi state of a
 //! component or of the sandbox, the list of the objects that a component applied to a cluster, or the list of the
-//! copies of secrets in a cluster.
+//! copies of secrets or of the policies in a cluster.
 
-use freehold_protocol::ComponentName;
 use freehold_protocol::order::Work;
+use freehold_protocol::{ComponentName, Digest};
 
 /// The names of the objects of one Terraform state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +73,11 @@ pub fn inventory(component: &ComponentName) -> String {
 /// component has an inventory with this name.
 pub fn copies() -> String {
     "kubernetes/secrets/copies.inventory.json".to_owned()
+}
+
+/// Returns the object that lists the app's Kyverno policies in the cluster with this ARN.
+pub fn cluster_policies(cluster: &str) -> String {
+    format!("kubernetes/policies/{}.inventory.json", Digest::of(cluster.as_bytes()).hex())
 }
 
 /// Returns the object that records the last attempt that worked on the Helm release of `component`.

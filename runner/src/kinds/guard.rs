@@ -18,7 +18,7 @@ const LINES: usize = 50;
 
 /// Asks about a plan in the JSON form of Terraform's plans.
 pub(super) async fn plan(job: &Job, plan: Value) -> Result<(), Failure> {
-    Box::pin(ask(job, vec![input::plan(plan, &policies::about(job))])).await
+    Box::pin(ask(job, vec![input::plan(plan, &policies::about(job))], &[])).await
 }
 
 /// Asks about changes of resources, each with its address, type, actions and attributes, as a plan has them.
@@ -33,8 +33,13 @@ pub(super) fn change(address: &str, kind: &str, actions: &[&str], before: &Value
 }
 
 /// Asks about the objects that a plan for a cluster creates, updates, keeps and deletes. `more` are objects that are made
-/// outside of the plan, such as hooks of a chart.
-pub(super) async fn objects(job: &Job, plan: &Plan, objects: &[Object], more: &[Value]) -> Result<(), Failure> {
+/// outside of the plan, such as hooks of a chart. `known` are results of policies that the cluster asks.
+pub(super) async fn objects(
+    job: &Job,
+    plan: &Plan,
+    objects: &[Object],
+    (more, known): (&[Value], &[PolicyResult]),
+) -> Result<(), Failure> {
     let about = policies::about(job);
     let mut documents = Vec::new();
     for (change, id) in &plan.changes {
@@ -50,7 +55,7 @@ pub(super) async fn objects(job: &Job, plan: &Plan, objects: &[Object], more: &[
         documents.push(review);
     }
     documents.extend(more.iter().map(|object| input::review(Operation::Create, Some(object), None, &about)));
-    Box::pin(ask(job, documents)).await
+    Box::pin(ask(job, documents, known)).await
 }
 
 /// Logs the plan of a removal from a cluster. Asks the policies and those who have to approve the plan about it. A plan that
@@ -62,7 +67,7 @@ pub(super) async fn removal(job: &Job, plan: &Plan, destroy_data: bool) -> Resul
     if !destroy_data && !held.is_empty() {
         return Err(Failure::destroys_data(&held));
     }
-    objects(job, plan, &[], &[]).await?;
+    objects(job, plan, &[], (&[], &[])).await?;
     let (asked, changes) = (approvals::asked(job).await?, approvals::of_cluster(plan));
     Box::pin(approvals::require_document_approval(job, asked, changes.clone(), (&json!(changes), Value::Null))).await
 }
@@ -78,13 +83,14 @@ pub(super) async fn image(job: &Job, name: &str, digest: &Digest, metadata: Valu
         Some((name, tag)) if !tag.contains('/') => (name, tag),
         Some(_) | None => (name, ""),
     };
-    Box::pin(ask(job, vec![input::image(name, tag, digest.as_str(), metadata, &policies::about(job))])).await
+    Box::pin(ask(job, vec![input::image(name, tag, digest.as_str(), metadata, &policies::about(job))], &[])).await
 }
 
 // Boxed by its callers, because the futures of clients are large and a job's future is built of many.
-async fn ask(job: &Job, documents: Vec<Value>) -> Result<(), Failure> {
+async fn ask(job: &Job, documents: Vec<Value>, known: &[PolicyResult]) -> Result<(), Failure> {
     let asked = until_stopped(job, async { policies::ask(job, documents).await.map_err(Failure::new) });
-    let (results, full) = asked.await?;
+    let (mut results, full) = asked.await?;
+    results.extend_from_slice(known);
     if results.is_empty() {
         return Ok(());
     }

@@ -6,6 +6,7 @@ mod attempt_mark;
 pub mod bucket;
 mod cloudformation_stack;
 mod cluster_images;
+mod cluster_policies;
 mod container_image;
 mod copy_secrets;
 mod drift;

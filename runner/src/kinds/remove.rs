@@ -32,9 +32,9 @@ async fn removed(job: &Job, work: &RemovePart) -> Result<Done, Failure> {
             ));
             Ok(Done::default())
         }
-        Work::HelmChart(what) => helm_chart::remove(job, what, work.destroy_data).await,
-        Work::KubernetesManifest(what) => kubernetes_manifest::remove(job, what, work.destroy_data).await,
-        Work::KubernetesJob(what) => kubernetes_job::remove(job, what).await,
+        Work::HelmChart(what) => helm_chart::remove(job, what, work).await,
+        Work::KubernetesManifest(what) => kubernetes_manifest::remove(job, what, work).await,
+        Work::KubernetesJob(what) => kubernetes_job::remove(job, what, work).await,
         Work::CopySecrets(_)
         | Work::Remove(_)
         | Work::DetectDrift(_)

@@ -45,6 +45,8 @@ const HELM_DRY_RUN: [(&str, &str); 2] = [("fieldManager", "helm"), ("dryRun", "A
 pub(crate) enum Applied {
     /// The API server changes the object.
     Done,
+    /// The API server changes the object, and takes over fields that other managers have set.
+    Enforced,
     /// A dry run: the API server only returns the object as it would become.
     Planned,
     /// A dry run that takes over fields of other managers, to see what they changed.
@@ -148,6 +150,7 @@ impl Api {
     pub(crate) async fn apply(&self, object: &Object, how: Applied) -> Result<Value, ClusterError> {
         let query: &[(&str, &str)] = match how {
             Applied::Done => &[("fieldManager", MANAGER)],
+            Applied::Enforced => &[("fieldManager", MANAGER), ("force", "true")],
             Applied::Planned => &[("fieldManager", MANAGER), ("dryRun", "All")],
             Applied::Compared => &[("fieldManager", MANAGER), ("dryRun", "All"), ("force", "true")],
         };

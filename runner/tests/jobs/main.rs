@@ -12,6 +12,7 @@ mod cloudformation_stack;
 mod cluster;
 mod cluster_access;
 mod cluster_images;
+mod cluster_policies;
 mod container_image;
 mod copy_secrets;
 mod fixture;

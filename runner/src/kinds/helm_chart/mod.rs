@@ -14,7 +14,7 @@ mod values;
 use std::time::{Duration, Instant};
 
 use freehold_protocol::Digest;
-use freehold_protocol::order::{CHART_LAYER, InstallChart};
+use freehold_protocol::order::{CHART_LAYER, InstallChart, RemovePart};
 use serde_json::{Value, json};
 
 use crate::approvals;
@@ -22,6 +22,7 @@ use crate::identity::job_aws::JobAws;
 use crate::kinds::attempt_mark::AttemptMark;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::cluster_images;
+use crate::kinds::cluster_policies::{self, ClusterPolicies, Place};
 use crate::kinds::failure::Failure;
 use crate::kinds::guard;
 use crate::kinds::result::{Done, sdk_config, skipped, until_stopped};
@@ -46,8 +47,8 @@ pub(super) async fn run(job: &Job, work: &InstallChart) -> Result<Done, Failure>
 }
 
 /// Uninstalls the release. The namespace stays, and so do the objects that the chart marks with the policy `keep`.
-pub(super) async fn remove(job: &Job, work: &InstallChart, destroy_data: bool) -> Result<Done, Failure> {
-    change(job, work, Goal::Remove { data: destroy_data }).await
+pub(super) async fn remove(job: &Job, work: &InstallChart, how: &RemovePart) -> Result<Done, Failure> {
+    change(job, work, Goal::Remove { data: how.destroy_data, policies: how.removes_policies }).await
 }
 
 /// The goal of a job for the release.
@@ -57,6 +58,8 @@ enum Goal {
     Remove {
         /// Whether objects that hold data may be deleted.
         data: bool,
+        /// Whether the app's policies are removed from the cluster too.
+        policies: bool,
     },
 }
 
@@ -77,10 +80,11 @@ async fn change(job: &Job, work: &InstallChart, goal: Goal) -> Result<Done, Fail
     };
     let mark = state_objects::kubernetes_mark(&work.component);
     let mark = until_stopped(job, AttemptMark::take_over(job, &bucket, mark, work.component.as_str(), &[])).await?;
-    let attempt = Attempt { job, work, api: &api, helm: &helm, bucket: &bucket, started };
+    let place = Place { job, api: &api, bucket: &bucket, arn: access.arn() };
+    let attempt = Attempt { job, work, place, api: &api, helm: &helm, bucket: &bucket, started };
     let done = match goal {
         Goal::Deploy => attempt.deploy(&mark, &values, &registry).await,
-        Goal::Remove { data } => attempt.remove(&mark, data).await,
+        Goal::Remove { data, policies } => attempt.remove(&mark, data, policies).await,
     };
     aws.finish().await;
     let ended = attempt.end(&mark, done.is_ok()).await;
@@ -101,6 +105,7 @@ async fn prepare(job: &Job, work: &InstallChart, templates: &Templates) -> Resul
 struct Attempt<'a> {
     job: &'a Job,
     work: &'a InstallChart,
+    place: Place<'a>,
     api: &'a Api,
     helm: &'a Helm<'a>,
     bucket: &'a JobBucket,
@@ -136,11 +141,13 @@ impl Attempt<'_> {
             job.log.line(skipped(job));
             return Ok(Done { outputs: self.helm.outputs().await?, ..Done::default() });
         }
-        guard::objects(job, &plan.changes, &plan.objects, &plan.hooks).await?;
+        let policies = until_stopped(job, ClusterPolicies::compare(self.place)).await?;
+        guard::objects(job, &plan.changes, &plan.objects, (&plan.hooks, policies.results())).await?;
         let changes = [approvals::of_cluster(&plan.changes), approvals::of_hooks(&plan.hooks)].concat();
         let document = json!({ "chart": work.artifact.digest, "rendered": plan.rendered, "changes": changes });
         Box::pin(approvals::require_document_approval(job, asked, changes, (&document, Value::Null))).await?;
         until_stopped(job, cluster_images::admit(job, self.api, Some(registry))).await?;
+        until_stopped(job, policies.apply(self.place)).await?;
         // From here on, every failure may leave objects partly changed.
         self.helm.upgrade(work, values, self.time_left()).await.map_err(Failure::after_change)?;
         let outputs = self.helm.outputs().await.map_err(Failure::after_change)?;
@@ -149,7 +156,7 @@ impl Attempt<'_> {
 
     /// Uninstalls the release, also when a killed attempt left it pending. Refuses a release that somebody else is
     /// changing.
-    async fn remove(&self, mark: &AttemptMark, destroy_data: bool) -> Result<Done, Failure> {
+    async fn remove(&self, mark: &AttemptMark, destroy_data: bool, removes_policies: bool) -> Result<Done, Failure> {
         let job = self.job;
         let revisions = until_stopped(job, self.revisions()).await?;
         if let refused @ Recovery::Refuse { .. } = releases::recovery(&revisions, mark.inherits()) {
@@ -157,6 +164,7 @@ impl Attempt<'_> {
         }
         if revisions.is_empty() {
             job.log.line(&format!("release `{}` does not exist", self.helm.release().name));
+            self.withdraw_policies(removes_policies).await?;
             return Ok(Done::default());
         }
         let plan = plan::removal(job, self.work, self.helm, self.api).await?;
@@ -164,7 +172,15 @@ impl Attempt<'_> {
         // The rule would also refuse the hooks of an uninstall; the next deploy applies it again.
         cluster_images::withdraw(job, self.api).await;
         self.helm.uninstall(self.time_left()).await.map_err(Failure::after_change)?;
+        self.withdraw_policies(removes_policies).await?;
         Ok(Done::default())
+    }
+
+    async fn withdraw_policies(&self, removes: bool) -> Result<(), Failure> {
+        if removes {
+            until_stopped(self.job, cluster_policies::withdraw(self.place)).await.map_err(Failure::after_change)?;
+        }
+        Ok(())
     }
 
     async fn revisions(&self) -> Result<Vec<Revision>, Failure> {

@@ -12,11 +12,12 @@ mod run;
 
 use std::time::{Duration, Instant};
 
-use freehold_protocol::order::RunKubernetesJob;
+use freehold_protocol::order::{RemovePart, RunKubernetesJob};
 use serde_json::Value;
 
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::cluster_images;
+use crate::kinds::cluster_policies::{self, ClusterPolicies, Place};
 use crate::kinds::failure::Failure;
 use crate::kinds::guard;
 use crate::kinds::inventory::Inventory;
@@ -82,8 +83,11 @@ async fn run_to_end(job: &Job, work: &RunKubernetesJob) -> Result<Done, Failure>
     }
 
     if earlier.is_none() {
-        guard::objects(job, &plan, std::slice::from_ref(&wanted), &[]).await?;
+        let place = Place { job, api: &api, bucket: &bucket, arn: access.arn() };
+        let policies = until_stopped(job, ClusterPolicies::compare(place)).await?;
+        guard::objects(job, &plan, std::slice::from_ref(&wanted), (&[], policies.results())).await?;
         until_stopped(job, cluster_images::admit(job, &api, None)).await?;
+        until_stopped(job, policies.apply(place)).await?;
     }
     // The inventory is written before the first change. So it also names the Kubernetes Job of an attempt that is
     // killed.
@@ -114,7 +118,7 @@ async fn keep_plan(job: &Job, bucket: &JobBucket, wanted: &Object) -> Result<(),
 }
 
 /// Deletes the Kubernetes Jobs of the component with their pods. The namespace stays.
-pub(super) async fn remove(job: &Job, work: &RunKubernetesJob) -> Result<Done, Failure> {
+pub(super) async fn remove(job: &Job, work: &RunKubernetesJob, how: &RemovePart) -> Result<Done, Failure> {
     let started = Instant::now();
     let bucket = JobBucket::of(job, &sdk_config(job).await)?;
     let access = until_stopped(job, async { Ok(ClusterAccess::of(job, &work.cluster).await?) }).await?;
@@ -127,6 +131,9 @@ pub(super) async fn remove(job: &Job, work: &RunKubernetesJob) -> Result<Done, F
     let removed = async {
         run.delete(&all).await?;
         cluster_images::withdraw(job, &api).await;
+        if how.removes_policies {
+            cluster_policies::withdraw(Place { job, api: &api, bucket: &bucket, arn: access.arn() }).await?;
+        }
         Inventory::new(access.arn(), Vec::new()).write(&bucket, &work.component).await
     };
     until_stopped(job, removed).await.map_err(Failure::after_change)?;

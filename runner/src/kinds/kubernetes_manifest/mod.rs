@@ -12,12 +12,13 @@ mod rollout;
 use std::time::Instant;
 
 use freehold_protocol::Digest;
-use freehold_protocol::order::ApplyManifest;
+use freehold_protocol::order::{ApplyManifest, RemovePart};
 use serde_json::{Value, json};
 
 use crate::approvals;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::cluster_images;
+use crate::kinds::cluster_policies::{self, ClusterPolicies, Place};
 use crate::kinds::failure::Failure;
 use crate::kinds::guard;
 use crate::kinds::inventory::Inventory;
@@ -64,8 +65,10 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     if is_skipped {
         job.log.line(skipped(job));
     }
+    let place = Place { job, api: &api, bucket: &bucket, arn: access.arn() };
+    let policies = until_stopped(job, ClusterPolicies::compare(place)).await?;
     if !is_skipped {
-        guard::objects(job, &plan, &objects, &[]).await?;
+        guard::objects(job, &plan, &objects, (&[], policies.results())).await?;
         let document = json!({ "manifest": text, "namespace": namespace, "changes": approvals::of_cluster(&plan) });
         Box::pin(approvals::require_document_approval(
             job,
@@ -76,6 +79,7 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
         .await?;
     }
     until_stopped(job, cluster_images::admit(job, &api, Some(&registry))).await?;
+    until_stopped(job, policies.apply(place)).await?;
     // The inventory is written before the first change. So it also names the objects of an attempt that is killed.
     until_stopped(job, before.with(&ids).write(&bucket, &work.component)).await?;
     let changed = async {
@@ -92,7 +96,7 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
 
 /// Deletes all objects that the component has applied, without those that are marked to stay. Its namespace stays,
 /// unless it is an object of the manifest.
-pub(super) async fn remove(job: &Job, work: &ApplyManifest, destroy_data: bool) -> Result<Done, Failure> {
+pub(super) async fn remove(job: &Job, work: &ApplyManifest, how: &RemovePart) -> Result<Done, Failure> {
     let started = Instant::now();
     let bucket = JobBucket::of(job, &sdk_config(job).await)?;
     let access = until_stopped(job, async { Ok(ClusterAccess::of(job, &work.cluster).await?) }).await?;
@@ -100,11 +104,14 @@ pub(super) async fn remove(job: &Job, work: &ApplyManifest, destroy_data: bool) 
     let rollout = Rollout { job, work, api: &api, namespace: "", started };
     let all = until_stopped(job, Inventory::read(&bucket, &work.component, access.arn())).await?.without(&[]);
     let plan = until_stopped(job, rollout.plan(&[], &all)).await?;
-    guard::removal(job, &plan, destroy_data).await?;
+    guard::removal(job, &plan, how.destroy_data).await?;
     let removed = async {
         rollout.prune(&plan).await?;
         rollout.wait_until_gone(&all).await?;
         cluster_images::withdraw(job, &api).await;
+        if how.removes_policies {
+            cluster_policies::withdraw(Place { job, api: &api, bucket: &bucket, arn: access.arn() }).await?;
+        }
         Inventory::new(access.arn(), Vec::new()).write(&bucket, &work.component).await
     };
     until_stopped(job, removed).await.map_err(Failure::after_change)?;
