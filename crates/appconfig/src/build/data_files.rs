@@ -47,16 +47,7 @@ pub(crate) fn mistake(files: &Files, checked: &Checked, node: &Node, what: &str,
 pub(crate) fn incomplete_object(files: &Files, checked: &Checked, node: &Node) -> Option<Draft> {
     let text = checked.content(node)?;
     let filled = if text.contains("{{") { without_references(text)? } else { text.to_owned() };
-    let (mut at, mut start) = (0, 0);
-    let mut documents = Vec::new();
-    for line in filled.split_inclusive('\n').chain(["---"]) {
-        if line.starts_with("---") {
-            documents.push((start, filled.get(start..at)?));
-            start = at + line.len();
-        }
-        at += line.len();
-    }
-    let (start, key) = documents.into_iter().find_map(|(start, document)| {
+    let (start, key) = documents(&filled).into_iter().find_map(|(start, document)| {
         let (first, key) = missing_key(&yaml::parse(document).ok()?)?;
         Some((start + first, key))
     })?;
@@ -65,6 +56,20 @@ pub(crate) fn incomplete_object(files: &Files, checked: &Checked, node: &Node) -
     let is_certain = !text.contains("{{");
     let draft = if is_certain { Draft::error(place, message) } else { Draft::warning(place, message) };
     Some(draft.help(format!("add `{key}: ...`; every object of a manifest has `apiVersion` and `kind`")))
+}
+
+/// Returns the documents of a YAML text, each with its position in bytes.
+pub(super) fn documents(text: &str) -> Vec<(usize, &str)> {
+    let (mut at, mut start) = (0, 0);
+    let mut documents = Vec::new();
+    for line in text.split_inclusive('\n').chain(["---"]) {
+        if line.starts_with("---") {
+            documents.extend(text.get(start..at).map(|document| (start, document)));
+            start = at + line.len();
+        }
+        at += line.len();
+    }
+    documents
 }
 
 /// Returns the key that `object`, or the first incomplete object in a list of objects, does not have, and the place of
@@ -80,7 +85,7 @@ fn missing_key(object: &Node) -> Option<(usize, &'static str)> {
 }
 
 /// Returns the value of a key of a table. The value may come from the table of a merge key (`<<`).
-fn value<'n>(table: &'n Node, key: &str) -> Option<&'n Node> {
+pub(super) fn value<'n>(table: &'n Node, key: &str) -> Option<&'n Node> {
     let merged = || {
         let merged = table.get("<<")?;
         value(merged, key).or_else(|| merged.items().iter().find_map(|one| value(one, key)))

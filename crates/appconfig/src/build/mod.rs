@@ -9,6 +9,7 @@ pub(crate) mod file;
 pub(crate) mod input_sources;
 pub(crate) mod inputs;
 pub(crate) mod installs;
+pub(crate) mod kyverno;
 pub(crate) mod metadata;
 pub(crate) mod policies;
 pub(crate) mod roles;

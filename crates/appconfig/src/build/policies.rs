@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use freehold_policy::PolicyText;
 use freehold_protocol::app_version::{Policy, PolicyEngine};
 
+use crate::build::kyverno;
 use crate::check::links::Index;
-use crate::check::syntax;
 use crate::kinds::Kind;
 use crate::read::document::Node;
 use crate::report::draft::Draft;
@@ -19,9 +19,6 @@ const IDLE: [(&str, &str); 3] = [
     ("runner_job_helm_deploy", "helm_chart"),
     ("runner_job_action_workflow", "kubernetes_cluster"),
 ];
-
-/// Types of policies that are asked by Kyverno in the cluster.
-const OF_CLUSTERS: [&str; 3] = ["kubernetes_cluster", "helm_chart", "kubernetes_manifest"];
 
 /// Types of policies that are component types too.
 const KINDS: [&str; 6] =
@@ -60,7 +57,7 @@ fn policy(app: &App, checked: &Checked, node: &Node, index: &Index, drafts: &mut
     drafts.extend(match engine {
         PolicyEngine::Opa | PolicyEngine::Kyverno if !there => None,
         PolicyEngine::Opa => not_rego(app, checked, value, contents),
-        PolicyEngine::Kyverno => not_kyverno(app, checked, node, value, contents),
+        PolicyEngine::Kyverno => kyverno::mistake(app, checked, node, contents),
     });
     let names = node.tables("components").iter().filter_map(Node::as_text);
     Some(Policy {
@@ -128,47 +125,4 @@ fn offset(text: &str, line: u32, column: u32) -> usize {
     let rest = text.get(start..).unwrap_or_default();
     let column = rest.char_indices().nth(before(column)).map_or(rest.len(), |(at, _)| at);
     (start + column).min(text.len().saturating_sub(1))
-}
-
-/// Reports a text that is not a Kyverno policy.
-fn not_kyverno(app: &App, checked: &Checked, node: &Node, value: &Node, contents: &str) -> Option<Draft> {
-    // An engine of another name was reported.
-    if node.text("engine").is_some_and(|engine| engine != "kyverno") {
-        return None;
-    }
-    if contents.trim().is_empty() {
-        return Some(Draft::warning(checked.place(value), "the policy is empty").expected("a Kyverno policy's YAML"));
-    }
-    if first_line(contents).is_some_and(|line| line.starts_with("package ")) {
-        let draft =
-            Draft::warning(checked.place_of(node, "contents"), "the policy is Rego, but its engine is `kyverno`");
-        return Some(draft.help("add `engine = \"opa\"`"));
-    }
-    let kind = node.text("type").unwrap_or_default();
-    if KINDS.contains(&kind) && !OF_CLUSTERS.contains(&kind) || kind == "sandbox" {
-        let message = format!("a Kyverno policy is asked in a cluster, and so cannot check a `{kind}`");
-        let draft = Draft::warning(checked.place_of(node, "type"), message);
-        return Some(
-            draft.help("write `type = \"kubernetes_cluster\"`, or write the policy in Rego with `engine = \"opa\"`"),
-        );
-    }
-    let Err(wrong) = syntax::yaml(contents) else { return Some(no_effect(checked, node)) };
-    // A text with templates outside of strings is YAML only after it is rendered, so it is not reported.
-    if contents.contains("{{") {
-        return Some(no_effect(checked, node));
-    }
-    let place = checked.place_in(&app.files, value, wrong.offset);
-    Some(Draft::error(place, format!("the policy is not YAML: {}", wrong.message)))
-}
-
-/// Warns about a policy that nothing asks yet.
-fn no_effect(checked: &Checked, node: &Node) -> Draft {
-    let draft = Draft::warning(checked.place_of(node, "contents"), "a Kyverno policy has no effect yet");
-    draft
-        .help("no cluster gets it; a policy in Rego with `engine = \"opa\"` is asked before anything reaches a cluster")
-}
-
-/// Returns the first line that is neither empty nor a comment.
-fn first_line(text: &str) -> Option<&str> {
-    text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'))
 }

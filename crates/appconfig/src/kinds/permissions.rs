@@ -112,9 +112,9 @@ pub(super) const POLICIES_FILE: &[Key] = &[may(
         ),
         may("name", Text).doc("The policy's name in reports; by default the name of its file, or its type"),
         may("engine", Word(&["kyverno", "opa"]))
-            .doc("What evaluates the policy; default `kyverno`, which has no effect yet"),
+            .doc("What evaluates the policy: `opa` on the runner, or `kyverno` (default) in the app's cluster"),
         may("components", Texts)
-            .doc("The components that the policy checks; when absent or `[\"*\"]`, every component of its type"),
+            .doc("The components that a policy in Rego checks; when absent or `[\"*\"]`, every component of its type"),
         must("contents", File)
             .doc("Rego in package `nuon` or `freehold`, or a Kyverno policy: the text itself or `./path` of a file"),
     ]),

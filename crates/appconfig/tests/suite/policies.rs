@@ -20,7 +20,7 @@ fn policies_of_both_engines_become_part_of_the_version() {
     let loaded = config.load();
 
     assert_eq!(loaded.warnings.to_string().matches("warning: ").count(), 1, "{}", loaded.warnings);
-    assert!(loaded.warnings.to_string().contains("a Kyverno policy has no effect yet"), "{}", loaded.warnings);
+    assert!(loaded.warnings.to_string().contains("no cluster gets this Kyverno policy"), "{}", loaded.warnings);
     let found: Vec<_> =
         loaded.version.policies.iter().map(|one| (one.name.as_str(), one.kind.as_str(), one.engine)).collect();
     let expected = [
@@ -49,14 +49,6 @@ fn a_policy_that_judges_nothing_is_reported() {
       |
       = help: write `type = "helm_chart"`
 
-    warning: a Kyverno policy has no effect yet
-     --> policies.toml:3:12
-      |
-    3 | contents = "a: 1"
-      |            ^^^^^^
-      |
-      = help: no cluster gets it; a policy in Rego with `engine = "opa"` is asked before anything reaches a cluster
-
     warning: component `net` is a `terraform_module`, which a policy of type `helm_chart` does not check
      --> policies.toml:6:15
       |
@@ -70,13 +62,13 @@ fn a_policy_that_judges_nothing_is_reported() {
       |
       = help: remove `net` from `components`, or write `type = "terraform_module"`
 
-    warning: a Kyverno policy has no effect yet
-     --> policies.toml:7:12
+    error: the policy has no `apiVersion`
+     --> policies.toml:7:13
       |
     7 | contents = "a: 1"
-      |            ^^^^^^
+      |             ^
       |
-      = help: no cluster gets it; a policy in Rego with `engine = "opa"` is asked before anything reaches a cluster
+      = help: a Kyverno policy is an object such as `ClusterPolicy` of `kyverno.io/v1`; put other objects into a component of type `kubernetes_manifest`
 
     error: the policy cannot be read as Rego: the policy is in package `main`; write `package nuon`
       --> policies.toml:11:12
@@ -123,6 +115,47 @@ fn a_kyverno_policy_is_yaml() {
     6 | rules: x
       |      ^
     ");
+}
+
+#[test]
+fn a_kyverno_policy_is_of_a_kind_of_kyverno_and_limits_a_whole_cluster() {
+    let text = format!(
+        "# limits\n{KYVERNO}---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: x\n"
+    );
+    let config = good()
+        .with("components/web.toml", "name = \"web\"\ntype = \"helm_chart\"\nchart_name = \"web\"\n[helm_repo]\nrepo_url = \"https://charts.example\"\nchart = \"web\"\nversion = \"1.0.0\"\n")
+        .with(
+            "policies.toml",
+            "[[policy]]\ntype = \"kubernetes_cluster\"\ncontents = \"./policies/a.yaml\"\n[[policy]]\ntype = \"kubernetes_cluster\"\ncomponents = [\"web\"]\ncontents = \"./policies/b.yaml\"\n[[policy]]\ntype = \"kubernetes_cluster\"\ncontents = \"a: 1\"\n",
+        )
+        .with("policies/a.yaml", &text)
+        .with("policies/b.yaml", &format!("{KYVERNO}spec:\n  rules: [{{message: \"{{{{ request.object }}}}\"}}]\n"));
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    warning: `components` has no effect: Kyverno asks a policy about everything in the cluster
+     --> policies.toml:6:15
+      |
+    6 | components = ["web"]
+      |               ^^^^^
+      |
+      = help: remove `components`, and select objects with `match` in the policy
+
+    error: the policy has no `apiVersion`
+      --> policies.toml:10:13
+       |
+    10 | contents = "a: 1"
+       |             ^
+       |
+       = help: a Kyverno policy is an object such as `ClusterPolicy` of `kyverno.io/v1`; put other objects into a component of type `kubernetes_manifest`
+
+    error: `ClusterRole` of `rbac.authorization.k8s.io/v1` is not a kind of Kyverno
+     --> policies/a.yaml:7:1
+      |
+    7 | apiVersion: rbac.authorization.k8s.io/v1
+      | ^
+      |
+      = help: a Kyverno policy is an object such as `ClusterPolicy` of `kyverno.io/v1`; put other objects into a component of type `kubernetes_manifest`
+    "#);
 }
 
 #[test]

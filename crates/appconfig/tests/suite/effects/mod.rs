@@ -33,7 +33,7 @@ fn a_key_and_a_file_without_effect_are_warnings_with_their_line() {
     components/web.toml:4: `health` has no effect: a component of type `container_image` is asked by probes only
     installer.toml:1: `installer.toml` has no effect
     metadata.toml:2: `slack_webhook_url` has no effect
-    policies.toml:3: a Kyverno policy has no effect yet
+    policies.toml:3: the policy has no `apiVersion`
     runner.toml:2: `instance_type` has no effect yet
     ");
 }
