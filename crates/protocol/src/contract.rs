@@ -144,7 +144,7 @@ pub struct ActionTerms {
     pub steps: Option<Digest>,
 }
 
-/// One policy by which the vendor checks its own plans and manifests.
+/// One policy of the vendor: in Rego for its own plans and manifests, or of Kyverno for the app's cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

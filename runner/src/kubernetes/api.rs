@@ -37,6 +37,9 @@ const APPLY: &str = "application/apply-patch+yaml";
 /// The content types of Helm's patches: the first for built-in kinds, the second for custom resources.
 const MERGES: [&str; 2] = ["application/strategic-merge-patch+json", "application/merge-patch+json"];
 
+/// The metadata that a replaced object keeps: its version, and what others use to hold it or to remove it.
+const OF_CLUSTER: [&str; 4] = ["resourceVersion", "uid", "finalizers", "ownerReferences"];
+
 /// The query of a dry run of what Helm does.
 const HELM_DRY_RUN: [(&str, &str); 2] = [("fieldManager", "helm"), ("dryRun", "All")];
 
@@ -45,8 +48,6 @@ const HELM_DRY_RUN: [(&str, &str); 2] = [("fieldManager", "helm"), ("dryRun", "A
 pub(crate) enum Applied {
     /// The API server changes the object.
     Done,
-    /// The API server changes the object, and takes over fields that other managers have set.
-    Enforced,
     /// A dry run: the API server only returns the object as it would become.
     Planned,
     /// A dry run that takes over fields of other managers, to see what they changed.
@@ -150,13 +151,37 @@ impl Api {
     pub(crate) async fn apply(&self, object: &Object, how: Applied) -> Result<Value, ClusterError> {
         let query: &[(&str, &str)] = match how {
             Applied::Done => &[("fieldManager", MANAGER)],
-            Applied::Enforced => &[("fieldManager", MANAGER), ("force", "true")],
             Applied::Planned => &[("fieldManager", MANAGER), ("dryRun", "All")],
             Applied::Compared => &[("fieldManager", MANAGER), ("dryRun", "All"), ("force", "true")],
         };
         let id = &object.id;
         let url = self.object_url(id, query).await?.ok_or_else(|| self.unknown_kind(id))?;
         self.send(Method::PATCH, url, &id.to_string(), Some((APPLY, &object.value))).await
+    }
+
+    /// Creates an object, which must not exist. The API server drops fields that it does not know.
+    pub(crate) async fn create(&self, object: &Object) -> Result<Value, ClusterError> {
+        let id = &object.id;
+        let mut url = self.object_url(id, &[("fieldManager", MANAGER)]).await?.ok_or_else(|| self.unknown_kind(id))?;
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop();
+        }
+        self.send(Method::POST, url, &id.to_string(), Some((JSON, &object.value))).await
+    }
+
+    /// Replaces the whole object `live`, if nobody has changed it since. The API server drops fields that it does not know.
+    pub(crate) async fn replace(&self, object: &Object, live: &Value, is_planned: bool) -> Result<Value, ClusterError> {
+        let query: &[(&str, &str)] =
+            if is_planned { &[("fieldManager", MANAGER), ("dryRun", "All")] } else { &[("fieldManager", MANAGER)] };
+        let id = &object.id;
+        let url = self.object_url(id, query).await?.ok_or_else(|| self.unknown_kind(id))?;
+        let mut value = object.value.clone();
+        let of_cluster = live.get("metadata").and_then(Value::as_object).into_iter().flatten();
+        if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+            let kept = of_cluster.filter(|(key, _)| OF_CLUSTER.contains(&key.as_str()));
+            metadata.extend(kept.map(|(key, value)| (key.clone(), value.clone())));
+        }
+        self.send(Method::PUT, url, &id.to_string(), Some((JSON, &value))).await
     }
 
     /// Returns the change that applying `object` would make. If its kind or namespace does not exist yet, the change is

@@ -1,6 +1,7 @@
 //! Reads the texts of Kyverno policies, which the runner applies to the app's clusters.
 
-use freehold_protocol::policy::scope::TYPES_IN_CLUSTERS;
+use freehold_protocol::policy::MAX_POLICY_BYTES;
+use freehold_protocol::policy::scope::{TYPES_IN_CLUSTERS, is_kind_of_kyverno};
 
 use crate::build::data_files::{documents, value};
 use crate::check::syntax;
@@ -10,9 +11,6 @@ use crate::read::yaml;
 use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
-
-/// The API group of Kyverno's kinds, and the end of its other groups, such as `policies.kyverno.io`.
-const GROUP: &str = "kyverno.io";
 
 /// The types of policies that are about something outside of a cluster.
 const OUTSIDE: [&str; 5] = ["terraform_module", "container_image", "docker_build", "pulumi", "sandbox"];
@@ -27,14 +25,19 @@ pub(super) fn mistake(app: &App, checked: &Checked, node: &Node, contents: &str)
         return None;
     }
     let text = node.get("contents")?;
+    let kind = node.text("type").unwrap_or_default();
+    // No order carries a policy of another type, so such a text only has no effect.
+    let draft = |message: &str| {
+        let is_carried = TYPES_IN_CLUSTERS.contains(&kind);
+        let draft = if is_carried { Draft::error } else { Draft::warning };
+        draft(checked.place(text), message.to_owned())
+    };
     if contents.trim().is_empty() {
-        return Some(Draft::warning(checked.place(text), "the policy is empty").expected("a Kyverno policy's YAML"));
+        return Some(draft("the policy is empty").expected("a Kyverno policy's YAML"));
     }
     if first_line(contents).is_some_and(|line| line.starts_with("package ")) {
-        let draft = Draft::warning(checked.place(text), "the policy is Rego, but its engine is `kyverno`");
-        return Some(draft.help("add `engine = \"opa\"`"));
+        return Some(draft("the policy is Rego, but its engine is `kyverno`").help("add `engine = \"opa\"`"));
     }
-    let kind = node.text("type").unwrap_or_default();
     if OUTSIDE.contains(&kind) {
         let message = format!("a Kyverno policy is asked in a cluster, and so cannot check a `{kind}`");
         let draft = Draft::warning(checked.place_of(node, "type"), message);
@@ -50,33 +53,46 @@ pub(super) fn mistake(app: &App, checked: &Checked, node: &Node, contents: &str)
     if !TYPES_IN_CLUSTERS.contains(&kind) {
         return None;
     }
+    if contents.len() > MAX_POLICY_BYTES {
+        let message = format!("the policy has {} bytes, and may have {MAX_POLICY_BYTES}", contents.len());
+        return Some(Draft::error(checked.place(text), message));
+    }
     not_of_kyverno(app, checked, text, contents).or_else(|| without_effect(app, checked, node))
 }
 
 /// Reports the first object that the runner would refuse, and with it every deploy into a cluster.
 fn not_of_kyverno(app: &App, checked: &Checked, text: &Node, contents: &str) -> Option<Draft> {
-    let mut all = documents(contents).into_iter().filter_map(|(start, document)| {
-        let object = yaml::parse(document).ok()?;
-        let first = object.entries().first()?.key_span.start;
-        Some((start + first, wrong_with(&object)))
-    });
-    let found = all.find_map(|(at, wrong)| Some((at, wrong?)));
-    let (at, message) = found?;
+    let objects: Vec<_> = documents(contents)
+        .into_iter()
+        .filter(|(_, document)| first_line(document).is_some())
+        .filter_map(|(start, document)| Some((start, yaml::parse(document).ok()?)))
+        .collect();
+    let Some((at, message)) = objects.iter().find_map(|(start, object)| {
+        let first = object.entries().first().map_or(0, |entry| entry.key_span.start);
+        Some((start + first, wrong_with(object)?))
+    }) else {
+        let draft = || Draft::error(checked.place(text), "the text has no policy").expected("a Kyverno policy's YAML");
+        return objects.is_empty().then(draft);
+    };
     let draft = Draft::error(checked.place_in(&app.files, text, at), message);
-    Some(draft.help("a Kyverno policy is an object such as `ClusterPolicy` of `kyverno.io/v1`; put other objects into a component of type `kubernetes_manifest`"))
+    Some(draft.help(
+        "a Kyverno policy is a `ClusterPolicy` or `Policy` of `kyverno.io`, or one of its validating policies; put other \
+         objects into a component of type `kubernetes_manifest`",
+    ))
 }
 
 fn wrong_with(object: &Node) -> Option<String> {
-    let text = |key: &str| value(object, key).and_then(Node::as_text).filter(|text| !text.is_empty());
-    let named = value(object, "metadata").and_then(|metadata| value(metadata, "name")).and_then(Node::as_text);
-    let missing = [("apiVersion", text("apiVersion")), ("kind", text("kind")), ("metadata.name", named)];
+    let text = |node: &Node| node.as_text().filter(|text| !text.is_empty()).map(str::to_owned);
+    let named = value(object, "metadata").and_then(|metadata| value(metadata, "name")).and_then(text);
+    let of = |key: &str| value(object, key).and_then(text);
+    let (version, kind) = (of("apiVersion"), of("kind"));
+    let missing = [("apiVersion", &version), ("kind", &kind), ("metadata.name", &named)];
     if let Some((key, _)) = missing.iter().find(|(_, text)| text.is_none()) {
         return Some(format!("the policy has no `{key}`"));
     }
-    let (version, kind) = (text("apiVersion")?, text("kind")?);
-    let group = version.split_once('/').map_or("", |(group, _)| group);
-    let is_of_kyverno = group == GROUP || group.strip_suffix(GROUP).is_some_and(|before| before.ends_with('.'));
-    (!is_of_kyverno).then(|| format!("`{kind}` of `{version}` is not a kind of Kyverno"))
+    let (version, kind) = (version?, kind?);
+    (!is_kind_of_kyverno(&version, &kind))
+        .then(|| format!("`{kind}` of `{version}` is not a kind of policy that Kyverno has"))
 }
 
 /// Warns about a policy that no cluster gets, and about components that do not limit it.

@@ -68,7 +68,7 @@ fn a_policy_that_judges_nothing_is_reported() {
     7 | contents = "a: 1"
       |             ^
       |
-      = help: a Kyverno policy is an object such as `ClusterPolicy` of `kyverno.io/v1`; put other objects into a component of type `kubernetes_manifest`
+      = help: a Kyverno policy is a `ClusterPolicy` or `Policy` of `kyverno.io`, or one of its validating policies; put other objects into a component of type `kubernetes_manifest`
 
     error: the policy cannot be read as Rego: the policy is in package `main`; write `package nuon`
       --> policies.toml:11:12
@@ -120,13 +120,13 @@ fn a_kyverno_policy_is_yaml() {
 #[test]
 fn a_kyverno_policy_is_of_a_kind_of_kyverno_and_limits_a_whole_cluster() {
     let text = format!(
-        "# limits\n{KYVERNO}---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: x\n"
+        "# limits\n---\n{KYVERNO}---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: x\n"
     );
     let config = good()
         .with("components/web.toml", "name = \"web\"\ntype = \"helm_chart\"\nchart_name = \"web\"\n[helm_repo]\nrepo_url = \"https://charts.example\"\nchart = \"web\"\nversion = \"1.0.0\"\n")
         .with(
             "policies.toml",
-            "[[policy]]\ntype = \"kubernetes_cluster\"\ncontents = \"./policies/a.yaml\"\n[[policy]]\ntype = \"kubernetes_cluster\"\ncomponents = [\"web\"]\ncontents = \"./policies/b.yaml\"\n[[policy]]\ntype = \"kubernetes_cluster\"\ncontents = \"a: 1\"\n",
+            "[[policy]]\ntype = \"kubernetes_cluster\"\ncontents = \"./policies/a.yaml\"\n[[policy]]\ntype = \"kubernetes_cluster\"\ncomponents = [\"web\"]\ncontents = \"./policies/b.yaml\"\n[[policy]]\ntype = \"kubernetes_cluster\"\ncontents = \"a: 1\"\n[[policy]]\ntype = \"kubernetes_cluster\"\ncontents = \" # nothing\"\n[[policy]]\ntype = \"kubernetes_cluster\"\ncontents = \"- 1\"\n",
         )
         .with("policies/a.yaml", &text)
         .with("policies/b.yaml", &format!("{KYVERNO}spec:\n  rules: [{{message: \"{{{{ request.object }}}}\"}}]\n"));
@@ -146,15 +146,29 @@ fn a_kyverno_policy_is_of_a_kind_of_kyverno_and_limits_a_whole_cluster() {
     10 | contents = "a: 1"
        |             ^
        |
-       = help: a Kyverno policy is an object such as `ClusterPolicy` of `kyverno.io/v1`; put other objects into a component of type `kubernetes_manifest`
+       = help: a Kyverno policy is a `ClusterPolicy` or `Policy` of `kyverno.io`, or one of its validating policies; put other objects into a component of type `kubernetes_manifest`
 
-    error: `ClusterRole` of `rbac.authorization.k8s.io/v1` is not a kind of Kyverno
-     --> policies/a.yaml:7:1
+    error: the text has no policy
+      --> policies.toml:13:12
+       |
+    13 | contents = " # nothing"
+       |            ^^^^^^^^^^^^ expected a Kyverno policy's YAML
+
+    error: the policy has no `apiVersion`
+      --> policies.toml:16:13
+       |
+    16 | contents = "- 1"
+       |             ^
+       |
+       = help: a Kyverno policy is a `ClusterPolicy` or `Policy` of `kyverno.io`, or one of its validating policies; put other objects into a component of type `kubernetes_manifest`
+
+    error: `ClusterRole` of `rbac.authorization.k8s.io/v1` is not a kind of policy that Kyverno has
+     --> policies/a.yaml:8:1
       |
-    7 | apiVersion: rbac.authorization.k8s.io/v1
+    8 | apiVersion: rbac.authorization.k8s.io/v1
       | ^
       |
-      = help: a Kyverno policy is an object such as `ClusterPolicy` of `kyverno.io/v1`; put other objects into a component of type `kubernetes_manifest`
+      = help: a Kyverno policy is a `ClusterPolicy` or `Policy` of `kyverno.io`, or one of its validating policies; put other objects into a component of type `kubernetes_manifest`
     "#);
 }
 

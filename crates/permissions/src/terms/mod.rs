@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use freehold_protocol::ActionName;
-use freehold_protocol::app_version::Reference;
+use freehold_protocol::app_version::{PolicyEngine, Reference};
 use freehold_protocol::contract::{ActionTerms, FORMAT, PolicyTerms, RoleTerms, Terms};
 use freehold_protocol::order::Mode;
 use serde::{Deserialize, Serialize};
@@ -211,7 +211,8 @@ impl TermsDiff {
         }
     }
 
-    /// Compares policies. They restrict the vendor, so terms in which a policy is removed or changed are wider.
+    /// Compares policies. They restrict the vendor, so terms in which a policy is removed or changed are wider. A policy of
+    /// Kyverno comes into a cluster, where it may also change or make objects of others, so a new one is wider too.
     fn policies(&mut self, before: &BTreeSet<PolicyTerms>, after: &BTreeSet<PolicyTerms>) {
         let about = |policy: &PolicyTerms| format!("policy `{}` of {}", policy.name, policy.kind);
         let same = |all: &BTreeSet<PolicyTerms>, one: &PolicyTerms| {
@@ -226,7 +227,15 @@ impl TermsDiff {
             self.widen(&about(policy), says.to_owned());
         }
         for policy in after.difference(before).filter(|policy| !same(before, policy)) {
-            self.narrow(&about(policy), "is new".to_owned());
+            match policy.engine {
+                PolicyEngine::Opa => self.narrow(&about(policy), "is new".to_owned()),
+                PolicyEngine::Kyverno => {
+                    self.widen(
+                        &about(policy),
+                        "is new; it comes into the cluster, where Kyverno follows it".to_owned(),
+                    );
+                }
+            }
         }
     }
 }

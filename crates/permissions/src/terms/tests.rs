@@ -257,3 +257,19 @@ fn other_steps_are_wider_for_the_order_of_their_action_alone() {
         );
     }
 }
+
+#[test]
+fn a_new_policy_in_rego_only_refuses_and_one_of_kyverno_is_asked_about() {
+    let with = |engine: &str| {
+        let policy = json!({ "name": "p", "type": "kubernetes_cluster", "engine": engine, "contents": format!("sha256:{}", "a".repeat(64)) });
+        terms(&json!({ "policies": [policy] }))
+    };
+    let without = terms(&json!({}));
+
+    assert_eq!(summary(&without, &with("opa")), "- policy `p` of kubernetes_cluster is new\n");
+    assert_eq!(
+        summary(&without, &with("kyverno")),
+        "+ policy `p` of kubernetes_cluster is new; it comes into the cluster, where Kyverno follows it\n"
+    );
+    assert_eq!(summary(&with("kyverno"), &without), "+ policy `p` of kubernetes_cluster is gone\n");
+}

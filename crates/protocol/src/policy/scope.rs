@@ -42,6 +42,22 @@ pub fn guards(kind: &str, components: &BTreeSet<ComponentName>, work: &Work) -> 
 /// The types of policies that Kyverno can have, because it judges the objects of a cluster.
 pub const TYPES_IN_CLUSTERS: [&str; 3] = ["kubernetes_cluster", "helm_chart", "kubernetes_manifest"];
 
+/// The kinds that a Kyverno policy may be of, by their API groups. Kyverno has others, which are not policies: exceptions from
+/// policies of anybody, and orders to delete objects or to make them.
+const KINDS_OF_KYVERNO: [(&str, &[&str]); 2] = [
+    ("kyverno.io", &["ClusterPolicy", "Policy"]),
+    (
+        "policies.kyverno.io",
+        &["ValidatingPolicy", "ImageValidatingPolicy", "NamespacedValidatingPolicy", "NamespacedImageValidatingPolicy"],
+    ),
+];
+
+/// Returns whether objects of `kind` in `api_version` are policies of Kyverno.
+pub fn is_kind_of_kyverno(api_version: &str, kind: &str) -> bool {
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    KINDS_OF_KYVERNO.iter().any(|(known, kinds)| *known == group && kinds.contains(&kind))
+}
+
 /// Returns whether an order for `work` carries a policy of `engine` with type `kind` that names these components.
 ///
 /// A policy in Rego is in the orders for what it guards. A policy of Kyverno judges a whole cluster, whichever components it

@@ -1,6 +1,7 @@
 //! Derives from an order what it would do, and compares that with the order's terms: its role, the steps of its action, its
 //! policies, its group, and whether it may start twice. [`super::consent`] has compared the terms with those that the customer accepted.
 
+use freehold_protocol::app_version::PolicyEngine;
 use freehold_protocol::contract::{ActionTerms, PolicyTerms, Terms};
 use freehold_protocol::order::{Order, Redelivery, RunAction, Work};
 use freehold_protocol::policy::OrderPolicy;
@@ -33,6 +34,8 @@ enum Beyond {
     PolicyLeftOut { name: String },
     #[error("has policy `{name}`, which its contract does not have")]
     Policy { name: String },
+    #[error("brings policy `{name}` into a cluster, and does not contain its contract, which must name this policy")]
+    PolicyWithoutTerms { name: String },
     #[error("says that its work may start twice, and work of this kind may not")]
     Redelivery,
     #[error("is of group `{found}`, and its work changes `{changes}`")]
@@ -55,7 +58,7 @@ fn beyond(order: &Order, terms: Option<&Terms>) -> Option<Beyond> {
     role(order, terms)
         .or_else(|| image(order, terms))
         .or_else(|| work(order, terms))
-        .or_else(|| policies(order, terms?))
+        .or_else(|| policies(order, terms))
         .or_else(|| group(order))
         .or_else(|| redelivery(order))
 }
@@ -113,14 +116,23 @@ fn executed(work: &RunAction, agreed: &ActionTerms) -> Option<Beyond> {
 }
 
 /// Returns an error for an order whose policies are not those that its terms have for its work.
-fn policies(order: &Order, terms: &Terms) -> Option<Beyond> {
+fn policies(order: &Order, terms: Option<&Terms>) -> Option<Beyond> {
+    let mut of_kyverno = order.policies.iter().filter(|policy| policy.engine == PolicyEngine::Kyverno);
+    let first = of_kyverno.next();
+    let Some(terms) = terms else {
+        // A policy in Rego can only refuse. One of Kyverno is applied to a cluster, and may change what others make there.
+        return first.map(|policy| Beyond::PolicyWithoutTerms { name: policy.name.clone() });
+    };
     let carried = |policy: &&PolicyTerms| carries(policy.engine, &policy.kind, &policy.components, &order.work);
     let agreed = || terms.policies.iter().filter(carried);
     // The engine too: the runner itself does not ask a policy that the order says is for a cluster.
     let is_same = |found: &OrderPolicy, agreed: &PolicyTerms| {
         (&found.contents, found.engine) == (&agreed.contents, agreed.engine)
     };
-    let mut left_out = agreed().filter(|policy| !order.policies.iter().any(|found| is_same(found, policy)));
+    // The control plane of the release before puts no policy of Kyverno into an order. Such an order removes none either.
+    let is_needed = |policy: &&PolicyTerms| policy.engine == PolicyEngine::Opa || first.is_some();
+    let mut left_out =
+        agreed().filter(is_needed).filter(|policy| !order.policies.iter().any(|found| is_same(found, policy)));
     if let Some(policy) = left_out.next() {
         return Some(Beyond::PolicyLeftOut { name: policy.name.clone() });
     }

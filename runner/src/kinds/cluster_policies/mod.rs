@@ -1,26 +1,30 @@
-//! Applies the app's Kyverno policies to a cluster before a component is deployed there (decision 0094). Kyverno, which
+//! Puts the app's Kyverno policies into a cluster before a component is deployed there (decision 0094). Kyverno, which
 //! runs in the cluster, judges by them every object that anybody makes there.
 //!
-//! A redelivery starts again from the beginning: an apply is idempotent, and the inventory names each policy that an
-//! earlier attempt may have applied.
+//! A redelivery starts again from the beginning: a policy that is there already stays as it is, and the inventory names
+//! each policy that an earlier attempt may have made.
 
 mod policy_objects;
 
 use freehold_aws_errors::chain;
 use freehold_protocol::app_version::PolicyEngine;
 use freehold_protocol::names;
+use freehold_protocol::order::Order;
+use freehold_protocol::policy::scope::TYPES_IN_CLUSTERS;
 use freehold_protocol::policy::{OrderPolicy, PolicyOrigin, PolicyResult};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::inventory::Inventory;
-use crate::kubernetes::{Api, Applied, ClusterError, Id, Object};
+use crate::kubernetes::{Api, Change, ClusterError, Id, Object, Plan};
 use crate::state_objects;
 use crate::work::job::Job;
 
 /// The annotation that names the install and the part of the app to which an object belongs.
 const COMPONENT: &str = "freehold/component";
+/// The annotation with the digest of the text that an object comes from.
+const TEXT: &str = "freehold/policy";
 
 /// A job's cluster, and the bucket with the inventory of the policies in it.
 #[derive(Clone, Copy)]
@@ -33,78 +37,147 @@ pub(super) struct Place<'a> {
 }
 
 /// The app's Kyverno policies, compared with those of a cluster. Nothing was changed yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ClusterPolicies {
-    /// The objects that the cluster must have.
+    before: Inventory,
+    /// The objects of this install that the cluster must have.
     wanted: Vec<Id>,
-    /// Those of them that it does not have, or has otherwise.
-    changed: Vec<Object>,
-    results: Vec<PolicyResult>,
-}
-
-/// What became of one policy.
-enum Found {
-    Ready(Vec<(Object, bool)>),
-    /// The cluster has no Kyverno, so that nobody asks the policy.
-    Unasked(String),
-    /// The policy cannot be applied.
-    Unusable(String),
+    /// Those of them that it does not have, or has otherwise; with the live object.
+    changed: Vec<(Object, Option<Value>)>,
+    /// The objects that an earlier version of the app had.
+    gone: Vec<Id>,
+    /// The results of policies that cannot be used.
+    failed: Vec<PolicyResult>,
+    /// Whether each policy was found or can be made. If not, no other is removed.
+    is_whole: bool,
 }
 
 impl ClusterPolicies {
     /// Compares the policies of the order with those of the cluster.
     pub(super) async fn compare(place: Place<'_>) -> Result<Self, Failure> {
-        let mut all = Self::default();
-        let policies = &place.job.order.policies;
-        for policy in policies.iter().filter(|policy| policy.engine == PolicyEngine::Kyverno) {
-            let (mut warn, mut failed) = (Vec::new(), None);
-            match find(place, policy).await? {
-                Found::Ready(objects) => {
-                    for (object, is_current) in objects {
-                        all.wanted.push(object.id.clone());
-                        all.changed.extend((!is_current).then_some(object));
-                    }
-                }
-                Found::Unasked(why) => warn.push(why),
-                Found::Unusable(why) => failed = Some(why),
+        let key = state_objects::cluster_policies(place.arn);
+        let before = Inventory::read_at(place.bucket, &key, place.arn).await?;
+        let (wanted, changed, gone, failed) = Default::default();
+        let is_whole = !leaves_policies_out(&place.job.order);
+        let mut all = Self { before, wanted, changed, gone, failed, is_whole };
+        for policy in of_kyverno(&place.job.order) {
+            if let Err(why) = all.add(place, policy).await? {
+                all.is_whole = false;
+                let (name, contents) = (policy.name.clone(), policy.contents.clone());
+                let (deny, warn) = Default::default();
+                all.failed.push(PolicyResult {
+                    name,
+                    origin: PolicyOrigin::Vendor,
+                    contents,
+                    deny,
+                    warn,
+                    failed: Some(why),
+                });
             }
-            let (name, contents) = (policy.name.clone(), policy.contents.clone());
-            all.results.push(PolicyResult {
-                name,
-                origin: PolicyOrigin::Vendor,
-                contents,
-                deny: Vec::new(),
-                warn,
-                failed,
-            });
+        }
+        if all.is_whole {
+            all.gone = all.before.without(&all.wanted);
         }
         Ok(all)
     }
 
-    /// Returns the results about the policies, which stop the job if a policy cannot be applied.
-    pub(super) fn results(&self) -> &[PolicyResult] {
-        &self.results
+    /// Adds the objects of a policy. Returns the reason if the policy cannot be used.
+    async fn add(&mut self, place: Place<'_>, policy: &OrderPolicy) -> Result<Result<(), String>, Failure> {
+        let text = match policy.text() {
+            Ok(text) => text,
+            Err(error) => return Ok(Err(chain(&error))),
+        };
+        let objects = match policy_objects::read(&policy.name, &text) {
+            Ok(objects) => objects,
+            Err(why) => return Ok(Err(why)),
+        };
+        for mut object in objects {
+            let Id { api_version, kind, namespace, .. } = &object.id;
+            let Some(resource) = place.api.resource(api_version, kind).await? else {
+                place.job.log.line(&format!(
+                    "{}: the cluster does not have the kind `{kind}` of `{api_version}`, so nothing there asks this policy; \
+                     install Kyverno in the app's sandbox, or as a component before the others",
+                    object.place
+                ));
+                self.is_whole = false;
+                continue;
+            };
+            if !resource.namespaced {
+                object.place_in(None);
+            } else if namespace.is_none() {
+                return Ok(Err(format!("a `{kind}` is for one namespace, and this one has no `metadata.namespace`")));
+            }
+            if self.wanted.iter().any(|other| other.is_same_object(&object.id)) {
+                return Ok(Err(format!("{} is in the app's policies twice", object.id)));
+            }
+            let live = place.api.get(&object.id).await?;
+            if let Some(live) = live.as_ref().filter(|live| annotation(live, COMPONENT) != Some(&own_part(place.job))) {
+                if policy_objects::contains(live, &object.value) {
+                    place.job.log.line(&format!("the cluster has {} already, from somebody else", object.id));
+                    continue;
+                }
+                return Ok(Err(format!(
+                    "the cluster has another {} already, which belongs to somebody else; give the policy another name",
+                    object.id
+                )));
+            }
+            object.annotate(COMPONENT, &own_part(place.job));
+            object.annotate(TEXT, policy.contents.as_str());
+            self.wanted.push(object.id.clone());
+            if !is_current(place.api, &object, live.as_ref()).await? {
+                self.changed.push((object, live));
+            }
+        }
+        Ok(Ok(()))
     }
 
-    /// Applies the policies, and removes those that an earlier version of the app had.
+    /// Returns a plan with the changes of the policies added.
+    pub(super) fn plan_with(&self, plan: &Plan) -> Plan {
+        let change = |live: &Option<Value>| if live.is_some() { Change::Update } else { Change::Create };
+        let changed = self.changed.iter().map(|(object, live)| (change(live), object.id.clone()));
+        let gone = self.gone.iter().map(|id| (Change::Delete, id.clone()));
+        Plan { changes: changed.chain(gone).chain(plan.changes.iter().cloned()).collect() }
+    }
+
+    /// Returns the objects of a component with those of the policies that change.
+    pub(super) fn objects_with(&self, objects: &[Object]) -> Vec<Object> {
+        self.changed.iter().map(|(object, _)| object).chain(objects).cloned().collect()
+    }
+
+    /// Adds the policies that change to the document that an approval is bound to.
+    pub(super) fn add_to(&self, mut document: Value) -> Value {
+        let changed: Vec<&Value> = self.changed.iter().map(|(object, _)| &object.value).collect();
+        if let (false, Some(document)) = (changed.is_empty(), document.as_object_mut()) {
+            document.insert("policies".to_owned(), json!(changed));
+        }
+        document
+    }
+
+    /// Returns the results about policies that cannot be used. Each of them stops the job.
+    pub(super) fn failed(&self) -> &[PolicyResult] {
+        &self.failed
+    }
+
+    /// Makes the policies in the cluster, and removes those that an earlier version of the app had.
     pub(super) async fn apply(&self, place: Place<'_>) -> Result<(), Failure> {
-        let key = state_objects::cluster_policies(place.arn);
-        let before = Inventory::read_at(place.bucket, &key, place.arn).await?;
-        let gone = before.without(&self.wanted);
-        if gone.is_empty() && before.with(&self.wanted) == before && self.changed.is_empty() {
+        let all = self.before.with(&self.wanted);
+        if self.changed.is_empty() && self.gone.is_empty() && all == self.before {
             return Ok(());
         }
+        let key = state_objects::cluster_policies(place.arn);
         // The inventory is written before the first change. So it also names the policies of an attempt that is killed.
-        before.with(&self.wanted).write_at(place.bucket, &key).await?;
-        for object in &self.changed {
-            let applied = place.api.apply(object, Applied::Enforced).await;
-            applied.map_err(|error| Failure::new(not_applied(object, &error)))?;
-            place.job.log.line(&format!("applied {} to the cluster", object.place));
+        all.write_at(place.bucket, &key).await?;
+        for (at, (object, live)) in self.changed.iter().enumerate() {
+            let made = make(place.api, object, live.as_ref()).await;
+            let failure = made.map_err(|error| Failure::new(not_made(object, &error)));
+            failure.map_err(|failure| if at == 0 { failure } else { failure.after_change() })?;
+            place.job.log.line(&format!("put {} into the cluster", object.place));
         }
-        for id in &gone {
-            remove(place, id).await?;
+        for id in &self.gone {
+            remove(place, id).await.map_err(|error| Failure::from(error).after_change())?;
         }
-        Inventory::new(place.arn, self.wanted.clone()).write_at(place.bucket, &key).await
+        let after = if self.is_whole { Inventory::new(place.arn, self.wanted.clone()) } else { all };
+        after.write_at(place.bucket, &key).await.map_err(Failure::after_change)
     }
 }
 
@@ -123,58 +196,62 @@ pub(super) async fn withdraw(place: Place<'_>) -> Result<(), Failure> {
     if after == before { Ok(()) } else { after.write_at(place.bucket, &key).await }
 }
 
+fn of_kyverno(order: &Order) -> impl Iterator<Item = &OrderPolicy> {
+    order.policies.iter().filter(|policy| policy.engine == PolicyEngine::Kyverno)
+}
+
+/// Returns whether the order carries no policies of Kyverno although its terms may have some. The control plane of the
+/// release before sends such orders, and they do not mean that the app has no policies.
+fn leaves_policies_out(order: &Order) -> bool {
+    let Some(terms) = order.terms.as_ref().filter(|_| of_kyverno(order).next().is_none()) else { return false };
+    let Ok(Some(terms)) = terms.asked() else { return true };
+    let mut policies = terms.policies.iter();
+    policies.any(|one| one.engine == PolicyEngine::Kyverno && TYPES_IN_CLUSTERS.contains(&one.kind.as_str()))
+}
+
+/// Returns whether the cluster has the policy as its text says. Fields that the cluster does not know, and those that the API
+/// server and Kyverno add, are no difference.
+async fn is_current(api: &Api, object: &Object, live: Option<&Value>) -> Result<bool, Failure> {
+    let Some(live) = live.filter(|live| annotation(live, TEXT) == annotation(&object.value, TEXT)) else {
+        return Ok(false);
+    };
+    if policy_objects::contains(live, &object.value) {
+        return Ok(true);
+    }
+    let planned = api.replace(object, live, true).await?;
+    Ok(Change::between(Some(live), &planned) == Change::Keep)
+}
+
+/// Makes the policy, or replaces it as a whole.
+async fn make(api: &Api, object: &Object, live: Option<&Value>) -> Result<(), ClusterError> {
+    if let Some(live) = live {
+        return api.replace(object, live, false).await.map(drop);
+    }
+    if let Some(namespace) = &object.id.namespace {
+        api.make_namespace(namespace).await?;
+    }
+    match api.create(object).await {
+        // The answer to an earlier call was lost.
+        Err(error) if error.status() == Some(409) => {
+            let live = api.get(&object.id).await?;
+            let is_ours = |live: &Value| annotation(live, COMPONENT) == annotation(&object.value, COMPONENT);
+            if live.as_ref().is_some_and(is_ours) { Ok(()) } else { Err(error) }
+        }
+        made => made.map(drop),
+    }
+}
+
 /// Removes a policy, if it still belongs to this install.
 async fn remove(place: Place<'_>, id: &Id) -> Result<(), ClusterError> {
     let live = place.api.get(id).await?;
-    match live.as_ref().map(owner_of) {
-        Some(Some(owner)) if owner == own_part(place.job).as_str() => {
-            place.api.delete(id).await?;
-            place.job.log.line(&format!("removed {id} from the cluster"));
-        }
-        Some(_) => place.job.log.line(&format!("did not remove {id}: it belongs to somebody else")),
-        None => {}
+    let Some(live) = live else { return Ok(()) };
+    if annotation(&live, COMPONENT) != Some(own_part(place.job).as_str()) {
+        place.job.log.line(&format!("did not remove {id}: it belongs to somebody else"));
+        return Ok(());
     }
+    place.api.delete(id).await?;
+    place.job.log.line(&format!("removed {id} from the cluster"));
     Ok(())
-}
-
-async fn find(place: Place<'_>, policy: &OrderPolicy) -> Result<Found, Failure> {
-    let text = match policy.text() {
-        Ok(text) => text,
-        Err(error) => return Ok(Found::Unusable(chain(&error))),
-    };
-    let objects = match policy_objects::read(&policy.name, &text) {
-        Ok(objects) => objects,
-        Err(why) => return Ok(Found::Unusable(why)),
-    };
-    let mut ready = Vec::new();
-    for mut object in objects {
-        let Id { api_version, kind, namespace, .. } = &object.id;
-        let Some(resource) = place.api.resource(api_version, kind).await? else {
-            return Ok(Found::Unasked(format!(
-                "the cluster does not have the kind `{kind}` of `{api_version}`, so nothing there asks this policy; \
-                 install Kyverno in the app's sandbox, or as a component before the others"
-            )));
-        };
-        if resource.namespaced && namespace.is_none() {
-            return Ok(Found::Unusable(format!(
-                "{}: a `{kind}` is for one namespace, and this one has no `metadata.namespace`",
-                object.place
-            )));
-        }
-        let own = own_part(place.job);
-        object.annotate(COMPONENT, &own);
-        let live = place.api.get(&object.id).await?;
-        if let Some(owner) = live.as_ref().map(owner_of).filter(|owner| *owner != Some(own.as_str())) {
-            let owner = owner.map_or_else(|| "somebody else".to_owned(), |owner| format!("`{owner}`"));
-            return Ok(Found::Unusable(format!(
-                "{}: the cluster has a {} already, which belongs to {owner}; give the policy another name",
-                object.place, object.id
-            )));
-        }
-        let is_current = live.is_some_and(|live| policy_objects::contains(&live, &object.value));
-        ready.push((object, is_current));
-    }
-    Ok(Found::Ready(ready))
 }
 
 /// Returns the annotation of this install's policies. The colon distinguishes it from a component's annotation.
@@ -182,13 +259,13 @@ fn own_part(job: &Job) -> String {
     format!("{}/policies:kyverno", names::owner(&job.order.tenant, &job.order.install))
 }
 
-fn owner_of(live: &Value) -> Option<&str> {
-    live.get("metadata")?.get("annotations")?.get(COMPONENT)?.as_str()
+fn annotation<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
+    object.get("metadata")?.get("annotations")?.get(name)?.as_str()
 }
 
-fn not_applied(object: &Object, error: &ClusterError) -> String {
+fn not_made(object: &Object, error: &ClusterError) -> String {
     format!(
-        "{}: the policy could not be applied to the cluster, so nothing was deployed under it: {}; let the job's role change \
+        "{}: the policy could not be put into the cluster, so nothing was deployed under it: {}; let the job's role change \
          objects of `{}`, or correct the policy",
         object.place,
         chain(error),

@@ -1,14 +1,15 @@
 //! The objects in the text of a Kyverno policy.
 
-use serde_json::Value;
+use freehold_protocol::policy::scope::is_kind_of_kyverno;
+use serde_json::{Map, Value};
 
 use crate::kubernetes::{Object, documents};
 
-/// The API group of Kyverno's kinds, and the end of its other groups, such as `policies.kyverno.io`.
-const GROUP: &str = "kyverno.io";
+/// The keys of an object and of its metadata that come from the text. The cluster sets the others.
+const KEYS: [&str; 4] = ["apiVersion", "kind", "metadata", "spec"];
+const OF_METADATA: [&str; 4] = ["name", "namespace", "labels", "annotations"];
 
-/// Returns the objects of a policy's text. Other kinds than Kyverno's are refused: a policy limits what the app does, and
-/// makes nothing.
+/// Returns the objects of a policy's text.
 ///
 /// # Errors
 /// A message with the mistake.
@@ -16,10 +17,10 @@ pub(super) fn read(policy: &str, text: &str) -> Result<Vec<Object>, String> {
     let documents = documents(text).map_err(|why| format!("the text is not YAML: {why}"))?;
     let mut objects = Vec::new();
     for document in documents.into_iter().filter(|document| !document.is_null()) {
-        let object = Object::new(format!("policy `{policy}`"), document)?;
-        let group = object.id.group();
-        if group != GROUP && !group.strip_suffix(GROUP).is_some_and(|before| before.ends_with('.')) {
-            return Err(format!("`{}` of `{}` is not a kind of Kyverno", object.id.kind, object.id.api_version));
+        let object = Object::new(format!("policy `{policy}`"), own_keys(document))?;
+        let (api_version, kind) = (&object.id.api_version, &object.id.kind);
+        if !is_kind_of_kyverno(api_version, kind) {
+            return Err(format!("`{kind}` of `{api_version}` is not a kind of policy that Kyverno has"));
         }
         objects.push(object);
     }
@@ -27,6 +28,19 @@ pub(super) fn read(policy: &str, text: &str) -> Result<Vec<Object>, String> {
         return Err("the text has no policy".to_owned());
     }
     Ok(objects)
+}
+
+fn own_keys(document: Value) -> Value {
+    let Value::Object(mut object) = document else { return document };
+    object.retain(|key, _| KEYS.contains(&key.as_str()));
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        retain_known(metadata);
+    }
+    Value::Object(object)
+}
+
+fn retain_known(metadata: &mut Map<String, Value>) {
+    metadata.retain(|key, value| OF_METADATA.contains(&key.as_str()) && !value.is_null());
 }
 
 /// Returns whether `live` has everything that `wanted` has. It may have more: the API server and Kyverno add fields and
@@ -66,10 +80,13 @@ mod tests {
         for (text, part) in [
             (
                 one("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
-                "`ClusterRoleBinding` of `rbac.authorization.k8s.io/v1` is not a kind of Kyverno",
+                "`ClusterRoleBinding` of `rbac.authorization.k8s.io/v1` is not a kind of policy",
             ),
-            (one("evilkyverno.io/v1", "ClusterPolicy"), "is not a kind of Kyverno"),
-            (one("v1", "Pod"), "is not a kind of Kyverno"),
+            (one("evilkyverno.io/v1", "ClusterPolicy"), "is not a kind of policy"),
+            (one("kyverno.io/v2", "PolicyException"), "is not a kind of policy"),
+            (one("kyverno.io/v2", "ClusterCleanupPolicy"), "is not a kind of policy"),
+            (one("policies.kyverno.io/v1", "MutatingPolicy"), "is not a kind of policy"),
+            (one("v1", "Pod"), "is not a kind of policy"),
             ("kind: ClusterPolicy\n".to_owned(), "policy `p`: the object has no `apiVersion`"),
             ("a: [1\n".to_owned(), "the text is not YAML: line"),
             ("# nothing\n".to_owned(), "the text has no policy"),

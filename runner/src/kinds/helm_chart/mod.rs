@@ -124,8 +124,10 @@ impl Attempt<'_> {
         self.recover(releases::recovery(&revisions, mark.inherits())).await?;
         let revisions = until_stopped(job, self.revisions()).await?;
         let plan = plan::make(job, work, self.helm, self.api, (values, registry), &revisions).await?;
-        job.log.line(&format!("plan {}: {}", Digest::of(plan.rendered.as_bytes()), plan.changes));
-        plan.changes.lines().for_each(|line| job.log.line(&line));
+        let policies = until_stopped(job, ClusterPolicies::compare(self.place)).await?;
+        let whole = policies.plan_with(&plan.changes);
+        job.log.line(&format!("plan {}: {whole}", Digest::of(plan.rendered.as_bytes())));
+        whole.lines().for_each(|line| job.log.line(&line));
         let key = format!("plans/{}/{}.yaml", job.order.job, job.fence);
         until_stopped(job, self.bucket.put(&key, plan.rendered.clone())).await?;
         let held = plan.changes.deleted_data();
@@ -137,14 +139,16 @@ impl Attempt<'_> {
         let asked = approvals::asked(job).await?;
         // Hooks run in every upgrade, so a chart with hooks is skipped only where the config says so.
         let is_skippable = job.order.skip_noops || (asked.is_any() && plan.hooks.is_empty());
-        if plan.changes.is_noop() && is_deployed && is_skippable {
+        let is_noop = whole.is_noop() && policies.failed().is_empty();
+        if is_noop && is_deployed && is_skippable {
             job.log.line(skipped(job));
             return Ok(Done { outputs: self.helm.outputs().await?, ..Done::default() });
         }
-        let policies = until_stopped(job, ClusterPolicies::compare(self.place)).await?;
-        guard::objects(job, &plan.changes, &plan.objects, (&plan.hooks, policies.results())).await?;
-        let changes = [approvals::of_cluster(&plan.changes), approvals::of_hooks(&plan.hooks)].concat();
+        let objects = policies.objects_with(&plan.objects);
+        guard::objects(job, &whole, &objects, (&plan.hooks, policies.failed())).await?;
+        let changes = [approvals::of_cluster(&whole), approvals::of_hooks(&plan.hooks)].concat();
         let document = json!({ "chart": work.artifact.digest, "rendered": plan.rendered, "changes": changes });
+        let document = policies.add_to(document);
         Box::pin(approvals::require_document_approval(job, asked, changes, (&document, Value::Null))).await?;
         until_stopped(job, cluster_images::admit(job, self.api, Some(registry))).await?;
         until_stopped(job, policies.apply(self.place)).await?;

@@ -76,16 +76,18 @@ async fn run_to_end(job: &Job, work: &RunKubernetesJob) -> Result<Done, Failure>
     let current = earlier.clone().unwrap_or_else(|| wanted.id.clone());
     let gone = before.without(std::slice::from_ref(&current));
     let plan = until_stopped(job, run.plan(earlier.is_none().then_some(&wanted), &gone)).await?;
-    job.log.line(&format!("plan: {plan}"));
-    plan.lines().for_each(|line| job.log.line(&line));
+    let place = Place { job, api: &api, bucket: &bucket, arn: access.arn() };
+    let policies = until_stopped(job, ClusterPolicies::compare(place)).await?;
+    let whole = policies.plan_with(&plan);
+    job.log.line(&format!("plan: {whole}"));
+    whole.lines().for_each(|line| job.log.line(&line));
     if earlier.is_none() {
         keep_plan(job, &bucket, &wanted).await?;
     }
 
     if earlier.is_none() {
-        let place = Place { job, api: &api, bucket: &bucket, arn: access.arn() };
-        let policies = until_stopped(job, ClusterPolicies::compare(place)).await?;
-        guard::objects(job, &plan, std::slice::from_ref(&wanted), (&[], policies.results())).await?;
+        let objects = policies.objects_with(std::slice::from_ref(&wanted));
+        guard::objects(job, &whole, &objects, (&[], policies.failed())).await?;
         until_stopped(job, cluster_images::admit(job, &api, None)).await?;
         until_stopped(job, policies.apply(place)).await?;
     }

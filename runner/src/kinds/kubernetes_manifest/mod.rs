@@ -51,8 +51,11 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     let gone = before.without(&ids);
 
     let plan = until_stopped(job, rollout.plan(&objects, &gone)).await?;
-    job.log.line(&format!("plan {}: {plan}", Digest::of(text.as_bytes())));
-    plan.lines().for_each(|line| job.log.line(&line));
+    let place = Place { job, api: &api, bucket: &bucket, arn: access.arn() };
+    let policies = until_stopped(job, ClusterPolicies::compare(place)).await?;
+    let whole = policies.plan_with(&plan);
+    job.log.line(&format!("plan {}: {whole}", Digest::of(text.as_bytes())));
+    whole.lines().for_each(|line| job.log.line(&line));
     let key = format!("plans/{}/{}.yaml", job.order.job, job.fence);
     until_stopped(job, bucket.put(&key, text.clone())).await?;
     let held = plan.deleted_data();
@@ -61,22 +64,17 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     }
 
     let asked = approvals::asked(job).await?;
-    let is_skipped = plan.is_noop() && (job.order.skip_noops || asked.is_any());
+    let is_noop = whole.is_noop() && policies.failed().is_empty();
+    let is_skipped = is_noop && (job.order.skip_noops || asked.is_any());
     if is_skipped {
         job.log.line(skipped(job));
     }
-    let place = Place { job, api: &api, bucket: &bucket, arn: access.arn() };
-    let policies = until_stopped(job, ClusterPolicies::compare(place)).await?;
     if !is_skipped {
-        guard::objects(job, &plan, &objects, (&[], policies.results())).await?;
-        let document = json!({ "manifest": text, "namespace": namespace, "changes": approvals::of_cluster(&plan) });
-        Box::pin(approvals::require_document_approval(
-            job,
-            asked,
-            approvals::of_cluster(&plan),
-            (&document, Value::Null),
-        ))
-        .await?;
+        guard::objects(job, &whole, &policies.objects_with(&objects), (&[], policies.failed())).await?;
+        let changes = approvals::of_cluster(&whole);
+        let document = json!({ "manifest": text, "namespace": namespace, "changes": changes });
+        let document = policies.add_to(document);
+        Box::pin(approvals::require_document_approval(job, asked, changes, (&document, Value::Null))).await?;
     }
     until_stopped(job, cluster_images::admit(job, &api, Some(&registry))).await?;
     until_stopped(job, policies.apply(place)).await?;

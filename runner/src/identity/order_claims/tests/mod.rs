@@ -5,7 +5,6 @@ mod fields;
 use std::collections::BTreeSet;
 
 use fields::all_fields;
-use freehold_protocol::app_version::PolicyEngine;
 use freehold_protocol::contract::{OrderTerms, PackedTerms};
 use freehold_protocol::order::Artifact;
 use freehold_protocol::policy::OrderPolicy;
@@ -330,7 +329,7 @@ fn lies() -> Vec<(&'static str, &'static str, Value, Verdict)> {
             "removes_policies",
             json!(true),
             Harmless(
-                "only policies of this install are removed, and the next deploy into the cluster applies them again",
+                "the policies are the vendor's own, which a new version may leave out; the mode `deprovision` is off until the customer switches it on",
             ),
         ),
     ];
@@ -448,6 +447,48 @@ fn an_order_has_exactly_the_policies_of_its_terms_that_guard_its_work() {
     // Nobody asks a policy of Kyverno about a plan.
     let relabelled = json!([OrderPolicy::new("p", PolicyEngine::Kyverno, text).unwrap()]);
     assert!(refused("terraform_module", &relabelled).unwrap().contains("leaves out policy `p` of its contract"));
+}
+
+#[test]
+fn a_policy_of_kyverno_comes_with_its_contract_and_with_all_others() {
+    let policy = |name: &str| OrderPolicy::new(name, PolicyEngine::Kyverno, name).unwrap();
+    let terms_of = |names: &[&str]| {
+        let mut terms = terms(Some(steps_of(&action())));
+        let policies = names.iter().map(|name| {
+            json!({ "name": name, "type": "kubernetes_cluster", "engine": "kyverno", "contents": policy(name).contents })
+        });
+        terms["policies"] = policies.collect();
+        terms
+    };
+    let refused = |work: &str, agreed: &[&str], carried: &[&str]| -> Option<String> {
+        let mut order = honest(work_of(work));
+        order["terms"] = order_terms(&terms_of(agreed));
+        order["policies"] = carried.iter().map(|name| json!(policy(name))).collect();
+        match beyond_terms(&serde_json::from_value(order).unwrap())? {
+            Outcome::Blocked { reason, .. } => Some(reason),
+            other => panic!("{other:?}"),
+        }
+    };
+    let mut bare: Order = serde_json::from_value(honest(work_of("InstallChart"))).unwrap();
+    (bare.role, bare.tool_image) = (None, None);
+    bare.policies = vec![policy("a")];
+    bare.terms.as_mut().unwrap().document = None;
+
+    for work in ["InstallChart", "ApplyManifest", "RunKubernetesJob"] {
+        assert_eq!(refused(work, &["a", "b"], &["a", "b"]), None, "{work}");
+        // As the control plane of the release before sends it.
+        assert_eq!(refused(work, &["a", "b"], &[]), None, "{work}");
+        assert!(
+            refused(work, &["a", "b"], &["a"]).unwrap().contains("leaves out policy `b` of its contract"),
+            "{work}"
+        );
+        assert!(
+            refused(work, &["a"], &["a", "b"]).unwrap().contains("has policy `b`, which its contract does not have")
+        );
+    }
+    assert!(refused("ApplyTerraform", &["a"], &["a"]).unwrap().contains("has policy `a`, which its contract does not"));
+    let Some(Outcome::Blocked { reason, .. }) = beyond_terms(&bare) else { panic!("{bare:?}") };
+    assert!(reason.contains("brings policy `a` into a cluster, and does not contain its contract"), "{reason}");
 }
 
 #[test]
