@@ -73,7 +73,7 @@ fn actions(contract: &Contract, out: Output) -> Vec<String> {
     if !terms.actions.is_empty() {
         let mut table = Table::new(&["ACTION", "DOES", "STEPS"]);
         for action in &terms.actions {
-            // The steps that the customer accepts; with terms of an earlier version, those of this release.
+            // The steps that the customer accepts. Terms of an earlier version do not name them; then the steps of this release.
             let steps = action
                 .steps
                 .as_ref()

@@ -134,7 +134,9 @@ impl Changes {
         context.out.show_verbatim(&answer, |answer| render(answer, context.out))?;
         let wider = answer.contract.as_ref().map_or(0, |terms| terms.diff.widened.len());
         match (answer.doubts.first(), wider) {
-            (Some(first), _) => Err(Error::failed(first.clone()).or("do not launch it; ask the vendor to explain it")),
+            (Some(first), _) => {
+                Err(Error::failed(first.clone()).or("do not launch the template; ask the vendor about the difference"))
+            }
             (None, 0) => Ok(()),
             (None, count) => Err(Error::failed(format!("the new contract allows more: {}", plural(count, "addition")))
                 .or(

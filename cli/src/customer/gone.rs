@@ -53,9 +53,9 @@ struct Found {
     pending_keys: BTreeSet<String>,
     /// Stacks of the install and of its app that were deleted, which AWS knows for 90 days.
     deleted_stacks: BTreeSet<String>,
-    /// Made by the app's modules and stacks.
+    /// Resources that the app's modules and stacks made.
     app: BTreeSet<String>,
-    /// Made by the install stack. The bucket, the registry and the key stay when the stack is deleted.
+    /// Resources that the install stack made. The bucket, the registry and the key stay when the stack is deleted.
     install_stack: BTreeSet<String>,
 }
 

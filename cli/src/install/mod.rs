@@ -92,7 +92,7 @@ pub(crate) struct Create {
     /// Whether plans wait until somebody at the vendor approves them, as `approval_option` in the config says.
     #[arg(long, value_enum, default_value_t = approvals::Choice::ApproveAll)]
     approval_option: approvals::Choice,
-    /// The release to which the install is pinned; the latest version counts without it.
+    /// The release to which the install is pinned; without it, the install gets the latest version.
     #[arg(long, value_name = "RELEASE", conflicts_with = "channel")]
     pin: Option<ReleaseName>,
     /// The channel whose releases the install gets by itself.

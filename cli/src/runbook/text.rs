@@ -66,7 +66,7 @@ pub(super) fn run(view: &RunView, out: Output) -> String {
         format!("started {} by {}, version {}", time(view.created_at), view.asked_by, view.number),
     ];
     facts.extend(view.inputs.iter().map(|(name, value)| format!("input {name}: {value}")));
-    facts.extend(view.cancelled_by.iter().map(|by| format!("cancel asked for by {by}")));
+    facts.extend(view.cancelled_by.iter().map(|by| format!("cancel requested by {by}")));
     facts.extend(view.resumed.iter().map(|one| format!("resumed {} by {}: {}", time(one.at), one.by, one.reason)));
     let mut table = Table::new(&["STEP", "DOES", "STATE", "TRIES", "WORKFLOW", "REASON"]);
     for (at, step) in view.steps.iter().enumerate() {

@@ -30,7 +30,7 @@ const SID: &str = "FreeholdRotateRoot";
 const TRIES: u32 = 12;
 const PAUSE: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Let another root key follow the tenant's root key; installs continue without a new launch.
+/// Replace the tenant's root key; installs continue without a new launch.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

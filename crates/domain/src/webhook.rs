@@ -48,8 +48,8 @@ pub enum Call {
 /// A call came after a later one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a call with the id `{newest}` and the time {newest_secs} came before, and this one is dated {secs}: calls that move a channel \
-     take effect in the order of their times, one each second; sign the call again if it is meant to be the newest"
+    "call `{newest}` of the time {newest_secs} was handled before this one of the time {secs}: calls that move a channel must \
+     come in the order of their times, at most one per second; sign the call again if it should be the newest"
 )]
 pub struct LateCall {
     pub newest: String,

@@ -43,7 +43,7 @@ impl std::fmt::Debug for Login {
 pub(super) enum Access {
     Pull,
     Push,
-    /// Push, and pull from the repository of this name, because a blob is mounted from there.
+    /// Push to the target, and pull from the repository of this name, from which a blob is mounted.
     Mount(String),
 }
 

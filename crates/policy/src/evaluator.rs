@@ -19,9 +19,9 @@ const MAX_ANSWERS_BYTES: u64 = 16 * 1024 * 1024;
 /// The limits of one evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// For one policy about all documents.
+    /// The time limit for one policy over all documents.
     pub time: Duration,
-    /// For the whole process, in MiB.
+    /// The memory limit of the whole process, in MiB.
     pub memory_mib: u64,
 }
 

@@ -48,7 +48,7 @@ pub struct Roots {
 }
 
 impl Roots {
-    /// Returns the roots of a reader that was given the root `key`, and the only key that may follow it.
+    /// Returns the roots of a reader that was given the root `key` and, as `second`, the only key that may follow it.
     pub const fn given(tenant: TenantName, key: PublicKey, second: Option<PublicKey>) -> Self {
         Self { tenant, former: Vec::new(), current: key, second, statements: Vec::new() }
     }

@@ -163,7 +163,7 @@ fn weekday(text: Piece<'_>) -> Result<Weekday, RulesError> {
 
 fn hours(text: Piece<'_>) -> Result<(i16, i16), RulesError> {
     let Some((from, to)) = text.split_once("-") else {
-        return Err(text.wrong(format!("{} are not hours; write `22:00-04:00`", text.quoted())));
+        return Err(text.wrong(format!("{} is not a range of hours; write `22:00-04:00`", text.quoted())));
     };
     let (begin, end) = (minutes(from)?, minutes(to)?);
     if begin == end {

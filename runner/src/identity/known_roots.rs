@@ -58,7 +58,7 @@ impl KnownRoots {
         Ok(Self { roots: Arc::new(RwLock::new(roots)), file: Some(file) })
     }
 
-    /// Returns the roots of now.
+    /// Returns the current roots.
     pub fn now(&self) -> Roots {
         self.roots.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -328,8 +328,8 @@ async fn shut_down(agent: &Agent, (spool, texts): (&Spool, &Texts), poll: impl F
     }
 }
 
-/// Reports that the runner was asked to end, with what its stack says of the reason. A runner that is started again
-/// announces itself.
+/// Reports that the runner was asked to stop, with the reason that its stack shows. After a restart, the runner announces
+/// itself again.
 async fn say_goodbye(agent: &Agent) {
     let stack = tokio::time::timeout(GOODBYE_LIMIT, agent.standing.stack()).await;
     let (reason, detail) = match stack {

@@ -67,7 +67,7 @@ impl Ticket {
         Some(Permit { _group: group, _slot: slot })
     }
 
-    /// Makes all later orders of this line go back to the queue. Call it when this order goes back.
+    /// Sends the later orders of this line back to the queue. Call it when this order is sent back.
     pub fn went_back(&self) {
         self.line.broken.fetch_add(1, Ordering::Relaxed);
     }

@@ -37,8 +37,8 @@ const DENIED_LIMIT: Duration = Duration::from_secs(15 * 60);
 const NOT_ENROLLED: Duration = Duration::from_secs(30);
 
 /// Receives messages until the runner drains and its jobs have ended, or its key was replaced. Receives none before the
-/// reports queue has the hello of this runner's key. Drains a runner whose machine exists only while there is work,
-/// when there is no more work.
+/// reports queue has the hello of this runner's key. If the machine exists only while there is work, the runner drains
+/// when no work is left.
 pub async fn run(agent: Arc<Agent>, beat: Beat) {
     if !enrolled(&agent, &beat).await {
         return;

@@ -63,7 +63,7 @@ async fn what_was_changed_behind_freeholds_back_is_found_acknowledged_and_repair
     let check = world.vendor(&["workflow", "show", text(&found["workflow"])]).await?;
     ensure!(check["kind"] == "detect-drift" && check["nodes"][0]["state"] == "succeeded", "{check}");
     let log = world.run(&["job", "logs", text(&check["nodes"][0]["job"])]).await?.ended_with(0)?;
-    ensure!(log.contains("drift: terraform_data.page needs `update`: input"), "{log}");
+    ensure!(log.contains("drift: the next deploy would `update` terraform_data.page: input"), "{log}");
     ensure!(!log.contains(BY_HAND) && !found.to_string().contains(BY_HAND), "{log} {found}");
     ensure!(state(&world, &install).await?.to_string().contains(BY_HAND), "a check repairs nothing");
 

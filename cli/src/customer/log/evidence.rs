@@ -100,7 +100,7 @@ impl Records {
 }
 
 impl Evidence {
-    /// Returns whether the place can have logs of jobs. A copy of all below `audit/` has none.
+    /// Returns whether the place can have logs of jobs. A copy of `audit/` alone contains no logs.
     pub(super) fn has_logs(&self) -> bool {
         match &self.place {
             Place::Directory(directory) => directory.join("logs").is_dir() || directory.join("audit").is_dir(),

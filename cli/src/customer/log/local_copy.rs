@@ -51,7 +51,7 @@ pub(super) fn read(directory: &Path) -> Result<LocalCopy> {
         }
     }
     if copy.records.is_empty() {
-        let more = skipped_line(&skipped).map(|line| format!("; {line}")).unwrap_or_default();
+        let more = skipped_line(&skipped).map(|line| format!(" ({line})")).unwrap_or_default();
         let message = format!("`{}` has no audit records of the install's chain{more}", directory.display());
         return Err(Error::invalid(message).or(COPY_OF_AUDIT));
     }
@@ -64,8 +64,8 @@ pub(super) fn skipped_line(skipped: &BTreeMap<String, usize>) -> Option<String> 
     let names: Vec<&str> = skipped.keys().map(String::as_str).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "not verified: {records} in `{}`, which runners of earlier versions wrote as a chain for each key; the \
-             install's chain does not contain them",
+            "not verified: {records} in `{}`, because runners of earlier versions wrote one chain per key, \
+             and the install's chain does not contain these records",
             clean(&names.join("`, `"))
         )
     })

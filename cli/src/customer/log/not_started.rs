@@ -25,7 +25,7 @@ pub(super) struct NotStarted {
     pub(super) at: Timestamp,
     pub(super) job: JobId,
     pub(super) fence: Fence,
-    /// Always false: a program sees by it that nothing ran.
+    /// Always false, so that a program that reads the JSON knows that nothing ran.
     pub(super) started: bool,
     pub(super) result: String,
     /// What the runner told the vendor, if the text of this report is in the bucket.

@@ -42,9 +42,9 @@ fn records_of_earlier_versions_are_counted_and_named() {
     write(&record_name(1));
     let skipped = local_copy::read(place.path()).unwrap().skipped;
 
-    let line = "not verified: 3 records in `7300c0ae`, `8411`, which runners of earlier versions wrote as a chain for each \
-                key; the install's chain does not contain them";
-    assert!(alone.contains("has no audit records of the install's chain; not verified: 3 records"), "{alone}");
+    let line = "not verified: 3 records in `7300c0ae`, `8411`, because runners of earlier versions wrote one chain per key, \
+                and the install's chain does not contain these records";
+    assert!(alone.contains("has no audit records of the install's chain (not verified: 3 records"), "{alone}");
     assert_eq!(local_copy::skipped_line(&skipped).unwrap(), line);
     assert_eq!(skipped.into_iter().collect::<Vec<_>>(), [("7300c0ae".to_owned(), 2), ("8411".to_owned(), 1)]);
 }

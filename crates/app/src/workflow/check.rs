@@ -37,8 +37,8 @@ impl NewCheck<'_> {
     /// Returns the install if it can be checked now; `None` if an earlier call of the same cause started the check.
     ///
     /// # Errors
-    /// NotFound for an unknown install, Conflict without a runner, while a workflow changes the install, since a check would
-    /// find half of a change, and while another check of this kind has not ended, or the ports' errors.
+    /// NotFound for an unknown install. Conflict if the install has no runner, if a workflow changes it (the check would see
+    /// a half-finished change), or if another check of this kind is running. The ports' errors.
     pub(crate) async fn install(
         &self,
         store: &dyn Store,

@@ -435,11 +435,10 @@ impl Install {
         Ok((next, self.next_serial))
     }
 
-    /// Lets `workflow`, whose orders have this serial and which had ended, hold the install again. Returns the changed
-    /// install.
+    /// Gives the install back to `workflow`, which had ended and whose orders have this serial. Returns the changed install.
     ///
     /// # Errors
-    /// As [`Install::begin`], and [`InstallError::Later`] when another exclusive workflow began since.
+    /// As [`Install::begin`], and [`InstallError::Later`] when another exclusive workflow has begun in the meantime.
     pub fn hold_again(&self, workflow: &WorkflowId, serial: u64) -> Result<Self, InstallError> {
         let (mut next, _) = self.begin(workflow, true)?;
         // An earlier version did not keep this serial. Then any later workflow counts.

@@ -25,8 +25,8 @@ pub enum JobState {
         last_seq: u64,
         last_contact: Timestamp,
     },
-    /// The job's order has expired, and nothing was heard of its end. No attempt works. The job resumes when a runner gives
-    /// the order back, and ends when the report of its end comes.
+    /// The job's order has expired, no report of its end has come, and no attempt is running. The job resumes when a
+    /// runner gives the order back, and ends when the report of its end comes.
     WaitingForRunner {
         dispatch: u32,
         /// The time since which no runner has the job: of its last report, or of its order.

@@ -27,8 +27,8 @@ pub enum NoCheck {
     Behind(ComponentName),
 }
 
-/// Returns the node that checks the part `name`. `input` has the version that deployed the part, and the inputs and secrets
-/// of now.
+/// Returns the node that checks the part `name`. `input` has the version that deployed the part, and the current
+/// inputs and secrets.
 ///
 /// # Errors
 /// [`PlanError`] for a role that the version names and does not have, and for values that cannot be written.

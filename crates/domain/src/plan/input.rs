@@ -189,9 +189,9 @@ pub struct SecretsState<'a> {
 /// The copies of secrets in a cluster.
 #[derive(Debug, Clone, Copy)]
 pub struct Copied<'a> {
-    /// The fingerprint of the copies that the last deploy wanted.
+    /// The fingerprint of the copies that the last deploy asked for.
     pub fingerprint: &'a Digest,
-    /// Whether the cluster may have copies that the last deploy did not want.
+    /// Whether the cluster may have copies that the last deploy did not ask for.
     pub others: bool,
 }
 

@@ -21,8 +21,8 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// The rates of an install. A runner keeps at most 20,000 reports while it cannot send, so that a runner that was cut
-    /// off for days loses nothing: this many are handled or wait.
+    /// The rates of an install. A runner keeps at most 20,000 reports while it cannot send; the two rates together take
+    /// that many, so that a runner that was cut off for days loses nothing.
     pub const INSTALL: Self =
         Self { handled: Rate { most: 5_000, per_hour: 7_200 }, waiting: Rate { most: 20_000, per_hour: 3_600 } };
     /// The rates of a role that no runner has proved to have: enough to announce a runner. A customer can make many such
@@ -39,7 +39,7 @@ pub struct Left {
 }
 
 impl Left {
-    /// Returns all of the rate.
+    /// Returns a full budget: nothing of the rate is used.
     pub const fn all(rate: Rate, now: Timestamp) -> Self {
         Self { count: rate.most, at: now }
     }

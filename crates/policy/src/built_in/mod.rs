@@ -6,7 +6,7 @@ use crate::PolicyText;
 /// A policy of every install.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuiltIn {
-    /// The name by which the customer loosens it in the install stack.
+    /// The name with which the customer loosens this policy in the install stack.
     pub name: &'static str,
     text: &'static str,
     /// Whether the customer can loosen it. The other policies enforce other parameters of the install stack.

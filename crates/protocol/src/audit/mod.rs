@@ -126,7 +126,7 @@ pub enum AuditEvent {
         /// The digest of the plan's bytes.
         bytes: Digest,
         until: Timestamp,
-        /// `asked` when the plan waits, `applied` before it is applied.
+        /// `asked`: recorded when the plan begins to wait. `applied`: recorded just before the plan is applied.
         stage: String,
         /// Who has to approve the plan.
         asks: BTreeSet<Side>,

@@ -1,4 +1,4 @@
-//! The last word of a runner that goes away, or that no longer gets orders.
+//! The report of a runner that stops taking orders, with the reason.
 
 use serde::{Deserialize, Serialize};
 

@@ -143,7 +143,7 @@ fn asked(terms: &Terms, inputs: &Inputs) -> BTreeMap<String, String> {
     asked.filter(|(_, parameter)| inputs.is_plain(parameter)).collect()
 }
 
-/// Finds a default in the template with which a policy allows something else than the contract shows: a default that
+/// Finds a default in the template that makes a policy allow something other than the contract shows: a default that
 /// the terms do not have, a pattern, or a variable of IAM.
 fn other_default(root: &Node, name: &str, parameter: &str, terms: &Terms) -> Option<Finding> {
     let default = root.at(&["Parameters", parameter, "Default"])?;

@@ -59,7 +59,7 @@ fn lines(found: &DriftFound) -> Vec<String> {
         .map(|one| {
             let names =
                 if one.attributes.is_empty() { String::new() } else { format!(": {}", one.attributes.join(", ")) };
-            format!("drift: {} needs `{}`{names}", one.address, one.change.as_str())
+            format!("drift: the next deploy would `{}` {}{names}", one.change.as_str(), one.address)
         })
         .collect();
     if found.more > 0 {
@@ -92,8 +92,8 @@ mod tests {
         assert_eq!(
             lines(&found),
             [
-                "drift: aws_sqs_queue.jobs needs `update`: delay_seconds, tags.Owner",
-                "drift: aws_sqs_queue.jobs needs `create`",
+                "drift: the next deploy would `update` aws_sqs_queue.jobs: delay_seconds, tags.Owner",
+                "drift: the next deploy would `create` aws_sqs_queue.jobs",
                 "and 1 more"
             ]
         );

@@ -96,14 +96,14 @@ fn judge(
             &check,
             format!("the cluster does not allow the mode to {}", refused.join(", ")),
             format!(
-                "unless the sandbox does it, associate an access policy for these namespaces with the access entry of \
+                "if the sandbox does not do this, associate an access policy for these namespaces with the access entry of \
                  {role} (`aws eks associate-access-policy`), or bind a role of the cluster to its groups"
             ),
         ),
         Err(ClusterError::Unauthorized { .. }) => warn(
             &check,
             "the cluster does not know the role of the mode",
-            format!("unless the sandbox does it, make an access entry for {role} (`aws eks create-access-entry`)"),
+            format!("if the sandbox does not do this, make an access entry for {role} (`aws eks create-access-entry`)"),
         ),
         Err(error) => unchecked(&check, error.to_string(), ""),
     }

@@ -164,7 +164,7 @@ impl Change<'_> {
         finish(terraform).await.map_err(Failure::after_change)
     }
 
-    /// Returns what the plan is made from and against. Without anybody to ask, nobody needs it.
+    /// Returns the inputs and the state that an approval is bound to; empty when no approval is needed.
     async fn facts(&self) -> Result<Facts, Failure> {
         let job = self.terraform.job();
         if !self.asked.is_any() && job.order.approved.is_none() {

@@ -66,8 +66,8 @@ pub(super) async fn run(job: &Job, work: &UpgradeRunner) -> Result<Done, Failure
     Err(Failure::stopped(reason))
 }
 
-/// The program that was asked for works: it has read the journal and has received this order. It has proved its health when
-/// the reports queue has its hello too.
+/// Reports success from the requested program: it runs, has read the journal and has received this order. Its health is
+/// proved once the reports queue also has its hello.
 async fn proved(job: &Job, work: &UpgradeRunner, programs: Programs) -> Result<Done, Failure> {
     let state_dir = &job.config.state_dir;
     if programs.on_trial(&work.program).is_some() {

@@ -103,7 +103,7 @@ impl Held {
         for process in processes.flatten().filter(|entry| is_number(&entry.file_name())) {
             let Ok(open) = std::fs::read_dir(process.path().join("fd")) else { continue };
             for file in open.flatten() {
-                // This follows the link to the file itself, which needs no name for that.
+                // `metadata` follows the link to the open file, even when the file no longer has a name.
                 let Ok(data) = file.path().metadata() else { continue };
                 let is_unlinked = data.is_file() && data.nlink() == 0 && disks.contains(&data.dev());
                 if is_unlinked && seen.insert((data.dev(), data.ino())) {

@@ -92,7 +92,7 @@ fn record(agent: &Agent, held: &HeldOrder, log: &JobLog, roles: BTreeMap<String,
 }
 
 /// Returns whether `work` may create roles. A removal runs the same programs as its component, such as a module's
-/// providers. So does a drift check, but under rights that only read.
+/// providers. So does a drift check, but with read-only permissions.
 fn may_make_roles(work: &Work) -> bool {
     if matches!(work, Work::DetectDrift(_)) {
         return false;

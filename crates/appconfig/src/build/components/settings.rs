@@ -101,7 +101,7 @@ fn nothing_to_ask(checked: &Checked, node: &Node) -> Option<Draft> {
     Some(Draft::warning(checked.place(node), message).help(help))
 }
 
-/// Reports a name that messages would cut.
+/// Reports a probe name that is too long to be shown whole in messages.
 fn long_name(checked: &Checked, node: &Node) -> Option<Draft> {
     let name = node.get("name")?;
     let length = name.as_text()?.chars().count();

@@ -149,7 +149,10 @@ async fn what_somebody_changed_by_hand_is_found_without_values_and_repaired_by_a
     assert_eq!(outputs(clean), json!({ "drift": { "resources": [] } }), "{log_of_clean}");
     let found = json!({ "drift": { "resources": [changed] } });
     assert_eq!((outputs(drifted), outputs(again)), (found.clone(), found), "{log_of_drifted}");
-    assert!(log_of_drifted.contains("drift: note_role.app needs `update`: permissions"), "{log_of_drifted}");
+    assert!(
+        log_of_drifted.contains("drift: the next deploy would `update` note_role.app: permissions"),
+        "{log_of_drifted}"
+    );
     assert!(!log_of_drifted.contains("DeleteQueue"), "a check tells no value: {log_of_drifted}");
     assert!(untouched.contains("DeleteQueue"), "a check repairs nothing: {untouched}");
     assert!(matches!(repaired, Outcome::Succeeded { .. }), "{repaired:?}");

@@ -206,7 +206,7 @@ impl Job {
 
     fn rejected_plan(&self, fence: Fence, by: &str, why: &str, event: &JobEvent, now: Timestamp) -> Step {
         let why = if why.is_empty() { String::new() } else { format!(": {why}") };
-        let reason = format!("{by} rejected the plan{why}; nothing was changed by it");
+        let reason = format!("{by} rejected the plan{why}; nothing was changed");
         self.ended(event, fence, &Outcome::Blocked { block: Block::NotApproved, reason }, now)
     }
 
@@ -222,7 +222,7 @@ impl Job {
         let missing: Vec<&str> = self.waits_for().into_iter().map(Side::as_str).collect();
         let until = rfc3339::text(plan.until).unwrap_or_default();
         let reason = format!(
-            "the plan was not approved until {until} (waited for: {}); nothing was changed by it; start the job again",
+            "the plan was not approved until {until} (missing: {}), so nothing was changed; start the job again",
             missing.join(", ")
         );
         self.ended(event, fence, &Outcome::Blocked { block: Block::NotApproved, reason }, now)

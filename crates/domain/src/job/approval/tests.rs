@@ -129,7 +129,7 @@ fn a_plan_that_nobody_approves_in_time_ends_the_job_and_is_approved_no_more() {
     assert!(matches!(waiting.on(&approves("a"), late), Err(Rejected::ExpiredPlan { .. })));
     let ended = changed(&changed(&waiting, &approves("a"), at(9)), &JobEvent::Wait, late);
 
-    assert!(ended.reason().unwrap().contains("waited for: customer"), "{:?}", ended.reason());
+    assert!(ended.reason().unwrap().contains("missing: customer"), "{:?}", ended.reason());
     assert_eq!((ended.state.as_str(), ended.changed_nothing()), ("blocked", true));
     assert!(matches!(ended.on(&approves("a"), late), Err(Rejected::NotWaiting { .. })));
 }

@@ -270,8 +270,8 @@ impl Chain<'_> {
     fn note_gap(&mut self, last: u64, next: u64) {
         let first = last.saturating_add(1);
         match next.saturating_sub(last) {
-            // Zero is the number of no record.
-            0 => self.note(Some(next), format!("record {next} has a number that no record has")),
+            // Records are numbered from 1.
+            0 => self.note(Some(next), format!("record {next} has an invalid number: records are numbered from 1")),
             1 => {}
             2 => self.note(Some(first), format!("record {first} is missing")),
             _ => self.note(Some(first), format!("records {first} to {} are missing", next - 1)),

@@ -292,7 +292,10 @@ fn names_that_no_record_has_are_problems_like_any_other() {
     for name in ["x.json", "3.json", "+00000000003.json", &largest] {
         assert!(problems.contains(&format!("`{name}` is not the name of a record")), "{problems:?}");
     }
-    assert!(problems.contains(&"record 0 has a number that no record has".to_owned()), "{problems:?}");
+    assert!(
+        problems.contains(&"record 0 has an invalid number: records are numbered from 1".to_owned()),
+        "{problems:?}"
+    );
 }
 
 #[test]
