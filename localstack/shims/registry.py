@@ -82,7 +82,7 @@ def _image_digests(name):
 
 
 def _forget(name, deleted):
-    """Removes the manifests of deleted images and their layers from `/v2`, which MiniStack goes on serving there."""
+    """Removes the manifests of deleted images and their layers from `/v2`, which MiniStack continues to serve there."""
     manifests, layers = ecr._manifest_blobs.get(name, {}), ecr._layer_blobs.get(name, {})
     for digest in deleted & set(manifests):
         del manifests[digest]

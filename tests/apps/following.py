@@ -1,4 +1,4 @@
-"""Follows workflows to their end. What cannot work on this machine is left out, and the rest goes on without it."""
+"""Follows workflows to their end. What cannot work on this machine is left out, and the rest continues without it."""
 
 import time
 
@@ -9,7 +9,7 @@ import vendor
 from programs import INSTALL, Failed
 
 WORKFLOW_SECS, LOOK_SECS = 1200, 0.5
-# So long an action may write nothing that ends it; one that waits for a machine goes on for five minutes.
+# An action that has written nothing for this time is ended. One that waits for a machine continues for five minutes.
 PATIENCE_SECS = 60
 
 
@@ -37,7 +37,7 @@ def follow(app, workflow):
 
 
 def through(app, workflow, again=None):
-    """Follows a workflow, and goes on without what cannot work here, by a deploy and then `again`.
+    """Follows a workflow, and continues without what cannot work here, by a deploy and then `again`.
 
     Returns how many parts ran.
     """

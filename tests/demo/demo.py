@@ -88,7 +88,7 @@ def run(programs, cluster):
 
 
 def left_out(programs, cluster):
-    """Returns what the demo goes on without on this machine, and how it comes in."""
+    """Returns what the demo leaves out on this machine, and how to get it."""
     told = []
     if not programs.terraform:
         told.append(

@@ -29,7 +29,7 @@ class Cluster:
         self.has_chart = self.exists and bool(shutil.which("helm"))
 
     def left_out(self):
-        """Returns what the demo goes on without."""
+        """Returns what the demo leaves out."""
         if not self.exists:
             return [LEFT_OUT]
         return [] if self.has_chart else [NO_HELM]

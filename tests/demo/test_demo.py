@@ -1,4 +1,4 @@
-"""What the demo says of the machine that it runs on: which parts its app has, and what it goes on without."""
+"""What the demo says of the machine that it runs on: which parts its app has, and what it leaves out."""
 
 import contextlib
 import io

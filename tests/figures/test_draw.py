@@ -17,13 +17,17 @@ def program():
 
 
 class Source:
-    """One file of Rust, and one template."""
+    """One file of Rust, one template, one policy and one page."""
 
-    def __init__(self, rust="", template=""):
-        self.files = {"src/a.rs": rust, "infra/tenant.yaml": template}
+    def __init__(self, rust="", template="", policy="", page=""):
+        files = {"src/a.rs": rust, "infra/tenant.yaml": template, "crates/policy/src/a.rego": policy, "docs/a.md": page}
+        self.files = files | {"docs/permissions.md": "A page that a program wrote."}
 
     def product(self):
         return ["src/a.rs"]
+
+    def kind(self, path):
+        return "generated docs" if path == "docs/permissions.md" else "prose"
 
     def code(self, path):
         return rust_text.blanked(self.files[path])
@@ -73,6 +77,45 @@ class Messages(unittest.TestCase):
         self.assertEqual([(line, text) for _, line, _, text in found], [(2, "One line."), (4, "Two lines.")])
 
 
+    def test_what_a_policy_says_of_a_change_is_a_message(self):
+        policy = 'deny contains msg if {\n\tmsg := sprintf(\n\t\t"%s: not here", [a])\n}\nmsg := "no"\n'
+
+        found = program().messages(Source(policy=policy))
+
+        self.assertEqual([(line, text) for _, line, _, text in found], [(3, "%s: not here"), (5, "no")])
+
+
+class Sentences(unittest.TestCase):
+    def test_sentences_of_texts_lists_and_cells_are_drawn_and_code_is_not(self):
+        page = """# A heading of a page
+
+One sentence of
+a text. And another one.
+
+- An item of a list, with
+  a second line.
+
+| a word | a cell of the table |
+|---|---|
+
+```sh
+not a sentence of the page
+```
+"""
+
+        found = program().sentences(Source(page=page))
+
+        self.assertEqual(
+            [(line, text) for _, line, _, text in found],
+            [
+                (3, "One sentence of a text."),
+                (3, "And another one."),
+                (6, "An item of a list, with a second line."),
+                (9, "a cell of the table"),
+            ],
+        )
+
+
 class Tests(unittest.TestCase):
     def test_what_only_tests_have_is_not_drawn_and_what_follows_it_is(self):
         for tests in ("#[cfg(test)]", '#[cfg(all(test, feature = "schema"))]'):
@@ -84,13 +127,14 @@ class Tests(unittest.TestCase):
 
 class Comments(unittest.TestCase):
     def test_every_form_is_drawn(self):
+        policy = "package a\n\n# Of a\n# policy.\na := 1\n"
         rust = "//! Of the file.\n/// Of a function.\nfn f() {} // behind code\n/* in a\nblock */\n"
 
         found = program().comments(
-            Source(rust, "# Of a\n# template{{/* but not this */}}\nA: b # not alone\n#!/bin/sh\n")
+            Source(rust, "# Of a\n# template{{/* but not this */}}\nA: b # not alone\n#!/bin/sh\n", policy)
         )
 
         self.assertEqual(
             [text for *_, text in found],
-            ["Of the file.", "Of a function.", "behind code", "in a block */", "Of a template"],
+            ["Of the file.", "Of a function.", "behind code", "in a block */", "Of a template", "Of a policy."],
         )

@@ -3,7 +3,7 @@
 Blocks of a guide:
 
     ```sh              is run; has to end with exit code 0, or with N where the fence says `exit=N`
-    ```sh background   is started, and goes on
+    ```sh background   is started, and continues
     ```sh elsewhere    is not run here, and listed at the end
     ```keys            ctrl-c in the terminal of what was started last
     ```text            what the block before it prints; `...` is any text, `<NAME>` a word that is `$NAME` from then on

@@ -68,7 +68,7 @@ class Blocks(unittest.TestCase):
                 self.read(text)
 
     def test_a_line_that_continues_an_item_is_not_a_block(self):
-        self.assertEqual(self.read("# One\n\n- an item\n    that goes on\n"), {"One": []})
+        self.assertEqual(self.read("# One\n\n- an item\n    that continues\n"), {"One": []})
 
 
 if __name__ == "__main__":

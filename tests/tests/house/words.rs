@@ -7,7 +7,7 @@ use std::str::FromStr;
 use proc_macro2::{TokenStream, TokenTree};
 
 use crate::modules::without_tests;
-use crate::{files, offences, read, top};
+use crate::{ALL_FOLDERS, every_source, files, offences, read, top};
 
 /// Names that say who speaks, and not what the value is.
 const VAGUE: [&str; 2] = ["said", "told"];
@@ -39,15 +39,34 @@ fn product_code_and_pages_have_one_word_for_one_thing() {
         let is_left_out = PREFIXES.iter().any(|one| file == Path::new(one)) || file == Path::new(FILLER);
         if !is_product(file) || is_left_out { None } else { uncommon(without_tests(text)) }
     });
+    let policies = ALL_FOLDERS.into_iter().flat_map(|folder| files(&top().join(folder), "rego"));
     let decisions = top().join("docs/decisions");
     let pages = files(&top().join("docs"), "md").into_iter().filter(|page| !page.starts_with(&decisions));
     let others = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| top().join(name));
-    for page in pages.chain(others) {
+    for page in pages.chain(others).chain(policies) {
         // The row of the glossary that tells the two words apart has both.
         let text = read(&page);
         let text: Vec<&str> = text.lines().filter(|line| !line.starts_with("| directory, folder |")).collect();
         wrong.extend(uncommon(&text.join("\n")).map(|found| format!("{} {found}", page.display())));
     }
+
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn scripts_have_the_common_words() {
+    let scripts = every_source().filter(|file| file.extension().unwrap_or_default() != "rs");
+
+    // Scripts and tests of Python call each directory a folder.
+    let wrong: Vec<String> = scripts
+        .filter_map(|file| {
+            Some(format!(
+                "{} {}",
+                file.display(),
+                uncommon(&read(&file).to_lowercase().replace("folder", "directory"))?
+            ))
+        })
+        .collect();
 
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -68,6 +87,7 @@ fn an_uncommon_word_is_found_across_lines_and_in_code() {
         "/// The folder of a\n/// file.",
         "let folder = 1;",
         "//! A file that is\n//! no record.",
+        "# A script that goes\n# on.",
         "These are no records.",
         "the runner goes on.",
         "lets the job go on with it",
@@ -109,7 +129,7 @@ fn vague(text: &str) -> Option<&'static str> {
 
 /// Returns what is wrong with the first uncommon word of `text`, if there is one.
 fn uncommon(text: &str) -> Option<String> {
-    let is_marker = |word: &&str| matches!(*word, "//" | "///" | "//!");
+    let is_marker = |word: &&str| matches!(*word, "//" | "///" | "//!" | "#");
     let words: Vec<String> = text.split_whitespace().filter(|word| !is_marker(word)).map(str::to_lowercase).collect();
     let plain = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
     let at = |index: usize| words.get(index).map(|word| plain(word)).unwrap_or_default();
