@@ -7,27 +7,25 @@ use aws_credential_types::Credentials;
 use aws_sdk_sqs::error::ProvideErrorMetadata;
 use freehold_tests::harness::web::{Answer, send, send_signed};
 use freehold_tests::harness::{Capability, Install, Needs, World, app};
-use freehold_tests::workspace::functions;
+use freehold_tests::workspace::{functions, workspace_root};
 
 const NEEDS: Needs = Needs {
     cloud: &[Capability::HttpApi, Capability::Registry, Capability::IamEnforced, Capability::AnyAccount],
     programs: &[],
 };
 
-/// The roles of the tenant's machines, and of the build runner.
-const OTHER_VENDOR_ROLES: [&str; 7] = [
-    "machine--provision-install",
-    "machine--deploy-components",
-    "machine--build-components",
-    "machine--run-action",
-    "machine--teardown-install",
-    "machine--upgrade-runner",
-    "build-runner",
-];
-
-/// Returns the roles of the tenant: of its functions, of its machines and of the build runner.
+/// Returns the roles that the tenant's template makes: of its functions, of its machines and of the build runner.
 fn vendor_roles() -> anyhow::Result<Vec<String>> {
-    Ok(functions()?.into_iter().chain(OTHER_VENDOR_ROLES.map(str::to_owned)).collect())
+    let template = std::fs::read_to_string(workspace_root()?.join("infra/tenant.yaml"))?;
+    let named = template.lines().filter_map(|line| line.split_once("RoleName: !Sub fh-${TenantName}--"));
+    let roles: Vec<String> = named.map(|(_, name)| name.trim().to_owned()).collect();
+    let machines = roles.iter().filter(|role| role.starts_with("machine--")).count();
+    let all = template.matches("\n    Type: AWS::StepFunctions::StateMachine\n").count();
+    ensure!(machines == all, "of {all} machines of infra/tenant.yaml, {machines} have a role of the usual name");
+    for name in functions()?.into_iter().chain(["build-runner".to_owned()]) {
+        ensure!(roles.contains(&name), "infra/tenant.yaml has no role of the name of `{name}`");
+    }
+    Ok(roles)
 }
 
 #[tokio::test(flavor = "multi_thread")]
