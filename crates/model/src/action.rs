@@ -56,7 +56,7 @@ pub enum Action {
     GraceEnds {
         j: usize,
     },
-    PatienceEnds {
+    WaitEnds {
         j: usize,
     },
     LeaseEnds {
@@ -160,7 +160,7 @@ impl Protocol {
             }
         }
         if !part.job.has_ended() {
-            actions.extend([Action::Sweep { j }, Action::Wait { j }, Action::PatienceEnds { j }]);
+            actions.extend([Action::Sweep { j }, Action::Wait { j }, Action::WaitEnds { j }]);
             if world.spent.cancels < bounds.cancels {
                 actions.push(Action::Cancel { j });
             }
@@ -259,7 +259,7 @@ impl Model for Protocol {
             Action::Resume { j } => self.retry(&mut next, j, Event::Resume),
             Action::Sweep { j } => self.sweep(&mut next, j),
             Action::Wait { j } => self.wait(&mut next, j),
-            Action::PatienceEnds { j } => self.patience_ends(&mut next, j),
+            Action::WaitEnds { j } => self.wait_ends(&mut next, j),
             Action::SwitchOff => self.switch_off(&mut next),
             Action::SwitchOn => Self::switch_on(&mut next),
             Action::OrderExpires { j, dispatch } => self.order_expires(&mut next, j, dispatch),

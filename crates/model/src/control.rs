@@ -137,7 +137,7 @@ impl Protocol {
     }
 
     /// Lets the time pass for which a job waits.
-    pub(crate) fn patience_ends(&self, world: &mut World, j: usize) -> Option<()> {
+    pub(crate) fn wait_ends(&self, world: &mut World, j: usize) -> Option<()> {
         let part = &world.jobs[j];
         let can_end = self.bounds.waits && part.outlived && !part.waited && !part.job.has_ended();
         can_end.then(|| world.jobs[j].waited = true)

@@ -28,7 +28,7 @@ fn job(serial: u64, state: JobState) -> Job {
         role: None,
         timeout_secs: 60,
     };
-    Job { state, ..Job::new(new, target.patience(), at(0)) }
+    Job { state, ..Job::new(new, target.wait_limits(), at(0)) }
 }
 
 fn fence() -> Fence {

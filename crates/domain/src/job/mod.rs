@@ -130,7 +130,7 @@ pub enum Rejected {
 
 /// How long a job waits for a runner, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct WaitLimits {
     /// How long one order may wait until it is started.
     pub order_secs: u64,
     /// How long the job waits in all. Its order is sent again when a runner gives the expired one back.
@@ -151,9 +151,9 @@ pub struct NewJob {
 }
 
 impl Job {
-    /// Returns a queued job. A runner may start it within `patience.order_secs`, and it may then run for its timeout. If no
-    /// runner does, the job is ordered again until `patience.job_secs` are over.
-    pub fn new(new: NewJob, patience: Patience, now: Timestamp) -> Self {
+    /// Returns a queued job. A runner may start it within `limits.order_secs`, and it may then run for its timeout. If no
+    /// runner does, the job is ordered again until `limits.job_secs` are over.
+    pub fn new(new: NewJob, limits: WaitLimits, now: Timestamp) -> Self {
         let timeout_secs = new.timeout_secs.min(MAX_JOB_SECS);
         Self {
             id: JobId::derive(&new.workflow, &new.node),
@@ -166,8 +166,8 @@ impl Job {
             role: new.role,
             timeout_secs,
             created_at: now,
-            not_after: now.plus_secs(patience.order_secs + u64::from(timeout_secs)),
-            wait_until: now.plus_secs(patience.job_secs),
+            not_after: now.plus_secs(limits.order_secs + u64::from(timeout_secs)),
+            wait_until: now.plus_secs(limits.job_secs),
             kept_until: None,
             returned: 0,
             cancel_requested: None,
@@ -226,10 +226,10 @@ impl Job {
     /// Returns why the job did not succeed, as [`JobState::reason`] does. If the outcome was reported after the job was
     /// lost, the text contains this, even for a job that succeeded.
     pub fn reason(&self) -> Option<String> {
-        let gave_up = |at: &Timestamp| *at >= self.wait_until() && self.wait_until() > self.not_after;
+        let gave_up = |at: &Timestamp| *at >= self.runner_wait_until() && self.runner_wait_until() > self.not_after;
         let reason = match (&self.state, self.lost_at.filter(gave_up)) {
             (JobState::Lost { .. }, Some(_)) => {
-                let until = utc(self.wait_until());
+                let until = utc(self.runner_wait_until());
                 Some(format!("the job waited for its runner until {until}, and no report of its end came"))
             }
             _ => self.state.reason(),

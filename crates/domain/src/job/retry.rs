@@ -44,7 +44,7 @@ impl Job {
     }
 
     fn queued_again(&self, event: &JobEvent, now: Timestamp) -> Step {
-        let wait_secs = self.wait_until().since(self.created_at) / 1000;
+        let wait_secs = self.runner_wait_until().since(self.created_at) / 1000;
         let mut again = self.with_new_order(now);
         again.wait_until = now.plus_secs(wait_secs);
         again.cancel_requested = None;

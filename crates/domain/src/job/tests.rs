@@ -31,8 +31,8 @@ pub(super) fn new_job() -> NewJob {
 }
 
 fn job_in(state: JobState) -> Job {
-    let patience = Patience { order_secs: 3600, job_secs: 24 * 3600 };
-    Job { state, ..Job::new(new_job(), patience, Timestamp::from_millis(0)) }
+    let limits = WaitLimits { order_secs: 3600, job_secs: 24 * 3600 };
+    Job { state, ..Job::new(new_job(), limits, Timestamp::from_millis(0)) }
 }
 
 /// Every state, with attempt 2.2 as the one that counts where there is one.

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::health::LastHealth;
 use crate::install::connection::{Connection, ConnectionState};
-use crate::job::{Job, JobState, NewJob, Patience};
+use crate::job::{Job, JobState, NewJob, WaitLimits};
 use crate::runbook::{Run, RunState};
 use crate::workflow::{Node, NodeState, Request, RollBack, RunTrigger, Target, Workflow, WorkflowKind, WorkflowState};
 
@@ -88,7 +88,7 @@ fn job(state: JobState) -> Job {
         role: None,
         timeout_secs: 60,
     };
-    Job { state, ..Job::new(new, Patience { order_secs: 60, job_secs: 60 }, AT) }
+    Job { state, ..Job::new(new, WaitLimits { order_secs: 60, job_secs: 60 }, AT) }
 }
 
 fn waits_for_approval(plan: &str) -> JobState {

@@ -442,7 +442,7 @@ impl Workflow {
                 role: runs_as.role,
                 timeout_secs: node.timeout_secs,
             };
-            let job = Job { kept_until, ..Job::new(new, node.target.patience(), now) };
+            let job = Job { kept_until, ..Job::new(new, node.target.wait_limits(), now) };
             node.state = NodeState::Active { job: job.id.clone() };
             jobs.push(job);
         }

@@ -5,7 +5,7 @@ use freehold_protocol::report::FreeActions;
 use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, Group, JobId};
 use serde::{Deserialize, Serialize};
 
-use crate::job::Patience;
+use crate::job::WaitLimits;
 use crate::sandbox::SandboxReads;
 
 /// The time in seconds for which a list of leftovers waits for a runner. It is short, because the install is locked
@@ -173,12 +173,12 @@ impl Target {
 
     /// Returns how long the node's job waits for a runner. The build runner belongs to the tenant, so nobody pauses it. A
     /// drift check does not wait for a runner that is away: the next check finds what this one would have found.
-    pub const fn patience(&self) -> Patience {
+    pub const fn wait_limits(&self) -> WaitLimits {
         match self {
-            Self::Leftovers => Patience { order_secs: LEFTOVERS_CLAIM_SECS, job_secs: LEFTOVERS_CLAIM_SECS },
+            Self::Leftovers => WaitLimits { order_secs: LEFTOVERS_CLAIM_SECS, job_secs: LEFTOVERS_CLAIM_SECS },
             // One that is not taken up within its hour is not worth waiting for.
             Self::Build { .. } | Self::DetectDrift { .. } | Self::Health { .. } => {
-                Patience { order_secs: CLAIM_WINDOW_SECS, job_secs: CLAIM_WINDOW_SECS }
+                WaitLimits { order_secs: CLAIM_WINDOW_SECS, job_secs: CLAIM_WINDOW_SECS }
             }
             Self::Component { .. }
             | Self::Sandbox { .. }
@@ -186,7 +186,7 @@ impl Target {
             | Self::Teardown { .. }
             | Self::Action { .. }
             | Self::Preflight
-            | Self::Upgrade => Patience { order_secs: CLAIM_WINDOW_SECS, job_secs: MAX_WAIT_SECS },
+            | Self::Upgrade => WaitLimits { order_secs: CLAIM_WINDOW_SECS, job_secs: MAX_WAIT_SECS },
         }
     }
 

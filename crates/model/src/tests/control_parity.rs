@@ -61,8 +61,8 @@ fn new_job() -> real::Job {
         role: None,
         timeout_secs: 60,
     };
-    let patience = real::Patience { order_secs: CLAIM_WINDOW_SECS, job_secs: 1_500 };
-    real::Job::new(new, patience, Timestamp::from_millis(1))
+    let limits = real::WaitLimits { order_secs: CLAIM_WINDOW_SECS, job_secs: 1_500 };
+    real::Job::new(new, limits, Timestamp::from_millis(1))
 }
 
 fn key(runner: u8) -> KeyId {
@@ -228,7 +228,7 @@ proptest! {
             let time = Time {
                 too_late: now.plus_secs(LOST_GRACE_SECS) >= job.start_by(),
                 outlived: now >= job.not_after.plus_secs(LOST_GRACE_SECS),
-                waited: now >= job.wait_until(),
+                waited: now >= job.runner_wait_until(),
                 begun: job.may_have_begun(),
                 closed_too_long: now >= job.waits_until(),
                 plan_expired: now > job.waits_until(),

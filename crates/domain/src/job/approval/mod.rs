@@ -186,7 +186,7 @@ impl Job {
         event: &JobEvent,
         now: Timestamp,
     ) -> Step {
-        let wait_secs = self.wait_until().since(self.created_at) / 1000;
+        let wait_secs = self.runner_wait_until().since(self.created_at) / 1000;
         let approval = OrderApproval {
             plan: plan.plan.clone(),
             by: vendor.map(|(by, _)| by.clone()),

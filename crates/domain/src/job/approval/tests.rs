@@ -6,7 +6,7 @@ use freehold_protocol::limits::{APPROVAL_SECS, MAX_WAIT_SECS};
 use serde_json::Value;
 
 use super::*;
-use crate::job::Patience;
+use crate::job::WaitLimits;
 use crate::job::tests::new_job;
 
 const HOUR: u64 = 3600;
@@ -70,7 +70,7 @@ fn changed(job: &Job, event: &JobEvent, now: Timestamp) -> Job {
 }
 
 fn waiting(asks: &[Side]) -> Job {
-    let job = Job::new(new_job(), Patience { order_secs: HOUR, job_secs: MAX_WAIT_SECS }, at(0));
+    let job = Job::new(new_job(), WaitLimits { order_secs: HOUR, job_secs: MAX_WAIT_SECS }, at(0));
     changed(&job, &proposes(1, 1, plan("a", asks)), at(5))
 }
 
@@ -158,7 +158,7 @@ fn a_report_that_comes_again_changes_nothing_and_a_later_delivery_plans_anew() {
 
 #[test]
 fn a_plan_of_a_job_that_is_over_or_cancelled_waits_for_nobody() {
-    let job = Job::new(new_job(), Patience { order_secs: HOUR, job_secs: MAX_WAIT_SECS }, at(0));
+    let job = Job::new(new_job(), WaitLimits { order_secs: HOUR, job_secs: MAX_WAIT_SECS }, at(0));
     let lost = changed(&job, &JobEvent::Expire, at(10 * HOUR));
     let stopped = changed(&job, &JobEvent::Cancel(Default::default()), at(1));
 
@@ -180,7 +180,7 @@ fn a_plan_that_is_reported_again_keeps_who_has_approved_it() {
 
 #[test]
 fn a_plan_that_asks_nobody_ends_its_job() {
-    let job = Job::new(new_job(), Patience { order_secs: HOUR, job_secs: MAX_WAIT_SECS }, at(0));
+    let job = Job::new(new_job(), WaitLimits { order_secs: HOUR, job_secs: MAX_WAIT_SECS }, at(0));
 
     let ended = changed(&job, &proposes(1, 1, plan("a", &[])), at(5));
 
@@ -190,7 +190,7 @@ fn a_plan_that_asks_nobody_ends_its_job() {
 
 #[test]
 fn a_runner_cannot_let_a_plan_wait_for_longer_than_plans_wait() {
-    let job = Job::new(new_job(), Patience { order_secs: HOUR, job_secs: MAX_WAIT_SECS }, at(0));
+    let job = Job::new(new_job(), WaitLimits { order_secs: HOUR, job_secs: MAX_WAIT_SECS }, at(0));
     let proposed = ProposedPlan { until: at(1_000 * APPROVAL_SECS), ..plan("a", &BOTH) };
 
     let waiting = changed(&job, &proposes(1, 1, proposed), at(5));
@@ -201,7 +201,7 @@ fn a_runner_cannot_let_a_plan_wait_for_longer_than_plans_wait() {
 
 #[test]
 fn a_job_that_was_ordered_again_too_often_asks_for_no_other_approval() {
-    let job = Job::new(new_job(), Patience { order_secs: HOUR, job_secs: MAX_WAIT_SECS }, at(0));
+    let job = Job::new(new_job(), WaitLimits { order_secs: HOUR, job_secs: MAX_WAIT_SECS }, at(0));
 
     let ended = changed(&Job { returned: 500, ..job }, &proposes(1, 1, plan("a", &BOTH)), at(5));
 

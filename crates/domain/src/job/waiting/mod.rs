@@ -33,12 +33,12 @@ impl Job {
             | JobState::Blocked { .. }
             | JobState::Interrupted { .. }
             | JobState::Lost { .. }
-            | JobState::Cancelled { .. } => self.wait_until(),
+            | JobState::Cancelled { .. } => self.runner_wait_until(),
         }
     }
 
     /// Returns the time until which the job waits for a runner.
-    pub fn wait_until(&self) -> Timestamp {
+    pub fn runner_wait_until(&self) -> Timestamp {
         if self.wait_until == Timestamp::default() { self.created_at.plus_secs(MAX_WAIT_SECS) } else { self.wait_until }
     }
 
@@ -123,7 +123,7 @@ impl Job {
         if !self.is_outlived(now) {
             return Step::NotYet;
         }
-        if self.cancel_requested.is_some() || now >= self.wait_until() {
+        if self.cancel_requested.is_some() || now >= self.runner_wait_until() {
             return self.expire(dispatch, attempt, event, now);
         }
         let since = self.last_report().unwrap_or(self.created_at).max(self.created_at);
@@ -155,7 +155,7 @@ impl Job {
             JobEvent::Returned { .. } => Ok(self.order_again(event, now)),
             JobEvent::Cancel(by) => Ok(self.cancel_requested(by, event, now)),
             JobEvent::Expire => Ok(self.expire(dispatch, last.cloned(), event, now)),
-            JobEvent::Wait if self.cancel_requested.is_some() || now >= self.wait_until() => {
+            JobEvent::Wait if self.cancel_requested.is_some() || now >= self.runner_wait_until() => {
                 Ok(self.expire(dispatch, last.cloned(), event, now))
             }
             JobEvent::Wait => Ok(Step::NotYet),
@@ -191,7 +191,7 @@ impl Job {
         if !self.is_outlived(now) {
             return Step::NotYet;
         }
-        if self.cancel_requested.is_some() || now >= self.wait_until() {
+        if self.cancel_requested.is_some() || now >= self.runner_wait_until() {
             return self.expire(dispatch, None, event, now);
         }
         let mut again = self.with_new_order(now);
@@ -202,7 +202,7 @@ impl Job {
     /// Returns the job with the times of a new order.
     pub(super) fn with_new_order(&self, now: Timestamp) -> Self {
         let window = self.not_after.since(self.created_at) / 1000;
-        Self { wait_until: self.wait_until(), created_at: now, not_after: now.plus_secs(window), ..self.clone() }
+        Self { wait_until: self.runner_wait_until(), created_at: now, not_after: now.plus_secs(window), ..self.clone() }
     }
 }
 

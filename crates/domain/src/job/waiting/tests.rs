@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::job::tests::new_job;
-use crate::job::{MAX_DISPATCHES, Patience};
+use crate::job::{MAX_DISPATCHES, WaitLimits};
 
 const HOUR: u64 = 3600;
 const DAY: u64 = 24 * HOUR;
@@ -26,7 +26,7 @@ fn at(secs: u64) -> Timestamp {
 }
 
 fn job() -> Job {
-    Job::new(new_job(), Patience { order_secs: HOUR, job_secs: MAX_WAIT_SECS }, at(0))
+    Job::new(new_job(), WaitLimits { order_secs: HOUR, job_secs: MAX_WAIT_SECS }, at(0))
 }
 
 fn changed(job: &Job, event: &JobEvent, now: Timestamp) -> Job {
@@ -78,7 +78,7 @@ fn an_order_that_never_reached_its_queue_is_ordered_again_until_the_job_has_wait
     for queued in [job(), waiting] {
         let again = changed(&queued, &unsent(1), at(expired));
         assert_eq!(again.state, JobState::Queued { dispatch: 2 });
-        assert_eq!((again.start_by(), again.wait_until()), (at(expired + HOUR), at(13 * DAY)));
+        assert_eq!((again.start_by(), again.runner_wait_until()), (at(expired + HOUR), at(13 * DAY)));
         assert_eq!(again.on(&unsent(1), at(DAY)), Ok(Step::Already), "a second look");
         assert_eq!(changed(&again, &unsent(2), at(13 * DAY)).state.as_str(), "lost");
     }
@@ -105,7 +105,7 @@ fn an_order_that_comes_back_is_sent_again_with_a_higher_dispatch_and_its_whole_t
 
     assert_eq!(again.state, JobState::Queued { dispatch: 2 });
     assert_eq!((again.start_by(), again.not_after), (monday.plus_secs(HOUR), monday.plus_secs(HOUR + 600)));
-    assert_eq!((again.wait_until(), again.returned), (at(13 * DAY), 1));
+    assert_eq!((again.runner_wait_until(), again.returned), (at(13 * DAY), 1));
     assert!(matches!(again.on(&returned(1, 1), monday), Err(Rejected::Stale { .. })), "a second copy of the report");
     assert_eq!(changed(&again, &finished(2, 1), monday).state.as_str(), "succeeded");
 }
@@ -206,10 +206,10 @@ proptest! {
             if matches!(next.state, JobState::WaitingForRunner { .. } | JobState::Lost { .. }) {
                 prop_assert!(now >= job.not_after.plus_secs(LOST_GRACE_SECS));
             }
-            prop_assert_eq!(next.wait_until(), job.wait_until());
+            prop_assert_eq!(next.runner_wait_until(), job.runner_wait_until());
             job = *next;
         }
-        let end = job.wait_until().max(job.not_after.plus_secs(LOST_GRACE_SECS));
+        let end = job.runner_wait_until().max(job.not_after.plus_secs(LOST_GRACE_SECS));
 
         prop_assert!(job.state.is_terminal() || changed(&job, &JobEvent::Wait, end).state.is_terminal());
     }

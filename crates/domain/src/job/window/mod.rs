@@ -33,7 +33,7 @@ impl Job {
                 if self.cancel_requested.is_some() {
                     return Step::Already;
                 }
-                let wait_secs = self.wait_until().since(self.created_at) / 1000;
+                let wait_secs = self.runner_wait_until().since(self.created_at) / 1000;
                 let again = Self { wait_until: now.plus_secs(wait_secs), ..self.with_new_order(now) };
                 again.change(JobState::Queued { dispatch: *dispatch }, event, now)
             }

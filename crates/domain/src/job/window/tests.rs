@@ -3,7 +3,7 @@ use freehold_protocol::limits::MAX_WAIT_SECS;
 use serde_json::Value;
 
 use super::*;
-use crate::job::Patience;
+use crate::job::WaitLimits;
 use crate::job::tests::new_job;
 
 const HOUR: u64 = 3600;
@@ -17,7 +17,7 @@ fn at(secs: u64) -> Timestamp {
 }
 
 fn job() -> Job {
-    Job::new(new_job(), Patience { order_secs: HOUR, job_secs: MAX_WAIT_SECS }, at(0))
+    Job::new(new_job(), WaitLimits { order_secs: HOUR, job_secs: MAX_WAIT_SECS }, at(0))
 }
 
 fn closed(dispatch: u32) -> JobEvent {
@@ -51,7 +51,7 @@ fn a_job_outside_the_window_waits_and_is_ordered_with_the_whole_time_when_it_ope
     assert_eq!(waiting.reason().as_deref(), Some("closed"));
     assert_eq!(queued.state, JobState::Queued { dispatch: 1 });
     assert_eq!((queued.created_at, queued.start_by()), (at(HOUR), at(2 * HOUR)));
-    assert_eq!(queued.wait_until(), at(HOUR + MAX_WAIT_SECS));
+    assert_eq!(queued.runner_wait_until(), at(HOUR + MAX_WAIT_SECS));
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_wait_for_the_window_outlasts_the_wait_for_a_runner_and_the_next_order_has_a
     let queued = changed(&waiting, &OPENED, days(30));
     let away = changed(&queued, &JobEvent::Wait, days(31));
 
-    assert_eq!((away.state.as_str(), away.wait_until()), ("waiting_for_runner", days(30 + 13)));
+    assert_eq!((away.state.as_str(), away.runner_wait_until()), ("waiting_for_runner", days(30 + 13)));
 }
 
 #[test]
