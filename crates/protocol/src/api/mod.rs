@@ -15,9 +15,9 @@ mod history;
 mod inputs;
 mod installs;
 mod runbooks;
-mod runner_upgrade;
 mod subscriptions;
 mod toggles;
+mod upgrade_runner;
 mod webhooks;
 mod workflows;
 
@@ -54,12 +54,12 @@ pub use installs::{
     RunnerView, SkippedView, WaitingPlan,
 };
 pub use runbooks::{InstallRunbooks, ResumedView, RunRunbookRequest, RunStepView, RunView, RunbookView};
-pub use runner_upgrade::UpgradeRunnerRequest;
 pub use subscriptions::{
     AddSubscriptionRequest, RemoveSubscriptionRequest, SubscriptionView, SubscriptionsView, TestSent,
     TestSubscriptionsRequest,
 };
 pub use toggles::{InstallToggles, SetTogglesRequest, ToggleView, ToggledBy};
+pub use upgrade_runner::UpgradeRunnerRequest;
 pub use webhooks::{AddWebhookRequest, CallWebhookRequest, WebhookCalled, WebhookTask, WebhookView, WebhooksView};
 pub use workflows::{
     DeployComponentsRequest, HistoryView, JobView, LogChunk, LogPage, NodeView, RolledBackView, RunActionRequest,
