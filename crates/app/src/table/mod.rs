@@ -24,7 +24,7 @@
 //! | `name#<name>` | `prefix` | reserved names: prefixes of the names of installs |
 //! | `workflow#<id>` | `state`, `graph#<digest>` | the workflow, and its nodes as they were planned |
 //! | `open` | workflow | workflows that have not ended |
-//! | `look` | `<second>#<workflow>` | when `sweep` looks at a workflow |
+//! | `next-sweep` | `<second>#<workflow>` | when `sweep` handles a workflow the next time |
 //! | `due` | `<minute>#<install>#run#<action>`, `...#schedules`, `...#runbook#<run>`, `...#follow`, `...#notify#<id>` | tasks that are due at a minute |
 //! | `token#<workflow>` | phase | task tokens: only `accept-report` and `sweep` can read them |
 //! | `job#<id>` | `state`, `log#<fence>#<seq>`, `refused#<message>`, `sending#<dispatch>` | the job |
@@ -88,5 +88,6 @@ pub use reporting::{
 pub use runbook::{OpenRun, RUNS_PREFIX, RunEntry, find_run, open_run_key, run, run_key, run_writes};
 pub use version::{Document, VersionEntry, VersionRecord, version_key};
 pub use workflow::{
-    Look, OpenWorkflow, Phase, TaskToken, WorkflowEntry, due_looks, look_soon_writes, open_key, token_key, token_pk,
+    NextSweep, OpenWorkflow, Phase, TaskToken, WorkflowEntry, due_sweeps, open_key, sweep_soon_writes, token_key,
+    token_pk,
 };

@@ -19,45 +19,45 @@ pub struct OpenWorkflow {
     pub workflow: WorkflowId,
     pub install: InstallId,
     pub since: Timestamp,
-    /// The time in the workflow's [`Look`]. Workflows of the version before have none.
+    /// The time in the workflow's [`NextSweep`]. Workflows of the version before have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub look: Option<Timestamp>,
+    pub next_sweep: Option<Timestamp>,
 }
 
-/// When `sweep` looks at a workflow. The sort key begins with the time, so one query finds the looks that are due.
+/// When `sweep` handles a workflow the next time. The sort key begins with the time, so one query finds what is due.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Look {
+pub struct NextSweep {
     pub workflow: WorkflowId,
-    /// The look is due from then on, until it is moved or removed.
+    /// The workflow is due from then on, until this row is moved or removed.
     pub from: Timestamp,
 }
 
 impl OpenWorkflow {
-    /// Returns the keys of the entry and of the workflow's look.
+    /// Returns the keys of the entry and of the workflow's next sweep.
     pub fn keys(&self) -> Vec<Key> {
-        let look = self.look.map(|from| Look { workflow: self.workflow.clone(), from }.key());
-        [self.key()].into_iter().chain(look).collect()
+        let next_sweep = self.next_sweep.map(|from| NextSweep { workflow: self.workflow.clone(), from }.key());
+        [self.key()].into_iter().chain(next_sweep).collect()
     }
 }
 
-/// The partition key of all looks.
-const LOOKS: &str = "look";
+/// The partition key of the next sweeps of all workflows.
+const NEXT_SWEEPS: &str = "next-sweep";
 
-/// Loads the looks that are due.
+/// Loads the workflows that the sweep must handle now.
 ///
 /// # Errors
 /// The errors of [`super::load_all`].
-pub async fn due_looks(store: &dyn Store, now: Timestamp) -> Result<Vec<Look>, AppError> {
+pub async fn due_sweeps(store: &dyn Store, now: Timestamp) -> Result<Vec<NextSweep>, AppError> {
     let mut due = Vec::new();
     let mut after: Option<String> = None;
     loop {
-        let rows = store.query(LOOKS, "", after.as_deref(), PAGE).await?;
+        let rows = store.query(NEXT_SWEEPS, "", after.as_deref(), PAGE).await?;
         for row in &rows {
-            let look: Look = parse(row)?.value;
-            if look.from > now {
+            let next: NextSweep = parse(row)?.value;
+            if next.from > now {
                 return Ok(due);
             }
-            due.push(look);
+            due.push(next);
         }
         match rows.last() {
             Some(last) if rows.len() == PAGE as usize => after = Some(last.key.sk.clone()),
@@ -66,27 +66,27 @@ pub async fn due_looks(store: &dyn Store, now: Timestamp) -> Result<Vec<Look>, A
     }
 }
 
-/// Returns the writes that let the next sweep look at a workflow, whenever its look is due. They conflict with a sweep that
-/// looks at the workflow at this moment, which then does not put the next look off.
+/// Returns the writes that make a workflow due at once. They conflict with a sweep that handles the workflow at this moment,
+/// which then does not put the next one off.
 ///
 /// # Errors
 /// The errors of [`super::load`].
-pub async fn look_soon_writes(
+pub async fn sweep_soon_writes(
     store: &dyn Store,
     workflow: &WorkflowId,
     now: Timestamp,
 ) -> Result<Vec<Write>, AppError> {
     let open: Option<Stored<OpenWorkflow>> = load(store, &open_key(workflow)).await?;
     let Some(Stored { value: open, rev }) = open else { return Ok(Vec::new()) };
-    // Without a look, a sweep gives one to the workflow.
-    let Some(known) = open.look else { return Ok(Vec::new()) };
+    // A sweep adds the missing row of a workflow of the version before.
+    let Some(known) = open.next_sweep else { return Ok(Vec::new()) };
     let mut writes = Vec::new();
     let from = known.min(now);
     if from != known {
-        writes.push(Write::Delete { key: Look { workflow: workflow.clone(), from: known }.key() });
-        writes.push(put(&Look { workflow: workflow.clone(), from }, Expect::Any)?);
+        writes.push(Write::Delete { key: NextSweep { workflow: workflow.clone(), from: known }.key() });
+        writes.push(put(&NextSweep { workflow: workflow.clone(), from }, Expect::Any)?);
     }
-    writes.push(put(&OpenWorkflow { look: Some(from), ..open }, Expect::Rev(rev))?);
+    writes.push(put(&OpenWorkflow { next_sweep: Some(from), ..open }, Expect::Rev(rev))?);
     Ok(writes)
 }
 
@@ -162,9 +162,9 @@ impl Record for OpenWorkflow {
     }
 }
 
-impl Record for Look {
+impl Record for NextSweep {
     fn key(&self) -> Key {
-        key(LOOKS, format!("{:012}#{}", self.from.as_secs(), self.workflow))
+        key(NEXT_SWEEPS, format!("{:012}#{}", self.from.as_secs(), self.workflow))
     }
 }
 

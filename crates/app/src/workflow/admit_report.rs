@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use freehold_domain::reports::budget::{Claim, Left, Rate, Rates, ReportBudget};
+use freehold_domain::reports::budget::{Budget, Claim, Rate, Rates, ReportBudget};
 use freehold_protocol::{InstallId, Timestamp};
 
 use crate::AppError;
@@ -64,7 +64,7 @@ struct Sender {
 
 /// What this copy of the function may still do for one sender.
 struct Count {
-    free: Left,
+    free: Budget,
     handled: u32,
     waiting: u32,
     /// The number of reports that were dropped and are not in the table yet.
@@ -75,7 +75,13 @@ struct Count {
 
 impl Count {
     const fn new(now: Timestamp) -> Self {
-        Self { free: Left::all(FREE, now), handled: 0, waiting: 0, dropped: 0, closed_until: Timestamp::from_millis(0) }
+        Self {
+            free: Budget::full(FREE, now),
+            handled: 0,
+            waiting: 0,
+            dropped: 0,
+            closed_until: Timestamp::from_millis(0),
+        }
     }
 
     /// Returns what happens to the next report without a claim; `None` if a claim has to decide.

@@ -90,7 +90,7 @@ pub async fn job_event(
         }
         let (mut writes, workflow, started) = writes_for(store, &stored, workflow, proof, now).await?;
         if current.value.is_left_to_wait() && !stored.value.is_left_to_wait() {
-            writes.extend(table::look_soon_writes(store, &stored.value.workflow, now).await?);
+            writes.extend(table::sweep_soon_writes(store, &stored.value.workflow, now).await?);
         }
         writes.extend(task::of_changed_job(store, &current.value, &stored.value, now).await?);
         let (job, workflow) = (Box::new(stored.value), workflow.map(Box::new));

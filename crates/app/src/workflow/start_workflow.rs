@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::AppError;
 use crate::ports::{Committed, Expect, Machines, Store, Write};
-use crate::table::{self, Look, OpenWorkflow, Stored, WorkflowEntry, put};
+use crate::table::{self, NextSweep, OpenWorkflow, Stored, WorkflowEntry, put};
 
 /// A request for work.
 #[derive(Debug, Clone, Copy)]
@@ -175,8 +175,8 @@ pub fn workflow_of(install: &Install, new: NewWorkflow, serial: u64, now: Timest
 pub fn workflow_writes(workflow: &Workflow) -> Result<Vec<Write>, AppError> {
     let (id, install) = (workflow.id.clone(), workflow.install.clone());
     let since = workflow.created_at;
-    let open = OpenWorkflow { workflow: id.clone(), install, since, look: Some(since) };
-    let look = Look { workflow: id, from: since };
+    let open = OpenWorkflow { workflow: id.clone(), install, since, next_sweep: Some(since) };
+    let next_sweep = NextSweep { workflow: id, from: since };
     let entry = WorkflowEntry {
         workflow: workflow.id.clone(),
         install: workflow.install.clone(),
@@ -185,7 +185,7 @@ pub fn workflow_writes(workflow: &Workflow) -> Result<Vec<Write>, AppError> {
     Ok(vec![
         table::put_workflow(workflow, Expect::Absent)?,
         put(&open, Expect::Any)?,
-        put(&look, Expect::Any)?,
+        put(&next_sweep, Expect::Any)?,
         table::put_until(&entry, Expect::Any, workflow.kept_until())?,
     ])
 }

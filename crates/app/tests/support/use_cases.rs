@@ -19,7 +19,7 @@ use freehold_app::install::upgrade_runner::UpgradeRunner;
 use freehold_app::notification::notifier::Notifier;
 use freehold_app::ports::{Expect, Store as _};
 use freehold_app::read::ShowTenant;
-use freehold_app::table::{Contact, Stored, contact_key, load, look_soon_writes, put};
+use freehold_app::table::{Contact, Stored, contact_key, load, put, sweep_soon_writes};
 use freehold_app::workflow::accept_report::AcceptReport;
 use freehold_app::workflow::approval::approve_job::ApproveJob;
 use freehold_app::workflow::approval::reject_job::RejectJob;
@@ -279,7 +279,7 @@ impl World {
         // Looks at waiting workflows are a quarter of an hour apart, which the tests of expiry do not want to wait for.
         for workflow in self.open() {
             let workflow = workflow.parse().unwrap();
-            let soon = look_soon_writes(&*self.memory, &workflow, self.now()).await.unwrap();
+            let soon = sweep_soon_writes(&*self.memory, &workflow, self.now()).await.unwrap();
             let _ = self.memory.commit(soon).await.unwrap();
         }
         self.sweeper().sweep().await.unwrap()

@@ -31,16 +31,16 @@ impl Rates {
         Self { handled: Rate { most: 60, per_hour: 360 }, waiting: Rate { most: 1_000, per_hour: 60 } };
 }
 
-/// What is left of a rate at a time.
+/// The number of reports of a rate that are left at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Left {
+pub struct Budget {
     pub count: u32,
     pub at: Timestamp,
 }
 
-impl Left {
+impl Budget {
     /// Returns a full budget: nothing of the rate is used.
-    pub const fn all(rate: Rate, now: Timestamp) -> Self {
+    pub const fn full(rate: Rate, now: Timestamp) -> Self {
         Self { count: rate.most, at: now }
     }
 
@@ -66,8 +66,8 @@ const HOUR_MILLIS: u64 = 3_600_000;
 /// The budget of one sender.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportBudget {
-    pub handled: Left,
-    pub waiting: Left,
+    pub handled: Budget,
+    pub waiting: Budget,
     /// The number of reports that were dropped, ever.
     #[serde(default)]
     pub dropped: u64,
@@ -92,8 +92,8 @@ impl ReportBudget {
     /// Returns the budget of a sender that has sent nothing.
     pub const fn new(rates: Rates, now: Timestamp) -> Self {
         Self {
-            handled: Left::all(rates.handled, now),
-            waiting: Left::all(rates.waiting, now),
+            handled: Budget::full(rates.handled, now),
+            waiting: Budget::full(rates.waiting, now),
             dropped: 0,
             dropped_at: None,
         }
@@ -166,7 +166,7 @@ mod tests {
         #[test]
         fn a_rate_is_never_exceeded(steps in prop::collection::vec((0_u64..5_000, 0_u32..6), 1..200)) {
             let rate = RATES.handled;
-            let (mut left, mut now, mut taken) = (Left::all(rate, at(0)), 0, 0_u64);
+            let (mut left, mut now, mut taken) = (Budget::full(rate, at(0)), 0, 0_u64);
             for (pause, wanted) in steps {
                 now += pause;
                 let (some, next) = left.take(rate, wanted, at(now));
@@ -180,7 +180,7 @@ mod tests {
         #[test]
         fn no_time_is_lost_between_claims(pauses in prop::collection::vec(1_u64..900, 1..9)) {
             let rate = RATES.handled;
-            let empty = Left { count: 0, at: at(0) };
+            let empty = Budget { count: 0, at: at(0) };
             let (mut stepped, mut now) = (empty, 0);
             for pause in pauses {
                 now += pause;

@@ -38,7 +38,7 @@ impl AcceptReport {
             let record = ChangeTimesRecord { install: install.id.clone(), at, times: announced.cloned() };
             let mut writes = vec![put(&record, expect)?];
             if let Some(live) = &install.live {
-                writes.extend(table::look_soon_writes(&*self.store, live, self.clock.now()).await?);
+                writes.extend(table::sweep_soon_writes(&*self.store, live, self.clock.now()).await?);
             }
             Ok(Decided::Commit(writes, ()))
         })

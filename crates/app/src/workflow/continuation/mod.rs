@@ -17,7 +17,7 @@ use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::contract::terms;
 use crate::ports::{Clock, Expect, Machines, Store, Write};
-use crate::table::{self, Decided, DeployedRecord, Look, OpenWorkflow, Stored, load, put};
+use crate::table::{self, Decided, DeployedRecord, NextSweep, OpenWorkflow, Stored, load, put};
 use crate::workflow::start_workflow::{Asked, require_runner, used_before};
 
 /// What the continuation of a workflow reads and calls.
@@ -58,12 +58,13 @@ impl Continuation<'_> {
             let install = table::install(store, &next.install).await?;
             let held = install.value.hold_again(id, next.serial)?;
             self.check(&next, &held).await?;
-            let open = OpenWorkflow { workflow: id.clone(), install: held.id.clone(), since: now, look: Some(now) };
+            let open =
+                OpenWorkflow { workflow: id.clone(), install: held.id.clone(), since: now, next_sweep: Some(now) };
             let mut writes = vec![
                 table::put_workflow(&next, Expect::Rev(stored.rev))?,
                 put(&held, Expect::Rev(install.rev))?,
                 put(&open, Expect::Any)?,
-                put(&Look { workflow: id.clone(), from: now }, Expect::Any)?,
+                put(&NextSweep { workflow: id.clone(), from: now }, Expect::Any)?,
             ];
             writes.extend(self.skipped_part(&next).await?);
             Ok(Decided::Commit(writes, (next, true)))

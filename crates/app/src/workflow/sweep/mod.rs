@@ -18,7 +18,9 @@ use crate::install::enrol_build_runner::build_install;
 use crate::messages::DispatchMessage;
 use crate::notification::notifier::Notifier;
 use crate::ports::{BuildMachine, Callbacks, Clock, Expect, Machines, Outbox, Store, Write};
-use crate::table::{self, Look, OpenWorkflow, Phase, Record as _, Stored, TaskToken, load, open_key, put, token_key};
+use crate::table::{
+    self, NextSweep, OpenWorkflow, Phase, Record as _, Stored, TaskToken, load, open_key, put, token_key,
+};
 use crate::workflow::accept_report::resume_run;
 use crate::workflow::advance::{self, Advanced};
 use crate::workflow::dispatch_job::change_windows::{self, Opens};
@@ -47,17 +49,17 @@ const UNPLANNED_SECS: u64 = 20 * 60;
 /// that time, the request that `dispatch-job` made after it sent the order is enough.
 const WAKE_FROM_SECS: u64 = 60;
 /// The time in seconds after which the sweep looks again at a workflow that waits for its customer: for a first runner, or
-/// for the runner that its jobs wait for. What the customer does resumes the workflow at once; the look is for when that was
+/// for the runner that its jobs wait for. What the customer does resumes the workflow at once; the sweep is for when that was
 /// lost, and for jobs that have waited long enough.
 const WAITING_SECS: u64 = 900;
-/// The longest time, in seconds, until the next look at a job that waits for an approval. The state machine of the workflow
+/// The longest time, in seconds, until the next sweep of a job that waits for an approval. The state machine of the workflow
 /// ends without a sign of life within three days.
 const LOOK_AT_LEAST_SECS: u64 = 24 * 60 * 60;
-/// The number of workflows that are looked at at the same time.
+/// The number of workflows that are handled at the same time.
 const AT_ONCE: usize = 16;
-/// The time in seconds after which a sweep starts no new look. The next sweep continues. This time and the sweep's
+/// The time in seconds after which a sweep begins with no further workflow. The next sweep continues. This time and the sweep's
 /// other work fit into the function's time limit.
-const LOOKING_SECS: u64 = 25;
+const HANDLING_SECS: u64 = 25;
 /// The use case that recovers lost work, with its ports.
 #[derive(Clone)]
 pub struct Sweep {
@@ -72,11 +74,11 @@ pub struct Sweep {
     pub clock: Arc<dyn Clock>,
 }
 
-/// What becomes of a look.
+/// When a workflow is handled again.
 enum Next {
-    /// The next sweep looks again.
+    /// By the next sweep.
     Soon,
-    /// The workflow waits for somebody; it is looked at again at this time.
+    /// At this time; the workflow waits for somebody until then.
     At(Timestamp),
     /// Nothing is left to do for the workflow.
     Never,
@@ -87,8 +89,8 @@ enum Next {
 enum Found {
     /// The job may end by a report at any time.
     Open,
-    /// The job waits for its runner past the expiry of its order, or for the customer's window, perhaps for days. It is looked
-    /// at again at this time.
+    /// The job waits for its runner past the expiry of its order, or for the customer's window, perhaps for days. It is handled
+    /// again at this time.
     Waiting(Timestamp),
     Ended,
 }
@@ -106,24 +108,24 @@ impl Found {
 }
 
 impl Sweep {
-    /// Handles every workflow that is due for a look. A failure in one workflow does not stop the others.
+    /// Handles every workflow that is due. A failure in one workflow does not stop the others.
     ///
     /// # Errors
-    /// The store's errors when the list of looks cannot be read.
+    /// The store's errors when the list of due workflows cannot be read.
     pub async fn sweep(&self) -> Result<Swept, AppError> {
         let now = self.clock.now();
         if build_machine::is_rest_due(now) {
             self.adopt(now).await?;
         }
-        let mut due = table::due_looks(&*self.store, now).await?;
+        let mut due = table::due_sweeps(&*self.store, now).await?;
         // A sweep that has no time for all begins elsewhere the next time, so none is left out twice in a row.
         if !due.is_empty() {
             let first = usize::try_from(now.as_millis() / 60_000).unwrap_or(0).wrapping_mul(7919) % due.len();
             due.rotate_left(first);
         }
-        let until = now.plus_secs(LOOKING_SECS);
-        let looks = futures_util::stream::iter(due.iter().map(|look| self.look(look, until)));
-        let mut swept = looks
+        let until = now.plus_secs(HANDLING_SECS);
+        let handled = futures_util::stream::iter(due.iter().map(|next| self.handle_in_time(next, until)));
+        let mut swept = handled
             .buffer_unordered(AT_ONCE)
             .fold(Swept::default(), |mut all, one| async move {
                 all.add(one);
@@ -139,57 +141,58 @@ impl Sweep {
         Ok(swept)
     }
 
-    /// Gives a look to the workflows of the version before, which have none.
+    /// Makes the workflows of the version before due, which have no row of their next sweep.
     async fn adopt(&self, now: Timestamp) -> Result<(), AppError> {
         let open: Vec<Stored<OpenWorkflow>> = table::load_all_stored(&*self.store, "open", "").await?;
-        for entry in open.into_iter().filter(|entry| entry.value.look.is_none()) {
-            let look = put(&Look { workflow: entry.value.workflow.clone(), from: now }, Expect::Any)?;
-            let marked = put(&OpenWorkflow { look: Some(now), ..entry.value }, Expect::Rev(entry.rev))?;
+        for entry in open.into_iter().filter(|entry| entry.value.next_sweep.is_none()) {
+            let next = put(&NextSweep { workflow: entry.value.workflow.clone(), from: now }, Expect::Any)?;
+            let marked = put(&OpenWorkflow { next_sweep: Some(now), ..entry.value }, Expect::Rev(entry.rev))?;
             // A conflict means that the workflow has ended meanwhile.
-            let _ = self.store.commit(vec![look, marked]).await?;
+            let _ = self.store.commit(vec![next, marked]).await?;
         }
         Ok(())
     }
 
-    /// Looks at one workflow, unless the time is up, and moves or removes the look.
-    async fn look(&self, look: &Look, until: Timestamp) -> Swept {
+    /// Handles one workflow, unless the time is up.
+    async fn handle_in_time(&self, due: &NextSweep, until: Timestamp) -> Swept {
         let mut swept = Swept::default();
         if self.clock.now() >= until {
             swept.postponed = 1;
             return swept;
         }
-        if let Err(error) = self.look_and_move(look, &mut swept).await {
-            let id = &look.workflow;
+        if let Err(error) = self.handle_and_move(due, &mut swept).await {
+            let id = &due.workflow;
             tracing::warn!(workflow.id = %id, "Could not handle workflow `{id}`; the next sweep tries again: {error}");
             swept.failed = 1;
         }
         swept
     }
 
-    async fn look_and_move(&self, look: &Look, swept: &mut Swept) -> Result<(), AppError> {
-        // It is loaded first: whoever asks for a look meanwhile changes it, and this look is then not moved.
-        let open: Option<Stored<OpenWorkflow>> = load(&*self.store, &open_key(&look.workflow)).await?;
-        let mut writes = vec![Write::Delete { key: look.key() }];
-        match self.look_at(&look.workflow, swept).await? {
-            // The look is due already, so the next sweep finds it without a write.
+    /// Handles one workflow, and moves or removes the row of its next sweep.
+    async fn handle_and_move(&self, due: &NextSweep, swept: &mut Swept) -> Result<(), AppError> {
+        // It is loaded first: whoever makes the workflow due meanwhile changes it, and this row is then not moved.
+        let open: Option<Stored<OpenWorkflow>> = load(&*self.store, &open_key(&due.workflow)).await?;
+        let mut writes = vec![Write::Delete { key: due.key() }];
+        match self.handle(&due.workflow, swept).await? {
+            // The workflow is due already, so the next sweep finds it without a write.
             Next::Soon => return Ok(()),
-            // The entry may be newer than what was looked at, if the workflow was continued meanwhile. Then it stays.
+            // The entry may be newer than what was handled, if the workflow was continued meanwhile. Then it stays.
             Next::Never => {
                 writes.extend(open.map(|open| Write::DeleteAt { key: open.value.key(), rev: open.rev }));
             }
             Next::At(from) => {
                 if let Some(open) = open {
-                    writes.push(put(&Look { workflow: look.workflow.clone(), from }, Expect::Any)?);
-                    writes.push(put(&OpenWorkflow { look: Some(from), ..open.value }, Expect::Rev(open.rev))?);
+                    writes.push(put(&NextSweep { workflow: due.workflow.clone(), from }, Expect::Any)?);
+                    writes.push(put(&OpenWorkflow { next_sweep: Some(from), ..open.value }, Expect::Rev(open.rev))?);
                 }
             }
         }
-        // A conflict means that the workflow has ended or changed meanwhile; the next sweep looks again.
+        // A conflict means that the workflow has ended or changed meanwhile; the next sweep handles it.
         let _ = self.store.commit(writes).await?;
         Ok(())
     }
 
-    async fn look_at(&self, id: &WorkflowId, swept: &mut Swept) -> Result<Next, AppError> {
+    async fn handle(&self, id: &WorkflowId, swept: &mut Swept) -> Result<Next, AppError> {
         // The workflow of a forgotten install is gone.
         let Some(found) = table::find_workflow(&*self.store, id).await? else { return Ok(Next::Never) };
         let workflow = found.value;
@@ -219,7 +222,7 @@ impl Sweep {
         if let Some(token) = token {
             self.callbacks.succeed(&token.value.token, &json!({ "result": "deleted" })).await?;
         }
-        // It is told before the look is removed: if this call is lost, the next sweep looks, and tells it again.
+        // It is told before the row is removed: if this call is lost, the next sweep tells it again.
         self.notifier.tell_end(workflow, self.clock.now()).await?;
         Ok(Next::Never)
     }

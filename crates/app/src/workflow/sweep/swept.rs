@@ -3,7 +3,7 @@
 /// The numbers of workflows and jobs that one sweep handled, by result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Swept {
-    /// The number of workflows that were due for a look.
+    /// The number of workflows that were due.
     pub due: u32,
     /// The number of these that this sweep had no time for.
     pub postponed: u32,

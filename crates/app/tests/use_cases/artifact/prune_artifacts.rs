@@ -205,8 +205,12 @@ async fn an_install_that_is_gone_since_the_list_was_read_stops_no_prune() {
     let world = World::with_install().await;
     let (install, since) = ("gone".parse().unwrap(), world.now());
     let entry = InstallEntry { install, account: "222222222222".parse().unwrap() };
-    let open =
-        OpenWorkflow { workflow: WorkflowId::derive("gone", "a"), install: entry.install.clone(), since, look: None };
+    let open = OpenWorkflow {
+        workflow: WorkflowId::derive("gone", "a"),
+        install: entry.install.clone(),
+        since,
+        next_sweep: None,
+    };
     let left = vec![put(&entry, Expect::Absent).unwrap(), put(&open, Expect::Absent).unwrap()];
     let before = prune(&world, &Arc::default()).await;
 

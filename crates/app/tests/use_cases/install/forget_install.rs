@@ -49,9 +49,9 @@ fn everything(world: &World) -> Tenant {
     let shared = |row: &Row| row.key.pk.starts_with("text#") || row.key.pk == "gone";
     let (shared, rows): (Vec<Row>, Vec<Row>) = world.memory.rows().into_iter().partition(shared);
     assert!(shared.iter().all(|row| !format!("{row:?}").contains("globex")), "{shared:?}");
-    // A sweep moves the look of an open workflow, and removes that of an ended one.
+    // A sweep moves the next sweep of an open workflow, and removes that of an ended one.
     let is_open = |row: &Row| rows.iter().any(|open| open.key.pk == "open" && row.key.sk.ends_with(&open.key.sk));
-    let moves = |row: &Row| ["look", "open"].contains(&row.key.pk.as_str());
+    let moves = |row: &Row| ["next-sweep", "open"].contains(&row.key.pk.as_str());
     let swept = rows.iter().filter(|row| moves(row) && is_open(row)).map(|row| {
         let workflow = row.key.sk.rsplit('#').next().unwrap();
         format!("{} {workflow}", row.key.pk)

@@ -70,7 +70,8 @@ async fn a_success_is_told_and_writes_nothing_more_than_before() {
     let mut world = quiet().await;
     world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
     world.settle().await;
-    let rows = |world: &World| world.memory.rows().into_iter().filter(|row| row.key.pk != "look").collect::<Vec<_>>();
+    let rows =
+        |world: &World| world.memory.rows().into_iter().filter(|row| row.key.pk != "next-sweep").collect::<Vec<_>>();
     let before = rows(&world);
 
     let kinds = told(&mut world, 1).await;

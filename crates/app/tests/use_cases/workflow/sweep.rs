@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use freehold_app::ports::{Committed, Expect, Key, Store, Write};
-use freehold_app::table::{self, Look, OpenWorkflow, Record as _, Sending, TaskToken, due_looks, open_key, put};
+use freehold_app::table::{self, NextSweep, OpenWorkflow, Record as _, Sending, TaskToken, due_sweeps, open_key, put};
 use freehold_app::testing::{Fault, Memory};
 use freehold_app::workflow::sweep::{Sweep, Swept};
 use freehold_domain::JobState;
@@ -247,8 +247,8 @@ async fn one_workflow_that_cannot_be_looked_at_keeps_no_other_waiting() {
         let unreadable = WorkflowId::derive("unreadable", cause);
         let key = Key { pk: table::workflow_pk(&unreadable), sk: "state".into() };
         let row = Write::Put { key, body: "{}".into(), expect: Expect::Any, expires: None };
-        let look = Look { workflow: unreadable, from: world.now() };
-        let _ = world.memory.commit(vec![row, put(&look, Expect::Any).unwrap()]).await.unwrap();
+        let next = NextSweep { workflow: unreadable, from: world.now() };
+        let _ = world.memory.commit(vec![row, put(&next, Expect::Any).unwrap()]).await.unwrap();
     }
 
     let swept = world.sweep_with_runner_there(LOST_SECS).await;
@@ -307,16 +307,20 @@ async fn a_sweep_without_time_for_all_leaves_none_out_for_long() {
     }
 }
 
-/// The version before kept no looks.
+/// The version before kept no next sweeps.
 #[tokio::test]
 async fn workflows_of_the_version_before_are_looked_at_within_ten_minutes() {
     let (mut world, workflow) = World::deploying(Behaviour::Ignores).await;
-    let looks = due_looks(&*world.memory, world.now()).await.unwrap();
-    let mut writes: Vec<Write> = looks.iter().map(|look| Write::Delete { key: look.key() }).collect();
-    let older =
-        OpenWorkflow { workflow: workflow.clone(), install: crate::support::globex(), since: world.now(), look: None };
+    let due = due_sweeps(&*world.memory, world.now()).await.unwrap();
+    let mut writes: Vec<Write> = due.iter().map(|next| Write::Delete { key: next.key() }).collect();
+    let older = OpenWorkflow {
+        workflow: workflow.clone(),
+        install: crate::support::globex(),
+        since: world.now(),
+        next_sweep: None,
+    };
     let body = serde_json::to_string(&older).unwrap();
-    assert!(!body.contains("look"), "{body}");
+    assert!(!body.contains("next_sweep"), "{body}");
     writes.push(Write::Put { key: open_key(&workflow), body, expect: Expect::Any, expires: None });
     assert_eq!(world.memory.commit(writes).await.unwrap(), Committed::Done);
 
