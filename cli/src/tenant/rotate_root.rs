@@ -98,7 +98,7 @@ impl RotateRoot {
         let (done, parameters, next) = if self.announce {
             announced(&tenant, &current, second)?
         } else {
-            self.rotated(&tenant, &stack, &keys, current, second, &progress).await?
+            self.sign_statement(&tenant, &stack, &keys, current, second, &progress).await?
         };
         let (stack_name, tags) = (stack.name.clone(), BTreeMap::new());
         let change = Change { stack: stack_name, template: Template::Launched, parameters, tags };
@@ -112,7 +112,7 @@ impl RotateRoot {
     }
 
     /// Signs the statement; returns the parameters of the stack, and the keys whose policies have to be equal.
-    async fn rotated(
+    async fn sign_statement(
         &self,
         tenant: &TenantName,
         stack: &Stack,

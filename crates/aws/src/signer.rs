@@ -88,13 +88,13 @@ impl KmsSigner {
         let uses = self.uses.clone();
         let tenant = self.tenant.clone();
         let delegate = Delegate { tenant, public_key, not_before, not_after, send_until: Some(send_until), uses };
-        let mut certificate = self.sealed(&delegate).await?;
+        let mut certificate = self.seal(&delegate).await?;
         certificate.attached = self.succession_texts().await?;
         Ok(DelegateKey { key, certificate, not_after, send_until })
     }
 
     /// Returns `payload` in an envelope that the root key signed.
-    async fn sealed<P: Payload>(&self, payload: &P) -> Result<Envelope, PortError> {
+    async fn seal<P: Payload>(&self, payload: &P) -> Result<Envelope, PortError> {
         let message = signed_bytes(payload).map_err(|e| failed(e.to_string()))?;
         if message.len() > MOST_SIGNED {
             let message = format!("{} bytes are more than the {MOST_SIGNED} that KMS signs", message.len());
@@ -135,7 +135,7 @@ impl Signer for KmsSigner {
     }
 
     async fn attest(&self, statement: &Statement) -> Result<Envelope, PortError> {
-        self.sealed(statement).await
+        self.seal(statement).await
     }
 }
 

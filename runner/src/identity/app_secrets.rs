@@ -66,7 +66,7 @@ impl AppSecrets {
     ///
     /// # Errors
     /// An [`AppSecretError`], which contains no value.
-    pub async fn added(&self, mut order: Order, log: &JobLog) -> Result<Order, AppSecretError> {
+    pub async fn add_to(&self, mut order: Order, log: &JobLog) -> Result<Order, AppSecretError> {
         let mut hidden = Vec::new();
         for secret in &order.secrets {
             // The name comes from the order, so this check makes sure that it selects only a secret of the app.
@@ -174,7 +174,7 @@ mod tests {
             { "name": "empty" },
         ]));
 
-        let order = secrets.added(asked, &log).await.unwrap();
+        let order = secrets.add_to(asked, &log).await.unwrap();
 
         log.line("correct horse, battery staple, YmF0dGVyeSBzdGFwbGU=, correct%20horse");
         let tree = &order.context["nuon"];
@@ -190,7 +190,7 @@ mod tests {
     #[tokio::test]
     async fn a_missing_secret_is_named_with_its_parameter() {
         let secrets = of(&[]).await;
-        let refused = async |secret| secrets.added(asking(secret), &JobLog::default()).await.unwrap_err().to_string();
+        let refused = async |secret| secrets.add_to(asking(secret), &JobLog::default()).await.unwrap_err().to_string();
 
         assert_eq!(
             refused(json!([{ "name": "api_key", "required": true }])).await,
@@ -207,7 +207,8 @@ mod tests {
     async fn an_order_cannot_ask_for_another_secret() {
         let secrets = of(&[KEY]).await;
 
-        let error = secrets.added(asking(json!([{ "name": "../secrets-key" }])), &JobLog::default()).await.unwrap_err();
+        let error =
+            secrets.add_to(asking(json!([{ "name": "../secrets-key" }])), &JobLog::default()).await.unwrap_err();
 
         assert!(matches!(error, AppSecretError::Name(_)), "{error}");
     }

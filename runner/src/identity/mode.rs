@@ -81,7 +81,7 @@ impl Roles {
 
     /// Returns the switched-off mode or runner if that is why the job's role can no longer be assumed, otherwise
     /// `None`.
-    pub async fn disabled(&self, order: &Order) -> Option<Disabled> {
+    pub async fn find_disabled(&self, order: &Order) -> Option<Disabled> {
         if self.config.role == Role::Build {
             return self.standing.switched_off().await.map(Disabled::Runner);
         }

@@ -65,7 +65,7 @@ impl SensitiveInputs {
     ///
     /// # Errors
     /// A [`SensitiveInputError`], which contains no value.
-    pub async fn added(&self, order: &Order, attached: &[String], log: &JobLog) -> Result<Order, SensitiveInputError> {
+    pub async fn add_to(&self, order: &Order, attached: &[String], log: &JobLog) -> Result<Order, SensitiveInputError> {
         let mut order = order.clone();
         let sealed = std::mem::take(&mut order.sealed_inputs);
         let mut hidden = Vec::new();
@@ -217,7 +217,7 @@ mod tests {
     async fn a_sensitive_answer_is_where_templates_look_and_in_no_log() {
         let log = JobLog::default();
 
-        let order = answers("hunter22").await.added(&asking(token("string", true)), &[], &log).await.unwrap();
+        let order = answers("hunter22").await.add_to(&asking(token("string", true)), &[], &log).await.unwrap();
 
         log.line("token hunter22 key of the vendor");
         assert_eq!(order.context["nuon"]["inputs"]["inputs"]["api_token"], "hunter22");
@@ -232,9 +232,9 @@ mod tests {
         let mut input = token("string", false);
         input["name"] = json!("other");
 
-        let open = answers.added(&asking(input.clone()), &[], &JobLog::default()).await.unwrap();
+        let open = answers.add_to(&asking(input.clone()), &[], &JobLog::default()).await.unwrap();
         input["required"] = json!(true);
-        let missing = answers.added(&asking(input), &[], &JobLog::default()).await.unwrap_err().to_string();
+        let missing = answers.add_to(&asking(input), &[], &JobLog::default()).await.unwrap_err().to_string();
 
         assert_eq!(open.context["nuon"]["inputs"]["inputs"]["other"], "");
         assert_eq!(
@@ -246,7 +246,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_of_another_type_is_refused_without_its_value() {
-        let error = answers("hunter22").await.added(&asking(token("number", true)), &[], &JobLog::default()).await;
+        let error = answers("hunter22").await.add_to(&asking(token("number", true)), &[], &JobLog::default()).await;
 
         assert_eq!(
             error.unwrap_err().to_string(),
@@ -260,7 +260,7 @@ mod tests {
         let mut input = token("string", true);
         input["name"] = json!("../secrets-key");
 
-        let error = answers("x").await.added(&asking(input), &[], &JobLog::default()).await.unwrap_err();
+        let error = answers("x").await.add_to(&asking(input), &[], &JobLog::default()).await.unwrap_err();
 
         assert!(matches!(error, SensitiveInputError::Name(_)), "{error}");
     }
@@ -270,7 +270,7 @@ mod tests {
         let log = JobLog::default();
         let (order, attached) = sealed("list", &json!("hunter22, hunter33"), 7, ("globex", "vendor_key"));
 
-        let order = answers("x").await.added(&order, &attached, &log).await.unwrap();
+        let order = answers("x").await.add_to(&order, &attached, &log).await.unwrap();
 
         log.line("keys hunter22 and hunter33");
         assert_eq!(order.context["nuon"]["inputs"]["inputs"]["vendor_key"], json!(["hunter22", "hunter33"]));
@@ -284,7 +284,7 @@ mod tests {
         let here = ("globex", "vendor_key");
         let text = json!("hunter22");
         let reason = async |(order, attached): (Order, Vec<String>)| {
-            let error = answers.added(&order, &attached, &JobLog::default()).await.unwrap_err().to_string();
+            let error = answers.add_to(&order, &attached, &JobLog::default()).await.unwrap_err().to_string();
             assert!(!error.contains("hunter22") && error.contains("--input vendor_key=@FILE`"), "{error}");
             error
         };

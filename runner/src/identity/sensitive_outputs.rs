@@ -99,7 +99,7 @@ impl SensitiveOutputs {
     ///
     /// # Errors
     /// A [`SensitiveOutputError`], which contains no value.
-    pub async fn added(&self, mut order: Order, log: &JobLog) -> Result<Order, SensitiveOutputError> {
+    pub async fn add_to(&self, mut order: Order, log: &JobLog) -> Result<Order, SensitiveOutputError> {
         let own = order.work.component().cloned();
         let mut hidden = Vec::new();
         for kept in order.kept_outputs.iter().filter(|kept| Some(&kept.part) != own.as_ref()) {

@@ -228,11 +228,11 @@ async fn pull(job: &Job, wanted: &Wanted<'_>) -> Result<ToolImage, Failure> {
         )));
     }
     job.log.line(&format!("unpacking image {digest}: {} layers, {packed} bytes", layers.len()));
-    let config = fetched(job, &repository, config, "config").await?;
+    let config = fetch_blob(job, &repository, config, "config").await?;
     check_platform(&config)?;
     let mut fetched_layers = Vec::new();
     for (number, layer) in layers.iter().enumerate() {
-        let file = fetched(job, &repository, layer, &format!("layer-{number}")).await?;
+        let file = fetch_blob(job, &repository, layer, &format!("layer-{number}")).await?;
         fetched_layers.push(Layer { file, media_type: layer.media_type.clone() });
     }
     unpack(job, digest, config, fetched_layers).await
@@ -272,7 +272,7 @@ fn check_platform(config: &std::path::Path) -> Result<(), Failure> {
     )))
 }
 
-async fn fetched(job: &Job, repository: &Repository, blob: &Descriptor, name: &str) -> Result<PathBuf, Failure> {
+async fn fetch_blob(job: &Job, repository: &Repository, blob: &Descriptor, name: &str) -> Result<PathBuf, Failure> {
     let path = job.workspace.join(format!("image-{name}"));
     fetch(&BlobSource::Repository(repository.clone()), blob, &path).await?;
     Ok(path)

@@ -134,21 +134,17 @@ impl GrantArtifact {
             return Ok(Err(no));
         }
         match &request.wants {
-            Wants::Blobs { .. } if runner_program::is_upgraded_by(&job) => self.granted_program(&job, request).await,
-            Wants::Blobs { missing, round } => match self.allowed(&job, request, missing, *round).await? {
-                Ok(artifact) => Ok(Ok(self.granted(&artifact, missing, request).await?)),
+            Wants::Blobs { .. } if runner_program::is_upgraded_by(&job) => self.grant_program(&job, request).await,
+            Wants::Blobs { missing, round } => match self.check_and_burn(&job, request, missing, *round).await? {
+                Ok(artifact) => Ok(Ok(self.grant(&artifact, missing, request).await?)),
                 Err(no) => Ok(Err(no)),
             },
-            Wants::Statement { artifact, facts } => self.attested(&job, request, artifact, facts).await,
+            Wants::Statement { artifact, facts } => self.attest(&job, request, artifact, facts).await,
         }
     }
 
     /// Grants the archive of a runner's program, once for each attempt.
-    async fn granted_program(
-        &self,
-        job: &Job,
-        request: &GrantMessage,
-    ) -> Result<Result<GrantAnswer, Denied>, AppError> {
+    async fn grant_program(&self, job: &Job, request: &GrantMessage) -> Result<Result<GrantAnswer, Denied>, AppError> {
         let program = match runner_program::asked_for(&*self.store, job, request).await? {
             Ok(program) => program,
             Err(no) => return Ok(Err(no)),
@@ -177,7 +173,7 @@ impl GrantArtifact {
     }
 
     /// Checks a request for blobs against the current state of the job, then marks the grant as used.
-    async fn allowed(
+    async fn check_and_burn(
         &self,
         job: &Job,
         request: &GrantMessage,
@@ -232,7 +228,7 @@ impl GrantArtifact {
 
     /// Signs a statement about the artifact that the build runner pushed. The source and the package in the statement
     /// come from the control plane's own record of the build. A repeated request gets the same bytes.
-    async fn attested(
+    async fn attest(
         &self,
         job: &Job,
         request: &GrantMessage,
@@ -357,7 +353,7 @@ impl GrantArtifact {
         Ok(found)
     }
 
-    async fn granted(
+    async fn grant(
         &self,
         artifact: &Artifact,
         missing: &[Digest],

@@ -81,7 +81,7 @@ impl AdvanceRun {
     ///
     /// # Errors
     /// NotFound, or the store's errors.
-    pub(super) async fn advanced(&self, id: &RunId) -> Result<Run, AppError> {
+    pub(super) async fn try_advance(&self, id: &RunId) -> Result<Run, AppError> {
         if let Err(error) = self.advance(id).await {
             tracing::warn!(run.id = %id, "Could not advance run `{id}`; the next sweep tries again: {error}");
         }

@@ -41,6 +41,6 @@ impl CancelRun {
             cancel.cancel(&workflow, &CancelWorkflowRequest::default(), by).await?;
             return Ok(run);
         }
-        self.advance.advanced(id).await
+        self.advance.try_advance(id).await
     }
 }

@@ -34,7 +34,7 @@ impl ResumeRun {
             }
             let (at, by, cause) = (self.advance.clock.now(), asked.by.clone(), asked.cause.to_owned());
             let resumed = Resumed { at, by, reason: reason.clone(), cause, after: String::new() };
-            let next = self.noticed(&stored.value).await?.resume(resumed)?;
+            let next = self.notice_end(&stored.value).await?.resume(resumed)?;
             let install = &next.install;
             let mut writes = vec![put(&next, Expect::Rev(stored.rev))?];
             if next.state == RunState::Running {
@@ -49,11 +49,12 @@ impl ResumeRun {
         if is_resumed.await? {
             tracing::info!(run.id = %id, "Resumed run `{id}`");
         }
-        self.advance.advanced(id).await
+        self.advance.try_advance(id).await
     }
 
-    /// Returns the run after a look at the workflow at which it stopped: somebody may have continued that workflow.
-    async fn noticed(&self, run: &Run) -> Result<Run, AppError> {
+    /// Reads how the workflow ended at which the run stopped, and returns the run with it. Somebody may have continued that
+    /// workflow.
+    async fn notice_end(&self, run: &Run) -> Result<Run, AppError> {
         let Some(workflow) = run.stopped_by() else { return Ok(run.clone()) };
         let Some(found) = table::find_workflow(&*self.advance.store, workflow).await? else { return Ok(run.clone()) };
         if !found.value.state.is_terminal() {

@@ -37,7 +37,7 @@ impl RunRunbook {
         let id = RunId::derive(install, asked.cause);
         let digest = digest_of(&(runbook, request))?;
         if self.came_before(&id, &digest).await? {
-            return self.advance.advanced(&id).await;
+            return self.advance.try_advance(&id).await;
         }
         let stored = table::install(&*self.advance.store, install).await?;
         let app = stored.value.require_app()?.clone();
@@ -82,7 +82,7 @@ impl RunRunbook {
         let _ = stored.value.begin(&WorkflowId::derive(install.as_str(), &run.cause(0)), is_exclusive)?;
         self.begin(&run, &stored).await?;
         tracing::info!(run.id = %id, install.id = %install, "Started run `{id}` of runbook `{runbook}` in `{install}`");
-        self.advance.advanced(&id).await
+        self.advance.try_advance(&id).await
     }
 
     /// Commits the rows of the run. The unchanged install is written too: the commit fails if the install was forgotten

@@ -221,7 +221,7 @@ async fn result_writes(
             secrets_writes(store, job, workflow, (fingerprint, *keeps_others)).await
         }
         (Target::Teardown { part, .. }, JobState::Succeeded { .. }) => {
-            Ok(late_result::removed(store, job, workflow, part).await?.into_iter().collect())
+            Ok(late_result::removal_write(store, job, workflow, part).await?.into_iter().collect())
         }
         (Target::Component { .. } | Target::Sandbox { .. } | Target::Teardown { .. }, _) => {
             failed_writes(store, job, workflow, &node.target, now).await
@@ -297,7 +297,7 @@ async fn deployed_writes(
     now: Timestamp,
 ) -> Result<Vec<Write>, AppError> {
     let Some(Deploys { part, artifact, fingerprint, reads, .. }) = target.deploys() else { return Ok(Vec::new()) };
-    let Some(expect) = late_result::deployed(store, job, workflow, &part).await? else { return Ok(Vec::new()) };
+    let Some(expect) = late_result::deploy_condition(store, job, workflow, &part).await? else { return Ok(Vec::new()) };
     let sandbox = match reads.filter(|reads| !reads.is_empty()) {
         Some(reads) => reads.digest(&table::sandbox_outputs(store, &job.install).await?)?,
         None => None,

@@ -16,7 +16,7 @@ use crate::table::{self, DeployedRecord, put};
 
 /// Returns the write of the record of a part whose order is about to be sent; `None` if the part has a record, or if the
 /// order deploys nothing.
-pub(super) async fn ordered(
+pub(super) async fn record_write(
     store: &dyn Store,
     job: &Job,
     workflow: &Workflow,

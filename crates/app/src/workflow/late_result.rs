@@ -12,7 +12,7 @@ use crate::table::{self, DeployedRecord, PAGE, Stored, WorkflowEntry, deployed_k
 /// Returns the condition under which the job's deploy of `part` is recorded. Returns `None` when a later workflow has
 /// worked on the part, because even a failed workflow may have changed it. A job that was not lost is always recorded,
 /// because it ended before a later workflow could change the part.
-pub(super) async fn deployed(
+pub(super) async fn deploy_condition(
     store: &dyn Store,
     job: &Job,
     workflow: &Workflow,
@@ -36,7 +36,7 @@ pub(super) async fn deployed(
 
 /// Returns the write that removes the record of a part that the job removed; `None` when a later workflow has worked on
 /// the part, or when no record of an earlier workflow exists.
-pub(super) async fn removed(
+pub(super) async fn removal_write(
     store: &dyn Store,
     job: &Job,
     workflow: &Workflow,

@@ -33,7 +33,7 @@ pub(super) async fn run(job: &Job, work: &UpgradeRunner) -> Result<Done, Failure
     let programs = Programs::load(state_dir);
     let own = own_program().map_err(|error| Failure::because("cannot read the runner's own program", &error))?;
     if own == work.program {
-        return until_stopped(job, proved(job, work, programs)).await;
+        return until_stopped(job, report_health(job, work, programs)).await;
     }
     if let Some(Candidate { phase: Phase::Failed { reason }, .. }) = programs.candidate_of(&job.order) {
         return Err(Failure::new(format!("{reason}; the old program works again")));
@@ -68,7 +68,7 @@ pub(super) async fn run(job: &Job, work: &UpgradeRunner) -> Result<Done, Failure
 
 /// Reports success from the requested program: it runs, has read the journal and has received this order. Its health is
 /// proved once the reports queue also has its hello.
-async fn proved(job: &Job, work: &UpgradeRunner, programs: Programs) -> Result<Done, Failure> {
+async fn report_health(job: &Job, work: &UpgradeRunner, programs: Programs) -> Result<Done, Failure> {
     let state_dir = &job.config.state_dir;
     if programs.on_trial(&work.program).is_some() {
         job.hand_over.announced().await;
@@ -113,7 +113,7 @@ async fn on_disk(job: &Job, work: &UpgradeRunner) -> Result<(), Failure> {
     }
     let path = path_of(&job.config.state_dir, &work.program);
     if !is_program(&path, &work.program) {
-        let unpacked = downloaded(job, work).await?;
+        let unpacked = download(job, work).await?;
         if !is_program(&unpacked.join(RUNNER_PROGRAM), &work.program) {
             return Err(Failure::new(format!(
                 "`{RUNNER_PROGRAM}` in the archive `{}` is not the program `{}` of the order; report it to the vendor",
@@ -127,11 +127,11 @@ async fn on_disk(job: &Job, work: &UpgradeRunner) -> Result<(), Failure> {
 }
 
 /// Downloads and unpacks the archive, and returns the directory.
-async fn downloaded(job: &Job, work: &UpgradeRunner) -> Result<PathBuf, Failure> {
+async fn download(job: &Job, work: &UpgradeRunner) -> Result<PathBuf, Failure> {
     let archive =
         Descriptor { media_type: RUNNER_ARCHIVE.to_owned(), digest: work.archive.clone(), size: work.archive_size };
     let packed = job.workspace.join("runner.tar.gz");
-    let source = BlobSource::Url { http: client()?, url: granted(job, &archive.digest).await? };
+    let source = BlobSource::Url { http: client()?, url: request_url(job, &archive.digest).await? };
     fetch(&source, &archive, &packed).await?;
     let unpacked = job.workspace.join("runner");
     let mut left = PROGRAM_ALONE;
@@ -141,7 +141,7 @@ async fn downloaded(job: &Job, work: &UpgradeRunner) -> Result<PathBuf, Failure>
     Ok(unpacked)
 }
 
-async fn granted(job: &Job, archive: &Digest) -> Result<String, Failure> {
+async fn request_url(job: &Job, archive: &Digest) -> Result<String, Failure> {
     match job.grants.request(job, archive, vec![archive.clone()], 0).await? {
         GrantAnswer::Granted { blobs, .. } => {
             let url = blobs.into_iter().find(|blob| blob.digest == *archive).map(|blob| blob.url);

@@ -67,7 +67,7 @@ impl Attempt<'_> {
         if let Err(error) = self.agent.audit.conclude(self.ended(result, None, None)) {
             error!(job.id = %self.held.order.job, "{}", aws::explain(&error));
         }
-        self.stopped_early(reason).await
+        self.end_early(reason).await
     }
 
     /// Records the end of the job. Without a record, the message stays in the queue: its next delivery reports the outcome

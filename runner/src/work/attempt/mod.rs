@@ -111,7 +111,7 @@ impl Attempt<'_> {
             true => None,
             false => tokio::select! {
                 biased;
-                reason = self.held.signal.stopped() => return self.stopped_early(reason).await,
+                reason = self.held.signal.stopped() => return self.end_early(reason).await,
                 permit = self.admitted(ticket) => match permit {
                     Some(permit) => Some(permit),
                     None => return self.put_back(Message::GiveBack).await,
@@ -140,7 +140,7 @@ impl Attempt<'_> {
         }
         match decision {
             Decision::Start | Decision::Resume => self.start(decision == Decision::Resume).await,
-            Decision::Interrupted => self.interrupted().await,
+            Decision::Interrupted => self.end_interrupted().await,
             Decision::Again(outcome) => self.report_again(outcome).await,
             Decision::Cancelled => self.refuse(RefusalReason::Cancelled, "the job was cancelled before it started"),
             Decision::Replayed { accepted } => self.refuse(RefusalReason::Replayed, &accepted.refusal(order)),
@@ -161,7 +161,7 @@ impl Attempt<'_> {
     }
 
     /// Ends an attempt that must stop before its job started.
-    async fn stopped_early(&self, reason: StopReason) -> Message {
+    async fn end_early(&self, reason: StopReason) -> Message {
         match reason {
             StopReason::Cancelled => self.refuse(RefusalReason::Cancelled, "the job was cancelled before it started"),
             StopReason::Draining => self.put_back(Message::GiveBack).await,
@@ -258,7 +258,7 @@ impl Attempt<'_> {
             }
         };
         if let Some(reason) = held.signal.reason() {
-            return self.stopped_early(reason).await;
+            return self.end_early(reason).await;
         }
         match self.announce().await {
             Ok(()) => {}
@@ -282,7 +282,7 @@ impl Attempt<'_> {
         let (agent, held) = (self.agent, self.held);
         let log = self.log();
         let policies = Arc::new(PolicyAudit::new(agent, held));
-        let ended = match self.prepared(&log).await {
+        let ended = match self.prepare(&log).await {
             Ok((workspace, order, first_box)) => {
                 let job = Job {
                     order,
@@ -347,7 +347,7 @@ impl Attempt<'_> {
             return Ok(outcome);
         };
         let so_far = if partial { "some changes may have been made" } else { "nothing was changed" };
-        Ok(match self.agent.roles.disabled(&self.held.order).await {
+        Ok(match self.agent.roles.find_disabled(&self.held.order).await {
             Some(Disabled::Mode(disabled)) => {
                 let reason = format!("{disabled}; the mode was on when the job started ({so_far}): {reason}");
                 // A blocked job has changed nothing.
@@ -426,15 +426,15 @@ impl Attempt<'_> {
     }
 
     /// Returns an empty workspace, and the order with the sensitive inputs, secrets and sensitive outputs of this account.
-    async fn prepared(&self, log: &JobLog) -> Result<(Workspace, Arc<Order>, FirstBox), String> {
+    async fn prepare(&self, log: &JobLog) -> Result<(Workspace, Arc<Order>, FirstBox), String> {
         let (workspace, first_box) =
             self.workspace().await.map_err(|error| format!("cannot make a workspace in `state_dir`: {error}"))?;
-        let order = self.agent.sensitive_inputs.added(&self.held.order, &self.held.attached, log).await;
+        let order = self.agent.sensitive_inputs.add_to(&self.held.order, &self.held.attached, log).await;
         let order = order.map_err(|error| error.to_string())?;
-        let order = self.agent.app_secrets.added(order, log).await;
+        let order = self.agent.app_secrets.add_to(order, log).await;
         let owner = kinds::owner(&self.held.order.work);
         let order = order.map_err(|error| format!("{owner}: {error}"))?;
-        let order = self.agent.sensitive_outputs.added(order, log).await;
+        let order = self.agent.sensitive_outputs.add_to(order, log).await;
         let order = order.map_err(|error| format!("{owner}: {error}"))?;
         Ok((workspace, Arc::new(order), first_box))
     }

@@ -27,7 +27,7 @@ impl Attempt<'_> {
     }
 
     /// Ends a job of a kind that never starts twice.
-    pub(super) async fn interrupted(&self) -> Message {
+    pub(super) async fn end_interrupted(&self) -> Message {
         if let Err(error) = self.agent.journal().append(&[Record::accepted(&self.held.order)]) {
             error!("{}", aws::explain(&error));
             return Message::Leave;

@@ -57,7 +57,7 @@ async fn read(bench: &Bench, recorded: &KeptOutputs, text: &str) -> Result<(Valu
         work.component = "api".parse().unwrap();
     }
     let log = JobLog::default();
-    let order = bench.job.sensitive_outputs.added(order, &log).await.map_err(|error| error.to_string())?;
+    let order = bench.job.sensitive_outputs.add_to(order, &log).await.map_err(|error| error.to_string())?;
     log.line(text);
     Ok((order.context["nuon"]["components"].clone(), log.take_chunk()))
 }

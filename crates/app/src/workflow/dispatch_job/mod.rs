@@ -214,7 +214,7 @@ impl DispatchJob {
         })?;
         let task = self.task(&workflow, node, install).await?;
         let tool_image = self.tool_image(&workflow, task.tools.as_ref(), install).await?;
-        let part = attempted_part::ordered(&*self.store, job, &workflow, &node.target, self.clock.now()).await?;
+        let part = attempted_part::record_write(&*self.store, job, &workflow, &node.target, self.clock.now()).await?;
         let order = Order {
             tenant: self.tenant.clone(),
             install: install.id.clone(),

@@ -197,17 +197,17 @@ impl Sweep {
         let Some(found) = table::find_workflow(&*self.store, id).await? else { return Ok(Next::Never) };
         let workflow = found.value;
         match &workflow.state {
-            WorkflowState::Pending => self.pending(&workflow, swept).await,
-            WorkflowState::Running { .. } => self.running(&workflow, swept).await,
+            WorkflowState::Pending => self.handle_pending(&workflow, swept).await,
+            WorkflowState::Running { .. } => self.handle_running(&workflow, swept).await,
             WorkflowState::Succeeded { .. } | WorkflowState::Failed { .. } | WorkflowState::Cancelled { .. } => {
-                self.ended(&workflow, swept).await
+                self.handle_ended(&workflow, swept).await
             }
         }
     }
 
     /// Handles a workflow that has ended. Its entry stays until its cancelled jobs have ended: by a report of their
     /// runner, or by expiry.
-    async fn ended(&self, workflow: &Workflow, swept: &mut Swept) -> Result<Next, AppError> {
+    async fn handle_ended(&self, workflow: &Workflow, swept: &mut Swept) -> Result<Next, AppError> {
         let mut waits = false;
         for id in workflow.active_jobs() {
             let job = table::job(&*self.store, id).await?.value;
@@ -227,7 +227,7 @@ impl Sweep {
         Ok(Next::Never)
     }
 
-    async fn pending(&self, workflow: &Workflow, swept: &mut Swept) -> Result<Next, AppError> {
+    async fn handle_pending(&self, workflow: &Workflow, swept: &mut Swept) -> Result<Next, AppError> {
         let now = self.clock.now();
         let age = now.since(workflow.began_at()) / 1000;
         let install = table::install(&*self.store, &workflow.install).await?.value;
@@ -267,7 +267,7 @@ impl Sweep {
         Ok(Next::Soon)
     }
 
-    async fn running(&self, workflow: &Workflow, swept: &mut Swept) -> Result<Next, AppError> {
+    async fn handle_running(&self, workflow: &Workflow, swept: &mut Swept) -> Result<Next, AppError> {
         let now = self.clock.now();
         let (mut open, mut look_at) = (0, None);
         let mut last_end = workflow.began_at();
@@ -321,7 +321,7 @@ impl Sweep {
             match change_windows::opens(&*self.store, job, now).await? {
                 Opens::Now => return self.order(id, JobEvent::Window(WindowEvent::Opened), now, swept).await,
                 Opens::LookAt(at) => {
-                    let found = self.waited(id, job, now, swept).await?;
+                    let found = self.let_time_pass(id, job, now, swept).await?;
                     return Ok(if let Found::Waiting(_) = found { Found::Waiting(at) } else { found });
                 }
             }
@@ -331,7 +331,7 @@ impl Sweep {
                 return self.order(id, JobEvent::Approval(ApprovalEvent::Proceed), now, swept).await;
             }
             let at = plan.until.plus_secs(LOST_GRACE_SECS).min(now.plus_secs(LOOK_AT_LEAST_SECS));
-            let found = self.waited(id, job, now, swept).await?;
+            let found = self.let_time_pass(id, job, now, swept).await?;
             return Ok(if let Found::Waiting(_) = found { Found::Waiting(at) } else { found });
         }
         let since = job.history.last().map_or(job.created_at, |record| record.at);
@@ -342,7 +342,7 @@ impl Sweep {
             swept.resent += 1;
             self.outbox.dispatch(&[DispatchMessage::Order { job: id.clone(), dispatch: *dispatch }]).await?;
         }
-        self.waited(id, job, now, swept).await
+        self.let_time_pass(id, job, now, swept).await
     }
 
     /// Orders a job whose window has opened, or whose plan is approved. If the dispatch is lost, the order is sent as that of
@@ -358,7 +358,7 @@ impl Sweep {
     }
 
     /// Decides what the passing of time means for a job that has not ended.
-    async fn waited(&self, id: &JobId, job: &Job, now: Timestamp, swept: &mut Swept) -> Result<Found, AppError> {
+    async fn let_time_pass(&self, id: &JobId, job: &Job, now: Timestamp, swept: &mut Swept) -> Result<Found, AppError> {
         let age = now.since(job.history.last().map_or(job.created_at, |record| record.at)) / 1000;
         let event = expiry(&*self.store, job, now).await?;
         match advance::job_event(&*self.store, id, &event, None, now).await? {
