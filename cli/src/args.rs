@@ -8,8 +8,8 @@ use clap_complete::Shell;
 use crate::context::{Context, Global};
 use crate::error::{EXIT_CODES, Result};
 use crate::{
-    action, app, artifact, build, contract, customer, deploy, doctor, drift, health, history, install, job, lineage,
-    policy, release, runbook, subscription, teardown, tenant, tools, webhook, workflow,
+    action, app, artifact, build, channel, contract, customer, deploy, doctor, drift, health, history, install, job,
+    lineage, policy, release, runbook, subscription, teardown, tenant, tools, webhook, workflow,
 };
 
 const EXAMPLES: &str = "\
@@ -116,7 +116,7 @@ enum Command {
     Release(release::ReleaseCommand),
     /// Names for releases that installs follow: a move deploys them.
     #[command(subcommand)]
-    Channel(release::ChannelCommand),
+    Channel(channel::ChannelCommand),
     /// What versions may do in a customer's account, and what customers agreed to.
     #[command(subcommand)]
     Contract(contract::ContractCommand),

@@ -8,6 +8,7 @@ mod args;
 mod artifact;
 mod aws;
 mod build;
+mod channel;
 mod clock;
 mod cloudformation;
 mod confirm;

@@ -1,7 +1,5 @@
 //! `freehold release`: creates, lists and shows releases. A release fixes a version and its artifacts under a name.
 
-mod channel;
-
 use clap::{Args, Subcommand};
 use freehold_protocol::api::{CreateReleaseRequest, ReleaseView};
 use freehold_protocol::{AppName, ReleaseName};
@@ -10,8 +8,6 @@ use crate::app::VersionName;
 use crate::context::Context;
 use crate::error::Result;
 use crate::output::{Output, Table, time};
-
-pub(crate) use channel::ChannelCommand;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ReleaseCommand {
