@@ -1,11 +1,12 @@
-//! Lambda function that runs every minute: repeats effects that were lost after a commit, starts the machine of the build
-//! runner for builds that wait, puts messages back from the dead-letter queue, starts actions that are due, tells people, closes
-//! the orders queues of runners that have lost their access, and removes what the tenant keeps about forgotten installs.
+//! Lambda function that runs every minute: handles tasks that are due, such as actions with a schedule and notifications,
+//! repeats effects that were lost after a commit, starts the machine of the build runner for builds that wait, puts messages back
+//! from the dead-letter queue, closes the orders queues of runners that have lost their access, and removes what the tenant
+//! keeps about forgotten installs.
 
 use freehold_app::install::remove_forgotten::{RemoveForgotten, Removed};
 use freehold_app::install::turn_queues::TurnQueues;
+use freehold_app::workflow::handle_due_tasks::{HandleDueTasks, Handled};
 use freehold_app::workflow::put_back_messages::PutBackMessages;
-use freehold_app::workflow::start_due_actions::{StartDueActions, Started};
 use freehold_app::workflow::sweep::Sweep;
 use freehold_functions::settings::Settings;
 use freehold_functions::{diagnostic, init_logs, log_failure};
@@ -21,7 +22,7 @@ async fn main() -> Result<(), Error> {
 
 /// The work of each minute.
 struct Minute {
-    start: StartDueActions,
+    due_tasks: HandleDueTasks,
     sweep: Sweep,
     queues: TurnQueues,
     forgotten: RemoveForgotten,
@@ -30,7 +31,7 @@ struct Minute {
 impl Minute {
     fn new(settings: &Settings) -> Result<Self, Error> {
         let store = settings.store()?;
-        let start = StartDueActions {
+        let due_tasks = HandleDueTasks {
             versions: settings.versions(&store)?,
             store: store.clone(),
             machines: settings.machines()?,
@@ -60,13 +61,13 @@ impl Minute {
             build_machine: settings.build_machine(),
             clock: settings.clock(),
         };
-        Ok(Self { start, sweep, queues, forgotten })
+        Ok(Self { due_tasks, sweep, queues, forgotten })
     }
 
     async fn run(&self) -> Result<(), Diagnostic> {
-        // Due actions come first, because they are due in this minute. Lost effects have already waited for longer.
-        let due = self.start.start().await.map_err(|error| {
-            log_failure("cannot start due actions", &error);
+        // Due tasks come first, because they are due in this minute. Lost effects have already waited for longer.
+        let due = self.due_tasks.handle().await.map_err(|error| {
+            log_failure("cannot handle due tasks", &error);
             diagnostic(&error)
         });
         let swept = self.sweep.sweep().await.map_err(|error| {
@@ -108,8 +109,8 @@ impl Minute {
             Err(error) => log_failure("could not look through the dead letters or remove forgotten installs", &error),
         }
         let due = due?;
-        if due != Started::default() {
-            tracing::info!(started = due.started, skipped = due.skipped, failed = due.failed, "Started due actions");
+        if due != Handled::default() {
+            tracing::info!(started = due.started, skipped = due.skipped, failed = due.failed, "Handled due tasks");
         }
         Ok(())
     }

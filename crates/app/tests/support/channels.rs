@@ -52,7 +52,7 @@ impl World {
         move_to(&world, "one").await.unwrap();
         follow(&world, Follows::Channel { channel: stable() }).await.unwrap();
         for _ in 0..2 {
-            world.start_due_actions().start().await.unwrap();
+            world.handle_due_tasks().handle().await.unwrap();
         }
         world.settle().await;
         let secs = world.now().as_secs();

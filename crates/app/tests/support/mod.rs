@@ -179,7 +179,7 @@ impl World {
         world.sync(&app::with_schedule()).await;
         world.deploy(&DeployComponentsRequest { all: true, ..Default::default() }, "deploy-1").await.unwrap();
         world.settle().await;
-        world.start_due_actions().start().await.unwrap();
+        world.handle_due_tasks().handle().await.unwrap();
         let secs = world.now().as_secs();
         world.memory.advance_secs(300 - secs % 300);
         world

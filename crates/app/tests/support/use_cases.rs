@@ -32,10 +32,10 @@ use freehold_app::workflow::continuation::skip_node::SkipNode;
 use freehold_app::workflow::deploy_components::DeployComponents;
 use freehold_app::workflow::dispatch_job::DispatchJob;
 use freehold_app::workflow::finish_workflow::FinishWorkflow;
+use freehold_app::workflow::handle_due_tasks::HandleDueTasks;
 use freehold_app::workflow::plan_workflow::PlanWorkflow;
 use freehold_app::workflow::roll_back::RollBackDeploy;
 use freehold_app::workflow::run_action::RunAction;
-use freehold_app::workflow::start_due_actions::StartDueActions;
 use freehold_app::workflow::sweep::{Sweep, Swept};
 use freehold_app::workflow::teardown_install::TeardownInstall;
 use freehold_domain::install::connection;
@@ -289,9 +289,9 @@ impl World {
         TurnQueues { store: self.memory.clone(), queues: self.queues.clone() }
     }
 
-    pub(crate) fn start_due_actions(&self) -> StartDueActions {
+    pub(crate) fn handle_due_tasks(&self) -> HandleDueTasks {
         let memory = &self.memory;
-        StartDueActions {
+        HandleDueTasks {
             store: memory.clone(),
             versions: self.versions(),
             machines: memory.clone(),

@@ -67,7 +67,7 @@ async fn a_retried_job_keeps_who_asked_for_its_workflow() {
 #[tokio::test]
 async fn a_run_that_is_due_says_that_its_schedule_asked() {
     let mut world = World::with_schedule().await;
-    world.start_due_actions().start().await.unwrap();
+    world.handle_due_tasks().handle().await.unwrap();
 
     let newest = read::list_workflows(&*world.memory, &globex(), None).await.unwrap().items.remove(0);
     world.settle().await;

@@ -126,7 +126,7 @@ async fn happens(world: &mut World, event: &Event, cause: &str) {
     }
     // Whatever starts work without a request.
     for _ in 0..3 {
-        drop(world.start_due_actions().start().await);
+        drop(world.handle_due_tasks().handle().await);
         drop(world.sweeper().sweep().await);
         drop(world.remove_forgotten().remove().await);
         world.run().await;

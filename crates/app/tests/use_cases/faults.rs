@@ -157,7 +157,7 @@ impl Part {
             Self::Schedule => {
                 // The schedule calls again every minute, here at once.
                 for _ in 0..2 {
-                    let _ = world.start_due_actions().start().await;
+                    let _ = world.handle_due_tasks().handle().await;
                 }
             }
             Self::NewVersion => {
@@ -184,7 +184,7 @@ impl Part {
                 // The schedule calls every minute. A call that dies leaves the run to the next one.
                 for _ in 0..6 {
                     rescue.rest(world).await;
-                    let _ = world.start_due_actions().start().await;
+                    let _ = world.handle_due_tasks().handle().await;
                 }
             }
             Self::Drift => {
@@ -196,7 +196,7 @@ impl Part {
                 client(async || move_to(world, "two").await).await.unwrap();
                 // The schedule calls every minute: it stores the task of the install, which the next call handles.
                 for _ in 0..3 {
-                    let _ = world.start_due_actions().start().await;
+                    let _ = world.handle_due_tasks().handle().await;
                     rescue.rest(world).await;
                 }
             }
@@ -205,7 +205,7 @@ impl Part {
                 let call = async || world.call_webhook("build-7", now, r#"{"release":"two"}"#).await;
                 client(call).await.unwrap();
                 for _ in 0..3 {
-                    let _ = world.start_due_actions().start().await;
+                    let _ = world.handle_due_tasks().handle().await;
                     rescue.rest(world).await;
                 }
             }
@@ -226,7 +226,7 @@ impl Part {
                 world.deploy(&request, "deploy-1").await.unwrap();
                 for _ in 0..2 {
                     rescue.rest(world).await;
-                    let _ = world.start_due_actions().start().await;
+                    let _ = world.handle_due_tasks().handle().await;
                 }
             }
             Self::Forget => {
@@ -243,7 +243,7 @@ impl Part {
 async fn minutes(world: &World, count: u32) {
     for _ in 0..count {
         world.memory.advance_secs(60);
-        let _ = world.start_due_actions().start().await;
+        let _ = world.handle_due_tasks().handle().await;
         let _ = world.sweeper().sweep().await;
     }
 }

@@ -96,13 +96,13 @@ mod workflow {
     mod dispatch_job;
     mod every_trigger;
     mod finish_workflow;
+    mod handle_due_tasks;
     mod late_reports;
     mod plan_workflow;
     mod retries;
     mod run_action;
     mod sandbox;
     mod secrets;
-    mod start_due_actions;
     mod step_directories;
     mod sweep;
     mod teardown_install;

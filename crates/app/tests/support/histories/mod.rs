@@ -302,7 +302,7 @@ impl Life {
     /// Lets a sweep make up for the call that begins the roll back, if that call was lost.
     async fn follow_failure(&mut self) {
         if std::mem::take(&mut self.world.loses_roll_backs) {
-            self.world.start_due_actions().start().await.unwrap();
+            self.world.handle_due_tasks().handle().await.unwrap();
             self.settle().await;
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use freehold_app::ports::{Committed, Expect, Key, PortError, Row, Store, Write};
 use freehold_app::table::{self, Due, DueWhat, Follower, put};
 use freehold_app::testing::Memory;
-use freehold_app::workflow::start_due_actions::StartDueActions;
+use freehold_app::workflow::handle_due_tasks::HandleDueTasks;
 use freehold_app::{Kind, read};
 use freehold_domain::install::follows::MAX_CHANNELS;
 use freehold_domain::workflow::WorkflowKind;
@@ -29,7 +29,7 @@ async fn with_channel() -> World {
 /// Calls the schedule each minute for this long.
 async fn minutes(world: &mut World, minutes: u64) {
     for _ in 0..minutes {
-        world.start_due_actions().start().await.unwrap();
+        world.handle_due_tasks().handle().await.unwrap();
         world.run().await;
         world.memory.advance_secs(60);
     }
@@ -99,7 +99,7 @@ async fn a_deploy_that_was_cancelled_before_it_began_is_asked_for_again() {
     let mut world = with_channel().await;
     move_to(&world, "two").await.unwrap();
     for _ in 0..2 {
-        world.start_due_actions().start().await.unwrap();
+        world.handle_due_tasks().handle().await.unwrap();
     }
     let [first] = deploys(&world).try_into().unwrap();
     let request = CancelWorkflowRequest { reason: Some("wrong hour".to_owned()) };
@@ -126,8 +126,8 @@ async fn an_install_that_is_worked_on_follows_later_and_says_why_it_waits() {
     world.deploy(&with_input("days", 9), "by-hand").await.unwrap();
     move_to(&world, "two").await.unwrap();
 
-    world.start_due_actions().start().await.unwrap();
-    world.start_due_actions().start().await.unwrap();
+    world.handle_due_tasks().handle().await.unwrap();
+    world.handle_due_tasks().handle().await.unwrap();
     let waiting = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
     minutes(&mut world, 4).await;
     let early = version(&world).await;
@@ -155,7 +155,7 @@ async fn an_install_that_stays_refused_is_tried_at_growing_pauses() {
     let mut tries = Vec::new();
     for minute in 0..200_u64 {
         let before = due(&world).await;
-        world.start_due_actions().start().await.unwrap();
+        world.handle_due_tasks().handle().await.unwrap();
         if due(&world).await != before {
             tries.push(minute);
         }
@@ -196,17 +196,17 @@ async fn an_install_that_stays_refused_has_one_task_when_two_calls_handle_it() {
     let unpaid = ReasonRequest { reason: "unpaid".to_owned() };
     world.disable_install().disable(&globex(), &unpaid).await.unwrap();
     move_to(&world, "two").await.unwrap();
-    world.start_due_actions().start().await.unwrap();
+    world.handle_due_tasks().handle().await.unwrap();
     // The second call has read the task before the first one handles it, and ends a minute later.
     let late = Arc::new(Late {
         memory: Arc::clone(&world.memory),
         tasks: world.memory.query("due", "", None, 100).await.unwrap(),
     });
-    let second = StartDueActions { store: late, ..world.start_due_actions() };
+    let second = HandleDueTasks { store: late, ..world.handle_due_tasks() };
 
-    world.start_due_actions().start().await.unwrap();
+    world.handle_due_tasks().handle().await.unwrap();
     world.memory.advance_secs(60);
-    second.start().await.unwrap();
+    second.handle().await.unwrap();
 
     assert_eq!(due(&world).await.len(), 1, "{:?}", due(&world).await);
 }
@@ -238,7 +238,7 @@ async fn fifty_installs_start_each_minute_and_a_call_continues_behind_the_last_o
     move_to(&world, "two").await.unwrap();
     let first = world.now().as_millis() / 60_000;
 
-    world.start_due_actions().start().await.unwrap();
+    world.handle_due_tasks().handle().await.unwrap();
 
     let mut each: BTreeMap<u64, usize> = BTreeMap::new();
     let mut more = Vec::new();
@@ -262,7 +262,7 @@ async fn a_later_move_makes_the_task_of_an_earlier_one_void() {
     move_to(&world, "one").await.unwrap();
     let _ = world.memory.commit(vec![put(&first[0], Expect::Any).unwrap()]).await.unwrap();
 
-    world.start_due_actions().start().await.unwrap();
+    world.handle_due_tasks().handle().await.unwrap();
 
     assert!(due(&world).await.is_empty(), "{:?}", due(&world).await);
 }
@@ -271,7 +271,7 @@ async fn a_later_move_makes_the_task_of_an_earlier_one_void() {
 async fn an_install_that_left_the_channel_is_not_deployed() {
     let mut world = with_channel().await;
     move_to(&world, "two").await.unwrap();
-    world.start_due_actions().start().await.unwrap();
+    world.handle_due_tasks().handle().await.unwrap();
 
     follow(&world, Follows::Latest).await.unwrap();
     minutes(&mut world, 10).await;
@@ -305,7 +305,7 @@ async fn an_install_goes_back_with_its_channel_while_it_is_still_deployed_forwar
     let mut world = with_channel().await;
     move_to(&world, "two").await.unwrap();
     for _ in 0..2 {
-        world.start_due_actions().start().await.unwrap();
+        world.handle_due_tasks().handle().await.unwrap();
     }
 
     // The deploy of release `two` has begun, and the install has the version of release `one`.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use freehold_app::install::set_inputs::SetInputs;
 use freehold_app::ports::Row;
-use freehold_app::workflow::start_due_actions::Started;
+use freehold_app::workflow::handle_due_tasks::Handled;
 use freehold_app::{Kind, read, table};
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::Timestamp;
@@ -46,8 +46,8 @@ fn last_order(world: &World) -> Order {
     orders.iter().rev().find_map(order).unwrap()
 }
 
-async fn started(world: &World) -> Started {
-    world.start_due_actions().start().await.unwrap()
+async fn started(world: &World) -> Handled {
+    world.handle_due_tasks().handle().await.unwrap()
 }
 
 /// Returns every check that is due, whenever that is.
@@ -432,8 +432,8 @@ async fn scheduled_checks_do_not_pile_up() {
     world.memory.advance_secs(3000);
     let second = started(&world).await;
 
-    assert_eq!((first.started, none), (1, Started::default()));
-    assert_eq!((second, checks(&world)), (Started { skipped: 1, ..Started::default() }, 1));
+    assert_eq!((first.started, none), (1, Handled::default()));
+    assert_eq!((second, checks(&world)), (Handled { skipped: 1, ..Handled::default() }, 1));
 }
 
 #[tokio::test]

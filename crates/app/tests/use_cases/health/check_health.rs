@@ -191,7 +191,7 @@ async fn a_schedule_checks_once_for_each_hour_and_not_beside_a_deploy_or_in_a_di
     world.settle().await;
     world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap();
     world.settle().await;
-    world.start_due_actions().start().await.unwrap();
+    world.handle_due_tasks().handle().await.unwrap();
     let due = async |world: &World| {
         let later = Timestamp::from_millis(u64::MAX / 2);
         let tasks = table::due(&*world.memory, later, 10).await.unwrap();
@@ -213,8 +213,8 @@ async fn a_schedule_checks_once_for_each_hour_and_not_beside_a_deploy_or_in_a_di
             3 => world.enable_install().enable(&globex()).await.unwrap(),
             _ => {}
         }
-        let first = world.start_due_actions().start().await.unwrap();
-        let second = world.start_due_actions().start().await.unwrap();
+        let first = world.handle_due_tasks().handle().await.unwrap();
+        let second = world.handle_due_tasks().handle().await.unwrap();
         counts.push((first.started + second.started, first.skipped + second.skipped));
         world.settle().await;
     }

@@ -233,7 +233,7 @@ async fn a_call_that_is_lost_is_made_up_for_by_the_next_sweep() {
     let failed = deploy(&mut world).await;
     assert!(failed.to_roll_back().is_some());
 
-    world.start_due_actions().start().await.unwrap();
+    world.handle_due_tasks().handle().await.unwrap();
     world.settle().await;
 
     assert_eq!(world.workflow(&failed.roll_back_id()).await.state.as_str(), "succeeded");
@@ -250,7 +250,7 @@ async fn a_deploy_that_came_first_is_not_undone() {
     world.settle().await;
     let newer = ran(&world).await;
 
-    world.start_due_actions().start().await.unwrap();
+    world.handle_due_tasks().handle().await.unwrap();
     world.settle().await;
 
     let reason = refused(&world.workflow(&failed.id).await);

@@ -91,9 +91,9 @@ async fn live(world: &mut World) {
     world.cancel_workflow().cancel(&workflow, &Default::default(), member()).await.unwrap();
     world.settle().await;
     world.runner("globex").behaviours.clear();
-    world.start_due_actions().start().await.unwrap();
+    world.handle_due_tasks().handle().await.unwrap();
     world.memory.advance_secs(300);
-    world.start_due_actions().start().await.unwrap();
+    world.handle_due_tasks().handle().await.unwrap();
     world.settle().await;
     add_dead_letters(world, &job);
 }
@@ -281,7 +281,7 @@ async fn late_messages_of_a_forgotten_install_do_nothing_and_leave_no_row() {
         let before = everything(&world);
         late.clone().into_iter().for_each(|mail| world.post(mail));
         world.run().await;
-        let _ = world.start_due_actions().start().await.unwrap();
+        let _ = world.handle_due_tasks().handle().await.unwrap();
         let missing = WorkflowId::derive("globex", "forgotten");
         let late = world.plan_workflow().run(&missing, 0, "token".into()).await.unwrap_err();
         assert_eq!(

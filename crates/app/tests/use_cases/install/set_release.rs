@@ -53,7 +53,7 @@ async fn an_install_that_begins_to_follow_a_channel_is_brought_there_and_back_to
     move_to(&world, "two").await.unwrap();
 
     follow(&world, Follows::Channel { channel: stable() }).await.unwrap();
-    world.start_due_actions().start().await.unwrap();
+    world.handle_due_tasks().handle().await.unwrap();
     world.settle().await;
     let followed = number(&world, install(&world).await.version()).await;
     follow(&world, Follows::Latest).await.unwrap();
@@ -69,7 +69,7 @@ async fn an_install_that_follows_again_is_brought_there_again() {
     move_to(&world, "two").await.unwrap();
     for (follows, cause) in [(Follows::Channel { channel: stable() }, "first"), (pin("one"), "second")] {
         follow(&world, follows).await.unwrap();
-        world.start_due_actions().start().await.unwrap();
+        world.handle_due_tasks().handle().await.unwrap();
         world.settle().await;
         if install(&world).await.live.is_none() && cause == "second" {
             world.deploy(&DeployComponentsRequest::default(), cause).await.unwrap();
@@ -80,7 +80,7 @@ async fn an_install_that_follows_again_is_brought_there_again() {
     world.memory.advance_secs(60);
 
     follow(&world, Follows::Channel { channel: stable() }).await.unwrap();
-    world.start_due_actions().start().await.unwrap();
+    world.handle_due_tasks().handle().await.unwrap();
     world.settle().await;
 
     assert_eq!(number(&world, install(&world).await.version()).await, 2);
@@ -123,7 +123,7 @@ async fn a_new_install_is_provisioned_with_what_its_channel_has_when_the_runner_
         crate::support::runner::Runner::new(&world.tenant, "globex", crate::support::doubles::queue_url("globex"), 20);
     world.runners.insert("globex".into(), runner);
     world.run().await;
-    world.start_due_actions().start().await.unwrap();
+    world.handle_due_tasks().handle().await.unwrap();
     world.hello("globex");
     world.settle().await;
 

@@ -16,7 +16,7 @@ const HOUR: u64 = 3600;
 /// Lets a minute pass, and returns what people were told in it.
 async fn minute(world: &mut World) -> Vec<Notification> {
     world.memory.advance_secs(60);
-    world.start_due_actions().start().await.unwrap();
+    world.handle_due_tasks().handle().await.unwrap();
     world.sweeper().sweep().await.unwrap();
     world.run().await;
     std::mem::take(&mut *world.memory.notifications.lock().unwrap())

@@ -57,7 +57,7 @@ async fn a_cancel_between_any_two_calls_leaves_no_workflow_that_the_run_does_not
         let (runbook, request) = ("fix".parse().unwrap(), RunRunbookRequest::default());
         let _ = RunRunbook { advance }.run(&globex(), &runbook, &request, asked_with("runbook-1")).await;
         world.settle().await;
-        let _ = world.start_due_actions().start().await;
+        let _ = world.handle_due_tasks().handle().await;
         world.settle().await;
 
         world.check_named(&run).await;

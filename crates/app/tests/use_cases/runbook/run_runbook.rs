@@ -230,7 +230,7 @@ async fn a_run_that_nobody_advanced_is_advanced_by_the_next_sweep() {
     let run = RunId::derive(&globex(), "runbook-1");
     assert_eq!(world.run_states(&run).await, ["running", "waiting", "waiting", "waiting"]);
 
-    world.start_due_actions().start().await.unwrap();
+    world.handle_due_tasks().handle().await.unwrap();
     world.settle().await;
 
     assert_eq!(world.run_states(&run).await, ["succeeded"; 4]);
@@ -290,7 +290,7 @@ async fn two_calls_that_advance_a_run_at_once_start_each_step_once() {
         let (runbook, request) = ("fix".parse().unwrap(), RunRunbookRequest::default());
         RunRunbook { advance }.run(&globex(), &runbook, &request, asked_with("runbook-1")).await.unwrap();
         world.settle().await;
-        let _ = world.start_due_actions().start().await;
+        let _ = world.handle_due_tasks().handle().await;
         world.settle().await;
 
         world.check_named(&run).await;

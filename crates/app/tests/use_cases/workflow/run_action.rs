@@ -56,7 +56,7 @@ async fn the_list_of_workflows_names_the_action_and_what_started_it() {
     world.action("check", "run-1").await.unwrap();
     world.settle().await;
     world.memory.advance_secs(300);
-    world.start_due_actions().start().await.unwrap();
+    world.handle_due_tasks().handle().await.unwrap();
     world.settle().await;
 
     let listed = read::list_workflows(&*world.memory, &globex(), None).await.unwrap();

@@ -2,19 +2,20 @@
 //! runs of runbooks, rolls deploys back, brings installs to the releases of their channels, and tells people what they wait for.
 //! A run of an action or a check is started once for its minute, even if a call is repeated.
 
+mod scheduled_actions;
+pub(crate) mod schedules;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use freehold_domain::cron::Schedule;
 use freehold_domain::install::Install;
-use freehold_domain::workflow::RunTrigger;
-use freehold_protocol::api::RunActionRequest;
-use freehold_protocol::app_version::{Action, AppVersion, Trigger};
-use freehold_protocol::order::AskedBy;
-use freehold_protocol::{ActionName, InstallId, Timestamp, WorkflowId};
+use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 use futures_util::StreamExt as _;
 
+use self::schedules::next_run;
+use crate::AppError;
 use crate::app_version::follow_channel::FollowChannel;
 use crate::app_version::versions::Versions;
 use crate::drift::detect_drift::DetectDrift;
@@ -23,12 +24,9 @@ use crate::notification::notifier::Notifier;
 use crate::notification::runner_watch;
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
 use crate::runbook::advance_run::AdvanceRun;
-use crate::table::{self, Due, DueWhat, Record as _, SkippedRun, Stored, load, put};
-use crate::workflow::check::{self, Scheduled, ScheduledCheck, next_check, start_scheduled};
+use crate::table::{self, Due, DueWhat, Record as _, Stored, load, put};
+use crate::workflow::check::{Scheduled, ScheduledCheck, next_check, start_scheduled};
 use crate::workflow::roll_back::RollBackDeploy;
-use crate::workflow::run_action::RunAction;
-use crate::workflow::start_workflow::Asked;
-use crate::{AppError, Kind};
 
 /// The maximum number of rows that one call handles; the other rows are handled a minute later.
 const MOST: usize = 500;
@@ -43,9 +41,9 @@ const HELD_SECS: u64 = 10 * 60;
 /// The maximum delay of a run, in seconds; a run that is later is skipped.
 const LATE_SECS: u64 = 60 * 60;
 
-/// The use case that starts due actions, with its ports.
+/// The use case that handles tasks that are due, with its ports.
 #[derive(Clone)]
-pub struct StartDueActions {
+pub struct HandleDueTasks {
     pub store: Arc<dyn Store>,
     pub versions: Versions,
     pub machines: Arc<dyn Machines>,
@@ -53,11 +51,12 @@ pub struct StartDueActions {
     pub clock: Arc<dyn Clock>,
 }
 
-/// The numbers of runs and rows that one call handled, by result.
+/// The numbers of runs, checks and tasks that one call handled, by result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Started {
+pub struct Handled {
+    /// The number of runs of actions and of checks that were started.
     pub started: u32,
-    /// The number of skipped runs, for the reasons in [`StartDueActions::start`].
+    /// The number of skipped runs and checks, for the reasons in [`HandleDueTasks::handle`].
     pub skipped: u32,
     /// The number of rows that could not be handled; the next call tries them again.
     pub failed: u32,
@@ -72,7 +71,7 @@ struct Call {
     is_topic_silent: AtomicBool,
 }
 
-impl Started {
+impl Handled {
     fn add(&mut self, other: Self) {
         let Self { started, skipped, failed, left } = other;
         self.started += started;
@@ -94,8 +93,8 @@ impl Started {
     }
 }
 
-impl StartDueActions {
-    /// Starts every run that is due. The id of a run is derived from the minute at which it was due, so that repeated
+impl HandleDueTasks {
+    /// Handles every task that is due. The id of a run is derived from the minute at which it was due, so that repeated
     /// calls start it only once.
     ///
     /// If several runs of an action were missed, the earliest is started if it was due within the last hour; the others
@@ -105,13 +104,13 @@ impl StartDueActions {
     ///
     /// # Errors
     /// The store's errors when the list of due tasks cannot be read.
-    pub async fn start(&self) -> Result<Started, AppError> {
+    pub async fn handle(&self) -> Result<Handled, AppError> {
         let now = self.clock.now();
         let call = Call { now, is_topic_silent: AtomicBool::new(false) };
         let due = table::due(&*self.store, now, MOST).await?;
         // What a person waits for comes before what a schedule asks for.
         let (waited_for, others) = due.into_iter().partition(|row| row.value.what.is_waited_for());
-        let mut counts = Started::default();
+        let mut counts = Handled::default();
         for rows in [waited_for, others] {
             let groups = in_turns(rows);
             let groups = futures_util::stream::iter(groups.iter().map(|rows| self.handle_in_turn(rows, &call)));
@@ -127,14 +126,14 @@ impl StartDueActions {
     }
 
     /// Handles rows one after the other, as long as there is time.
-    async fn handle_in_turn(&self, rows: &[Stored<Due>], call: &Call) -> Started {
-        let mut counts = Started::default();
+    async fn handle_in_turn(&self, rows: &[Stored<Due>], call: &Call) -> Handled {
+        let mut counts = Handled::default();
         for row in rows {
             if self.clock.now().since(call.now) > MOST_SECS * 1000 {
                 counts.left += 1;
                 continue;
             }
-            let Err(error) = self.handle(row, call, &mut counts).await else { continue };
+            let Err(error) = self.handle_one(row, call, &mut counts).await else { continue };
             let install = &row.value.install;
             tracing::warn!(install.id = %install, "Could not handle a task that is due in install `{install}`; a later call \
                                                    tries again: {error}");
@@ -148,7 +147,7 @@ impl StartDueActions {
         counts
     }
 
-    async fn handle(&self, row: &Stored<Due>, call: &Call, counts: &mut Started) -> Result<(), AppError> {
+    async fn handle_one(&self, row: &Stored<Due>, call: &Call, counts: &mut Handled) -> Result<(), AppError> {
         let Due { install, what, .. } = &row.value;
         let now = call.now;
         match what {
@@ -181,7 +180,7 @@ impl StartDueActions {
                 self.replace(row, Vec::new()).await
             }
             DueWhat::Run { action, .. } => {
-                let next = match self.kept(install).await? {
+                let next = match self.find_install(install).await? {
                     Some(found) => self.run(row, &found, action, now, counts).await?,
                     None => None,
                 };
@@ -201,8 +200,8 @@ impl StartDueActions {
             return self.commit(vec![removed, put(&later, Expect::Absent)?]).await;
         }
         let id = &row.value.install;
-        let install = self.kept(id).await?;
-        if let Some(version) = self.deployed(install.as_ref()).await? {
+        let install = self.find_install(id).await?;
+        if let Some(version) = self.load_deployed_version(install.as_ref()).await? {
             for action in &version.actions {
                 let Some(next) = next_run(action, now) else { continue };
                 let what = DueWhat::Run { action: action.name.clone(), last: None };
@@ -217,78 +216,16 @@ impl StartDueActions {
         self.replace(row, Vec::new()).await
     }
 
-    /// Starts or skips a run, and returns the next run of the action, if there is one.
-    async fn run(
-        &self,
-        row: &Stored<Due>,
-        install: &Install,
-        name: &ActionName,
-        now: Timestamp,
-        counts: &mut Started,
-    ) -> Result<Option<Due>, AppError> {
-        let last = match &row.value.what {
-            DueWhat::Run { last, .. } => last.as_ref(),
-            DueWhat::Schedules { .. }
-            | DueWhat::Drift
-            | DueWhat::Health
-            | DueWhat::Runbook { .. }
-            | DueWhat::RollBack { .. }
-            | DueWhat::Channel { .. }
-            | DueWhat::Follow { .. }
-            | DueWhat::RunnerAway
-            | DueWhat::Notify { .. } => None,
-        };
-        let version = self.deployed(Some(install)).await?;
-        let action = version.as_ref().and_then(|version| version.action(name));
-        let Some((action, next)) = action.and_then(|action| Some((action, next_run(action, now)?))) else {
-            self.note(&install.id, name, None).await?;
-            return Ok(None);
-        };
-        let due = row.value.time();
-        let skipped = if !schedules(action).any(|schedule| schedule.is_due(due)) {
-            // The schedule has changed since the row was written.
-            Some(String::new())
-        } else if now.since(due) / 1000 > LATE_SECS {
-            Some("it was due more than an hour ago".to_owned())
-        } else if self.is_open(last).await? {
-            Some("the previous run has not ended".to_owned())
-        } else {
-            None
-        };
-        let is_asked = skipped.is_none();
-        let started = match skipped {
-            Some(reason) => Err(reason),
-            None => self.start_run(&install.id, name, row.value.minute).await?,
-        };
-        let last = match started {
-            Ok(workflow) => {
-                counts.started += 1;
-                self.note(&install.id, name, None).await?;
-                Some(workflow)
-            }
-            Err(reason) if reason.is_empty() => last.cloned(),
-            Err(reason) => {
-                counts.skipped += 1;
-                tracing::warn!(install.id = %install.id, "Skipped a run of action `{name}` in `{}`: {reason}", install.id);
-                if is_asked {
-                    self.note(&install.id, name, Some((due, reason))).await?;
-                }
-                last.cloned()
-            }
-        };
-        Ok(Some(Due::at(next, install.id.clone(), DueWhat::Run { action: name.clone(), last })))
-    }
-
     /// Starts or skips the check of this minute, and writes the task for the next one, if there is one.
     async fn check<C: ScheduledCheck>(
         &self,
         check: &C,
         row: &Stored<Due>,
         now: Timestamp,
-        counts: &mut Started,
+        counts: &mut Handled,
     ) -> Result<(), AppError> {
-        let install = self.kept(&row.value.install).await?;
-        let version = self.deployed(install.as_ref()).await?;
+        let install = self.find_install(&row.value.install).await?;
+        let version = self.load_deployed_version(install.as_ref()).await?;
         let Some((install, version)) = install.as_ref().zip(version) else {
             return self.replace(row, Vec::new()).await;
         };
@@ -329,52 +266,6 @@ impl StartDueActions {
         }
     }
 
-    /// Stores the reason why the install refused a run, for `freehold install show`; after a run that was not refused,
-    /// removes the stored reason. Whether a reason is stored is read from the row of the reason, and is not noted in
-    /// the row of the due task: an action can have several due tasks, and this call can end before the next one is
-    /// written.
-    async fn note(
-        &self,
-        install: &InstallId,
-        action: &ActionName,
-        skipped: Option<(Timestamp, String)>,
-    ) -> Result<(), AppError> {
-        let key = table::skipped_key(install, action);
-        let write = match skipped {
-            Some((due, reason)) => {
-                put(&SkippedRun { install: install.clone(), action: action.clone(), due, reason }, Expect::Any)?
-            }
-            None if self.store.get(&key).await?.is_none() => return Ok(()),
-            None => Write::Delete { key },
-        };
-        let _ = self.store.commit(vec![write]).await?;
-        Ok(())
-    }
-
-    /// Starts the run that is due at `minute`. Returns the reason if the install refuses the run.
-    async fn start_run(
-        &self,
-        install: &InstallId,
-        action: &ActionName,
-        minute: u64,
-    ) -> Result<Result<WorkflowId, String>, AppError> {
-        let run = RunAction {
-            store: Arc::clone(&self.store),
-            versions: self.versions.clone(),
-            machines: Arc::clone(&self.machines),
-            clock: Arc::clone(&self.clock),
-        };
-        let cause = format!("cron {action} {minute}");
-        let asked = Asked { by: &AskedBy::Schedule, cause: &cause, step: None };
-        match run.run(install, action, &RunActionRequest::default(), (RunTrigger::Schedule, asked)).await {
-            Ok(started) => Ok(Ok(started.workflow)),
-            Err(error) => match error.kind {
-                Kind::Invalid | Kind::NotFound | Kind::Conflict => Ok(Err(error.message)),
-                _ => Err(error),
-            },
-        }
-    }
-
     fn roll_back(&self) -> RollBackDeploy {
         let (versions, machines, clock) = (self.versions.clone(), Arc::clone(&self.machines), Arc::clone(&self.clock));
         RollBackDeploy { versions, machines, clock }
@@ -386,19 +277,13 @@ impl StartDueActions {
     }
 
     /// Returns the install, unless it is gone or is being forgotten.
-    async fn kept(&self, id: &InstallId) -> Result<Option<Install>, AppError> {
+    async fn find_install(&self, id: &InstallId) -> Result<Option<Install>, AppError> {
         let found: Option<Stored<Install>> = load(&*self.store, &table::install_key(id)).await?;
         Ok(found.map(|found| found.value).filter(|install| install.forgetting.is_none()))
     }
 
-    async fn is_open(&self, workflow: Option<&WorkflowId>) -> Result<bool, AppError> {
-        let Some(workflow) = workflow else { return Ok(false) };
-        let found = table::find_workflow(&*self.store, workflow).await?;
-        Ok(found.is_some_and(|found| !found.value.state.is_terminal()))
-    }
-
     /// Returns the version that was last deployed completely to the install.
-    async fn deployed(&self, install: Option<&Install>) -> Result<Option<Arc<AppVersion>>, AppError> {
+    async fn load_deployed_version(&self, install: Option<&Install>) -> Result<Option<Arc<AppVersion>>, AppError> {
         let Some((app, version)) = install.and_then(|install| install.app().zip(install.version())) else {
             return Ok(None);
         };
@@ -435,24 +320,6 @@ fn is_missed(due: Timestamp, now: Timestamp) -> Option<Scheduled> {
     is_late.then(|| Scheduled::Skipped("it was due more than an hour ago".to_owned()))
 }
 
-/// Returns the schedules of an action's triggers. A schedule that cannot be parsed is left out; `freehold app sync`
-/// refuses such a schedule.
-fn schedules(action: &Action) -> impl Iterator<Item = Schedule> {
-    action.triggers.iter().filter_map(|trigger| match trigger {
-        Trigger::Cron { schedule } => Schedule::parse(schedule).ok(),
-        Trigger::Manual
-        | Trigger::PostProvision
-        | Trigger::PostDeployComponent { .. }
-        | Trigger::PostDeployAllComponents
-        | Trigger::Event { .. } => None,
-    })
-}
-
-/// Returns the next minute at which an action is due.
-fn next_run(action: &Action, now: Timestamp) -> Option<Timestamp> {
-    schedules(action).filter_map(|schedule| schedule.next_after(now)).min()
-}
-
 /// Returns the rows in groups: those of a group are handled one after the other, because they change the same install, or because
 /// the topic takes them.
 fn in_turns(due: Vec<Stored<Due>>) -> Vec<Vec<Stored<Due>>> {
@@ -470,11 +337,4 @@ fn in_turns(due: Vec<Stored<Due>>) -> Vec<Vec<Stored<Due>>> {
         }
     }
     groups
-}
-
-/// Returns whether a version has an action or a check with a schedule.
-pub(crate) fn has_schedules(version: &AppVersion) -> bool {
-    check::has_schedules::<DetectDrift>(version)
-        || check::has_schedules::<CheckHealth>(version)
-        || version.actions.iter().any(|action| schedules(action).next().is_some())
 }

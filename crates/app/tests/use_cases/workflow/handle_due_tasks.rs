@@ -5,7 +5,7 @@ use std::sync::Arc;
 use freehold_app::ports::{Committed, Expect, Key, PortError, Row, Store as _, Write};
 use freehold_app::read;
 use freehold_app::table::{self, Due, DueWhat, Record as _, put};
-use freehold_app::workflow::start_due_actions::{StartDueActions, Started};
+use freehold_app::workflow::handle_due_tasks::{HandleDueTasks, Handled};
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::Timestamp;
 use freehold_protocol::api::{DeployComponentsRequest, ReasonRequest};
@@ -22,8 +22,8 @@ async fn deploy(world: &mut World, version: &AppVersion, cause: &str) {
     world.settle().await;
 }
 
-async fn start(world: &World) -> Started {
-    world.start_due_actions().start().await.unwrap()
+async fn start(world: &World) -> Handled {
+    world.handle_due_tasks().handle().await.unwrap()
 }
 
 /// Returns how many runs of actions were started.
@@ -85,7 +85,7 @@ async fn of_the_minutes_that_were_missed_one_is_run_and_none_that_is_an_hour_old
     world.memory.advance_secs(3 * 3600);
     let late = start(&world).await;
 
-    assert_eq!((soon.started, late), (1, Started { skipped: 1, ..Started::default() }));
+    assert_eq!((soon.started, late), (1, Handled { skipped: 1, ..Handled::default() }));
     assert_eq!(runs(&world), 1);
 }
 
@@ -99,7 +99,7 @@ async fn no_run_starts_beside_the_one_before_it() {
     world.memory.advance_secs(300);
     let second = start(&world).await;
 
-    assert_eq!((first.started, second), (1, Started { skipped: 1, ..Started::default() }));
+    assert_eq!((first.started, second), (1, Handled { skipped: 1, ..Handled::default() }));
 }
 
 #[tokio::test]
@@ -167,7 +167,7 @@ async fn a_version_without_the_schedule_ends_it() {
 
     let counts = start(&world).await;
 
-    assert_eq!((counts, noted(&world).await.len()), (Started::default(), 0));
+    assert_eq!((counts, noted(&world).await.len()), (Handled::default(), 0));
 }
 
 #[tokio::test]
@@ -208,8 +208,8 @@ async fn a_call_ends_after_its_time_and_the_next_one_handles_the_rest() {
 
     let mut left = Vec::new();
     for _ in 0..4 {
-        let call = StartDueActions { store: slow.clone(), ..world.start_due_actions() };
-        let counts = call.start().await.unwrap();
+        let call = HandleDueTasks { store: slow.clone(), ..world.handle_due_tasks() };
+        let counts = call.handle().await.unwrap();
         left.push((counts.left as usize, noted(&world).await.len()));
     }
 
@@ -248,11 +248,11 @@ async fn one_install_does_not_wait_for_another() {
         store(&world, &Due::at(world.now(), format!("c{number:02}").parse().unwrap(), DueWhat::Drift)).await;
     }
     let meeting = Meeting { memory: Arc::clone(&world.memory), all: tokio::sync::Barrier::new(8) };
-    let call = StartDueActions { store: Arc::new(meeting), ..world.start_due_actions() };
+    let call = HandleDueTasks { store: Arc::new(meeting), ..world.handle_due_tasks() };
 
-    let counts = tokio::time::timeout(std::time::Duration::from_secs(60), call.start()).await;
+    let counts = tokio::time::timeout(std::time::Duration::from_secs(60), call.handle()).await;
 
-    assert_eq!(counts.unwrap().unwrap(), Started::default());
+    assert_eq!(counts.unwrap().unwrap(), Handled::default());
     assert!(noted(&world).await.is_empty());
 }
 

@@ -1,0 +1,133 @@
+//! Runs actions by their cron schedules: starts or skips the run that is due, and stores the task of the next one.
+
+use std::sync::Arc;
+
+use freehold_domain::install::Install;
+use freehold_domain::workflow::RunTrigger;
+use freehold_protocol::api::RunActionRequest;
+use freehold_protocol::order::AskedBy;
+use freehold_protocol::{ActionName, InstallId, Timestamp, WorkflowId};
+
+use super::schedules::{next_run, schedules};
+use super::{HandleDueTasks, Handled, LATE_SECS};
+use crate::ports::{Expect, Write};
+use crate::table::{self, Due, DueWhat, SkippedRun, Stored, put};
+use crate::workflow::run_action::RunAction;
+use crate::workflow::start_workflow::Asked;
+use crate::{AppError, Kind};
+
+impl HandleDueTasks {
+    /// Starts or skips a run, and returns the next run of the action, if there is one.
+    pub(super) async fn run(
+        &self,
+        row: &Stored<Due>,
+        install: &Install,
+        name: &ActionName,
+        now: Timestamp,
+        counts: &mut Handled,
+    ) -> Result<Option<Due>, AppError> {
+        let last = match &row.value.what {
+            DueWhat::Run { last, .. } => last.as_ref(),
+            DueWhat::Schedules { .. }
+            | DueWhat::Drift
+            | DueWhat::Health
+            | DueWhat::Runbook { .. }
+            | DueWhat::RollBack { .. }
+            | DueWhat::Channel { .. }
+            | DueWhat::Follow { .. }
+            | DueWhat::RunnerAway
+            | DueWhat::Notify { .. } => None,
+        };
+        let version = self.load_deployed_version(Some(install)).await?;
+        let action = version.as_ref().and_then(|version| version.action(name));
+        let Some((action, next)) = action.and_then(|action| Some((action, next_run(action, now)?))) else {
+            self.note(&install.id, name, None).await?;
+            return Ok(None);
+        };
+        let due = row.value.time();
+        let skipped = if !schedules(action).any(|schedule| schedule.is_due(due)) {
+            // The schedule has changed since the row was written.
+            Some(String::new())
+        } else if now.since(due) / 1000 > LATE_SECS {
+            Some("it was due more than an hour ago".to_owned())
+        } else if self.is_open(last).await? {
+            Some("the previous run has not ended".to_owned())
+        } else {
+            None
+        };
+        let is_asked = skipped.is_none();
+        let started = match skipped {
+            Some(reason) => Err(reason),
+            None => self.start_run(&install.id, name, row.value.minute).await?,
+        };
+        let last = match started {
+            Ok(workflow) => {
+                counts.started += 1;
+                self.note(&install.id, name, None).await?;
+                Some(workflow)
+            }
+            Err(reason) if reason.is_empty() => last.cloned(),
+            Err(reason) => {
+                counts.skipped += 1;
+                tracing::warn!(install.id = %install.id, "Skipped a run of action `{name}` in `{}`: {reason}", install.id);
+                if is_asked {
+                    self.note(&install.id, name, Some((due, reason))).await?;
+                }
+                last.cloned()
+            }
+        };
+        Ok(Some(Due::at(next, install.id.clone(), DueWhat::Run { action: name.clone(), last })))
+    }
+
+    /// Stores the reason why the install refused a run, for `freehold install show`; after a run that was not refused,
+    /// removes the stored reason. Whether a reason is stored is read from the row of the reason, and is not noted in
+    /// the row of the due task: an action can have several due tasks, and this call can end before the next one is
+    /// written.
+    async fn note(
+        &self,
+        install: &InstallId,
+        action: &ActionName,
+        skipped: Option<(Timestamp, String)>,
+    ) -> Result<(), AppError> {
+        let key = table::skipped_key(install, action);
+        let write = match skipped {
+            Some((due, reason)) => {
+                put(&SkippedRun { install: install.clone(), action: action.clone(), due, reason }, Expect::Any)?
+            }
+            None if self.store.get(&key).await?.is_none() => return Ok(()),
+            None => Write::Delete { key },
+        };
+        let _ = self.store.commit(vec![write]).await?;
+        Ok(())
+    }
+
+    /// Starts the run that is due at `minute`. Returns the reason if the install refuses the run.
+    async fn start_run(
+        &self,
+        install: &InstallId,
+        action: &ActionName,
+        minute: u64,
+    ) -> Result<Result<WorkflowId, String>, AppError> {
+        let run = RunAction {
+            store: Arc::clone(&self.store),
+            versions: self.versions.clone(),
+            machines: Arc::clone(&self.machines),
+            clock: Arc::clone(&self.clock),
+        };
+        let cause = format!("cron {action} {minute}");
+        let asked = Asked { by: &AskedBy::Schedule, cause: &cause, step: None };
+        match run.run(install, action, &RunActionRequest::default(), (RunTrigger::Schedule, asked)).await {
+            Ok(started) => Ok(Ok(started.workflow)),
+            Err(error) => match error.kind {
+                Kind::Invalid | Kind::NotFound | Kind::Conflict => Ok(Err(error.message)),
+                _ => Err(error),
+            },
+        }
+    }
+
+    async fn is_open(&self, workflow: Option<&WorkflowId>) -> Result<bool, AppError> {
+        let Some(workflow) = workflow else { return Ok(false) };
+        let found = table::find_workflow(&*self.store, workflow).await?;
+        Ok(found.is_some_and(|found| !found.value.state.is_terminal()))
+    }
+}
