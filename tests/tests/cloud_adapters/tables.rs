@@ -53,9 +53,10 @@ async fn rows_are_added_again_after_they_were_removed_and_keep_no_expiry_of_befo
         assert_eq!(store.commit(remove.clone()).await?, Committed::Conflict(key("b")));
     }
 
-    store.commit(vec![put("c", Expect::Absent, Some(Timestamp::from_millis(4_102_444_800_000)))]).await?;
+    let later = Some(Timestamp::from_millis(4_102_444_800_000));
+    assert_eq!(store.commit(vec![put("c", Expect::Absent, later)]).await?, Committed::Done);
     let expiring = raw_item(&client).await?.contains_key("ttl");
-    store.commit(vec![put("c", Expect::Rev(1), None)]).await?;
+    assert_eq!(store.commit(vec![put("c", Expect::Rev(1), None)]).await?, Committed::Done);
     let kept = raw_item(&client).await?;
     assert!(expiring && !kept.contains_key("ttl"), "{kept:?}");
     Ok(())
