@@ -12,7 +12,7 @@ use crate::ports::{Committed, Expect, Key, PortError, Row, Store, Write};
 const COMMIT_WRITES: usize = 100;
 
 /// Returns what a commit of `writes` gives whose conditions are not all met, and `None` if they are. As in DynamoDB, a
-/// condition that failed because its own put has happened is no conflict.
+/// condition that failed because its own put has happened does not count.
 fn refusal(rows: &BTreeMap<Key, Row>, writes: &[Write]) -> Option<Committed> {
     let failed: Vec<_> = writes.iter().filter(|write| !is_met(write, rows.get(write.key()))).collect();
     let foreign = failed.iter().find(|write| !is_done_already(write, rows.get(write.key())));

@@ -209,8 +209,8 @@ fn leaves_policies_out(order: &Order) -> bool {
     policies.any(|one| one.engine == PolicyEngine::Kyverno && TYPES_IN_CLUSTERS.contains(&one.kind.as_str()))
 }
 
-/// Returns whether the cluster has the policy as its text says. Fields that the cluster does not know, and those that the API
-/// server and Kyverno add, are no difference.
+/// Returns whether the cluster has the policy as its text says, apart from fields that the cluster does not know, and from those
+/// that the API server and Kyverno add.
 async fn is_current(api: &Api, object: &Object, live: Option<&Value>) -> Result<bool, Failure> {
     let Some(live) = live.filter(|live| annotation(live, TEXT) == annotation(&object.value, TEXT)) else {
         return Ok(false);
