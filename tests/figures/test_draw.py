@@ -76,7 +76,6 @@ class Messages(unittest.TestCase):
 
         self.assertEqual([(line, text) for _, line, _, text in found], [(2, "One line."), (4, "Two lines.")])
 
-
     def test_what_a_policy_says_of_a_change_is_a_message(self):
         policy = 'deny contains msg if {\n\tmsg := sprintf(\n\t\t"%s: not here", [a])\n}\nmsg := "no"\n'
 
