@@ -7,6 +7,7 @@ use freehold_protocol::ActionName;
 use freehold_protocol::app_version::{PolicyEngine, Reference};
 use freehold_protocol::contract::{ActionTerms, FORMAT, PolicyTerms, RoleTerms, Terms};
 use freehold_protocol::order::Mode;
+use freehold_protocol::policy::scope::TYPES_IN_CLUSTERS;
 use serde::{Deserialize, Serialize};
 
 use crate::permission::{Powers, compare};
@@ -227,14 +228,10 @@ impl TermsDiff {
             self.widen(&about(policy), says.to_owned());
         }
         for policy in after.difference(before).filter(|policy| !same(before, policy)) {
-            match policy.engine {
-                PolicyEngine::Opa => self.narrow(&about(policy), "is new".to_owned()),
-                PolicyEngine::Kyverno => {
-                    self.widen(
-                        &about(policy),
-                        "is new; it comes into the cluster, where Kyverno follows it".to_owned(),
-                    );
-                }
+            if policy.engine == PolicyEngine::Kyverno && TYPES_IN_CLUSTERS.contains(&policy.kind.as_str()) {
+                self.widen(&about(policy), "is new; it comes into the cluster, where Kyverno follows it".to_owned());
+            } else {
+                self.narrow(&about(policy), "is new".to_owned());
             }
         }
     }

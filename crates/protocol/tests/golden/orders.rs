@@ -62,7 +62,11 @@ fn orders() {
     golden("order-detect-drift", &order(Work::DetectDrift(DetectDrift { what: Box::new(web.clone()) })));
     golden(
         "order-remove",
-        &order(Work::Remove(RemovePart { what: Box::new(web), destroy_data: true, removes_policies: false })),
+        &order(Work::Remove(RemovePart { what: Box::new(web.clone()), destroy_data: true, removes_policies: false })),
+    );
+    golden(
+        "order-remove-with-policies",
+        &order(Work::Remove(RemovePart { what: Box::new(web), destroy_data: false, removes_policies: true })),
     );
     golden(
         "order-cloudformation-stack",

@@ -26,6 +26,9 @@ const COMPONENT: &str = "freehold/component";
 /// The annotation with the digest of the text that an object comes from.
 const TEXT: &str = "freehold/policy";
 
+/// The status of an answer when an object exists already, or has changed since it was read.
+const CONFLICT: u16 = 409;
+
 /// A job's cluster, and the bucket with the inventory of the policies in it.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
@@ -76,7 +79,12 @@ impl ClusterPolicies {
             }
         }
         if all.is_whole {
-            all.gone = all.before.without(&all.wanted);
+            for id in all.before.without(&all.wanted) {
+                let live = place.api.get(&id).await?;
+                if live.is_some_and(|live| annotation(&live, COMPONENT) == Some(&own_part(place.job))) {
+                    all.gone.push(id);
+                }
+            }
         }
         Ok(all)
     }
@@ -203,8 +211,10 @@ fn of_kyverno(order: &Order) -> impl Iterator<Item = &OrderPolicy> {
 /// Returns whether the order carries no policies of Kyverno although its terms may have some. The control plane of the
 /// release before sends such orders, and they do not mean that the app has no policies.
 fn leaves_policies_out(order: &Order) -> bool {
-    let Some(terms) = order.terms.as_ref().filter(|_| of_kyverno(order).next().is_none()) else { return false };
-    let Ok(Some(terms)) = terms.asked() else { return true };
+    if of_kyverno(order).next().is_some() {
+        return false;
+    }
+    let Some(Ok(Some(terms))) = order.terms.as_ref().map(|terms| terms.asked()) else { return true };
     let mut policies = terms.policies.iter();
     policies.any(|one| one.engine == PolicyEngine::Kyverno && TYPES_IN_CLUSTERS.contains(&one.kind.as_str()))
 }
@@ -218,26 +228,37 @@ async fn is_current(api: &Api, object: &Object, live: Option<&Value>) -> Result<
     if policy_objects::contains(live, &object.value) {
         return Ok(true);
     }
-    let planned = api.replace(object, live, true).await?;
-    Ok(Change::between(Some(live), &planned) == Change::Keep)
+    match api.replace(object, live, true).await {
+        Ok(planned) => Ok(Change::between(Some(live), &planned) == Change::Keep),
+        // Somebody has changed it since it was read.
+        Err(error) if error.status() == Some(CONFLICT) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Makes the policy, or replaces it as a whole.
 async fn make(api: &Api, object: &Object, live: Option<&Value>) -> Result<(), ClusterError> {
-    if let Some(live) = live {
-        return api.replace(object, live, false).await.map(drop);
-    }
-    if let Some(namespace) = &object.id.namespace {
-        api.make_namespace(namespace).await?;
-    }
-    match api.create(object).await {
-        // The answer to an earlier call was lost.
-        Err(error) if error.status() == Some(409) => {
-            let live = api.get(&object.id).await?;
-            let is_ours = |live: &Value| annotation(live, COMPONENT) == annotation(&object.value, COMPONENT);
-            if live.as_ref().is_some_and(is_ours) { Ok(()) } else { Err(error) }
+    let made = match live {
+        Some(live) => api.replace(object, live, false).await,
+        None => {
+            if let Some(namespace) = &object.id.namespace {
+                api.make_namespace(namespace).await?;
+            }
+            api.create(object).await
         }
-        made => made.map(drop),
+    };
+    let Err(error) = made else { return Ok(()) };
+    if error.status() != Some(CONFLICT) {
+        return Err(error);
+    }
+    // The answer to an earlier call was lost, another job of this install was faster, or Kyverno has written a state.
+    let same = |live: &Value, name: &str| annotation(live, name) == annotation(&object.value, name);
+    match api.get(&object.id).await? {
+        Some(live) if same(&live, COMPONENT) && same(&live, TEXT) && policy_objects::contains(&live, &object.value) => {
+            Ok(())
+        }
+        Some(live) if same(&live, COMPONENT) => api.replace(object, &live, false).await.map(drop),
+        Some(_) | None => Err(error),
     }
 }
 
