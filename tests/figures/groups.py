@@ -56,8 +56,8 @@ MAY_LACK_A_ROW = {
 # Rows whose command is not the one that their group runs now, each with the reason; they go when the group runs again.
 OF_ANOTHER_COMMAND = {
     **dict.fromkeys(
-        ("deploys.faulty", "deploys.lost", "deploys.doubled", "deploys.stale"),
-        "20 deploys of the command before, which failed fewer calls and killed nothing",
+        ("deploys.faulty", "deploys.lost", "deploys.doubled", "deploys.stale", "deploys.repeated"),
+        "100 deploys, and not 500, which take an hour of a machine that does nothing else",
     ),
     **dict.fromkeys(
         ("stack.combinations", "stack.guarded", "stack.mutants_killed"),
