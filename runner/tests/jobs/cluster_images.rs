@@ -46,7 +46,7 @@ async fn manifest_of(cloud: &Cloud, image: &str) -> (Artifact, Work) {
 }
 
 /// A chart whose release has no pod, and whose hook has one with this image.
-async fn chart_of(cloud: &Cloud, hook: &str, image: &str) -> (Artifact, Work) {
+pub(crate) async fn chart_of(cloud: &Cloud, hook: &str, image: &str) -> (Artifact, Work) {
     let job = format!(
         "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: migrate\n  annotations: {{helm.sh/hook: {hook}}}\nspec:\n  \
          template: {{spec: {{restartPolicy: Never, containers: [{{name: a, image: \"{image}\"}}]}}}}\n"

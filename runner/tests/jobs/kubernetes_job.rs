@@ -19,13 +19,13 @@ use crate::fixture::{Bench, outputs, reason};
 
 const NAMESPACE: &str = "globex-prod";
 
-async fn image(cloud: &Cloud) -> Artifact {
+pub(crate) async fn image(cloud: &Cloud) -> Artifact {
     let types = ("application/vnd.oci.image.layer.v1.tar", "application/vnd.example.image");
     of_layer(cloud, Package::Image, b"a program".to_vec(), types).await
 }
 
 /// A job whose fake kubelet does `wish` and leaves `message`.
-fn work(artifact: &Artifact, wish: &str, message: &str) -> RunKubernetesJob {
+pub(crate) fn work(artifact: &Artifact, wish: &str, message: &str) -> RunKubernetesJob {
     let env = [("FAKE_KUBELET", wish), ("FAKE_KUBELET_MESSAGE", message), ("INSTALL", "{{ .nuon.install.id }}")];
     RunKubernetesJob {
         component: "network".parse().unwrap(),

@@ -1,6 +1,8 @@
 //! Kyverno policies in a cluster, with a real API server. Kyverno itself does not run there: the kind of its policies is a
 //! definition that takes every object, and nothing asks them.
 
+use std::time::{Duration, Instant};
+
 use freehold_protocol::app_version::PolicyEngine;
 use freehold_protocol::order::{
     ApplyManifest, Artifact, ClusterOf, MANIFEST_ARTIFACT, MANIFEST_LAYER, Package, RemovePart, Work,
@@ -15,6 +17,7 @@ use crate::artifacts::of_layer;
 use crate::cloud::Cloud;
 use crate::cluster::{self, Cluster, DEPLOYER};
 use crate::fixture::{Bench, outputs, reason};
+use crate::{cluster_images, kubernetes_job};
 
 const NAMESPACE: &str = "globex-prod";
 const OWNER: &str = "/metadata/annotations/freehold~1component";
@@ -43,12 +46,24 @@ fn kyverno() -> Value {
             "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } }] } })
 }
 
+/// Makes the kind, and waits until the cluster serves it.
+async fn make_kind(cluster: &Cluster) {
+    cluster.apply("customer", &kyverno());
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while cluster.kubectl(&["get", "clusterpolicies.kyverno.io"]).is_err() {
+        assert!(Instant::now() < deadline, "the cluster does not serve the kind within 60 s");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
 /// An install that deploys one component into a cluster.
 struct Deploys<'a> {
     cloud: &'a Cloud,
     artifact: Artifact,
     work: Work,
     bench: Bench,
+    /// A policy in Rego that the orders carry too.
+    rego: Option<&'static str>,
 }
 
 impl<'a> Deploys<'a> {
@@ -62,17 +77,24 @@ impl<'a> Deploys<'a> {
             cluster: ClusterOf::Sandbox,
             namespace: NAMESPACE.into(),
         });
+        Self::of(cloud, artifact, work).await
+    }
+
+    async fn of(cloud: &'a Cloud, artifact: Artifact, work: Work) -> Self {
         let bench = Cluster::bench(cloud, DEPLOYER, work.clone(), &artifact).await;
-        Self { cloud, artifact, work, bench }
+        Self { cloud, artifact, work, bench, rego: None }
     }
 
     async fn run(&mut self, work: Work, policies: &[(&str, &str)]) -> Outcome {
         self.bench.next_attempt();
         self.bench.job.grants = self.cloud.grants(&self.artifact, 0, "");
         let policy = |(name, text): &(&str, &str)| OrderPolicy::new(name, PolicyEngine::Kyverno, text).unwrap();
+        let rego = self.rego;
         self.bench.change_order(|order| {
             order.work = work;
             order.policies = policies.iter().map(policy).collect();
+            let rego = rego.map(|text| OrderPolicy::new("rego", PolicyEngine::Opa, text).unwrap());
+            order.policies.extend(rego);
         });
         execute(&self.bench.job).await
     }
@@ -119,8 +141,7 @@ async fn policies_are_in_the_cluster_before_a_component_and_as_long_as_the_app()
     // A cluster without Kyverno: the deploy continues, and says that nothing asks the policy.
     outputs(install.deploy(&[("first", &first)]).await);
     let without = install.bench.log();
-    cluster.apply("customer", &kyverno());
-    cluster.kubectl(&["wait", "--for=condition=established", "crd/clusterpolicies.kyverno.io"]).unwrap();
+    make_kind(&cluster).await;
     outputs(install.deploy(&[("first", &first), ("second", &second)]).await);
     let (log, both) = (install.bench.log(), names());
     let made = found("first");
@@ -164,6 +185,48 @@ async fn policies_are_in_the_cluster_before_a_component_and_as_long_as_the_app()
 }
 
 #[tokio::test]
+async fn charts_and_programs_bring_policies_too_and_policies_in_rego_are_asked_about_them() {
+    let test = "cluster_policies::charts_and_programs_bring_policies_too_and_policies_in_rego_are_asked_about_them";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
+    let cluster = Cluster::make(&cloud).await;
+    make_kind(&cluster).await;
+    let names = || cluster.kubectl(&["get", "clusterpolicies.kyverno.io", "--output=name"]).unwrap();
+    let (first, second) = (policy("first", "1"), policy("second", "2"));
+    let image = kubernetes_job::image(&cloud).await;
+    let program = Work::KubernetesJob(kubernetes_job::work(&image, "", "{}"));
+    let (artifact, chart) = cluster_images::chart_of(&cloud, "test", "example.invalid/test:1").await;
+    let mut found = Vec::new();
+
+    let mut programs = Deploys::of(&cloud, image, program).await;
+    let mut install = Deploys::of(&cloud, artifact, chart).await;
+    for deploys in [&mut programs, &mut install] {
+        outputs(deploys.deploy(&[("first", &first)]).await);
+        found.push(names());
+        outputs(deploys.remove(true).await);
+        found.push(names());
+    }
+    // There is no release any more.
+    outputs(install.remove(true).await);
+    // A chart of which nothing changes brings a policy, unless a policy in Rego denies it.
+    install.skip_noops();
+    outputs(install.deploy(&[("first", &first)]).await);
+    let text = "package freehold\ndeny contains input.review.object.metadata.name if input.review.kind.kind == \"ClusterPolicy\"\n";
+    install.rego = Some(text);
+    let denied = blocked(install.deploy(&[("first", &first), ("second", &second)]).await);
+    let unchanged = names();
+    install.rego = None;
+    outputs(install.deploy(&[("first", &first), ("second", &second)]).await);
+
+    assert_eq!(found, ["clusterpolicy.kyverno.io/first", "", "clusterpolicy.kyverno.io/first", ""]);
+    assert!(denied.contains("denies this: second"), "{denied}");
+    assert_eq!(unchanged, "clusterpolicy.kyverno.io/first");
+    assert_eq!(names(), "clusterpolicy.kyverno.io/first\nclusterpolicy.kyverno.io/second");
+}
+
+#[tokio::test]
 async fn a_policy_that_cannot_be_applied_stops_the_deploy() {
     let test = "cluster_policies::a_policy_that_cannot_be_applied_stops_the_deploy";
     if !have(&["bwrap"]) {
@@ -171,8 +234,7 @@ async fn a_policy_that_cannot_be_applied_stops_the_deploy() {
     }
     let Some(cloud) = cluster::with_clusters(test).await else { return };
     let cluster = Cluster::make(&cloud).await;
-    cluster.apply("customer", &kyverno());
-    cluster.kubectl(&["wait", "--for=condition=established", "crd/clusterpolicies.kyverno.io"]).unwrap();
+    make_kind(&cluster).await;
     let own = json!({ "apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": { "name": "first" },
         "spec": { "rules": [{ "name": "strict" }] } });
     cluster.apply("customer", &own);
