@@ -28,42 +28,20 @@ async fn is_executed(client: &Client, stack: &str, set: &str) -> Result<bool, St
 
 #[cfg(test)]
 mod tests {
-    use aws_sdk_cloudformation::config::{BehaviorVersion, Credentials, Region};
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-
     use super::*;
+    use crate::kinds::cloudformation_stack::fake;
 
     /// Starts a change set at a service that refuses it with `code`, and describes it with this status.
     async fn started(code: &'static str, status: &'static str) -> Result<(), String> {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let endpoint = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let (mut request, mut have) = (vec![0; 16 * 1024], 0);
-                let mut text = String::new();
-                while !text.contains("Version=") {
-                    have += stream.read(&mut request[have..]).await.unwrap();
-                    text = String::from_utf8_lossy(&request[..have]).into_owned();
-                }
-                let (line, body) = if text.contains("Action=ExecuteChangeSet") {
-                    let error = format!("<Error><Type>Sender</Type><Code>{code}</Code><Message>no</Message></Error>");
-                    ("400 Bad Request", format!("<ErrorResponse>{error}</ErrorResponse>"))
-                } else {
-                    let of = "DescribeChangeSet";
-                    let result = format!("<ExecutionStatus>{status}</ExecutionStatus>");
-                    ("200 OK", format!("<{of}Response><{of}Result>{result}</{of}Result></{of}Response>"))
-                };
-                let head = format!("HTTP/1.1 {line}\r\nconnection: close\r\ncontent-type: text/xml\r\ncontent-length:");
-                let _ = stream.write_all(format!("{head} {}\r\n\r\n{body}", body.len()).as_bytes()).await;
+        let client = fake::serve(move |action| {
+            if action == "ExecuteChangeSet" {
+                let error = format!("<Error><Type>Sender</Type><Code>{code}</Code><Message>no</Message></Error>");
+                return ("400 Bad Request", format!("<ErrorResponse>{error}</ErrorResponse>"));
             }
+            let result = format!("<ExecutionStatus>{status}</ExecutionStatus>");
+            ("200 OK", format!("<{action}Response><{action}Result>{result}</{action}Result></{action}Response>"))
         });
-        let config = aws_sdk_cloudformation::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new("eu-west-1"))
-            .endpoint_url(endpoint)
-            .http_client(aws_smithy_http_client::Builder::new().build_http())
-            .credentials_provider(Credentials::new("a", "b", None, None, "test"));
-        start(&Client::from_conf(config.build()), "acme--globex--queue", "fh-job-1", "token".into()).await
+        start(&client.await, "acme--globex--queue", "fh-job-1", "token".into()).await
     }
 
     #[tokio::test]

@@ -78,45 +78,20 @@ fn unknown(name: &str, why: &str) -> String {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use aws_sdk_cloudformation::config::{BehaviorVersion, Credentials, Region};
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-
     use super::*;
+    use crate::kinds::cloudformation_stack::fake;
     use crate::testing::order;
 
     /// Serves a stack in `status` with these tags. Returns a client, and the actions that it asked for.
     async fn cloudformation(status: &'static str, owner: &'static str) -> (Client, Arc<Mutex<Vec<String>>>) {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let endpoint = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
         let actions = Arc::clone(&asked);
-        tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let (mut request, mut have) = (vec![0; 16 * 1024], 0);
-                let action = loop {
-                    let text = String::from_utf8_lossy(&request[..have]).into_owned();
-                    let action = text.split("Action=").nth(1).and_then(|rest| rest.split_once('&'));
-                    if let Some((action, _)) = action {
-                        break action.to_owned();
-                    }
-                    have += stream.read(&mut request[have..]).await.unwrap();
-                };
-                let body = format!(
-                    "<{action}Response><{action}Result>{}</{action}Result></{action}Response>",
-                    stack(status, owner)
-                );
-                actions.lock().unwrap().push(action);
-                let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/xml\r\ncontent-length:";
-                let _ = stream.write_all(format!("{head} {}\r\n\r\n{body}", body.len()).as_bytes()).await;
-            }
+        let client = fake::serve(move |action| {
+            actions.lock().unwrap().push(action.to_owned());
+            let result = stack(status, owner);
+            ("200 OK", format!("<{action}Response><{action}Result>{result}</{action}Result></{action}Response>"))
         });
-        let config = aws_sdk_cloudformation::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new("eu-west-1"))
-            .endpoint_url(endpoint)
-            .http_client(aws_smithy_http_client::Builder::new().build_http())
-            .credentials_provider(Credentials::new("a", "b", None, None, "test"));
-        (Client::from_conf(config.build()), asked)
+        (client.await, asked)
     }
 
     fn stack(status: &str, owner: &str) -> String {

@@ -3,6 +3,8 @@
 
 mod events;
 mod execution;
+#[cfg(test)]
+mod fake;
 mod halt;
 mod health;
 mod ownership;
