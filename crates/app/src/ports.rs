@@ -82,6 +82,18 @@ impl Write {
             }
         }
     }
+
+    /// Returns whether `current`, the row at the key, is the result of this write. A condition that fails then has failed
+    /// because of the write itself: its answer was lost.
+    pub fn has_happened(&self, current: Option<&Row>) -> bool {
+        let Self::Put { body, expect, .. } = self else { return false };
+        let rev = match expect {
+            Expect::Absent => 1,
+            Expect::Rev(rev) => rev + 1,
+            Expect::Any => return false,
+        };
+        current.is_some_and(|row| row.rev == rev && row.body == *body)
+    }
 }
 
 /// The result of a commit.

@@ -80,7 +80,7 @@ impl DynamoStore {
             Err(error) => match error.as_service_error() {
                 Some(UpdateItemError::ConditionalCheckFailedException(failed)) => {
                     let current = failed.item().and_then(row_of);
-                    Ok(if is_ours(write, current.as_ref()) {
+                    Ok(if write.has_happened(current.as_ref()) {
                         Committed::Done
                     } else {
                         Committed::Conflict(write.key().clone())
@@ -319,17 +319,6 @@ fn unpacked(body: &AttributeValue) -> Option<String> {
     }
 }
 
-/// Returns whether `current` is the result of `write`. If so, the write happened and only its answer was lost.
-fn is_ours(write: &Write, current: Option<&Row>) -> bool {
-    let Write::Put { body, expect, .. } = write else { return false };
-    let rev = match expect {
-        Expect::Absent => 1,
-        Expect::Rev(rev) => rev + 1,
-        Expect::Any => return false,
-    };
-    current.is_some_and(|row| row.rev == rev && row.body == *body)
-}
-
 /// Returns what the failed conditions mean. `None` means a conflict with another transaction, or throttling.
 fn conflict_of(writes: &[Write], reasons: &[CancellationReason]) -> Option<Committed> {
     let failed: Vec<_> = writes
@@ -338,7 +327,7 @@ fn conflict_of(writes: &[Write], reasons: &[CancellationReason]) -> Option<Commi
         .filter(|(_, reason)| reason.code() == Some("ConditionalCheckFailed"))
         .map(|(write, reason)| (write, reason.item().and_then(row_of)))
         .collect();
-    let foreign = failed.iter().find(|(write, current)| !is_ours(write, current.as_ref()));
+    let foreign = failed.iter().find(|(write, current)| !write.has_happened(current.as_ref()));
     match foreign {
         Some((write, _)) => Some(Committed::Conflict(write.key().clone())),
         // Each condition failed because its own write had already happened. The writes of a transaction happen

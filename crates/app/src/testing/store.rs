@@ -15,7 +15,7 @@ const COMMIT_WRITES: usize = 100;
 /// condition that failed because its own put has happened does not count.
 fn refusal(rows: &BTreeMap<Key, Row>, writes: &[Write]) -> Option<Committed> {
     let failed: Vec<_> = writes.iter().filter(|write| !is_met(write, rows.get(write.key()))).collect();
-    let foreign = failed.iter().find(|write| !is_done_already(write, rows.get(write.key())));
+    let foreign = failed.iter().find(|write| !write.has_happened(rows.get(write.key())));
     match foreign {
         Some(write) => Some(Committed::Conflict(write.key().clone())),
         None => (!failed.is_empty()).then_some(Committed::Done),
@@ -30,16 +30,6 @@ fn is_met(write: &Write, current: Option<&Row>) -> bool {
         }
         Write::Put { expect: Expect::Any, .. } | Write::Delete { .. } => true,
     }
-}
-
-fn is_done_already(write: &Write, current: Option<&Row>) -> bool {
-    let Write::Put { body, expect, .. } = write else { return false };
-    let rev = match expect {
-        Expect::Absent => 1,
-        Expect::Rev(rev) => rev + 1,
-        Expect::Any => return false,
-    };
-    current.is_some_and(|row| row.rev == rev && row.body == *body)
 }
 
 #[async_trait]
