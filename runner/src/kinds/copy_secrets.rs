@@ -16,12 +16,9 @@ use crate::kinds::failure::Failure;
 use crate::kinds::inventory::Inventory;
 use crate::kinds::result::{Done, sdk_config, until_stopped};
 use crate::kinds::templates::Templates;
-use crate::kubernetes::{Api, Applied, Change, ClusterAccess, ClusterError, Id, Object, Plan};
+use crate::kubernetes::{Api, Applied, COMPONENT, Change, ClusterAccess, ClusterError, Id, Object, Plan, annotation};
 use crate::state_objects;
 use crate::work::job::Job;
-
-/// The annotation that names the install and the part of the app to which an object belongs.
-const COMPONENT: &str = "freehold/component";
 
 /// The runner's field manager.
 const MANAGER: &str = "freehold";
@@ -159,7 +156,7 @@ async fn is_ours(job: &Job, api: &Api, id: &Id) -> Result<bool, ClusterError> {
 
 /// Returns the install and the part of the app to which an object belongs.
 fn part(live: &Value) -> Option<&str> {
-    live.get("metadata")?.get("annotations")?.get(COMPONENT)?.as_str()
+    annotation(live, COMPONENT)
 }
 
 /// Returns the Kubernetes secret for a copy, or `None` when the customer left the app's secret empty.

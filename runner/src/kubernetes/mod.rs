@@ -25,6 +25,6 @@ pub(crate) use api::{Api, Applied};
 pub(crate) use change::{Change, Plan, attributes_of_drift, is_marked_to_stay};
 pub(crate) use error::ClusterError;
 pub(crate) use health::{Health, health};
-pub(crate) use object::{Id, Object, read as read_objects, read_except};
+pub(crate) use object::{COMPONENT, Id, Object, annotation, read as read_objects, read_except};
 pub(crate) use pod_spec::images;
 pub(crate) use yaml::documents;

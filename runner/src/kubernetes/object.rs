@@ -40,6 +40,14 @@ impl fmt::Display for Id {
     }
 }
 
+/// The annotation that names the install and the part of the app to which an object belongs.
+pub(crate) const COMPONENT: &str = "freehold/component";
+
+/// Returns the value of an annotation of an object.
+pub(crate) fn annotation<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
+    object.get("metadata")?.get("annotations")?.get(name)?.as_str()
+}
+
 /// One object of a manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Object {

@@ -1,7 +1,8 @@
 //! Reads the texts of Kyverno policies, which the runner applies to the app's clusters.
 
+use freehold_protocol::app_version::PolicyEngine;
 use freehold_protocol::policy::MAX_POLICY_BYTES;
-use freehold_protocol::policy::scope::{TYPES_IN_CLUSTERS, is_kind_of_kyverno};
+use freehold_protocol::policy::scope::{is_for_clusters, is_kind_of_kyverno};
 
 use crate::build::data_files::{documents, value};
 use crate::check::syntax;
@@ -27,8 +28,8 @@ pub(super) fn mistake(app: &App, checked: &Checked, node: &Node, contents: &str)
     let text = node.get("contents")?;
     let kind = node.text("type").unwrap_or_default();
     // No order carries a policy of another type, so such a text only has no effect.
+    let is_carried = is_for_clusters(PolicyEngine::Kyverno, kind);
     let draft = |message: &str| {
-        let is_carried = TYPES_IN_CLUSTERS.contains(&kind);
         let draft = if is_carried { Draft::error } else { Draft::warning };
         draft(checked.place(text), message.to_owned())
     };
@@ -50,12 +51,12 @@ pub(super) fn mistake(app: &App, checked: &Checked, node: &Node, contents: &str)
         return Some(Draft::error(place, format!("the policy is not YAML: {}", wrong.message)));
     }
     // Other types were reported.
-    if !TYPES_IN_CLUSTERS.contains(&kind) {
+    if !is_carried {
         return None;
     }
     if contents.len() > MAX_POLICY_BYTES {
         let message = format!("the policy has {} bytes, and may have {MAX_POLICY_BYTES}", contents.len());
-        return Some(Draft::error(checked.place(text), message));
+        return Some(Draft::error(checked.place(text), message).help("write its rules as several policies"));
     }
     not_of_kyverno(app, checked, text, contents).or_else(|| without_effect(app, checked, node))
 }
@@ -91,6 +92,10 @@ fn wrong_with(object: &Node) -> Option<String> {
         return Some(format!("the policy has no `{key}`"));
     }
     let (version, kind) = (version?, kind?);
+    let is_of_namespace = kind == "Policy" || kind.starts_with("Namespaced");
+    if is_of_namespace && value(object, "metadata").and_then(|metadata| value(metadata, "namespace")).is_none() {
+        return Some(format!("a `{kind}` is for one namespace, and this one has no `metadata.namespace`"));
+    }
     (!is_kind_of_kyverno(&version, &kind))
         .then(|| format!("`{kind}` of `{version}` is not a kind of policy that Kyverno has"))
 }

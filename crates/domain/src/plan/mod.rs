@@ -16,9 +16,9 @@ pub mod triggers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use freehold_protocol::app_version::{AppVersion, Component, ComponentSpec, PolicyEngine, Reference, Sandbox};
+use freehold_protocol::app_version::{AppVersion, Component, ComponentSpec, Reference, Sandbox};
 use freehold_protocol::order::Mode;
-use freehold_protocol::policy::scope::TYPES_IN_CLUSTERS;
+use freehold_protocol::policy::scope::is_for_clusters;
 use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, canonical};
 use serde_json::Value;
 
@@ -90,10 +90,7 @@ fn cluster_policies(version: &AppVersion, component: &Component) -> BTreeSet<Dig
     if !matches!(component.spec, ComponentSpec::HelmChart { .. } | ComponentSpec::KubernetesManifest { .. }) {
         return BTreeSet::new();
     }
-    let of_clusters = version
-        .policies
-        .iter()
-        .filter(|policy| policy.engine == PolicyEngine::Kyverno && TYPES_IN_CLUSTERS.contains(&policy.kind.as_str()));
+    let of_clusters = version.policies.iter().filter(|policy| is_for_clusters(policy.engine, &policy.kind));
     of_clusters.map(|policy| Digest::of(policy.contents.as_bytes())).collect()
 }
 

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use freehold_protocol::ActionName;
-use freehold_protocol::app_version::{PolicyEngine, Reference};
+use freehold_protocol::app_version::Reference;
 use freehold_protocol::contract::{ActionTerms, FORMAT, PolicyTerms, RoleTerms, Terms};
 use freehold_protocol::order::Mode;
-use freehold_protocol::policy::scope::TYPES_IN_CLUSTERS;
+use freehold_protocol::policy::scope::is_for_clusters;
 use serde::{Deserialize, Serialize};
 
 use crate::permission::{Powers, compare};
@@ -228,7 +228,7 @@ impl TermsDiff {
             self.widen(&about(policy), says.to_owned());
         }
         for policy in after.difference(before).filter(|policy| !same(before, policy)) {
-            if policy.engine == PolicyEngine::Kyverno && TYPES_IN_CLUSTERS.contains(&policy.kind.as_str()) {
+            if is_for_clusters(policy.engine, &policy.kind) {
                 self.widen(&about(policy), "is new; it comes into the cluster, where Kyverno follows it".to_owned());
             } else {
                 self.narrow(&about(policy), "is new".to_owned());

@@ -39,11 +39,14 @@ pub fn guards(kind: &str, components: &BTreeSet<ComponentName>, work: &Work) -> 
     is_of_kind && (components.is_empty() || made_by.component().is_some_and(|name| components.contains(name)))
 }
 
-/// The types of policies that Kyverno can have, because it judges the objects of a cluster.
-pub const TYPES_IN_CLUSTERS: [&str; 3] = ["kubernetes_cluster", "helm_chart", "kubernetes_manifest"];
+/// Returns whether a policy of `engine` with type `kind` is for the app's clusters: Kyverno judges the objects of a cluster, and a
+/// Kyverno policy of another type is in no order.
+pub fn is_for_clusters(engine: PolicyEngine, kind: &str) -> bool {
+    engine == PolicyEngine::Kyverno && matches!(kind, "kubernetes_cluster" | "helm_chart" | "kubernetes_manifest")
+}
 
 /// The kinds that a Kyverno policy may be of, by their API groups. Kyverno has others, which are not policies: exceptions from
-/// policies of anybody, and orders to delete objects or to make them.
+/// anybody's policies, and instructions to delete or to make objects.
 const KINDS_OF_KYVERNO: [(&str, &[&str]); 2] = [
     ("kyverno.io", &["ClusterPolicy", "Policy"]),
     (
@@ -65,7 +68,7 @@ pub fn is_kind_of_kyverno(api_version: &str, kind: &str) -> bool {
 pub fn carries(engine: PolicyEngine, kind: &str, components: &BTreeSet<ComponentName>, work: &Work) -> bool {
     match engine {
         PolicyEngine::Opa => guards(kind, components, work),
-        PolicyEngine::Kyverno => TYPES_IN_CLUSTERS.contains(&kind) && deploys_into_cluster(work),
+        PolicyEngine::Kyverno => is_for_clusters(engine, kind) && deploys_into_cluster(work),
     }
 }
 

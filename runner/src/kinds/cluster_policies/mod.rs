@@ -10,19 +10,17 @@ use freehold_aws_errors::chain;
 use freehold_protocol::app_version::PolicyEngine;
 use freehold_protocol::names;
 use freehold_protocol::order::Order;
-use freehold_protocol::policy::scope::TYPES_IN_CLUSTERS;
+use freehold_protocol::policy::scope::is_for_clusters;
 use freehold_protocol::policy::{OrderPolicy, PolicyOrigin, PolicyResult};
 use serde_json::{Value, json};
 
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::inventory::Inventory;
-use crate::kubernetes::{Api, Change, ClusterError, Id, Object, Plan};
+use crate::kubernetes::{Api, COMPONENT, Change, ClusterError, Id, Object, Plan, annotation};
 use crate::state_objects;
 use crate::work::job::Job;
 
-/// The annotation that names the install and the part of the app to which an object belongs.
-const COMPONENT: &str = "freehold/component";
 /// The annotation with the digest of the text that an object comes from.
 const TEXT: &str = "freehold/policy";
 
@@ -175,10 +173,13 @@ impl ClusterPolicies {
         let key = state_objects::cluster_policies(place.arn);
         // The inventory is written before the first change. So it also names the policies of an attempt that is killed.
         all.write_at(place.bucket, &key).await?;
-        for (at, (object, live)) in self.changed.iter().enumerate() {
-            let made = make(place.api, object, live.as_ref()).await;
-            let failure = made.map_err(|error| Failure::new(not_made(object, &error)));
-            failure.map_err(|failure| if at == 0 { failure } else { failure.after_change() })?;
+        let mut is_first = true;
+        for (object, live) in &self.changed {
+            if let Err(error) = make(place.api, object, live.as_ref()).await {
+                let failure = Failure::new(not_made(object, &error));
+                return Err(if is_first { failure } else { failure.after_change() });
+            }
+            is_first = false;
             place.job.log.line(&format!("put {} into the cluster", object.place));
         }
         for id in &self.gone {
@@ -208,15 +209,14 @@ fn of_kyverno(order: &Order) -> impl Iterator<Item = &OrderPolicy> {
     order.policies.iter().filter(|policy| policy.engine == PolicyEngine::Kyverno)
 }
 
-/// Returns whether the order carries no policies of Kyverno although its terms may have some. The control plane of the
-/// release before sends such orders, and they do not mean that the app has no policies.
+/// Returns whether the order carries no policy of Kyverno although its terms have one or are not known. The control plane of
+/// the release before sends such orders, and they do not mean that the app has no policies.
 fn leaves_policies_out(order: &Order) -> bool {
     if of_kyverno(order).next().is_some() {
         return false;
     }
     let Some(Ok(Some(terms))) = order.terms.as_ref().map(|terms| terms.asked()) else { return true };
-    let mut policies = terms.policies.iter();
-    policies.any(|one| one.engine == PolicyEngine::Kyverno && TYPES_IN_CLUSTERS.contains(&one.kind.as_str()))
+    terms.policies.iter().any(|policy| is_for_clusters(policy.engine, &policy.kind))
 }
 
 /// Returns whether the cluster has the policy as its text says, apart from fields that the cluster does not know, and from those
@@ -278,10 +278,6 @@ async fn remove(place: Place<'_>, id: &Id) -> Result<(), ClusterError> {
 /// Returns the annotation of this install's policies. The colon distinguishes it from a component's annotation.
 fn own_part(job: &Job) -> String {
     format!("{}/policies:kyverno", names::owner(&job.order.tenant, &job.order.install))
-}
-
-fn annotation<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
-    object.get("metadata")?.get("annotations")?.get(name)?.as_str()
 }
 
 fn not_made(object: &Object, error: &ClusterError) -> String {

@@ -110,9 +110,26 @@ mod tests {
     }
 
     proptest! {
+        /// Whatever else a text has, the cluster gets the keys that a policy consists of.
         #[test]
-        fn a_text_never_panics(text in "[ -~\n]{0,200}") {
-            let _ = read("p", &text);
+        fn other_keys_than_those_of_a_policy_are_left_out(
+            keys in proptest::collection::btree_set("[a-z]{1,12}|status|metadata|spec", 0..6),
+            of_metadata in proptest::collection::btree_set("[a-z]{1,12}|finalizers|ownerReferences|uid|labels", 0..6),
+        ) {
+            let metadata: Map<String, Value> = of_metadata.iter().map(|key| (key.clone(), json!({ "a": "b" }))).collect();
+            let mut object: Map<String, Value> = keys.iter().map(|key| (key.clone(), json!(1))).collect();
+            object.insert("metadata".to_owned(), Value::Object(metadata));
+            object["metadata"]["name"] = json!("a");
+            object.insert("apiVersion".to_owned(), json!("kyverno.io/v1"));
+            object.insert("kind".to_owned(), json!("ClusterPolicy"));
+
+            let read = read("p", &Value::Object(object).to_string()).unwrap();
+
+            let found = read[0].value.as_object().unwrap();
+            prop_assert!(found.keys().all(|key| KEYS.contains(&key.as_str())), "{:?}", found);
+            let found = found["metadata"].as_object().unwrap();
+            prop_assert!(found.keys().all(|key| OF_METADATA.contains(&key.as_str())), "{:?}", found);
+            prop_assert_eq!(found.contains_key("labels"), of_metadata.contains("labels"));
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::kinds::guard;
 use crate::kinds::inventory::Inventory;
 use crate::kinds::result::{Done, sdk_config, until_stopped};
 use crate::kinds::templates::Templates;
-use crate::kubernetes::{ClusterAccess, Object};
+use crate::kubernetes::{ClusterAccess, Object, Plan};
 use crate::work::job::{Job, StopReason};
 use run::Run;
 
@@ -76,16 +76,15 @@ async fn run_to_end(job: &Job, work: &RunKubernetesJob) -> Result<Done, Failure>
     let current = earlier.clone().unwrap_or_else(|| wanted.id.clone());
     let gone = before.without(std::slice::from_ref(&current));
     let plan = until_stopped(job, run.plan(earlier.is_none().then_some(&wanted), &gone)).await?;
-    let place = Place { job, api: &api, bucket: &bucket, arn: access.arn() };
-    let policies = until_stopped(job, ClusterPolicies::compare(place)).await?;
-    let whole = policies.plan_with(&plan);
-    job.log.line(&format!("plan: {whole}"));
-    whole.lines().for_each(|line| job.log.line(&line));
-    if earlier.is_none() {
+    if earlier.is_some() {
+        // The attempt that has started it has also put the policies into the cluster.
+        show(job, &plan);
+    } else {
+        let place = Place { job, api: &api, bucket: &bucket, arn: access.arn() };
+        let policies = until_stopped(job, ClusterPolicies::compare(place)).await?;
+        let whole = policies.plan_with(&plan);
+        show(job, &whole);
         keep_plan(job, &bucket, &wanted).await?;
-    }
-
-    if earlier.is_none() {
         let objects = policies.objects_with(std::slice::from_ref(&wanted));
         guard::objects(job, &whole, &objects, (&[], policies.failed())).await?;
         until_stopped(job, cluster_images::admit(job, &api, None)).await?;
@@ -111,6 +110,11 @@ async fn run_to_end(job: &Job, work: &RunKubernetesJob) -> Result<Done, Failure>
     ];
     let outputs = outputs.into_iter().chain(message.map(|message| ("message", message)));
     Ok(Done { outputs: outputs.map(|(name, value)| (name.to_owned(), value)).collect(), ..Done::default() })
+}
+
+fn show(job: &Job, plan: &Plan) {
+    job.log.line(&format!("plan: {plan}"));
+    plan.lines().for_each(|line| job.log.line(&line));
 }
 
 /// Stores the planned Kubernetes Job in the bucket, beside the plans of other kinds of jobs.

@@ -6,11 +6,9 @@ use serde_json::{Value, json};
 
 use crate::kinds::failure::Failure;
 use crate::kinds::templates::Templates;
-use crate::kubernetes::{Id, Object};
+use crate::kubernetes::{COMPONENT, Id, Object};
 use crate::work::job::Job;
 
-/// The annotation that names the install and the component to which an object belongs.
-pub(super) const COMPONENT: &str = "freehold/component";
 /// The difference between the time limits of the attempt and of the Kubernetes Job, so that the attempt can report the
 /// end.
 const REST_SECS: u32 = 30;

@@ -6,10 +6,12 @@ use freehold_aws_errors::chain;
 use freehold_protocol::order::RunKubernetesJob;
 use serde_json::Value;
 
-use super::object::{COMPONENT, is_of, owner};
+use super::object::{is_of, owner};
 use crate::kinds::failure::Failure;
 use crate::kinds::inventory::Inventory;
-use crate::kubernetes::{Api, Applied, Change, ClusterError, Health, Id, Object, Plan, health, pod};
+use crate::kubernetes::{
+    Api, Applied, COMPONENT, Change, ClusterError, Health, Id, Object, Plan, annotation, health, pod,
+};
 use crate::work::job::Job;
 
 /// The time between two polls of a Kubernetes Job.
@@ -44,7 +46,7 @@ impl Run<'_> {
     /// Returns the live object, or `None` when it is gone or belongs to another component.
     async fn live(&self, id: &Id) -> Result<Option<Value>, Failure> {
         let live = self.api.get(id).await?;
-        Ok(live.filter(|live| annotation(live) == Some(&owner(self.job, self.work))))
+        Ok(live.filter(|live| annotation(live, COMPONENT) == Some(&owner(self.job, self.work))))
     }
 
     /// Returns the changes that the attempt would make. The API server checks the Kubernetes Job `wanted` in a dry run.
@@ -181,8 +183,4 @@ impl Run<'_> {
 /// Returns a message as JSON, or as a text when it is not JSON.
 fn parsed(message: &str) -> Value {
     serde_json::from_str(message).unwrap_or_else(|_| Value::from(message.trim_end()))
-}
-
-fn annotation(live: &Value) -> Option<&str> {
-    live.get("metadata")?.get("annotations")?.get(COMPONENT)?.as_str()
 }

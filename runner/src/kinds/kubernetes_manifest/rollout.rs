@@ -8,12 +8,11 @@ use serde_json::Value;
 
 use crate::kinds::failure::Failure;
 use crate::kubernetes::{
-    Api, Applied, Change, ClusterError, Health, Id, Object, Plan, health, is_marked_to_stay, read_objects,
+    Api, Applied, COMPONENT, Change, ClusterError, Health, Id, Object, Plan, annotation, health, is_marked_to_stay,
+    read_objects,
 };
 use crate::work::job::Job;
 
-/// The annotation that names the install and the component to which an object belongs.
-const COMPONENT: &str = "freehold/component";
 /// The time between two polls of an object.
 const LOOK: Duration = Duration::from_secs(2);
 /// The time limit for a CustomResourceDefinition to become usable.
@@ -240,7 +239,7 @@ impl Rollout<'_> {
 
 /// Returns the value of the annotation [`COMPONENT`] of a live object.
 fn owner(live: &Value) -> Option<&str> {
-    live.get("metadata")?.get("annotations")?.get(COMPONENT)?.as_str()
+    annotation(live, COMPONENT)
 }
 
 /// The stage of CustomResourceDefinitions.
