@@ -1,4 +1,4 @@
-//! What only tests use is a dev-dependency: `cargo-machete`, which finds unused ones, looks at tests too.
+//! What only tests use is a dev-dependency, each crate uses what it names, and versions stand in one place.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::modules::{reached, without_tests};
-use crate::{members, packages, read, top};
+use crate::{files, members, packages, read, top};
 
 #[test]
 fn a_dependency_that_only_tests_use_is_a_dev_dependency() {
@@ -21,10 +21,44 @@ fn a_dependency_that_only_tests_use_is_a_dev_dependency() {
         let folder = Path::new(package["manifest_path"].as_str().unwrap()).parent().unwrap().join("src");
         let own = files.iter().filter(|(file, is_in_program)| file.starts_with(&folder) && **is_in_program);
         let code: String = own.map(|(file, _)| product_code(&read(file))).collect();
-        wrong.extend(unused(&package, &code).map(|dependency| format!("`{name}`: `{dependency}`")));
+        wrong.extend(unused(&package, &code, &Value::Null).map(|dependency| format!("`{name}`: `{dependency}`")));
     }
 
     assert!(wrong.is_empty(), "move these to `[dev-dependencies]`:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_dev_dependency_is_used_by_a_test() {
+    let mut wrong = Vec::new();
+    for package in packages() {
+        let name = package["name"].as_str().unwrap();
+        let folder = Path::new(package["manifest_path"].as_str().unwrap()).parent().unwrap();
+        let mut folders = Vec::from(["src", "tests", "examples", "benches"].map(|part| folder.join(part)));
+        // Its tests use the fixtures of the runner's.
+        folders.extend((name == "freehold-builder").then(|| top().join("runner/tests")));
+        let sources = folders.iter().filter(|folder| folder.is_dir()).flat_map(|folder| files(folder, "rs"));
+        let code: String = sources.map(|file| read(&file)).collect();
+        wrong.extend(unused(&package, &code, &json!("dev")).map(|dependency| format!("`{name}`: `{dependency}`")));
+    }
+
+    assert!(wrong.is_empty(), "remove these of `[dev-dependencies]`:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_version_of_a_dependency_stands_in_the_workspace() {
+    let mut own = Vec::new();
+    for (name, manifest) in members() {
+        let text = read(&manifest);
+        let tables = text.split("\n[").filter(|table| table.split(']').next().unwrap().ends_with("dependencies"));
+        let lines = tables.flat_map(str::lines).filter(|line| line.contains(" = "));
+        own.extend(
+            lines
+                .filter(|line| !line.contains("workspace = true") && !line.contains("path = \".\""))
+                .map(|line| format!("{name}: {line}")),
+        );
+    }
+
+    assert!(own.is_empty(), "write `.workspace = true`:\n{}", own.join("\n"));
 }
 
 #[test]
@@ -35,11 +69,12 @@ fn a_dependency_is_in_use_by_the_name_that_it_has_in_code() {
         { "name": "insta", "rename": null, "kind": "dev" },
     ] });
 
-    assert_eq!(unused(&package, "use serde_json::Value; base::encode()").collect::<Vec<_>>(), [""; 0]);
+    assert_eq!(unused(&package, "use serde_json::Value; base::encode()", &Value::Null).collect::<Vec<_>>(), [""; 0]);
     assert_eq!(
-        unused(&package, "use my_serde_json::Value; base64::encode()").collect::<Vec<_>>(),
+        unused(&package, "use my_serde_json::Value; base64::encode()", &Value::Null).collect::<Vec<_>>(),
         ["serde-json", "base64"]
     );
+    assert_eq!(unused(&package, "use serde_json::Value;", &json!("dev")).collect::<Vec<_>>(), ["insta"]);
     assert_eq!(product_code("// base64::\nuse a;\n#[cfg(test)]\nmod tests {\n    use b;\n}\n"), "use a;\n");
 }
 
@@ -62,13 +97,12 @@ fn a_dependency_of_the_workspace_is_one_of_a_crate() {
     assert!(unused.is_empty(), "no crate has these of `[workspace.dependencies]`: {unused:?}");
 }
 
-/// Returns the dependencies of programs that the code does not name.
-fn unused<'a>(package: &'a Value, code: &str) -> impl Iterator<Item = String> + use<'a> {
+/// Returns the dependencies of one kind that the code does not name: `null` for those of programs, `dev` for those of tests.
+fn unused<'a>(package: &'a Value, code: &str, kind: &'a Value) -> impl Iterator<Item = String> + use<'a> {
     let words: BTreeSet<String> =
         code.split(|letter: char| !letter.is_alphanumeric() && letter != '_').map(str::to_owned).collect();
     let dependencies = package["dependencies"].as_array().unwrap().iter();
-    let used_by_programs = dependencies.filter(|dependency| dependency["kind"].is_null());
-    let names = used_by_programs.map(|dependency| {
+    let names = dependencies.filter(move |dependency| dependency["kind"] == *kind).map(|dependency| {
         let in_code = dependency["rename"].as_str().or(dependency["name"].as_str()).unwrap().replace('-', "_");
         (dependency["name"].as_str().unwrap().to_owned(), in_code)
     });

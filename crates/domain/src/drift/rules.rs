@@ -7,6 +7,7 @@ use freehold_protocol::order::AskedBy;
 use freehold_protocol::order::drift::{DriftedResource, MAX_NAME};
 use freehold_protocol::{ComponentName, Timestamp};
 use serde::{Deserialize, Serialize};
+use wildmatch::WildMatchPattern;
 
 /// The number of rules that an install can have.
 const MAX_RULES: usize = 50;
@@ -106,16 +107,8 @@ fn has(name: &str, attribute: &str) -> bool {
 
 /// Returns whether `text` fits `pattern`, in which `*` stands for any characters.
 fn matches(pattern: &str, text: &str) -> bool {
-    let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
-    let Some(mut left) = text.strip_prefix(start) else { return false };
-    let mut parts: Vec<&str> = rest.split('*').collect();
-    let end = parts.pop().unwrap_or_default();
-    for part in parts {
-        // The first place leaves the most for the parts after it.
-        let Some(at) = left.find(part) else { return false };
-        left = left.get(at + part.len()..).unwrap_or_default();
-    }
-    left.ends_with(end)
+    // No address contains the character that stands for any one.
+    WildMatchPattern::<'*', '\0'>::new(pattern).matches(text)
 }
 
 #[cfg(test)]
