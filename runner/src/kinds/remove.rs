@@ -9,7 +9,7 @@ use crate::kinds::{cloudformation_stack, helm_chart, kubernetes_job, kubernetes_
 use crate::work::job::Job;
 
 pub(super) async fn run(job: &Job, work: &RemovePart) -> Result<Done, Failure> {
-    let done = Box::pin(removed(job, work)).await?;
+    let done = Box::pin(remove_what_was_made(job, work)).await?;
     let forgotten = Box::pin(job.sensitive_outputs.remove(&job.order));
     let forgotten = until_stopped(job, async { Ok(forgotten.await) });
     match forgotten.await.map_err(Failure::after_change)? {
@@ -18,7 +18,7 @@ pub(super) async fn run(job: &Job, work: &RemovePart) -> Result<Done, Failure> {
     }
 }
 
-async fn removed(job: &Job, work: &RemovePart) -> Result<Done, Failure> {
+async fn remove_what_was_made(job: &Job, work: &RemovePart) -> Result<Done, Failure> {
     match &*work.what {
         Work::TerraformModule(what) | Work::Sandbox(what) => {
             terraform_module::remove(job, what, work.destroy_data).await

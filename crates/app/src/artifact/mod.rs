@@ -6,6 +6,6 @@ pub mod grant_artifact;
 pub mod list_artifacts;
 pub mod prune_artifacts;
 pub mod revoke_artifact;
-mod runner_program;
+pub(crate) mod runner_program;
 pub mod show_lineage;
 mod uses;

@@ -1,7 +1,7 @@
 //! The program of a runner, which is granted to the job that upgrades the runner. It was uploaded as a source is.
 
 use freehold_domain::Job;
-use freehold_domain::workflow::{Request, Target};
+use freehold_domain::workflow::{Target, Workflow};
 use freehold_protocol::GrantId;
 use freehold_protocol::grant::{BlobUrl, GrantAnswer, GrantRefusal};
 use freehold_protocol::order::UpgradeRunner;
@@ -27,18 +27,7 @@ pub(super) async fn asked_for(
     request: &GrantMessage,
 ) -> Result<Result<Box<UpgradeRunner>, Denied>, AppError> {
     let workflow = table::workflow(store, &job.workflow).await?.value;
-    let program = match workflow.request {
-        Request::Upgrade { program } => program,
-        // INVARIANT: only a workflow with such a request has a job of this group.
-        Request::Deploy { .. }
-        | Request::Action { .. }
-        | Request::Teardown { .. }
-        | Request::DetectDrift { .. }
-        | Request::CheckHealth { .. }
-        | Request::Build { .. } => {
-            return Err(AppError::internal(format!("workflow `{}` names no program of a runner", workflow.id)));
-        }
-    };
+    let program = program_of(&workflow)?;
     if request.grant != GrantId::of_round(&job.id, request.fence, &request.artifact, 0) {
         let reason = format!("grant `{}` does not belong to this attempt and program", request.grant);
         return Ok(Err(deny(GrantRefusal::OtherAttempt, reason)));
@@ -47,7 +36,16 @@ pub(super) async fn asked_for(
         let reason = format!("`{}` is not the program of job `{}`", request.artifact, job.id);
         return Ok(Err(deny(GrantRefusal::OtherDigest, reason)));
     }
-    Ok(Ok(program))
+    Ok(Ok(Box::new(program.clone())))
+}
+
+/// Returns the program that a workflow gives to the install's runner.
+///
+/// # Errors
+/// Internal for any other workflow: only an upgrade has nodes and jobs that ask for it.
+pub(crate) fn program_of(workflow: &Workflow) -> Result<&UpgradeRunner, AppError> {
+    let found = workflow.request.program();
+    found.ok_or_else(|| AppError::internal(format!("workflow `{}` names no program of a runner", workflow.id)))
 }
 
 /// Returns the URL of the archive with the program.

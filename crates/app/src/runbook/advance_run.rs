@@ -15,15 +15,15 @@ use freehold_protocol::{ComponentName, RunId};
 
 use crate::app_version::versions::Versions;
 use crate::notification::task;
-use crate::ports::{Clock, Committed, Expect, Machines, Store};
-use crate::table::{self, Stored, put};
+use crate::ports::{Clock, Expect, Machines, Store};
+use crate::table::{self, Decided, Stored, put};
 use crate::workflow::deploy_components::DeployComponents;
 use crate::workflow::run_action::RunAction;
 use crate::workflow::start_workflow::{Asked, RunStep};
 use crate::workflow::teardown_install::TeardownInstall;
 use crate::{AppError, Kind};
 
-/// The maximum number of changes of one run in one call. A run has at most a few for each step that ends at once.
+/// The maximum number of steps of one run in one call. A run has at most a few for each step that ends at once.
 const MOST: usize = 500;
 
 /// The use case that advances a run, with its ports and the use cases of the steps.
@@ -46,9 +46,10 @@ enum Started {
     Refused(String),
 }
 
-/// The result of one try to advance a run.
+/// The result of one step in the advance of a run.
 enum Progress {
-    Changed,
+    /// This is stored now.
+    Changed(Box<Run>),
     /// Nothing can be done before the workflow of a step ends, or the run has ended.
     Nothing,
 }
@@ -94,48 +95,43 @@ impl AdvanceRun {
     /// The errors of the ports. A step that the install or the app does not permit is not an error: it ends the run.
     pub async fn advance(&self, id: &RunId) -> Result<(), AppError> {
         for _ in 0..MOST {
-            if matches!(self.advance_once(id).await?, Progress::Nothing) {
-                return Ok(());
+            match table::change(&*self.store, ("run", id), || self.advance_once(id)).await? {
+                Progress::Nothing => return Ok(()),
+                Progress::Changed(run) if run.state != RunState::Running => {
+                    let state = run.state.as_str();
+                    tracing::info!(run.id = %id, install.id = %run.install, "Run `{id}` {state}");
+                }
+                Progress::Changed(_) => {}
             }
         }
         Err(AppError::internal(format!("run `{id}` did not come to an end after {MOST} changes")))
     }
 
-    async fn advance_once(&self, id: &RunId) -> Result<Progress, AppError> {
-        let Some(stored) = table::find_run(&*self.store, id).await? else { return Ok(Progress::Nothing) };
+    async fn advance_once(&self, id: &RunId) -> Result<Decided<Progress>, AppError> {
+        let nothing = Ok(Decided::Keep(Progress::Nothing));
+        let Some(stored) = table::find_run(&*self.store, id).await? else { return nothing };
         let (run, now) = (&stored.value, self.clock.now());
         let next = match run.next() {
-            Next::Nothing => return Ok(Progress::Nothing),
+            Next::Nothing => return nothing,
             Next::Begin => run.begin(),
             Next::Follow { step, workflow } => {
                 let found = table::find_workflow(&*self.store, &workflow).await?.map(|found| found.value.state);
                 match &found {
-                    Some(WorkflowState::Running { .. }) => return Ok(Progress::Nothing),
+                    Some(WorkflowState::Running { .. }) => return nothing,
                     Some(ended) if ended.is_terminal() => run.on_end(&workflow, ended, now),
                     None if run.cancelled_by.is_some() => run.on_refusal(&workflow, "cancelled before it started", now),
                     // The call that committed a pending workflow may have died before it started the execution.
                     Some(_) | None => match self.start(&stored, step, found.is_some()).await? {
-                        Started::Yes => return Ok(Progress::Nothing),
+                        Started::Yes => return nothing,
                         Started::NothingToRemove => run.on_nothing(&workflow, now),
                         Started::Refused(reason) => run.on_refusal(&workflow, &reason, now),
                     },
                 }
             }
         };
-        self.commit(&stored, &next).await?;
-        Ok(Progress::Changed)
-    }
-
-    /// Commits the change of a run. If somebody else has changed the run since it was loaded, nothing is committed, and the
-    /// caller loads the run again.
-    async fn commit(&self, stored: &Stored<Run>, next: &Run) -> Result<(), AppError> {
-        let mut writes = table::run_writes(next, Expect::Rev(stored.rev))?;
-        writes.extend(task::of_ended_run(next, self.clock.now())?);
-        if self.store.commit(writes).await? == Committed::Done && next.state != RunState::Running {
-            let (id, state) = (&next.id, next.state.as_str());
-            tracing::info!(run.id = %id, install.id = %next.install, "Run `{id}` {state}");
-        }
-        Ok(())
+        let mut writes = table::run_writes(&next, Expect::Rev(stored.rev))?;
+        writes.extend(task::of_ended_run(&next, now)?);
+        Ok(Decided::Commit(writes, Progress::Changed(Box::new(next))))
     }
 
     /// Starts the workflow of a step, or its execution if the workflow `exists`.

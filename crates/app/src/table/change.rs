@@ -46,7 +46,12 @@ where
             }
         }
     }
-    Err(AppError::new(Kind::Transient, format!("{noun} `{id}` is being changed by other requests; try again")))
+    Err(contended(noun, id))
+}
+
+/// Returns the error of a change that lost against other writers.
+pub(crate) fn contended(noun: &str, id: impl Display) -> AppError {
+    AppError::new(Kind::Transient, format!("{noun} `{id}` is being changed by other requests; try again"))
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ use freehold_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::change::contended;
 use super::graph::find_workflow;
 use super::install::install_pk;
 use super::job::job_pk;
@@ -301,11 +302,7 @@ pub async fn keep_order(
     let writes = [put_until(&order, Expect::Absent, job.kept_until)?].into_iter().chain(part).collect();
     match store.commit(writes).await? {
         Committed::Done => Ok(()),
-        Committed::Conflict(key) if key != order.key() => {
-            let message =
-                format!("the part that job `{}` deploys is being changed by other requests; try again", job.id);
-            Err(AppError::new(Kind::Transient, message))
-        }
+        Committed::Conflict(key) if key != order.key() => Err(contended("the part of job", &job.id)),
         Committed::Conflict(_) => {
             let message = format!("order {dispatch} of job `{}` was stored by another delivery; try again", job.id);
             Err(AppError::new(Kind::Transient, message))

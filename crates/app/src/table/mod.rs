@@ -57,6 +57,7 @@ mod workflow;
 
 pub use app::{AppRecord, app, app_key, app_pk, unknown_app};
 pub use build::build_key;
+pub(crate) use change::contended;
 pub use change::{Decided, TRIES, change};
 pub use contract::{
     ContractInEnvelope, ContractRecord, TermsRecord, contract_key, known_terms, signed_contract, terms_key,

@@ -148,11 +148,7 @@ impl BuildComponents {
             if known.value.unused_since.take().is_some() {
                 let write = put(&known.value, Expect::Rev(known.rev))?;
                 if let Committed::Conflict(_) = self.store.commit(vec![write]).await? {
-                    let message = format!(
-                        "the build of component `{}` is being changed by another request; try again",
-                        source.component
-                    );
-                    return Err(AppError::new(crate::Kind::Transient, message));
+                    return Err(table::contended("the build of component", &source.component));
                 }
                 known.rev += 1;
             }

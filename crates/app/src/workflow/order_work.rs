@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use freehold_domain::workflow::{Request, Workflow};
+use freehold_domain::workflow::Workflow;
 use freehold_protocol::api::ApprovalOption;
 use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input, SandboxTool, Secret, StepSource};
 use freehold_protocol::approval::ApprovalRule;
@@ -16,6 +16,7 @@ use freehold_protocol::policy::scope::carries;
 use freehold_protocol::{ActionName, ComponentName, Digest};
 
 use crate::AppError;
+use crate::artifact::runner_program::program_of;
 
 /// Returns the policies of the version that an order for `work` carries.
 pub(super) fn policies(version: &AppVersion, work: &Work) -> Result<Vec<OrderPolicy>, AppError> {
@@ -222,18 +223,7 @@ pub(super) fn sandbox_work(version: &AppVersion, artifact: Artifact) -> Result<W
 
 /// Returns the work that replaces the program of the install's runner.
 pub(super) fn upgrade_work(workflow: &Workflow) -> Result<Work, AppError> {
-    match &workflow.request {
-        Request::Upgrade { program } => Ok(Work::Upgrade((**program).clone())),
-        // INVARIANT: only a workflow with such a request has a node for it.
-        Request::Deploy { .. }
-        | Request::Action { .. }
-        | Request::Teardown { .. }
-        | Request::DetectDrift { .. }
-        | Request::CheckHealth { .. }
-        | Request::Build { .. } => {
-            Err(AppError::internal(format!("workflow `{}` names no program of a runner", workflow.id)))
-        }
-    }
+    Ok(Work::Upgrade(program_of(workflow)?.clone()))
 }
 
 /// Returns whether the config asks to skip the apply when the plan of `work` changes nothing. A removal is not skipped.

@@ -105,7 +105,7 @@ impl PlanWorkflow {
         }
         match self.store.commit(vec![table::put_workflow(&planned, Expect::Rev(stored.rev))?]).await? {
             Committed::Done => {}
-            Committed::Conflict(_) => return Err(changed(id)),
+            Committed::Conflict(_) => return Err(table::contended("workflow", id)),
         }
         // Every version that is deployed gets a signed contract, even if nothing had to be built for it. A contract that
         // was signed before certificates had uses is signed again.
@@ -192,7 +192,7 @@ impl PlanWorkflow {
         writes.push(table::put_workflow(&workflow, Expect::Rev(stored.rev))?);
         match self.store.commit(writes).await? {
             Committed::Done => Ok(workflow),
-            Committed::Conflict(_) => Err(changed(&workflow.id)),
+            Committed::Conflict(_) => Err(table::contended("workflow", &workflow.id)),
         }
     }
 
@@ -287,8 +287,4 @@ fn check_attempt(workflow: &Workflow, attempt: u32) -> Result<(), AppError> {
 
 fn next_of(nodes: &[Node]) -> Next {
     if nodes.iter().all(|node| node.state.is_terminal()) { Next::Finish } else { Next::Run }
-}
-
-fn changed(id: &WorkflowId) -> AppError {
-    AppError::new(crate::Kind::Transient, format!("workflow `{id}` is being changed by other requests; try again"))
 }

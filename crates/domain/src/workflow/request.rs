@@ -118,6 +118,19 @@ impl Request {
         }
     }
 
+    /// Returns the program that replaces the one of the runner; `None` for another request.
+    pub fn program(&self) -> Option<&UpgradeRunner> {
+        match self {
+            Self::Upgrade { program } => Some(program),
+            Self::Deploy { .. }
+            | Self::Action { .. }
+            | Self::Teardown { .. }
+            | Self::DetectDrift { .. }
+            | Self::CheckHealth { .. }
+            | Self::Build { .. } => None,
+        }
+    }
+
     /// Returns what started the run of an action; `None` for another request.
     pub const fn trigger(&self) -> Option<RunTrigger> {
         match self {

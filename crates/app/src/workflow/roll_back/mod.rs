@@ -135,10 +135,7 @@ impl RollBackDeploy {
         let noted = failed.value.followed_by(RolledBack::refused(&why, &way_out));
         match self.versions.store.commit(vec![table::put_workflow(&noted, Expect::Rev(failed.rev))?]).await? {
             Committed::Done => Ok(()),
-            Committed::Conflict(_) => Err(AppError::new(
-                Kind::Transient,
-                format!("workflow `{id}` is being changed by other requests; try again"),
-            )),
+            Committed::Conflict(_) => Err(table::contended("workflow", id)),
         }
     }
 }
