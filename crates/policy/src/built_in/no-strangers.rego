@@ -11,21 +11,21 @@ deny contains msg if {
 	some statement in as_list(found.document.Statement)
 	statement.Effect == "Allow"
 	some stranger in strangers_of(statement)
-	msg := sprintf("%s: `%s` lets `%s` in, who is outside of the account", [resource.address, found.attribute, stranger])
+	msg := sprintf("%s: `%s` gives access to `%s`, which is outside of the account", [resource.address, found.attribute, stranger])
 }
 
-# Whoever signs for an identity provider comes in as one of its users.
+# An identity provider decides who its users are, and all of them get access.
 deny contains msg if {
 	some resource in changed
 	resource.type == "aws_iam_openid_connect_provider"
 	not is_of_cluster(resource.change.after.url)
-	msg := sprintf("%s: it lets in whom `%s` signs for, outside of the account", [resource.address, resource.change.after.url])
+	msg := sprintf("%s: it gives access to everybody whom the identity provider `%s` vouches for, and that is outside of the account", [resource.address, resource.change.after.url])
 }
 
 deny contains msg if {
 	some resource in changed
 	resource.type in {"aws_iam_saml_provider", "aws_rolesanywhere_trust_anchor"}
-	msg := sprintf("%s: it lets in whom others sign for, outside of the account", [resource.address])
+	msg := sprintf("%s: it gives access to everybody whom an identity provider outside of the account vouches for", [resource.address])
 }
 
 deny contains msg if {
@@ -33,28 +33,28 @@ deny contains msg if {
 	some attribute in shared_with[resource.type]
 	some stranger in as_list(resource.change.after[attribute])
 	is_outside(stranger)
-	msg := sprintf("%s: it is shared with `%s`, who is outside of the account", [resource.address, stranger])
+	msg := sprintf("%s: it is shared with `%s`, which is outside of the account", [resource.address, stranger])
 }
 
 warn contains msg if {
 	some resource in changed
 	resource.type == "aws_iam_role"
 	resource.change.after_unknown.assume_role_policy == true
-	msg := sprintf("%s: its trust is not known before it is made; the runner judges it then", [resource.address])
+	msg := sprintf("%s: its trust policy is known only when the role is made; the runner checks it then", [resource.address])
 }
 
 warn contains msg if {
 	some resource in changed
 	some attribute in with_policy[resource.type]
 	resource.change.after_unknown[attribute] == true
-	msg := sprintf("%s: its `%s` is not known before it is made, so nobody has judged whom it lets in", [resource.address, attribute])
+	msg := sprintf("%s: its `%s` is known only when the resource is made, so nobody has checked who gets access by it", [resource.address, attribute])
 }
 
 warn contains msg if {
 	some resource in changed
 	resource.type == "aws_iam_openid_connect_provider"
 	is_of_cluster(resource.change.after.url)
-	msg := sprintf("%s: it lets in the pods of a cluster; its address does not say whose cluster that is", [resource.address])
+	msg := sprintf("%s: it gives access to the pods of a cluster; the address does not show in which account the cluster is", [resource.address])
 }
 
 # The policy of a VPC endpoint narrows what goes through it, and lets nobody in.

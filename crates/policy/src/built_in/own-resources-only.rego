@@ -6,14 +6,14 @@ deny contains msg if {
 	changes_existing(resource)
 	owner := tags(resource.change.before)["freehold:install"]
 	owner != input.freehold.install
-	msg := sprintf("%s: it is a resource of install `%s`", [resource.address, owner])
+	msg := sprintf("%s: it belongs to install `%s`", [resource.address, owner])
 }
 
 deny contains msg if {
 	some resource in input.plan.resource_changes
 	resource.change.importing
 	not tags(resource.change.before)["freehold:install"] == input.freehold.install
-	msg := sprintf("%s: it exists and is not of this install, and an `import` block takes it over", [resource.address])
+	msg := sprintf("%s: it exists and does not belong to this install, and an `import` block takes it over", [resource.address])
 }
 
 changes_existing(resource) if {

@@ -95,10 +95,10 @@ fn the_policy_of_a_bucket_and_a_share_are_judged_too() {
     let share = created("no-strangers", "aws_lambda_permission", json!({ "principal": "333333333333" }));
     let own = created("no-strangers", "aws_lambda_permission", json!({ "principal": "s3.amazonaws.com" }));
 
-    assert_eq!(policy.deny, ["aws_s3_bucket_policy.x: `policy` lets `*` in, who is outside of the account"]);
+    assert_eq!(policy.deny, ["aws_s3_bucket_policy.x: `policy` gives access to `*`, which is outside of the account"]);
     assert_eq!(
         share.deny,
-        ["aws_lambda_permission.x: it is shared with `333333333333`, who is outside of the account"]
+        ["aws_lambda_permission.x: it is shared with `333333333333`, which is outside of the account"]
     );
     assert_eq!(own, Verdict::default());
 }
@@ -111,7 +111,7 @@ fn documents_are_found_at_any_depth_and_whatever_permits_whom_it_does_not_list_i
 
     assert_eq!(
         created("no-strangers", "aws_x", nested).deny,
-        ["aws_x.x: `rule` lets `everybody but some` in, who is outside of the account"]
+        ["aws_x.x: `rule` gives access to `everybody but some`, which is outside of the account"]
     );
     assert_eq!(created("no-strangers", "aws:s3/bucketPolicy:BucketPolicy", object.clone()).deny.len(), 1);
     assert_eq!(created("no-strangers", "aws_vpc_endpoint", object), Verdict::default());
