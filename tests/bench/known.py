@@ -24,7 +24,7 @@ _START = (
 _COPY = "the whole builder is compared with skopeo; the copy itself takes what the rows of its memory say"
 _APPROVED = (
     "the design has one gate, that of a deploy with one order; an approved change has two, one for the plan and one "
-    "for the apply. Of the 19 units more, 4 tell people that a plan waits, and about 5 move the workflow's look"
+    "for the apply. Of the 19 units more, 4 tell people that a plan waits, and about 5 move the workflow's next sweep"
 )
 _DRIFT = (
     "a check keeps its log and the text of what it found, which a deploy of a stack does not have: 3 units, and more "

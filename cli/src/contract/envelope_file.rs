@@ -4,7 +4,7 @@ use std::path::Path;
 
 use freehold_protocol::Envelope;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 
 pub(super) const WAY_OUT: &str = "pass the file that `freehold contract show APP -o FILE` wrote";
 
@@ -12,6 +12,7 @@ pub(super) const WAY_OUT: &str = "pass the file that `freehold contract show APP
 pub(super) fn read(path: &Path) -> Result<Envelope> {
     let shown = path.display();
     let bytes = crate::file::read(path, WAY_OUT)?;
-    Envelope::parse(&bytes)
-        .map_err(|error| Error::invalid(format!("`{shown}` is not a signed contract: {error}")).or(WAY_OUT))
+    Envelope::parse(&bytes).map_err(|error| {
+        Error::quoting(Kind::Invalid, format!("`{shown}` is not a signed contract: {error}")).or(WAY_OUT)
+    })
 }

@@ -385,7 +385,7 @@ impl Routes {
     }
 }
 
-/// Decodes colons. Digests contain a colon, which clients may percent-encode.
+/// Decodes colons: digests contain one, and no other character of an id, a name or a digest is ever percent-encoded.
 fn decoded(value: &str) -> String {
     value.replace("%3A", ":").replace("%3a", ":")
 }

@@ -13,7 +13,7 @@ MACHINES = ROOT / "statemachines"
 GOLDEN = ROOT / "crates" / "app" / "golden"
 QUEUE_POLICIES = ROOT / "crates" / "aws" / "golden" / "queue-policies.json"
 REGION = "eu-west-1"
-# The names and accounts in the golden install stack (crates/app/tests/use_cases/plain_stack.rs).
+# The names and accounts in the golden install stack (crates/app/tests/use_cases/stack/plain_stack.rs).
 APP = "shop"
 TENANT, TENANT_ACCOUNT = "acme", "111111111111"
 INSTALL, ACCOUNT = "globex-prod", "222222222222"
