@@ -4,6 +4,7 @@
 #![cfg(test)]
 
 use anyhow::{Context as _, bail};
+use aws_sdk_sqs::error::ProvideErrorMetadata as _;
 use aws_sdk_sqs::primitives::{DateTime, DateTimeFormat};
 use freehold_tests::harness::wait::{SOON, until};
 use freehold_tests::harness::{Capability, Install, Needs, World, app, clients};
@@ -96,6 +97,51 @@ async fn repaired_while_open(world: &World, install: &Install) -> anyhow::Result
         }
     }
     bail!("break-glass was over before the action began, although it was open for {WHILES:?} s")
+}
+
+/// May do everything, within a boundary of the app's own.
+const BOUNDED: &str = r#"type = "maintenance"
+name = "{{ .nuon.install.id }}-maintenance"
+description = "does what its boundary allows"
+permissions_boundary = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sqs:*", "Resource": "*"}]}'
+
+[[policies]]
+managed_policy_name = "AdministratorAccess"
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_may_do_what_its_boundary_allows_and_what_every_job_needs() -> anyhow::Result<()> {
+    let Some(world) = World::start("cloud_roles.boundary", NEEDS).await? else { return Ok(()) };
+    let directory = app::small(world.directory())?;
+    app::write(&directory, "permissions/maintenance.toml", BOUNDED)?;
+    app::write(&directory, "actions/look.toml", &action("look", ""))?;
+    world.vendor(&["app", "sync", &directory.display().to_string()]).await?;
+    let install = world.install("globex", "small").await?;
+    let _runner = world.runner_of_stack(&install).await?;
+    world.provisioned(&install).await?;
+    let role = world.acting_as(world.role(&install.account, "fh-acme--globex--maintenance").await?)?;
+    let (sqs, tables, s3) = (
+        aws_sdk_sqs::Client::new(&role),
+        aws_sdk_dynamodb::Client::new(&role),
+        aws_sdk_s3::Client::from_conf(aws_sdk_s3::config::Builder::from(&role).force_path_style(true).build()),
+    );
+    let own = format!("fh-acme--globex--{}", install.account);
+    let write = async |key: &str| s3.put_object().bucket(&own).key(key).send().await;
+
+    sqs.list_queues().send().await.context("the boundary allows it")?;
+    let denied = tables.list_tables().send().await.map_err(|error| error.code().map(str::to_owned));
+    let state = write("terraform/maintenance/state").await;
+    let buckets = s3.list_buckets().send().await.map_err(|error| error.code().map(str::to_owned));
+    let job = run(&world, &["look"]).await?;
+
+    assert!(
+        matches!(&denied, Err(Some(code)) if code.starts_with("Authorization") || code.starts_with("AccessDenied")),
+        "{denied:?}"
+    );
+    state.context("every job writes its state")?;
+    assert_eq!(buckets.err().flatten().as_deref(), Some("AccessDenied"));
+    assert_eq!(state_of(&job), "succeeded", "{job}");
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]

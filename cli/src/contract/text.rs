@@ -158,7 +158,7 @@ fn role(role: &RoleTerms, out: Output) -> Vec<String> {
     let switch =
         if role.on { "on unless the customer switches it off" } else { "off until the customer switches it on" };
     let mut lines = vec![format!("  {}  {switch}", clean(&role.role))];
-    let stated = permissions(&role.policies);
+    let stated = permissions(&role.policies, role.boundary.as_deref());
     if stated.is_empty() {
         lines.push("      has no permissions of its own".to_owned());
     }

@@ -172,7 +172,9 @@ fn roles(overview: &Overview, launched: &Launched, terms: Option<&Terms>) -> Vec
     let role = |one: &freehold_stackcheck::RoleOverview| {
         let on = launched.parameters.get(&one.switch).map_or(one.on, |value| value == "true");
         let agreed = terms.and_then(|terms| terms.roles.iter().find(|role| role.role == one.role));
-        let permissions = agreed.map(|role| freehold_permissions::permissions(&role.policies)).unwrap_or_default();
+        let permissions =
+            agreed.map(|role| freehold_permissions::permissions(&role.policies, role.boundary.as_deref()));
+        let permissions = permissions.unwrap_or_default();
         Role {
             role: one.role.clone(),
             switch: one.switch.clone(),

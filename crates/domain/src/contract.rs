@@ -52,8 +52,6 @@ fn way_to_agree(install: &InstallId) -> String {
 
 /// Returns the terms of a version.
 pub fn terms(version: &AppVersion) -> Terms {
-    let mut policies: Vec<&RolePolicy> = version.roles.iter().flat_map(|role| &role.policies).collect();
-    policies.extend(version.named_roles.iter().flat_map(|role| &role.policies));
     let mut actions: Vec<ActionTerms> = version.actions.iter().map(|action| action_terms(version, action)).collect();
     actions.sort_by(|a, b| a.name.cmp(&b.name));
     let policy_terms = version.policies.iter().map(|policy| PolicyTerms {
@@ -69,8 +67,8 @@ pub fn terms(version: &AppVersion) -> Terms {
         app: version.app.clone(),
         customer_inputs: customer_inputs(version, &roles),
         secrets: secrets(version),
+        policy_inputs: policy_inputs(version, &roles),
         roles,
-        policy_inputs: policy_inputs(version, &policies),
         hosts: hosts(version).into_keys().collect(),
         inside_hosts: version.runner.iter().flat_map(|runner| runner.inside_hosts.clone()).collect(),
         actions,
@@ -109,12 +107,14 @@ fn steps(action: &Action) -> Result<Digest, serde_json::Error> {
 fn roles(version: &AppVersion) -> Vec<RoleTerms> {
     let modes = MODES.into_iter().filter_map(|(mode, on)| {
         let role = version.roles.iter().find(|role| role.mode == mode)?;
-        Some(RoleTerms { role: mode.as_str().to_owned(), on, policies: role.policies.clone() })
+        let (policies, boundary) = (role.policies.clone(), role.boundary.clone());
+        Some(RoleTerms { role: mode.as_str().to_owned(), on, policies, boundary })
     });
     let named = version.named_roles.iter().map(|role: &NamedRole| RoleTerms {
         role: role.key().to_string(),
         on: role.enabled && !role.break_glass,
         policies: role.policies.clone(),
+        boundary: role.boundary.clone(),
     });
     modes.chain(named).collect()
 }
@@ -169,12 +169,17 @@ fn schedule(trigger: &Trigger) -> Option<String> {
 /// Returns the defaults of the inputs that policies read; null for an input without a default. Sensitive inputs are
 /// left out. An input that the customer answers is there too, because its default is in the template that the vendor
 /// sends.
-fn policy_inputs(version: &AppVersion, policies: &[&RolePolicy]) -> BTreeMap<String, Value> {
+fn policy_inputs(version: &AppVersion, roles: &[RoleTerms]) -> BTreeMap<String, Value> {
+    // A string of a document can be written with escapes, so that only its value shows the template.
+    let in_document = |document: &str, name: &str| rendered_texts(document).iter().any(|text| mentions(text, name));
+    let in_policy = |policy: &RolePolicy, name: &str| match policy {
+        RolePolicy::Managed(text) | RolePolicy::GcpPredefined(text) => mentions(text, name),
+        RolePolicy::Inline { document, .. } => in_document(document, name),
+    };
     let named = |name: &str| {
-        policies.iter().any(|policy| match policy {
-            RolePolicy::Managed(text) | RolePolicy::GcpPredefined(text) => mentions(text, name),
-            // A string of a document can be written with escapes, so that only its value shows the template.
-            RolePolicy::Inline { document, .. } => rendered_texts(document).iter().any(|text| mentions(text, name)),
+        roles.iter().any(|role| {
+            role.policies.iter().any(|policy| in_policy(policy, name))
+                || role.boundary.as_ref().is_some_and(|boundary| in_document(boundary, name))
         })
     };
     let read = version.inputs.iter().filter(|input| !input.sensitive && named(&input.name));
@@ -185,7 +190,10 @@ fn policy_inputs(version: &AppVersion, policies: &[&RolePolicy]) -> BTreeMap<Str
 fn customer_inputs(version: &AppVersion, roles: &[RoleTerms]) -> BTreeMap<String, CustomerInputTerms> {
     let asked = version.inputs.iter().filter(|input| input.customer);
     let terms = asked.map(|input| {
-        let reading = roles.iter().filter(|role| role.policies.iter().any(|policy| may_read(policy, &input.name)));
+        let reading = roles.iter().filter(|role| {
+            role.policies.iter().any(|policy| may_read(policy, &input.name))
+                || role.boundary.as_ref().is_some_and(|boundary| may_read_input(boundary, &input.name))
+        });
         let of_roles = reading.map(|role| Reader::Role(role.role.clone()));
         let read_by = readers(version, &[Reference::Input(input.name.clone())]).chain(of_roles).collect();
         (input.name.clone(), CustomerInputTerms { sensitive: input.sensitive, read_by })

@@ -19,6 +19,8 @@ pub enum Answer {
     NotAllowed,
     /// A statement denies the action.
     Denied,
+    /// The permissions boundary of the role does not allow the action, whatever its policies do.
+    OutsideBoundary,
 }
 
 /// The parsed policies of one role.
@@ -26,11 +28,13 @@ pub enum Answer {
 pub struct Allowance {
     statements: Statements,
     managed: BTreeSet<String>,
+    boundary: Option<Statements>,
 }
 
 impl Allowance {
-    pub fn of(policies: &[RolePolicy]) -> Self {
-        let mut allowance = Self::default();
+    /// Returns what `policies` allow within `boundary`, the permissions boundary of the vendor's config.
+    pub fn of(policies: &[RolePolicy], boundary: Option<&str>) -> Self {
+        let mut allowance = Self { boundary: boundary.map(Statements::of_boundary), ..Self::default() };
         for policy in policies {
             match policy {
                 RolePolicy::Managed(name) => drop(allowance.managed.insert(name.clone())),
@@ -50,6 +54,11 @@ impl Allowance {
         let (action, resource) = (Pattern::of_action(action), resource.as_ref());
         if self.statements.deny(&action, resource) {
             return Answer::Denied;
+        }
+        let is_outside =
+            |boundary: &Statements| boundary.deny(&action, resource) || !boundary.may_allow(&action, resource);
+        if self.boundary.as_ref().is_some_and(is_outside) {
+            return Answer::OutsideBoundary;
         }
         if self.statements.may_allow(&action, resource) {
             return Answer::Possible;
@@ -96,7 +105,7 @@ mod tests {
     }
 
     fn answer(policies: &[RolePolicy]) -> Answer {
-        Allowance::of(policies).answer("cloudformation:CreateChangeSet", TOPIC)
+        Allowance::of(policies, None).answer("cloudformation:CreateChangeSet", TOPIC)
     }
 
     fn allow(action: &str, resource: &str) -> RolePolicy {

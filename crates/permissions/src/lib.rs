@@ -3,6 +3,7 @@
 //! decided count as widened.
 
 mod allowance;
+mod boundary;
 mod narrow;
 mod pattern;
 mod permission;

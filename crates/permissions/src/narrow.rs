@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::pattern::Pattern;
+use crate::statements::texts;
 
 /// A narrowed policy document, and its differences from the original.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -92,14 +93,6 @@ fn narrow_action(text: &str, service: &str, used: &BTreeSet<String>) -> Option<B
     let pattern = Pattern::of_action(name);
     let allowed = used.iter().filter(|action| pattern.covers(&Pattern::of_action(action)));
     Some(allowed.map(|action| format!("{service}:{action}")).collect())
-}
-
-fn texts(value: &Value) -> Option<Vec<String>> {
-    match value {
-        Value::String(text) => Some(vec![text.clone()]),
-        Value::Array(all) => all.iter().map(|one| Some(one.as_str()?.to_owned())).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
-    }
 }
 
 #[cfg(test)]

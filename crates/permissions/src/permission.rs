@@ -43,13 +43,18 @@ pub fn compare(before: Option<Powers<'_>>, after: Option<Powers<'_>>) -> Gap {
     }
 }
 
-/// Returns all permissions and denials of a role, statement by statement.
-pub fn permissions(policies: &[RolePolicy]) -> Vec<Permission> {
+/// Returns all permissions and denials of a role, statement by statement, and then those of its boundary.
+pub fn permissions(policies: &[RolePolicy], boundary: Option<&str>) -> Vec<Permission> {
     let is = Granted::of(policies);
     let nothing = Statements::default();
     let mut all = is.all_of_it();
     all.extend(statements(&is.statements, &nothing, Effect::Deny, false));
     all.extend(undecided(&nothing, &is.statements));
+    if let Some(boundary) = boundary.map(Statements::of_boundary) {
+        all.extend(statements(&boundary, &nothing, Effect::Allow, true));
+        all.extend(statements(&boundary, &nothing, Effect::Deny, true));
+        all.extend(undecided(&nothing, &boundary));
+    }
     all
 }
 
@@ -142,10 +147,10 @@ const fn verb(effect: Effect, widened: bool, boundary: bool) -> &'static str {
         (Effect::Allow, false, false) => "no longer allows",
         (Effect::Deny, true, false) => "no longer denies",
         (Effect::Deny, false, false) => "denies",
-        (Effect::Allow, true, true) => "its boundary allows",
-        (Effect::Allow, false, true) => "its boundary no longer allows",
-        (Effect::Deny, true, true) => "its boundary no longer denies",
-        (Effect::Deny, false, true) => "its boundary denies",
+        (Effect::Allow, true, true) => "has a boundary that allows",
+        (Effect::Allow, false, true) => "has a boundary that no longer allows",
+        (Effect::Deny, true, true) => "has a boundary that no longer denies",
+        (Effect::Deny, false, true) => "has a boundary that denies",
     }
 }
 
@@ -156,7 +161,8 @@ fn kept(before: Powers<'_>, after: Powers<'_>) -> Gap {
     both_ways(&was.statements, &is.statements, false, &mut widened, &mut narrowed);
     match (before.boundary, after.boundary) {
         (Some(before), Some(after)) => {
-            both_ways(&of_boundary(before), &of_boundary(after), true, &mut widened, &mut narrowed);
+            let (before, after) = (Statements::of_boundary(before), Statements::of_boundary(after));
+            both_ways(&before, &after, true, &mut widened, &mut narrowed);
         }
         (Some(_), None) => widened.push(Permission::Boundary),
         (None, Some(_)) => narrowed.push(Permission::Boundary),
@@ -237,10 +243,4 @@ fn both_ways(
     widened.extend(undecided(was, is));
     narrowed.extend(statements(was, is, Effect::Allow, boundary));
     narrowed.extend(statements(is, was, Effect::Deny, boundary));
-}
-
-fn of_boundary(text: &str) -> Statements {
-    let mut statements = Statements::default();
-    statements.read("its boundary", text);
-    statements
 }

@@ -8,6 +8,7 @@ use freehold_protocol::{AccountId, AppName, InstallId, TenantName, names};
 use freehold_template::Limits;
 use serde_json::{Map, Value, json};
 
+use crate::boundary::{self, Own};
 use crate::policy_text::{self, Unparsed};
 
 /// Placeholders for the `${` and `}` of a reference while a policy is rendered. Ordinary text does not contain these
@@ -71,13 +72,24 @@ impl Answers {
 }
 
 impl InStack {
-    /// Returns the policies of a role as the stack of `place` has them.
+    /// Returns the policies of a role as the stack of `place` has them. `boundary` is the one of the vendor's config.
     ///
     /// # Errors
-    /// A sentence about the mistake in a policy.
-    pub fn of(policies: &[RolePolicy], place: RolePlace<'_>, answers: &Answers) -> Result<Self, String> {
+    /// A sentence about the mistake in a policy, or in the boundary.
+    pub fn of(
+        policies: &[RolePolicy],
+        boundary: Option<&str>,
+        place: RolePlace<'_>,
+        answers: &Answers,
+    ) -> Result<Self, String> {
         let mut found = Self::default();
         let mut names: BTreeMap<String, &str> = BTreeMap::new();
+        if let Some(boundary) = boundary {
+            let denials = place.denials(boundary, answers);
+            let denials = denials.map_err(|reason| format!("the permissions boundary: {reason}"))?;
+            names.insert(boundary::POLICY_NAME.to_owned(), "permissions_boundary");
+            found.inline.extend(denials);
+        }
         for (at, policy) in policies.iter().enumerate() {
             match policy {
                 RolePolicy::Managed(name) => {
@@ -163,22 +175,42 @@ impl RolePlace<'_> {
     }
 
     fn document(&self, text: &str, answers: &Answers) -> Result<Value, String> {
+        in_stack(self.rendered(text, answers)?, answers)
+    }
+
+    /// Returns the inline policy that denies what a boundary of the vendor does not allow; `None` if it allows everything.
+    fn denials(&self, text: &str, answers: &Answers) -> Result<Option<Value>, String> {
+        let own = Own::of(self.tenant, self.install, self.account);
+        let statements = boundary::denials(&self.rendered(text, answers)?, &own)?;
+        if statements.is_empty() {
+            return Ok(None);
+        }
+        let document = in_stack(json!({ "Version": "2012-10-17", "Statement": statements }), answers)?;
+        Ok(Some(json!({ "PolicyName": boundary::POLICY_NAME, "PolicyDocument": document })))
+    }
+
+    /// Returns a policy document with the values of the install in the places of its templates.
+    fn rendered(&self, text: &str, answers: &Answers) -> Result<Value, String> {
         let tree = self.tree(answers);
-        let document = match policy_text::parse(text) {
-            Ok(document) => render_each(&document, &tree)?,
-            Err(Unparsed::Unclear(reason)) => return Err(reason),
+        match policy_text::parse(text) {
+            Ok(document) => render_each(&document, &tree),
+            Err(Unparsed::Unclear(reason)) => Err(reason),
             // The contract shows such a policy as a text that nobody can compare.
             Err(Unparsed::NotJson) => {
                 let rendered = freehold_template::render(text, &tree, &Limits::default()).map_err(|e| e.explain())?;
                 policy_text::without_repeated_keys(&rendered)
-                    .map_err(|e| format!("the policy is not JSON after its templates are rendered: {e}"))?
+                    .map_err(|e| format!("the policy is not JSON after its templates are rendered: {e}"))
             }
-        };
-        if let Some(first) = refused(&document, answers).into_iter().next() {
-            return Err(first.reason);
         }
-        referring(document, answers)
     }
+}
+
+/// Returns a rendered document as a stack contains it.
+fn in_stack(document: Value, answers: &Answers) -> Result<Value, String> {
+    if let Some(first) = refused(&document, answers).into_iter().next() {
+        return Err(first.reason);
+    }
+    referring(document, answers)
 }
 
 /// Renders each string of a policy alone, so that no string can add a key or a statement.
@@ -495,10 +527,11 @@ mod tests {
         let account = "222222222222".parse().unwrap();
         let place = RolePlace { tenant: &tenant, app: &app, install: &install, account: &account, region: "eu-west-1" };
 
-        let refused = InStack::of(&[inline("tables!"), inline("tables")], place, &Answers::default()).unwrap_err();
+        let refused =
+            InStack::of(&[inline("tables!"), inline("tables")], None, place, &Answers::default()).unwrap_err();
 
         assert!(refused.starts_with("policies `tables!` and `tables` are both `tables` in AWS"), "{refused}");
-        assert_eq!(InStack::of(&[inline("a"), inline("b")], place, &Answers::default()).unwrap().inline.len(), 2);
+        assert_eq!(InStack::of(&[inline("a"), inline("b")], None, place, &Answers::default()).unwrap().inline.len(), 2);
     }
 
     proptest! {

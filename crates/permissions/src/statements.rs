@@ -71,6 +71,13 @@ pub(crate) struct Group {
 }
 
 impl Statements {
+    /// Parses the permissions boundary of a role.
+    pub(crate) fn of_boundary(text: &str) -> Self {
+        let mut statements = Self::default();
+        statements.read("its boundary", text);
+        statements
+    }
+
     /// Parses the policy document of `holder` and adds its statements.
     pub(crate) fn read(&mut self, holder: &str, document: &str) {
         if self.try_read(document).is_none() {
@@ -193,7 +200,8 @@ fn one_statement(value: &Value, version: Option<&Value>) -> Option<Read> {
     Some(Read::Other(effect, canonical(&Value::Object(rest))))
 }
 
-fn texts(value: &Value) -> Option<Vec<String>> {
+/// Returns the texts of an element, which is a text or a list of texts; `None` for anything else.
+pub(crate) fn texts(value: &Value) -> Option<Vec<String>> {
     match value {
         Value::String(text) => Some(vec![text.clone()]),
         Value::Array(all) => all.iter().map(|one| Some(one.as_str()?.to_owned())).collect(),

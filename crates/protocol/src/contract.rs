@@ -68,6 +68,9 @@ pub struct RoleTerms {
     pub on: bool,
     /// The role's policies, unchanged from the app version; their texts are templates.
     pub policies: Vec<RolePolicy>,
+    /// The permissions boundary from the app version, a template. The install stack denies what it does not allow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boundary: Option<String>,
 }
 
 /// One input that the customer answers.

@@ -106,6 +106,21 @@ fn policies_that_the_terms_do_not_have_are_found_in_their_lines() {
 }
 
 #[test]
+fn a_boundary_of_the_terms_that_the_stack_does_not_keep_is_found() {
+    let mut terms = terms(TABLES, &json!({}));
+    let mut boundary = |actions: &str| {
+        let statement = json!({ "Effect": "Allow", "Action": actions, "Resource": "*" });
+        terms.roles[0].boundary = Some(json!({ "Version": "2012-10-17", "Statement": [statement] }).to_string());
+        (asking_for(&terms), terms.clone())
+    };
+
+    let (template, narrow) = boundary("dynamodb:*");
+    is_found(&template, &narrow, "ProvisionRole", "\"PolicyName\":\"tables\"", "has 1 items, and Freehold renders 2");
+    let (template, wide) = boundary("*");
+    assert_eq!(found(&template, &wide, &[]), []);
+}
+
+#[test]
 fn a_contract_of_another_template_is_found() {
     let asked = terms(TABLES, &json!({}));
     let other = terms(r#"{"Statement":[]}"#, &json!({}));

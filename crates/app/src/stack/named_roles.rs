@@ -77,6 +77,13 @@ fn role(
         about: one_line(title, TITLE_CHARS),
         label: Quoted(one_line(title, TITLE_CHARS)),
         description: Quoted(one_line(description, DESCRIPTION_CHARS)),
-        granted: granted(&named.policies, &format!("role `{}`", named.name), tenant, version, install)?,
+        granted: granted(
+            &named.policies,
+            named.boundary.as_deref(),
+            &format!("role `{}`", named.name),
+            tenant,
+            version,
+            install,
+        )?,
     })
 }

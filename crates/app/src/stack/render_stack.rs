@@ -207,7 +207,8 @@ fn stack<'a>(
 fn granted_to(mode: Mode, tenant: &TenantName, version: &AppVersion, install: &Install) -> Result<Granted, AppError> {
     let role = version.roles.iter().find(|role| role.mode == mode);
     let policies = role.map(|role| role.policies.as_slice()).unwrap_or_default();
-    granted(policies, &format!("role `{}`", mode.as_str()), tenant, version, install)
+    let boundary = role.and_then(|role| role.boundary.as_deref());
+    granted(policies, boundary, &format!("role `{}`", mode.as_str()), tenant, version, install)
 }
 
 /// Checks that the install stack of `version` can be rendered and is not larger than CloudFormation accepts, for any

@@ -22,19 +22,21 @@ pub(crate) struct Granted {
     managed: Vec<Quoted>,
 }
 
-/// Returns a role's policies. `of` names the role in errors, such as "role `provision`".
+/// Returns a role's policies within `boundary`, the one of the vendor's config. `of` names the role in errors, such as
+/// "role `provision`".
 ///
 /// # Errors
 /// Invalid for a policy that cannot be rendered.
 pub(crate) fn granted(
     policies: &[RolePolicy],
+    boundary: Option<&str>,
     of: &str,
     tenant: &TenantName,
     version: &AppVersion,
     install: &Install,
 ) -> Result<Granted, AppError> {
     let place = nuon_tree::role_place(tenant, install, &version.app);
-    let InStack { inline, managed } = InStack::of(policies, place, &answers(version, install))
+    let InStack { inline, managed } = InStack::of(policies, boundary, place, &answers(version, install))
         .map_err(|reason| AppError::invalid(format!("{of} of app `{}`: {reason}", version.app)))?;
     Ok(Granted { inline: Quoted(inline), managed: managed.into_iter().map(Quoted).collect() })
 }
@@ -85,7 +87,7 @@ mod tests {
 
     fn rendered(text: &str) -> Result<Value, String> {
         let policies = [RolePolicy::Inline { name: "own".to_owned(), document: text.to_owned() }];
-        let found = granted(&policies, "role `provision`", &"acme".parse().unwrap(), &version(), &install());
+        let found = granted(&policies, None, "role `provision`", &"acme".parse().unwrap(), &version(), &install());
         found.map(|found| found.inline.0[0]["PolicyDocument"].clone()).map_err(|error| error.message)
     }
 
@@ -95,6 +97,42 @@ mod tests {
             rendered(r#"{ "Resource": ["{{ .nuon.inputs.inputs.prefix }}", "{{ .nuon.inputs.inputs.cluster }}"] }"#);
 
         assert_eq!(found, Ok(json!({ "Resource": ["demo", { "Fn::Sub": "${InputCluster}" }] })));
+    }
+
+    #[test]
+    fn what_the_vendors_boundary_does_not_allow_is_denied() {
+        let boundary = r#"{ "Statement": [
+            { "Effect": "Allow", "Action": ["ec2:*", "s3:*", "ecr:*", "kms:*"], "Resource": "*" },
+            { "Effect": "Allow", "Action": "iam:PassRole", "Resource": "*",
+              "Condition": { "StringEquals": { "aws:ResourceTag/of": "{{ .nuon.install.id }}" } } }
+        ] }"#;
+        let policies = [RolePolicy::Managed("AdministratorAccess".to_owned())];
+        let tenant = "acme".parse().unwrap();
+
+        let found = granted(&policies, Some(boundary), "role `provision`", &tenant, &version(), &install()).unwrap();
+
+        assert_eq!(found.inline.0.len(), 1);
+        assert_eq!(found.inline.0[0]["PolicyName"], "freehold-boundary");
+        let statements = found.inline.0[0]["PolicyDocument"]["Statement"].as_array().unwrap();
+        assert!(statements[0]["NotAction"].as_array().unwrap().contains(&json!("ec2:*")), "{statements:?}");
+        assert_eq!(
+            statements[1],
+            json!({ "Effect": "Deny", "Action": ["iam:PassRole"], "Resource": "*",
+                    "Condition": { "StringNotEquals": { "aws:ResourceTag/of": "globex" } } })
+        );
+        assert_eq!(statements.len(), 2);
+    }
+
+    #[test]
+    fn a_boundary_that_an_answer_of_the_customers_could_loosen_is_refused() {
+        let boundary = r#"{ "Statement": { "Effect": "Allow", "Action": "ec2:*",
+            "Resource": "arn:aws:ec2:*:*:{{ .nuon.inputs.inputs.cluster }}" } }"#;
+        let tenant = "acme".parse().unwrap();
+
+        let refused = granted(&[], Some(boundary), "role `provision`", &tenant, &version(), &install());
+
+        let message = refused.err().unwrap().message;
+        assert!(message.contains("the permissions boundary: a `Deny` statement contains an input"), "{message}");
     }
 
     #[test]

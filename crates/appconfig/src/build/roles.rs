@@ -103,6 +103,11 @@ pub(crate) fn policies_in(checked: &Checked) -> impl Iterator<Item = &[Node]> {
     roles_in(checked).into_iter().map(|(_, node)| node.tables("policies"))
 }
 
+/// Returns the permissions boundaries of the roles of a file.
+pub(crate) fn boundaries_in(checked: &Checked) -> impl Iterator<Item = &Node> {
+    roles_in(checked).into_iter().filter_map(|(_, node)| node.get("permissions_boundary"))
+}
+
 /// Returns the roles of a file, each with its use. The use is `None` for a role of an unknown type.
 fn roles_in(checked: &Checked) -> Vec<(Option<Use>, &Node)> {
     let root = &checked.root;
@@ -157,7 +162,7 @@ impl Reader<'_> {
     fn boundary(&mut self, checked: &Checked, node: &Node) -> Option<String> {
         let value = node.get("permissions_boundary")?;
         let text = checked.content(value)?;
-        if policy_document::is_empty(text) {
+        if policy_document::is_empty(text) || policy_document::allows_everything(text) {
             return None;
         }
         if text.starts_with("arn:") {

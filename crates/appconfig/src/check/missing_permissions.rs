@@ -142,6 +142,10 @@ impl Looker<'_> {
             Answer::Denied => {
                 ("denies", format!("{when} needs this permission: narrow the `Deny` in the role's policies"))
             }
+            Answer::OutsideBoundary => (
+                "may not do, by its permissions boundary,",
+                format!("{when} needs this permission: add the actions to the boundary of the role"),
+            ),
             Answer::Managed(names) => {
                 let names = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
                 let help = format!(

@@ -9,7 +9,8 @@ use freehold_protocol::app_version::{Input, RolePolicy};
 use freehold_protocol::{AccountId, AppName, InstallId, TenantName};
 use serde_json::value::RawValue;
 
-use crate::build::roles::policies_in;
+use crate::build::roles::{boundaries_in, policies_in};
+use crate::check::policy_document;
 use crate::kinds::Kind;
 use crate::read::document::Node;
 use crate::read::files::Place;
@@ -31,6 +32,23 @@ pub(crate) fn check(app: &mut App, inputs: &[Input]) {
                 read.extend(inputs_read(text));
                 let refusals = example.place().refusals(text, &answers);
                 drafts.extend(refusals.into_iter().map(|one| draft(app, checked, contents, text, one)));
+            }
+        }
+    }
+    for checked in &app.checked {
+        for boundary in boundaries_in(checked) {
+            let text = checked.content(boundary).filter(|text| !policy_document::is_empty(text));
+            // What is not a policy document, such as an ARN, is reported elsewhere.
+            let text = text.filter(|text| !text.starts_with("arn:"));
+            let Some(text) = text.filter(|text| policy_document::flaws(text).is_empty()) else { continue };
+            read.extend(inputs_read(text));
+            let refusals = example.place().refusals(text, &answers);
+            let is_refused = !refusals.is_empty();
+            drafts.extend(refusals.into_iter().map(|one| draft(app, checked, boundary, text, one)));
+            if let Err(reason) = InStack::of(&[], Some(text), example.place(), &answers)
+                && !is_refused
+            {
+                drafts.push(described(checked.place(boundary), &reason));
             }
         }
     }
@@ -88,7 +106,7 @@ fn same_names(checked: &Checked, policies: &[Node], example: &Example) -> Option
     let mut before = Vec::new();
     for node in policies.iter().filter(|node| node.get("contents").is_some()) {
         before.extend(named(node));
-        if let Err(reason) = InStack::of(&before, example.place(), &Answers::default()) {
+        if let Err(reason) = InStack::of(&before, None, example.place(), &Answers::default()) {
             return Some(described(checked.place_of(node, "name"), &reason));
         }
     }

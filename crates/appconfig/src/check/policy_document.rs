@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use freehold_template::nearest;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::read::json;
@@ -49,6 +50,28 @@ pub(crate) fn flaws(text: &str) -> Vec<Flaw> {
 /// Returns whether `text` is blank or an empty document (`{}`).
 pub(crate) fn is_empty(text: &str) -> bool {
     text.trim().is_empty() || serde_json::from_str::<serde_json::Map<_, _>>(text).is_ok_and(|map| map.is_empty())
+}
+
+/// Returns whether `text` is a document whose only statement allows all actions on all resources. As a permissions
+/// boundary, it changes nothing.
+pub(crate) fn allows_everything(text: &str) -> bool {
+    let Ok(document) = serde_json::from_str::<Value>(text) else { return false };
+    let is_all = |value: Option<&Value>| match value {
+        Some(Value::String(one)) => one == "*",
+        Some(Value::Array(all)) => !all.is_empty() && all.iter().all(|one| one == "*"),
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => false,
+    };
+    let statements = match document.get("Statement") {
+        Some(Value::Array(all)) => all.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+        None => return false,
+    };
+    let [only] = statements else { return false };
+    let keys = ["Action", "Effect", "Resource", "Sid"];
+    only.as_object().is_some_and(|only| only.keys().all(|key| keys.contains(&key.as_str())))
+        && only.get("Effect").is_some_and(|effect| effect == "Allow")
+        && is_all(only.get("Action"))
+        && is_all(only.get("Resource"))
 }
 
 struct Reader<'a> {

@@ -5,6 +5,7 @@ pub mod shortfall;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use freehold_permissions::{Allowance, Answer};
 use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::{Action, AppVersion, ComponentSpec, RolePolicy, StepSource};
 use freehold_protocol::order::Mode;
@@ -186,6 +187,7 @@ fn is_of(place: &str, owner: &str) -> bool {
 fn add_permissions(needs: &mut CheckInstall, version: &AppVersion, mode: Mode) {
     let Some(role) = version.roles.iter().find(|role| role.mode == mode) else { return };
     let mut room = MAX_PERMISSIONS;
+    let boundary = Allowance::of(&role.policies, role.boundary.as_deref());
     for policy in &role.policies {
         let RolePolicy::Inline { document, .. } = policy else { continue };
         // A document with templates outside of strings is not JSON until it is rendered, so it is skipped.
@@ -196,13 +198,15 @@ fn add_permissions(needs: &mut CheckInstall, version: &AppVersion, mode: Mode) {
             Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) | None => &[],
         };
         for statement in statements.iter().filter(|one| one.get("Effect").and_then(Value::as_str) == Some("Allow")) {
-            add_statement(needs, statement, &mut room);
+            add_statement(needs, statement, &boundary, &mut room);
         }
     }
 }
 
-fn add_statement(needs: &mut CheckInstall, statement: &Value, room: &mut usize) {
-    let actions = texts(statement.get("Action"));
+fn add_statement(needs: &mut CheckInstall, statement: &Value, allowance: &Allowance, room: &mut usize) {
+    let mut actions = texts(statement.get("Action"));
+    // The stack denies these, as the vendor's own boundary demands: nothing is missing.
+    actions.retain(|action| allowance.answer(action, "*") != Answer::OutsideBoundary);
     let left_out = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     // A statement with `NotAction` has no `Action` element, so `actions` is empty.
     if actions.is_empty() || statement.get("Condition").is_some() || statement.get("Resource").is_none() {

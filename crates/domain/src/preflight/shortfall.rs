@@ -45,9 +45,13 @@ pub struct Roles<'v> {
 
 impl<'v> Roles<'v> {
     pub fn of(version: &'v AppVersion) -> Self {
-        let read = |name: &'v str, policies: &'v [RolePolicy]| (name, Allowance::of(policies));
-        let modes = version.roles.iter().map(|role| ((Some(role.mode), None), read(&role.name, &role.policies)));
-        let named = version.named_roles.iter().map(|role| ((None, Some(role.key())), read(&role.name, &role.policies)));
+        let read = |name: &'v str, policies: &'v [RolePolicy], boundary: &Option<String>| {
+            (name, Allowance::of(policies, boundary.as_deref()))
+        };
+        let modes = version.roles.iter();
+        let modes = modes.map(|role| ((Some(role.mode), None), read(&role.name, &role.policies, &role.boundary)));
+        let named = version.named_roles.iter();
+        let named = named.map(|role| ((None, Some(role.key())), read(&role.name, &role.policies, &role.boundary)));
         Self { version, read: modes.chain(named).collect() }
     }
 

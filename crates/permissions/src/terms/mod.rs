@@ -237,10 +237,9 @@ impl TermsDiff {
     }
 }
 
-/// Returns the parts of a role that decide its permissions. The boundary from the vendor's config is left out, because
-/// the install stack sets its own boundary.
+/// Returns the parts of a role that decide its permissions.
 fn powers(role: &RoleTerms) -> Powers<'_> {
-    Powers { on: role.on, policies: &role.policies, boundary: None }
+    Powers { on: role.on, policies: &role.policies, boundary: role.boundary.as_deref() }
 }
 
 /// Returns a description of an action, such as "runs as `maintenance`, reads input `domain`".

@@ -23,6 +23,23 @@ fn summary(before: &Terms, after: &Terms) -> String {
 }
 
 #[test]
+fn a_boundary_that_goes_or_allows_more_is_a_widening() {
+    let with = |boundary: Option<&str>| {
+        let mut role = role("provision", true, &json!([{ "Effect": "Allow", "Action": "*", "Resource": "*" }]));
+        if let Some(actions) = boundary {
+            let statement = json!({ "Effect": "Allow", "Action": actions, "Resource": "*" });
+            role["boundary"] = json!(json!({ "Version": "2012-10-17", "Statement": [statement] }).to_string());
+        }
+        terms(&json!({ "roles": [role] }))
+    };
+    let (none, narrow, wide) = (with(None), with(Some("ec2:*")), with(Some("*")));
+
+    insta::assert_snapshot!(summary(&narrow, &none), @"+ role `provision` no longer has a permissions boundary");
+    insta::assert_snapshot!(summary(&narrow, &wide), @"+ role `provision` has a boundary that allows * on *");
+    insta::assert_snapshot!(summary(&none, &narrow), @"- role `provision` has a permissions boundary");
+}
+
+#[test]
 fn every_kind_of_widening_is_named_and_the_way_back_is_a_narrowing() {
     let allow = |actions: &[&str]| json!([{ "Effect": "Allow", "Action": actions, "Resource": "*" }]);
     let before = terms(&json!({

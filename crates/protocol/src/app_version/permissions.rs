@@ -21,7 +21,7 @@ pub struct ModeRole {
     #[serde(default)]
     pub description: String,
     pub policies: Vec<RolePolicy>,
-    /// The JSON text of a permission boundary.
+    /// The JSON text of a permissions boundary: what it does not allow, the role may not do, whatever its policies allow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boundary: Option<String>,
 }
@@ -43,7 +43,7 @@ pub struct NamedRole {
     #[serde(default, skip_serializing_if = "is_false")]
     pub enabled: bool,
     pub policies: Vec<RolePolicy>,
-    /// The JSON text of a permission boundary.
+    /// The JSON text of a permissions boundary: what it does not allow, the role may not do, whatever its policies allow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boundary: Option<String>,
 }

@@ -46,7 +46,8 @@ pub(super) fn give(
         let line = root.at(&["Resources", &logical]).map_or(root.line, |role| role.line);
         let terms = agreed.terms.roles.iter().find(|terms| terms.role == name);
         let policies = terms.map(|terms| terms.policies.as_slice()).unwrap_or_default();
-        match InStack::of(policies, place, &answers) {
+        let boundary = terms.and_then(|terms| terms.boundary.as_deref());
+        match InStack::of(policies, boundary, place, &answers) {
             Ok(InStack { inline, managed }) => *role = Granted { managed, inline: Some(inline) },
             Err(reason) => {
                 let reason = format!(
@@ -138,7 +139,8 @@ fn asked(terms: &Terms, inputs: &Inputs) -> BTreeMap<String, String> {
         RolePolicy::Inline { document, .. } => Some(document),
         RolePolicy::Managed(_) | RolePolicy::GcpPredefined(_) => None,
     });
-    let used = documents.flat_map(|document| inputs_read(document));
+    let boundaries = terms.roles.iter().filter_map(|role| role.boundary.as_ref());
+    let used = documents.chain(boundaries).flat_map(|document| inputs_read(document));
     let asked = used.map(|name| (name.clone(), parameter_id("Input", &name)));
     asked.filter(|(_, parameter)| inputs.is_plain(parameter)).collect()
 }

@@ -241,6 +241,46 @@ fn a_template_stands_for_a_value_alone() {
 }
 
 #[test]
+fn a_boundary_without_an_exact_opposite_is_an_error() {
+    let config = good()
+        .with(
+            "permissions/p.toml",
+            "type = \"provision\"\nname = \"p\"\ndescription = \"d\"\npermissions_boundary = \"./boundary.json\"\n",
+        )
+        .with(
+            "permissions/boundary.json",
+            r#"{ "Version": "2012-10-17", "Statement": [
+  { "Effect": "Allow", "Action": ["ec2:Describe*"], "Resource": "*" },
+  { "Effect": "Allow", "Action": ["ec2:*"], "Resource": "arn:aws:ec2:*:*:instance/*" }
+] }
+"#,
+        );
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: the permissions boundary: `ec2:*` is allowed within limits, and another statement allows `ec2:Describe*`, which is a part of it or meets it
+     --> permissions/p.toml:4:24
+      |
+    4 | permissions_boundary = "./boundary.json"
+      |                        ^^^^^^^^^^^^^^^^^
+      |
+      = help: name actions so that each is in one statement
+    "#);
+}
+
+#[test]
+fn a_boundary_that_allows_everything_is_none() {
+    let boundary = |statement: &str| {
+        let text = "type = \"provision\"\nname = \"p\"\ndescription = \"d\"\npermissions_boundary = '";
+        let text = format!("{text}{{\"Version\": \"2012-10-17\", \"Statement\": [{statement}]}}'\n");
+        good().with("permissions/p.toml", &text).load().version.roles[0].boundary.clone()
+    };
+
+    assert_eq!(boundary(r#"{"Effect": "Allow", "Action": ["*"], "Resource": "*"}"#), None);
+    assert!(boundary(r#"{"Effect": "Allow", "Action": ["ec2:*"], "Resource": "*"}"#).is_some());
+    assert!(boundary(r#"{"Effect": "Allow", "Action": "*", "Resource": "*", "Condition": {"Bool": {"aws:SecureTransport": "true"}}}"#).is_some());
+}
+
+#[test]
 fn a_boundary_is_not_named_by_its_arn_yet() {
     let config = good().with(
         "permissions/p.toml",

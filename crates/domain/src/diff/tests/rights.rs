@@ -124,7 +124,7 @@ fn boundaries_managed_policies_and_unreadable_texts_are_shown() {
       - has a permissions boundary
     --
     mode maintenance
-      + its boundary allows s3:* on *
+      + has a boundary that allows s3:* on *
     --
     mode maintenance
       + policy `odd` changed and cannot be compared; read it, because it may grant more

@@ -1,0 +1,254 @@
+//! Tests of the denials of a boundary, with a small evaluation of IAM policies.
+
+use proptest::prelude::*;
+use wildmatch::WildMatch;
+
+use super::*;
+
+fn own() -> Own {
+    let (tenant, install) = ("acme".parse().unwrap(), "globex".parse().unwrap());
+    Own::of(&tenant, &install, &"222222222222".parse().unwrap())
+}
+
+fn denied_by(statements: Value) -> Vec<Value> {
+    denials(&json!({ "Version": "2012-10-17", "Statement": statements }), &own()).unwrap()
+}
+
+fn refusal(statements: Value) -> String {
+    denials(&json!({ "Statement": statements }), &own()).unwrap_err()
+}
+
+/// A call with the values of its condition keys.
+#[derive(Debug, Clone)]
+struct Call {
+    action: &'static str,
+    resource: &'static str,
+    keys: Vec<(&'static str, &'static str)>,
+}
+
+/// Returns whether a statement is about a call (IAM policy evaluation logic), for the operators of these tests.
+fn matches(statement: &Value, call: &Call) -> bool {
+    let any = |element: &str, text: &str| {
+        let patterns = statements::texts(&statement[element]).unwrap_or_default();
+        patterns.iter().any(|pattern| WildMatch::new(&pattern.to_lowercase()).matches(&text.to_lowercase()))
+    };
+    let is_of = |plain: &str, but: &str, text: &str| match statement.get(but) {
+        Some(_) => !any(but, text),
+        None => any(plain, text),
+    };
+    let condition = statement["Condition"].as_object().into_iter().flatten();
+    let mut tests =
+        condition.flat_map(|(operator, tests)| tests.as_object().unwrap().iter().map(move |test| (operator, test)));
+    is_of("Action", "NotAction", call.action)
+        && is_of("Resource", "NotResource", call.resource)
+        && tests.all(|(operator, (key, wanted))| {
+            let value = call.keys.iter().find(|(name, _)| name == key).map(|(_, value)| *value);
+            let wanted = statements::texts(wanted).unwrap();
+            match operator.as_str() {
+                "StringEquals" => value.is_some_and(|value| wanted.iter().any(|one| one == value)),
+                "StringNotEquals" => value.is_none_or(|value| wanted.iter().all(|one| one != value)),
+                "Bool" => value == Some(wanted[0].as_str()),
+                "BoolIfExists" => value.is_none_or(|value| value == wanted[0]),
+                "Null" => value.is_none() == (wanted[0] == "true"),
+                other => panic!("operator {other}"),
+            }
+        })
+}
+
+fn is_denied(statements: &[Value], call: &Call) -> bool {
+    statements.iter().filter(|one| one["Effect"] == "Deny").any(|one| matches(one, call))
+}
+
+fn is_allowed(statements: &[Value], call: &Call) -> bool {
+    statements.iter().filter(|one| one["Effect"] == "Allow").any(|one| matches(one, call))
+        && !is_denied(statements, call)
+}
+
+const ACTIONS: [&str; 9] = [
+    "ec2:RunInstances",
+    "ec2:DescribeVpcs",
+    "rds:CreateDBInstance",
+    "iam:PassRole",
+    "iam:CreateRole",
+    "s3:GetObject",
+    "s3:PutBucketPolicy",
+    "kms:Decrypt",
+    "ecr:BatchGetImage",
+];
+const PATTERNS: [&str; 12] = [
+    "*",
+    "ec2:*",
+    "ec2:Describe*",
+    "rds:*",
+    "iam:PassRole",
+    "iam:*",
+    "s3:*",
+    "s3:GetObject",
+    "kms:*",
+    "EC2:runinstances",
+    "ecr:*",
+    "iam:Create?ole",
+];
+const RESOURCES: [&str; 3] = ["arn:aws:x:::theirs", "arn:aws:x:::others", "arn:aws:s3:::others/key"];
+
+fn some(from: &'static [&'static str]) -> impl Strategy<Value = Vec<&'static str>> {
+    proptest::sample::subsequence(from.to_vec(), 1..4)
+}
+
+fn statement() -> impl Strategy<Value = Value> {
+    let condition = prop_oneof![
+        4 => Just(json!({})),
+        1 => Just(json!({ "StringEquals": { "aws:tag": ["a", "b"] } })),
+        1 => Just(json!({ "StringNotEquals": { "aws:tag": "a" }, "Bool": { "aws:mfa": "true" } })),
+        1 => Just(json!({ "Null": { "aws:tag": "false" } })),
+    ];
+    let effect = prop_oneof![4 => Just("Allow"), 1 => Just("Deny")];
+    let resource = prop_oneof![3 => Just("*"), 1 => Just("arn:aws:x:::theirs")];
+    (effect, some(&PATTERNS), resource, condition).prop_map(|(effect, actions, resource, condition)| {
+        let mut statement = json!({ "Effect": effect, "Action": actions, "Resource": resource });
+        if condition != json!({}) {
+            statement["Condition"] = condition;
+        }
+        statement
+    })
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    let tag = proptest::option::of(proptest::sample::select(vec!["a", "b", "c"]));
+    let mfa = proptest::option::of(proptest::sample::select(vec!["true", "false"]));
+    let (action, resource) = (proptest::sample::select(&ACTIONS[..]), proptest::sample::select(&RESOURCES[..]));
+    (action, resource, tag, mfa).prop_map(|(action, resource, tag, mfa)| {
+        let keys = tag.map(|tag| ("aws:tag", tag)).into_iter().chain(mfa.map(|mfa| ("aws:mfa", mfa))).collect();
+        Call { action, resource, keys }
+    })
+}
+
+proptest! {
+    // Many of the drawn boundaries have statements that meet, and are refused.
+    #![proptest_config(ProptestConfig { max_global_rejects: 65_536, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_a_boundary_does_not_allow_is_denied_and_nothing_else(
+        statements in proptest::collection::vec(statement(), 1..4),
+        call in call(),
+    ) {
+        let denials = denials(&json!({ "Statement": statements }), &own());
+        prop_assume!(denials.is_ok());
+        let denials = denials.unwrap_or_default();
+
+        prop_assert_eq!(!is_denied(&denials, &call), is_allowed(&statements, &call), "{:#?}", denials);
+    }
+
+    #[test]
+    fn what_every_job_needs_stays(statements in proptest::collection::vec(statement(), 1..4)) {
+        let denials = denials(&json!({ "Statement": statements }), &own());
+        prop_assume!(denials.is_ok());
+        let denials = denials.unwrap_or_default();
+        let install = vec![("aws:ResourceTag/freehold:install", "globex")];
+        let needed = [
+            (ON_OWN_BUCKET.as_slice(), "arn:aws:s3:::fh-acme--globex--222222222222/terraform/state", Vec::new()),
+            (&ON_OWN_REPOSITORY, "arn:aws:ecr:eu-west-1:222222222222:repository/fh-acme/globex", Vec::new()),
+            (&ON_OWN_KEY, "arn:aws:kms:eu-west-1:222222222222:key/1", install),
+            (&ON_ALL, "*", Vec::new()),
+        ];
+        // A statement that names one resource is the vendor's own word about it.
+        prop_assume!(!statements.iter().any(|one| one["Effect"] == "Deny" && one.get("Condition").is_some()));
+        for (actions, resource, keys) in needed {
+            for action in actions {
+                let call = Call { action, resource, keys: keys.clone() };
+                prop_assert!(!is_denied(&denials, &call), "{} of {:#?}", action, denials);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_list_of_services_denies_every_other_service() {
+    let found = denied_by(json!({ "Effect": "Allow", "Action": ["ec2:*", "s3:*"], "Resource": "*" }));
+
+    let at = |found: &[Value], action, resource| is_denied(found, &Call { action, resource, keys: Vec::new() });
+    assert!(!at(&found, "ec2:RunInstances", "*"));
+    assert!(at(&found, "rds:CreateDBInstance", "*"));
+    assert!(at(&found, "ecr:BatchGetImage", "arn:aws:ecr:eu-west-1:222222222222:repository/others"));
+    assert!(!at(&found, "ecr:BatchGetImage", "arn:aws:ecr:eu-west-1:222222222222:repository/fh-acme/globex"));
+    assert!(at(&found, "kms:Decrypt", "arn:aws:kms:eu-west-1:222222222222:key/1"));
+}
+
+#[test]
+fn a_boundary_that_allows_everything_denies_nothing() {
+    assert!(denied_by(json!([{ "Sid": "All", "Effect": "Allow", "Action": "*", "Resource": "*" }])).is_empty());
+}
+
+#[test]
+fn a_denial_of_a_boundary_stays_and_leaves_the_installs_own_bucket() {
+    let found = denied_by(json!([
+        { "Effect": "Allow", "Action": "*", "Resource": "*" },
+        { "Sid": "Data", "Effect": "Deny", "Action": "s3:GetObject", "Resource": "*" },
+        { "Effect": "Deny", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::data/*" },
+        { "Effect": "Deny", "NotAction": "ec2:*", "Resource": "*",
+          "Condition": { "StringNotEquals": { "aws:RequestedRegion": "eu-west-1" } } },
+    ]));
+
+    let own = own();
+    assert_eq!(found[0], json!({ "Effect": "Deny", "Action": "s3:GetObject", "NotResource": own.bucket }));
+    assert_eq!(found[1], json!({ "Effect": "Deny", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::data/*" }));
+    assert!(found[2]["NotAction"].as_array().unwrap().contains(&json!("ecr:GetAuthorizationToken")));
+    assert!(found[2]["NotResource"].as_array().unwrap().contains(&json!(own.keys)));
+}
+
+#[test]
+fn everything_but_some_actions_is_kept() {
+    let found = denied_by(json!({ "Effect": "Allow", "NotAction": ["iam:Create*", "s3:Delete*"], "Resource": "*" }));
+
+    assert_eq!(
+        found,
+        [json!({ "Effect": "Deny", "Action": ["iam:Create*", "s3:Delete*"], "NotResource": own().bucket })]
+    );
+}
+
+#[test]
+fn everything_within_one_region_is_kept() {
+    let found = denied_by(json!({
+        "Effect": "Allow", "Action": "*", "Resource": "*",
+        "Condition": { "StringEquals": { "aws:RequestedRegion": "eu-west-1" } },
+    }));
+
+    let call = |action, region| Call { action, resource: "*", keys: vec![("aws:RequestedRegion", region)] };
+    assert!(is_denied(&found, &call("ec2:RunInstances", "us-east-1")));
+    assert!(!is_denied(&found, &call("ec2:RunInstances", "eu-west-1")));
+    assert!(!is_denied(&found, &call("iam:ListRoles", "us-east-1")));
+}
+
+#[test]
+fn what_has_no_exact_opposite_is_refused() {
+    let allow = |more: Value| {
+        let mut statement = json!({ "Effect": "Allow", "Action": "ec2:*", "Resource": "*" });
+        statement.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        statement
+    };
+    let whole = || allow(json!({ "Action": "ec2:Describe*" }));
+    let cases = [
+        (
+            json!([whole(), allow(json!({ "Resource": "arn:aws:ec2:*" }))]),
+            "`ec2:*` is allowed within limits, and another",
+        ),
+        (
+            json!(allow(json!({ "Action": "iam:*", "Resource": "arn:aws:iam::*" }))),
+            "every job needs `iam:GetAccountSummary`",
+        ),
+        (
+            json!(allow(json!({ "Condition": { "ForAnyValue:StringLike": { "aws:TagKeys": "a" } } }))),
+            "no exact opposite",
+        ),
+        (json!(allow(json!({ "Resource": "arn:aws:s3:::${aws:username}" }))), "a variable of IAM"),
+        (json!(allow(json!({ "Principal": "*" }))), "`Principal` cannot be turned"),
+        (json!([whole(), { "Effect": "Allow", "NotAction": "iam:*", "Resource": "*" }]), "`NotAction` with `Allow`"),
+        (json!({ "Effect": "Deny", "Action": "iam:*", "Resource": "*" }), "`iam:*` is denied, and every job needs"),
+        (json!({ "Effect": "Maybe" }), "neither `Allow` nor `Deny`"),
+    ];
+
+    for (statements, expected) in cases {
+        let found = refusal(statements);
+        assert!(found.contains(expected), "{found}");
+    }
+}
