@@ -78,7 +78,7 @@ pub(crate) struct RunnerConfig {
     pub(crate) orders_queue_url: String,
     pub(crate) reports_queue_url: String,
     pub(crate) tenant_key: PublicKey,
-    /// The only root key that may follow, or `none`; absent where `cluster_images` is.
+    /// The only root key that may follow, or `none`. Absent for a build runner, and for a stack of an earlier release.
     pub(crate) tenant_second_key: Option<String>,
     pub(crate) repository: String,
     pub(crate) bucket: String,
@@ -90,7 +90,7 @@ pub(crate) struct RunnerConfig {
     pub(crate) boundary: Option<String>,
     /// Which images may reach a cluster; absent for a build runner, and for a stack of an earlier release.
     pub(crate) cluster_images: Option<String>,
-    /// The mode and the days of the lock of audit records; absent where `cluster_images` is.
+    /// How audit records are locked: mode and days. Absent for a build runner, and for a stack of an earlier release.
     pub(crate) audit_lock: Option<String>,
     /// What the customer says about policies; absent for a build runner, and for a stack of an earlier release.
     pub(crate) policies: Option<Policies>,

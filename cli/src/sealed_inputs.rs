@@ -64,8 +64,8 @@ fn is_sensitive(property: &Value) -> bool {
     property["x-freehold-sensitive"] == true && property["x-freehold-source"] == "vendor"
 }
 
-/// Makes each input in `inputs` sensitive that is sensitive in the version with this `schema`. Adds the sensitive
-/// inputs of that version that are missing in `inputs`.
+/// Replaces each input in `inputs` that `schema` marks as sensitive by an entry without a value, and adds the sensitive
+/// inputs of `schema` that are missing.
 fn add_sensitive(inputs: &mut Vec<InputView>, schema: &Value) {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let Ok(kind) = InputKind::deserialize(&property["x-freehold-type"]) else { continue };

@@ -37,7 +37,7 @@ pub(crate) struct Move {
     channel: ChannelName,
     /// Name of the release.
     release: ReleaseName,
-    /// Deploy the installs again that follow the channel and do not have its release, although the channel has it.
+    /// Deploy again the installs that follow the channel and do not have its release, although the channel has it.
     #[arg(long)]
     again: bool,
 }

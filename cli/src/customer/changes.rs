@@ -21,7 +21,7 @@ const MOST_SHOWN: usize = 200;
 /// The number of characters that are shown before the place where a long line differs.
 const BEFORE: usize = 40;
 
-/// Show what changed since you agreed, as the customer.
+/// For customers: show what changed since you agreed.
 #[derive(Debug, Args)]
 #[command(after_help = Question::Changed.help("\
 Examples:

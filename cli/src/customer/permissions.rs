@@ -21,7 +21,7 @@ use crate::output::{Output, Table, clean, plural};
 /// The stack parameter with the digest of the terms that the customer agreed to.
 const ACCEPTED: &str = "AcceptedContract";
 
-/// Show what the vendor may do in your account now, as the customer.
+/// For customers: show what the vendor may do in your account now.
 #[derive(Debug, Args)]
 #[command(after_help = Question::MayDo.help("\
 Examples:

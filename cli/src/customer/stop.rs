@@ -21,7 +21,7 @@ const UNTIL: &str = "BreakGlassUntil";
 /// The switches of the stack that are not of a role.
 const NOT_OF_ROLES: [&str; 2] = ["EnableRunner", "EnableAppRoles"];
 
-/// Stop the runner and every mode at once, as the customer; orders wait.
+/// For customers: stop the runner and every mode at once; orders wait.
 #[derive(Debug, Args)]
 #[command(after_help = Question::CanStop.help("\
 Example:
@@ -47,7 +47,7 @@ pub(crate) struct Resume {
     install: InstallId,
 }
 
-/// End every live session of the runner and of all modes, as the customer.
+/// For customers: end every live session of the runner and of all modes.
 #[derive(Debug, Args)]
 #[command(after_help = Question::CanStop.help("\
 Example:

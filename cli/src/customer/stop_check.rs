@@ -19,7 +19,7 @@ use crate::output::{Output, Table, plural};
 /// The end of the names of the stack's outputs with the ARNs of roles.
 const ROLE_ARN: &str = "RoleArn";
 
-/// Look up whether the runner and every mode can do nothing now, as the customer.
+/// For customers: look up whether the runner and every mode can do nothing now.
 #[derive(Debug, Args)]
 #[command(after_help = Question::IsStopped.help("\
 Example:

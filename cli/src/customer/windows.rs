@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 const OPENINGS: usize = 5;
 const DAYS: i64 = 35;
 
-/// Show when the vendor's changes may start, and whether they may now, as the customer.
+/// For customers: show when the vendor's changes may start, and whether they may now.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -33,7 +33,7 @@ pub(crate) struct ShowWindows {
     install: InstallId,
 }
 
-/// Let no change of the vendor start, as the customer; changes wait.
+/// For customers: let no change of the vendor start; changes wait.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -47,7 +47,7 @@ pub(crate) struct Hold {
     install: InstallId,
 }
 
-/// Let changes start again, as the windows say, as the customer.
+/// For customers: let changes start again when the windows allow it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:

@@ -20,7 +20,8 @@ pub(crate) use text::state_text;
 #[derive(Debug, Subcommand)]
 pub(crate) enum DriftCommand {
     Detect(Detect),
-    /// List what differs from the deploys of an install: since when, in which attributes, and who knows of it.
+    /// List the differences from the last deploys of an install: since when, in which attributes, and who acknowledged
+    /// them.
     #[command(after_help = "\
 The list has names of resources and attributes, and no values. `freehold deploy INSTALL --component NAME` repairs a component:
 it applies the plan that the check made.

@@ -18,7 +18,7 @@ pub(crate) use usage::usage;
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0   done
-  1   the request failed (a workflow that ended failed, leftovers after `tenant destroy`, differences with
+  1   the request failed (a workflow that failed or was cancelled, leftovers after `tenant destroy`, differences with
       `app diff --exit-code`, wider terms with `contract diff`, a denial with `policy test`, a lineage with a
       broken link, a contract with a broken signature, an install template with a finding or without the
       SHA-256 of `--sha256`); of `customer`:

@@ -23,8 +23,8 @@ pub(crate) enum SubscriptionCommand {
     Test(Test),
 }
 
-/// Subscribe a mailbox, a URL or a queue to notifications. SNS asks the owner of a mailbox or a URL to confirm, and sends nothing
-/// before. A queue needs a policy that lets the topic send.
+/// Subscribe a mailbox, a URL or a queue to notifications. SNS asks the owner of a mailbox or a URL to confirm, and
+/// sends nothing until the owner has confirmed. A queue needs a policy that lets the topic send.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "freehold subscription add ENDPOINT [OPTIONS]",

@@ -49,7 +49,8 @@ pub(crate) struct RotateRoot {
     /// ARN of the KMS key that follows. If one was announced, no other can.
     #[arg(long, value_name = "ARN", conflicts_with = "announce")]
     to: Option<String>,
-    /// ARN of the only key that may follow the next root, or with `--announce` the present one.
+    /// ARN of the only key that may follow the key of `--to`. With `--announce`: the only key that may follow the
+    /// present root key.
     #[arg(long, value_name = "ARN")]
     second: Option<String>,
     /// Only announce `--second`; the root key stays.

@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::error::{Result, ResultExt};
 use crate::output::{Output, Table, bytes, plural};
 
-/// The maximum number of reports queues that are shown. Each has room for some hundred customers, and costs two calls.
+/// The maximum number of reports queues that are shown. Each has room for about 450 customers, and costs two calls.
 const SHOWN_REPORTS_QUEUES: u32 = 100;
 
 #[derive(Debug, Serialize)]

@@ -401,7 +401,7 @@ pub struct Subscription {
     pub endpoint: String,
     /// The protocol, as SNS names it.
     pub protocol: String,
-    /// The ARN of a subscription that is confirmed; absent before.
+    /// The ARN of a subscription that is confirmed; absent until then.
     pub arn: Option<String>,
     /// What the subscriber chose; absent while it is not known.
     pub filter: Option<NotificationFilter>,

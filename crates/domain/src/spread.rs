@@ -1,5 +1,5 @@
-//! When checks of an install are due: at the minutes of a cron schedule, later by the install's own share of an hour, so that the
-//! installs of a tenant do not check at the same minute.
+//! When checks of an install are due: at the minutes of a cron schedule, later by a fixed offset of the install (0 to
+//! 59 minutes), so that the installs of a tenant do not check at the same minute.
 
 use freehold_protocol::{Digest, InstallId, Timestamp};
 

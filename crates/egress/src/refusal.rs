@@ -132,8 +132,8 @@ pub struct Refusal {
     pub times: u64,
 }
 
-/// Receives the refusals of a job. Equal refusals arrive at the 1st, 10th, 100th, ... occurrence; at most some hundred
-/// differ.
+/// Receives the refusals of a job. Equal refusals arrive at the 1st, 10th, 100th, ... occurrence; at most `DISTINCT_MAX`
+/// different ones.
 pub trait RefusalSink: Send + Sync + 'static {
     /// Receives one refusal. The connection's task makes the call, so it must not block.
     fn refused(&self, refusal: &Refusal);

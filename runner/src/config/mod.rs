@@ -37,7 +37,7 @@ pub struct Config {
     pub reports_queue_url: String,
     /// The tenant's root public key. The signer of every order must have a certificate from this key.
     pub tenant_key: PublicKey,
-    /// The only root key that may follow; `None` lets any follow that the root names.
+    /// The only key that may follow the root key. With `None`, the root key may name any.
     pub tenant_second_key: Option<PublicKey>,
     /// The key that signs the releases from which an order may replace the runner's program. Without one, no order may.
     pub release_key: Option<PublicKey>,

@@ -59,7 +59,8 @@ impl JobAws {
     }
 
     /// Returns the hosts of the account that the job's programs may reach although no contract names them: the
-    /// endpoints of its clusters. A module may make a cluster and then change it, so its endpoint is not known before.
+    /// endpoints of its clusters. A module may make a cluster and then change it, so its endpoint is not known in
+    /// advance.
     pub fn account_hosts(&self) -> Option<Arc<dyn AccountHosts>> {
         let proxy = Arc::clone(self.iam.as_ref()?);
         Some(Arc::new(ClusterEndpoints { proxy, region: self.region.clone() }))

@@ -77,7 +77,11 @@ impl Texts {
                 }
                 Err(error) => {
                     if !is_failing {
-                        warn!("Texts of reports wait in the state directory: {}", aws::explain(&error));
+                        warn!(
+                            "Could not store texts of reports in the install's bucket; they stay in the state directory \
+                             and are tried again: {}",
+                            aws::explain(&error)
+                        );
                     }
                     is_failing = true;
                     tokio::time::sleep(backoff.failed()).await;

@@ -116,8 +116,8 @@ pub async fn run(agent: Arc<Agent>, beat: Beat) {
     }
 }
 
-/// Waits until the runner is enrolled. Returns false if it drains before. Drains a runner whose machine exists only while
-/// there is work, if it cannot enrol for too long.
+/// Waits until the runner is enrolled. Returns false if it drains first. Drains a runner whose machine exists only
+/// while there is work, if it cannot enrol for too long.
 async fn enrolled(agent: &Agent, beat: &Beat) -> bool {
     let since = Instant::now();
     loop {

@@ -137,7 +137,10 @@ async fn each_mode_is_asked_what_it_may_do_in_a_cluster_that_exists() {
     let modes = ["provision", "maintenance", "deprovision"].map(|mode| format!("cluster {NAME}, mode {mode}"));
     assert_eq!(checks, modes, "{clusters:#?}");
     let [deployer, reader, stranger] = clusters[..] else { panic!("{clusters:#?}") };
-    assert_eq!((deployer.state, deployer.detail.as_str()), (Verdict::Pass, "may change what components have in shop"));
+    assert_eq!(
+        (deployer.state, deployer.detail.as_str()),
+        (Verdict::Pass, "may patch `configmaps`, `secrets` and `deployments` in shop")
+    );
     assert_eq!(reader.state, Verdict::Warn);
     assert!(reader.detail.contains("to patch `configmaps` in `shop`, patch `secrets` in `shop`"), "{reader:?}");
     assert!(reader.fix.contains(&format!("of role `{}`", role(READER))), "{reader:?}");

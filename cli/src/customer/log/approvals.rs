@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::job::plan::changes;
 use crate::output::{plural, time};
 
-/// Show which plans wait for an approval, and who approved the plans that were applied, as the customer.
+/// For customers: show which plans wait for an approval, and who approved the plans that were applied.
 #[derive(Debug, Args)]
 #[command(after_help = Question::Approved.help("\
 Example:

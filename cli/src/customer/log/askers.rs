@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::output::{Output, Table, clean, time};
 
-/// List who asked for each job, as the customer.
+/// For customers: list who asked for each job.
 #[derive(Debug, Args)]
 #[command(after_help = Question::Asked.help("\
 Examples:

@@ -23,7 +23,7 @@ pub(crate) enum AuditCommand {
     Verify(Verify),
 }
 
-/// Check that the audit records are complete and unchanged, as the customer.
+/// For customers: check that the audit records are complete and unchanged.
 #[derive(Debug, Args)]
 #[command(after_help = Question::Whole.help("\
 Examples:

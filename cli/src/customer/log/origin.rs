@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, clean, time};
 
-/// Show what an artifact was built from, and which jobs used it, as the customer.
+/// For customers: show what an artifact was built from, and which jobs used it.
 #[derive(Debug, Args)]
 #[command(after_help = Question::Origin.help("\
 Examples:

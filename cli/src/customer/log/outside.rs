@@ -25,7 +25,7 @@ const MOST_HOURS: u64 = 90 * 24;
 /// What to do about a file that holds no events.
 const WAY_OUT: &str = "pass the file that `aws cloudtrail lookup-events > FILE` wrote, or a log file of a trail";
 
-/// Compare CloudTrail's events of the install's roles with the records, as the customer.
+/// For customers: compare CloudTrail's events of the install's roles with the records.
 #[derive(Debug, Args)]
 #[command(after_help = Question::Outside.help("\
 Examples:

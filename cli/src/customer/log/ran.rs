@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, clean, time};
 
-/// List what ran, by digest, as the customer.
+/// For customers: list what ran, by digest.
 #[derive(Debug, Args)]
 #[command(after_help = Question::Ran.help("\
 Examples:

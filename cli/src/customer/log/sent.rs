@@ -22,7 +22,7 @@ use crate::output::{Output, Table, bytes, time};
 /// The time in seconds that the runner may take to bring the text of a report into the bucket.
 const TEXT_SECS: u64 = 600;
 
-/// List the reports that left your account, with their full texts, as the customer.
+/// For customers: list the reports that left your account, with their full texts.
 #[derive(Debug, Args)]
 #[command(after_help = Question::Sent.help("\
 Examples:

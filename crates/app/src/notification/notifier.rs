@@ -15,9 +15,10 @@ use crate::AppError;
 use crate::ports::{NotificationTopic, Store};
 use crate::table::{self, Stored, load};
 
-/// The time in seconds after which a notification is sent again that the topic did not take.
+/// The time in seconds after which a notification that the topic did not accept is sent again.
 const AGAIN_SECS: u64 = 5 * 60;
-/// The time in seconds after which a notification that the topic never took is given up: as long as queues keep messages.
+/// The time in seconds after which a notification that the topic never accepted is given up: as long as queues keep
+/// messages.
 const GIVEN_UP_SECS: u64 = 14 * 24 * 60 * 60;
 
 /// Sends notifications.

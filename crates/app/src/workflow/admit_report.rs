@@ -18,8 +18,9 @@ use crate::table::{self, BudgetRecord, Budgeted, Decided, KnownSender, Stored, b
 const FREE: Rate = Rate { most: 30, per_hour: 1_200 };
 /// The number of reports that one claim asks for.
 const CLAIMED: u32 = 50;
-/// The time after which a copy of the function asks again whose a known role is, and an unknown one, in seconds.
+/// The time, in seconds, for which a copy of the function remembers to which install a role belongs.
 const KNOWN_SECS: u64 = 300;
+/// The time, in seconds, for which a copy of the function remembers that a role belongs to no known install.
 const UNKNOWN_SECS: u64 = 10;
 /// The time for which the reports of a sender without a budget are dropped before its budget is looked at again, in
 /// seconds.

@@ -53,8 +53,9 @@ pub(super) const COMPONENT: &[Key] = &[
     may("skip_noops", Flag).doc("Whether to skip the apply when the plan has no changes; `false` by default"),
     may("auto_approve_on_policies_passing", Flag)
         .doc("Whether a plan that passes every policy is approved without a person of the vendor; `false` by default"),
-    may("health", Table(HEALTH)).doc("What is asked after a deploy of the component, and whether its dependents wait for it"),
-    may("drift_schedule", Template).doc("When to check for drift: five cron fields in UTC, at most once an hour; never by default. Each install adds its own share of an hour. Terraform modules, charts and manifests are checked; a template is not rendered here, and means never"),
+    may("health", Table(HEALTH))
+        .doc("The health checks of the component, and whether a deploy and the component's dependents wait for them"),
+    may("drift_schedule", Template).doc("When to check for drift: five cron fields in UTC, at most once an hour; never by default. Each install starts later by a fixed offset of its own, 0 to 59 minutes. Terraform modules, charts and manifests are checked; a template is not rendered here, and means never"),
 ];
 
 pub(super) const OPERATION_ROLE: &[Key] = &[
@@ -69,7 +70,7 @@ const HEALTH: &[Key] = &[
     may("stabilization_window", Duration(MAX_STABILIZATION_SECS))
         .doc("The time in which the component has to become healthy, and with `block_deploy` also how long it must then stay healthy, at most `1h`; `3m` by default"),
     may("schedule", Text)
-        .doc("When to check apart from deploys: five cron fields in UTC, at most once an hour; never by default. Each install adds its own share of an hour"),
+        .doc("When to check apart from deploys: five cron fields in UTC, at most once an hour; never by default. Each install starts later by a fixed offset of its own, 0 to 59 minutes"),
     may("required_checks", Texts).doc("Names of external checks that a deploy waits for").not_yet(),
     may("probes", Tables(PROBE)).doc("Probes by which the runner checks whether the component responds; at most 20"),
 ];

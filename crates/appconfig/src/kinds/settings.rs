@@ -26,7 +26,7 @@ pub(super) const SANDBOX: &[Key] = &[
     may("var_file", Tables(VAR_FILE)).doc("Variable files, in this order; a later file overrides an earlier one"),
     PROVIDERS,
     may("drift_schedule", Text)
-        .doc("When to check the sandbox for drift: a cron expression of five fields in UTC, at most once an hour; empty for never. Each install adds its own share of an hour. Only a Terraform module is checked"),
+        .doc("When to check the sandbox for drift: a cron expression of five fields in UTC, at most once an hour; empty for never. Each install starts later by a fixed offset of its own, 0 to 59 minutes. Only a Terraform module is checked"),
     may("operation_roles", Any).doc("The role of each operation, such as `provision = \"...\"`; names are templates"),
     may("max_auto_retries", Whole).doc("How often a failed run is retried automatically; default `0`, at most `10`"),
     may("skip_noops", Flag).doc("Whether to skip the apply when the plan has no changes; default `false`"),

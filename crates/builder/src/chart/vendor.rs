@@ -137,8 +137,9 @@ impl Vendor<'_> {
             ));
         } else {
             return Err(Failure::new(format!(
-                "`{from}` is not an address; write the repository's own address, `file://` of a chart in \
-                 another directory of the source, or put the chart into `charts/`"
+                "`{from}` is not an address; write the address of the repository (`https://`, `http://` or \
+                 `oci://`), write `file://` and the path of a chart in another directory of the source, or put the \
+                 chart into `charts/`"
             )));
         };
         chart.files.insert(format!("charts/{name}-{version}.tgz"), archive);

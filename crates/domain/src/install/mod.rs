@@ -45,7 +45,7 @@ pub struct Install {
     /// the text of a [`freehold_protocol::sealing::SealedValue`].
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
-    /// The time at which the vendor last gave a sensitive input; 0 before.
+    /// The time at which the vendor last gave a sensitive input; 0 if never.
     #[serde(default, skip_serializing_if = "is_never")]
     pub sealed_at: Timestamp,
     /// The vendor's choices for toggleable components: whether the install has the component. A component without a
@@ -58,7 +58,7 @@ pub struct Install {
     /// What the install deploys when a deploy names neither a version nor a release.
     #[serde(default, skip_serializing_if = "Follows::is_latest")]
     pub follows: Follows,
-    /// The time at which this was last set; 0 before.
+    /// The time at which this was last set; 0 if never.
     #[serde(default, skip_serializing_if = "is_never")]
     pub follows_since: Timestamp,
     /// The customer's answers in the install stack, by parameter, as the runner last reported them.

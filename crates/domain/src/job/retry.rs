@@ -1,4 +1,4 @@
-//! Dispatches a job again that has ended without success.
+//! Dispatches again a job that ended without success.
 
 use freehold_protocol::Timestamp;
 
@@ -24,8 +24,8 @@ impl Job {
         Ok(self.queued_again(event, now))
     }
 
-    /// Queues a job again whose workflow was continued. Every end without success may be followed by another dispatch,
-    /// because no attempt of the last one can still run.
+    /// Queues a job again after its workflow was continued. A job that ended without success may be dispatched again,
+    /// because no attempt of its last dispatch can still run.
     pub(super) fn resume(&self, event: &JobEvent, now: Timestamp) -> Result<Step, Rejected> {
         match &self.state {
             JobState::Failed { .. }

@@ -49,7 +49,7 @@ pub struct Deployed {
     /// resources of the part, so that a teardown can remove it. A deploy treats such a part as not deployed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub attempted: bool,
-    /// The workflow that continued without the part, and on whose word; absent once the part is deployed again.
+    /// The workflow that continued without the part, and who asked for it; absent once the part is deployed again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<SkippedBy>,
     /// What checks found to differ; absent before the first check.

@@ -13,7 +13,7 @@ use crate::runs_as::{Operation, RunsAs, UnknownRole, runs_as};
 
 /// The modes that deploy components: `provision` for the first deploy of an install, `maintenance` for all later ones.
 const DEPLOYING: [Mode; 2] = [Mode::Provision, Mode::Maintenance];
-/// The maximum number of components that are checked, which keeps a check fast. Apps usually have some dozens.
+/// The maximum number of components that are checked, which keeps a check fast. Apps usually have several dozen.
 const MAX_COMPONENTS: usize = 200;
 
 /// Permissions that a component needs in a customer's account and that its role does not have.

@@ -1,7 +1,7 @@
 //! The reports queues of a tenant, which are called shards: which shard an install gets, and when a new one is needed.
 //!
-//! SQS limits the policy of a queue to 8 KiB, and the policy names each account whose runners may send. So one queue has
-//! room for some hundred accounts.
+//! SQS limits the policy of a queue to 8 KiB, and the policy names each account whose runners may send. So one queue
+//! has room for about 450 accounts.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -19,7 +19,7 @@ pub enum RollBack {
     /// A verified deploy: when it fails, what ran before is deployed again.
     Verified {
         before: Box<Before>,
-        /// What followed its failure; absent before.
+        /// What followed its failure; absent until it fails.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         followed: Option<RolledBack>,
     },

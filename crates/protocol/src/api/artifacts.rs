@@ -56,7 +56,7 @@ pub struct ArtifactView {
 
 /// `POST /v1/artifacts/{artifact}/revoke`: forbids further grants of the artifact. Installs that have it keep it.
 /// `POST /v1/installs/{install}/disable`: forbids new workflows and grants. Deployed components continue to run.
-/// `POST /v1/runs/{run}/resume`: runs the step of a runbook again that failed, and then the steps after it.
+/// `POST /v1/runs/{run}/resume`: runs again the step of a runbook that failed, and then the steps after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReasonRequest {

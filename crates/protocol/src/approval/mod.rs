@@ -85,7 +85,7 @@ pub enum ChangeKind {
     Update,
     Replace,
     Delete,
-    /// Executes something whose effects are not known before.
+    /// Executes something whose effects are not known in advance.
     Run,
 }
 

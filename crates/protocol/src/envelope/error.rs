@@ -1,4 +1,4 @@
-//! The reasons why an envelope is not believed.
+//! The reasons why an envelope is not accepted.
 
 use super::key_id::KeyId;
 use crate::{KeyUse, KeyUses, TenantName, limits};
@@ -64,7 +64,7 @@ pub enum EnvelopeError {
         /// The time between the end of the root and the sending, in seconds.
         late_secs: u64,
     },
-    /// The successions of root keys in the message are not believed.
+    /// The successions of root keys in the message are not accepted.
     #[error(transparent)]
     Succession(SuccessionError),
     /// The text is not an Ed25519 public key.
@@ -118,6 +118,6 @@ pub enum SuccessionError {
     #[error("more than {max} successions are not followed", max = limits::MAX_SUCCESSIONS)]
     TooMany,
     /// The signatures or the form are wrong.
-    #[error("a succession of root keys is not believed: {0}")]
+    #[error("a succession of root keys is not accepted: {0}")]
     Unsigned(Box<EnvelopeError>),
 }

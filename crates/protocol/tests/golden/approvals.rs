@@ -1,4 +1,4 @@
-//! The wire format of approvals: in orders, of the customer's word, and in a notification.
+//! The wire format of approvals: in orders, of the customer's decision, and in a notification.
 
 use freehold_protocol::approval::{
     ApprovalRule, ChangeKind, FEATURE, OrderApproval, PlanSummary, PlannedChange, ProposedPlan, Side, WrittenDecision,

@@ -39,8 +39,8 @@ fn of_role(template: &Template<'_>, role: Resource<'_>) -> Vec<Finding> {
     // Without a boundary, only the role's own policies limit it: they must name each action, and must not name actions
     // of IAM.
     if unbounded && is_wide(role) {
-        let reason = "no permissions boundary of this template limits the role, and the role has managed policies, or \
-                      its policies allow actions of IAM, or actions by `NotAction` or a pattern such as `s3:*`";
+        let reason = "no permissions boundary of this template limits the role, so it must not have managed policies, \
+                      and its policies must not allow actions of IAM, `NotAction`, or patterns such as `s3:*`";
         found.push(role.finding(Rule::Boundary, role.node, reason));
     }
     found

@@ -1,5 +1,5 @@
 //! The rule about images in the cluster itself: a `ValidatingAdmissionPolicy`, which API servers of Kubernetes 1.30 and
-//! later evaluate without further programs. It also judges what the runner does not see before: what a hook or a
+//! later evaluate without further programs. It also judges what the runner does not see in advance: what a hook or a
 //! second rendering of a chart makes, and what a step of an action makes with `kubectl`.
 //!
 //! It judges requests of this install's sessions only. So it cannot refuse what the customer, another app or AWS runs in

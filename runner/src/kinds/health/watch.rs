@@ -76,7 +76,7 @@ mod tests {
 
     proptest! {
         /// The watch passes at the first look that ends an uninterrupted time `hold`, gives up at the first look at or after
-        /// the limit that does not, and asks for another look before.
+        /// the limit that does not, and asks for another look until then.
         #[test]
         fn it_passes_only_after_the_whole_time_in_a_row(
             hold in 0_u64..30,

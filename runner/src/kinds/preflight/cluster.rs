@@ -61,10 +61,7 @@ async fn sessions(job: &Job, cluster: &str) -> (Vec<(Mode, SharedCredentialsProv
 
 /// Returns what the cluster refuses to the mode, such as "patch `secrets` in `shop`".
 async fn list_refused(api: &Api, mode: Mode, namespaces: &[String]) -> Result<Vec<String>, ClusterError> {
-    let verb = match mode {
-        Mode::Deprovision => "delete",
-        Mode::Provision | Mode::Maintenance | Mode::BreakGlass => "patch",
-    };
+    let verb = verb_of(mode);
     let mut refused = Vec::new();
     for namespace in namespaces {
         for (group, resource) in RESOURCES {
@@ -79,6 +76,14 @@ async fn list_refused(api: &Api, mode: Mode, namespaces: &[String]) -> Result<Ve
     Ok(refused)
 }
 
+/// Returns the verb of the requests that the mode must be allowed to make for the objects of components.
+fn verb_of(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Deprovision => "delete",
+        Mode::Provision | Mode::Maintenance | Mode::BreakGlass => "patch",
+    }
+}
+
 fn judge(
     cluster: &str,
     mode: Mode,
@@ -86,11 +91,12 @@ fn judge(
     namespaces: &[String],
     refused: Result<Vec<String>, ClusterError>,
 ) -> Finding {
-    let check = check_name(cluster, mode);
+    let (check, verb) = (check_name(cluster, mode), verb_of(mode));
     match refused {
         Ok(refused) if refused.is_empty() && namespaces.is_empty() => pass(&check, "the cluster lets the mode in"),
         Ok(refused) if refused.is_empty() => {
-            pass(&check, format!("may change what components have in {}", namespaces.join(", ")))
+            let namespaces = namespaces.join(", ");
+            pass(&check, format!("may {verb} `configmaps`, `secrets` and `deployments` in {namespaces}"))
         }
         Ok(refused) => warn(
             &check,

@@ -36,9 +36,9 @@ impl Attempt<'_> {
         self.refuse_unstarted(RefusalReason::Expired, detail, None, message).await
     }
 
-    /// Gives an order back that starts or resumes a change which the customer lets not start now. Returns `None` for every
-    /// other order. What was begun here continues, since a change that stops halfway helps nobody. That another machine has
-    /// begun it counts for nothing: its vendor would only have to say so.
+    /// Gives back an order that starts or resumes a change, if the customer does not let changes start now. Returns
+    /// `None` for every other order. What was begun here continues, since a change that stops halfway helps nobody.
+    /// That another machine has begun it counts for nothing: its vendor would only have to say so.
     pub(super) async fn outside_window(&self, decision: &Decision) -> Option<Message> {
         let (agent, order) = (self.agent, &self.held.order);
         if agent.journal().state().is_given_back(order) {

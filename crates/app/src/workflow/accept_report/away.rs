@@ -1,4 +1,4 @@
-//! Handles the word of a runner that goes away, and the orders that a runner gives back when it is there again.
+//! Handles the report of a runner that goes away, and the orders that a runner gives back when it is there again.
 
 use freehold_domain::install::Install;
 use freehold_domain::install::connection::Sign;
@@ -27,8 +27,8 @@ impl AcceptReport {
         Ok(Accepted::Taken)
     }
 
-    /// Orders the work of a job again whose expired order the runner gave back. A report that comes again dispatches the new
-    /// order again, which `dispatch-job` sends once.
+    /// Gives a job a new order after the runner gave back the expired one. If the report is delivered again, the new
+    /// order is dispatched again, and `dispatch-job` sends it once.
     pub(super) async fn given_back(
         &self,
         runner: &KeyId,

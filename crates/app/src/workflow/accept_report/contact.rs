@@ -62,8 +62,9 @@ impl AcceptReport {
         self.note(install, (sent_at, &Sign::Report, after_secs), head).await
     }
 
-    /// Records a hello, or the word of a runner that goes away, that the queue took at `sent_at`. If the runner's access is
-    /// gone, or there again, the sweep closes or opens the orders queue. `head` is the audit record that the report named.
+    /// Records a hello, or the report of a runner that goes away, that the queue took at `sent_at`. If the runner's
+    /// access is gone, or there again, the sweep closes or opens the orders queue. `head` is the audit record that the
+    /// report named.
     pub(super) async fn note_sign(
         &self,
         install: &InstallId,

@@ -23,7 +23,7 @@ pub struct RetryJob {
 }
 
 impl RetryJob {
-    /// Runs a job again that ended without success, and the nodes that were not reached because of it. Its workflow has
+    /// Runs again a job that ended without success, and the nodes that were not reached because of it. Its workflow has
     /// another execution for this. Other failed nodes stay as they are. A repeated call with the same cause returns the same
     /// workflow.
     ///

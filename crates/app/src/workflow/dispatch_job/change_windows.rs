@@ -12,12 +12,13 @@ use crate::AppError;
 use crate::ports::Store;
 use crate::table::{self, ChangeTimesRecord, changes_key, load};
 
-/// The time, in seconds, after which the order of a job is sent again whose runner said that no change may start, and has
-/// not announced until when. The runner decides again.
+/// The time, in seconds, after which an order is sent again if the runner said that no change may start, and did not
+/// say until when. The runner decides again.
 const ASK_AGAIN_SECS: u64 = 60 * 60;
-/// The time, in seconds, after which a job is looked at again that waits for a window without a known end, or for one that is
-/// far away. The state machine of the workflow ends without a sign of life within three days.
+/// The time, in seconds, until the next look at a job when it is not known until when changes may not start.
 const LOOK_AGAIN_SECS: u64 = 15 * 60;
+/// The longest time, in seconds, until the next look at a job that waits for a window. The state machine of the workflow
+/// ends without a sign of life within three days.
 const LOOK_AT_LEAST_SECS: u64 = 24 * 60 * 60;
 
 /// Why and until when a job has to wait.

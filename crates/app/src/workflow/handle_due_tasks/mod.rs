@@ -36,7 +36,7 @@ const AT_ONCE: usize = 8;
 const MOST_SECS: u64 = 15;
 /// The longest time after which the task of a workflow that is open is looked at again, in seconds.
 const LONGEST_PAUSE_SECS: u64 = 15 * 60;
-/// The time after which a task is tried again that failed for another reason than trouble that passes, in seconds.
+/// The time, in seconds, after which a task is tried again if it failed for a reason that is not transient.
 const HELD_SECS: u64 = 10 * 60;
 /// The maximum delay of a run, in seconds; a run that is later is skipped.
 const LATE_SECS: u64 = 60 * 60;

@@ -56,7 +56,7 @@ impl RollBackDeploy {
         }
     }
 
-    /// Starts the execution of a roll back whose commit was followed by a crash.
+    /// Starts the execution of a roll back if a crash followed its commit.
     async fn start_again(&self, roll_back: &Workflow) -> Result<(), AppError> {
         if roll_back.state.is_terminal() {
             return Ok(());

@@ -100,7 +100,8 @@ async fn what_is_healthy_stays_so_since_the_first_check_and_a_repeated_request_s
     assert!(after.at > before.at);
 }
 
-/// Returns the state of `storage` after a check found it away that began before a deploy, which `storage` hinders or not.
+/// Returns the state of `storage` after a check that began before a deploy found it away. `deploy` is how the deploy of
+/// `storage` behaves; with `None`, it succeeds.
 async fn state_after_a_check_that_a_deploy_overtook(deploy: Option<Behaviour>) -> HealthState {
     let mut world = deployed().await;
     world.runner("globex").behaviours.insert("health:storage".into(), Behaviour::Hangs);

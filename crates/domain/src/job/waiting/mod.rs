@@ -182,8 +182,8 @@ impl Job {
         again.change(JobState::Queued { dispatch: fence.dispatch + 1 }, event, now)
     }
 
-    /// Orders the work again whose order never reached its queue: no runner can give it back. Ends a job that somebody wants
-    /// cancelled or that has waited long enough.
+    /// Gives a job a new order if its order never reached the queue: no runner can give that one back. Ends a job that
+    /// somebody wants cancelled or that has waited long enough.
     pub(super) fn unsent(&self, (unsent, dispatch): (u32, u32), event: &JobEvent, now: Timestamp) -> Step {
         if unsent != dispatch {
             return Step::Already;

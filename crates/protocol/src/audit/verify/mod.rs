@@ -39,7 +39,8 @@ impl RecordsCopy {
     pub fn add(&mut self, name: &str, bytes: Vec<u8>) -> bool {
         let folder = |folder| name.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
         if let Some(key) = name.strip_suffix(".pub") {
-            // A key that is not text is not a key either, and is reported with the records that it should verify.
+            // Bytes that are not UTF-8 are not a valid key. They are reported with the records that the key should
+            // verify.
             self.keys.insert(key.to_owned(), String::from_utf8_lossy(&bytes).trim().to_owned());
             return true;
         }

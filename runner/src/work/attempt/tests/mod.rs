@@ -300,7 +300,7 @@ async fn a_release_that_the_customer_has_not_agreed_to_ends_blocked_and_is_writt
     let mut world = World::new(Play::Succeed);
     let agent = Arc::get_mut(&mut world.agent).unwrap();
     let consent = Some(Digest::of(b"agreed to"));
-    // Credentials are not asked for before: this runner has a role for no mode.
+    // The refusal comes before credentials are asked for: this runner has a role for no mode.
     agent.config = Arc::new(Config { accepted_contract: consent, ..config("/state", Role::Install) });
     world.queue.send(sealed(&order(1, 7)));
 
