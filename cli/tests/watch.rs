@@ -39,7 +39,7 @@ fn workflow(state: &str, nodes: &Value, reason: &str) -> Value {
     })
 }
 
-/// Answers as a tenant does in which no runner takes the order of `install` until the workflow was asked for three times.
+/// Answers as a tenant in which no runner takes the order of `install` until the workflow was asked for three times.
 fn nobody_takes_the_order(install_name: &'static str, runner: Value) -> String {
     tenant_api::serve(move |path, before| {
         let node = |state: &str| json!([{ "name": "web", "state": state, "job": JOB }]);

@@ -20,7 +20,7 @@ use crate::upgrade::programs::ARCHITECTURE;
 #[derive(Debug)]
 pub(crate) struct AccountDouble {
     stack: std::sync::Mutex<StackState>,
-    /// What a session sees that is not the revoked one of before.
+    /// What a new session sees, after the earlier one was revoked.
     by_new_session: std::sync::Mutex<Option<StackState>>,
     caller: Result<String, String>,
 }

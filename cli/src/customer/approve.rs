@@ -14,7 +14,7 @@ use crate::error::{Error, Result, ResultExt};
 use crate::job::plan::changes;
 use crate::output::time;
 
-/// Approve a plan of the vendor, as the customer.
+/// For customers: approve a plan of the vendor.
 #[derive(Debug, Args)]
 #[command(after_help = Question::Approved.help("\
 Example:
@@ -32,7 +32,7 @@ pub(crate) struct Approve {
     plan: Digest,
 }
 
-/// Reject a plan of the vendor, as the customer; its job ends.
+/// For customers: reject a plan of the vendor; its job ends.
 #[derive(Debug, Args)]
 #[command(override_usage = "freehold customer reject [OPTIONS] --plan <DIGEST>\n                                --reason <REASON> <INSTALL>", after_help = Question::Approved.help("\
 Example:

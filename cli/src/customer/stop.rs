@@ -35,7 +35,7 @@ pub(crate) struct Pause {
     install: InstallId,
 }
 
-/// Resume the runner after a pause, as the customer.
+/// For customers: resume the runner after a pause.
 #[derive(Debug, Args)]
 #[command(after_help = Question::CanStop.help("\
 Example:
@@ -63,7 +63,7 @@ pub(crate) struct RevokeSessions {
     install: InstallId,
 }
 
-/// Close a mode or another role of the app, as the customer.
+/// For customers: close a mode or another role of the app.
 #[derive(Debug, Args)]
 #[command(after_help = Question::CanStop.help("\
 Examples:
@@ -80,7 +80,7 @@ pub(crate) struct Close {
     role: RoleKey,
 }
 
-/// Open a mode or another role of the app, as the customer.
+/// For customers: open a mode or another role of the app.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

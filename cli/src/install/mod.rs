@@ -174,7 +174,7 @@ pub(crate) struct Stack {
     diff: Option<Option<PathBuf>>,
 }
 
-/// Launch or update an install stack, as the customer.
+/// For customers: launch or update an install stack.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -208,7 +208,7 @@ pub(crate) struct Launch {
     parameters: Vec<Parameter>,
 }
 
-/// Write the config file of an install's runner, as the customer.
+/// For customers: write the config file of an install's runner.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -12,7 +12,7 @@ use crate::output::time;
 /// The maximum number of changes that are printed; `--json` prints all that are known.
 const SHOWN: usize = 40;
 
-/// Approve the plan that a job waits for, as the vendor.
+/// For vendors: approve the plan that a job waits for.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -29,7 +29,7 @@ pub(crate) struct Approve {
     plan: Digest,
 }
 
-/// Reject the plan that a job waits for, as the vendor; the job ends.
+/// For vendors: reject the plan that a job waits for; the job ends.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:

@@ -28,7 +28,8 @@ pub(crate) enum WebhookCommand {
     Call(call::Call),
 }
 
-/// Add a webhook: whoever has its key file can start this one thing, and nothing else. The tenant keeps the public half of the key.
+/// Add a webhook: whoever has its key file can start this one thing, and nothing else. The tenant keeps the public key
+/// only.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "freehold webhook add NAME --key-file FILE [OPTIONS]",
@@ -38,9 +39,9 @@ Examples:
   freehold webhook add nightly --install globex --runbook restore --key-file nightly.pem
   freehold webhook add deploy-globex --install globex --deploy --key-file deploy.pem
 
-A key file that does not exist is made: an Ed25519 key in PEM form (PKCS #8), which only you can read. Give it as a secret to the
-program that makes the calls. `--key-file` also accepts a public key, from `openssl pkey -pubout`: then the private key never
-leaves its place.
+A key file that does not exist is made: an Ed25519 key in PEM form (PKCS #8), which only you can read. Give it as a
+secret to the program that makes the calls. `--key-file` also accepts a public key, from `openssl pkey -pubout`: then
+the private key never leaves its place.
 
 Webhooks are off until `freehold tenant deploy --webhooks on`: the route of their calls is the only one that anybody can reach."
 )]

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::remote_answers::tenant;
 use super::{Cloud, Mistake};
 
-/// A command that was run before, and how the line of its output begins that says so.
+/// A command that was run before, and the beginning of the output line that says so.
 pub(crate) struct Repeat {
     pub(crate) command: Mistake,
     pub(crate) begins: &'static str,

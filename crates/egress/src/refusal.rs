@@ -132,8 +132,8 @@ pub struct Refusal {
     pub times: u64,
 }
 
-/// Receives the refusals of a job. Equal refusals arrive at the 1st, 10th, 100th, ... occurrence; at most `DISTINCT_MAX`
-/// different ones.
+/// Receives the refusals of a job. Equal refusals arrive at the 1st, 10th, 100th, ... occurrence. After `DISTINCT_MAX`
+/// different refusals, further ones are counted together.
 pub trait RefusalSink: Send + Sync + 'static {
     /// Receives one refusal. The connection's task makes the call, so it must not block.
     fn refused(&self, refusal: &Refusal);

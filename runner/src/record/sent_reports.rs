@@ -78,8 +78,8 @@ impl Texts {
                 Err(error) => {
                     if !is_failing {
                         warn!(
-                            "Could not store texts of reports in the install's bucket; they stay in the state directory \
-                             and are tried again: {}",
+                            "Could not store texts of reports in the install's bucket; they stay in the state \
+                             directory and are tried again: {}",
                             aws::explain(&error)
                         );
                     }

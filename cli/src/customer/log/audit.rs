@@ -17,7 +17,7 @@ use crate::output::{Output, Table, clean, plural, time};
 /// The maximum number of problems that are printed; the JSON output has all of them.
 const SHOWN: usize = 20;
 
-/// Verify the audit records of an install, as the customer.
+/// For customers: verify the audit records of an install.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
     Verify(Verify),

@@ -212,7 +212,8 @@ fn skipped_text(run: &SkippedRun) -> String {
     format!("the run of action `{}` that was due at {due} was skipped: {}", run.action, run.reason)
 }
 
-/// Returns the health checks of components since they were deployed. A check from before says nothing about what is deployed now.
+/// Returns the health checks of components since they were deployed. An earlier check says nothing about what is
+/// deployed now.
 fn standing_checks(checks: Vec<HealthRecord>, components: &[DeployedRecord]) -> BTreeMap<ComponentName, LastHealth> {
     let is_standing = |check: &LastHealth| {
         let deployed = components.iter().map(|one| &one.deployed).find(|one| one.component == check.component);

@@ -35,7 +35,7 @@ pub struct Contact {
     /// The newest record of the customer's audit chain that a runner reported; absent before the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<ReportedHead>,
-    /// Whether a task is stored that sees when the runner is away; false in rows of earlier versions.
+    /// Whether there is a task that finds out when the runner is away; false in rows of earlier versions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub watched: bool,
     /// Since when the runner is away, as people were told; absent while it is there.

@@ -51,7 +51,7 @@ pub(crate) struct DeployOf<'a> {
 ///
 /// # Errors
 /// Invalid for inputs that do not fit, NotFound for unknown names, Conflict for a component without an artifact or with
-/// another artifact than the release fixes, for an artifact that was revoked and that the install lacks, and for a component
+/// another artifact than the release fixes, for a revoked artifact that the install lacks, and for a component
 /// that is switched off but named or needed, or the store's errors.
 pub(crate) async fn plan_deploy(
     versions: &Versions,

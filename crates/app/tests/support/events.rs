@@ -9,7 +9,7 @@ use serde_json::json;
 use super::walk::Rng;
 use super::{World, app, with_input};
 
-/// How often an event happened in the life of the install, and how often the action ran that it starts.
+/// How often an event happened in the life of the install, and how often the action that it starts ran.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Count {
     pub(crate) trigger: String,

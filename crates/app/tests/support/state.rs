@@ -69,7 +69,7 @@ impl World {
                 None => row.key.sk,
             };
             if row.key.pk == "due" {
-                // A notification is told if it was sent, or if a task is stored that sends it.
+                // A notification counts as sent when it was sent, or when there is a task that sends it.
                 match body["notification"]["id"].as_str() {
                     Some(id) => lines.insert(format!("told {id}")),
                     None if body["due"] == "runner_away" => lines.insert(format!("watched {}", body["install"])),

@@ -49,7 +49,8 @@ impl fmt::Display for WebhookTask {
     }
 }
 
-/// `POST /v1/webhooks`: adds a webhook. Calls must be signed by the private half of `key`, which the tenant never gets.
+/// `POST /v1/webhooks`: adds a webhook. Calls must be signed by the private key that belongs to `key`, which the tenant
+/// never gets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

@@ -105,7 +105,7 @@ pub enum SuccessionError {
         /// The announced successor.
         second: KeyId,
     },
-    /// A root follows that was a root before.
+    /// The root that follows was a root before.
     #[error("root key `{0}` was followed by another one and cannot come back")]
     Returns(KeyId),
     /// The statement is of another tenant.

@@ -186,7 +186,7 @@ async fn after_a_roll_back_the_way_out_is_the_version_that_the_customer_agreed_t
     world.hello("globex");
     world.settle().await;
 
-    // The version of before is deployed still, and its action executes other steps than those that are agreed to now.
+    // The earlier version is deployed still, and its action executes other steps than those that are agreed to now.
     let refused = world.action("check", "run-1").await.unwrap_err();
 
     assert_eq!(refused.kind, Kind::Conflict);
@@ -312,7 +312,7 @@ async fn launching_a_template_is_the_consent_to_what_it_shows() {
     let mut world = World::with_app().await;
     world.create().await;
     world.run().await;
-    // A version of before there were terms.
+    // A version from the time before there were terms.
     let key = terms_key(&app::document().app, &digest(&app::document()));
     let gone = Write::Delete { key: key.clone() };
     let _ = world.memory.commit(vec![gone]).await.unwrap();
