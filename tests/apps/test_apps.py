@@ -1,4 +1,4 @@
-"""Runs the examples whole, and holds what a run makes of a config: stand-ins, values, and what is served."""
+"""Runs whole examples, and checks what a run makes of a config: stand-ins, values, and what is served."""
 
 import contextlib
 import io

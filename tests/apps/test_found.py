@@ -1,4 +1,4 @@
-"""Holds what a run says of an app: what a part lacks, which kinds and charts are stand-ins, and the page."""
+"""Tests what a run says of an app: what a part lacks, which kinds and charts are stand-ins, and the page."""
 
 import hashlib
 import io

@@ -10,7 +10,7 @@ HELLOS = 30.4 * 24 * 3 * 0.5e-6
 NEVER = (
     ("Terraform job over the plain command", "not measured yet"),
     ("fleet planning and dispatch", "there are no roll-outs yet"),
-    ("fixed cost of an idle tenant", "a bill is not a measurement; the template's tests hold it"),
+    ("fixed cost of an idle tenant", "a bill is not a measurement; the template's tests check it"),
 )
 
 

@@ -13,7 +13,7 @@ MODE_ROLES = {**{mode: mode.title() for mode in MODES}, "break-glass": "BreakGla
 # When break-glass ends, and a moment after it; the simulation takes place before.
 BREAK_GLASS_UNTIL, AFTER_IT = "2026-12-01T00:00:00Z", {"aws:CurrentTime": "2026-12-01T00:00:01Z"}
 TAKE = ["sts:AssumeRole", "sts:TagSession"]
-# A session of before `RevokeSessionsBefore`.
+# A session from the time before `RevokeSessionsBefore`.
 OLD_SESSION = {"aws:TokenIssueTime": "2026-09-30T23:59:59Z"}
 
 

@@ -166,7 +166,7 @@ FUNCTIONS = {
         "dispatch-queue": {SEND},
         "grants-queue": {SEND},
         "build-group": {"autoscaling:SetDesiredCapacity"},
-        # It puts messages back that SQS has moved to the dead letters.
+        # It puts back messages that SQS has moved to the dead letters.
         **dict.fromkeys(("dead-letters", "orders-dead-letters"), {RECEIVE, "sqs:DeleteMessage"}),
         **dict.fromkeys(("reports", "later-reports"), {SEND, SET}),
         "open-reports": {SEND},

@@ -1,5 +1,5 @@
 """The install stack has the properties that a customer's security team looks for, beyond the rules of `install.guard`
-(`test_guard.py` holds our templates against those) and beyond what is true in every combination of its switches
+(`test_guard.py` checks our templates against those) and beyond what is true in every combination of its switches
 (`tests/stacks/invariants.py`)."""
 
 import re

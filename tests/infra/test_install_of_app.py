@@ -1,6 +1,6 @@
 """What an app adds to the install stack: inputs, secrets and roles with names of the app's.
 
-`test_guard.py` holds these templates against the rules too; the tests of `crates/app/tests/use_cases/stack` have the
+`test_guard.py` checks these templates against the rules too; the tests of `crates/app/tests/use_cases/stack` have the
 conditions and the keys of secrets.
 """
 

@@ -324,7 +324,7 @@ impl State {
         found
     }
 
-    /// Makes messages visible again whose time is over, at their old place.
+    /// Makes messages visible again when their time is over, at their old place.
     fn bring_back(&mut self, now: Instant) {
         let over: Vec<_> =
             self.in_flight.iter().filter(|(_, (until, _))| *until <= now).map(|(h, _)| h.clone()).collect();

@@ -138,7 +138,7 @@ def priority_of_disk(facts):
 
 @probe("no capability", "EPERM", reached_by=ROOT)
 def higher_limit(facts):
-    """raises a limit again that was lowered for it"""
+    """raises a limit that was lowered for it"""
     kind = resource.RLIMIT_CORE
     try:
         resource.setrlimit(kind, (0, 0))

@@ -101,7 +101,7 @@ async fn what_failed_for_a_reason_outside_goes_on_where_it_stopped() -> anyhow::
     let text = world.run(&["install", "show", "globex"]).await?.ended_with(0)?;
     ensure!(text.contains(&format!("in {id} by arn:")) && text.contains("the next deploy runs it"), "{text}");
 
-    // The runner is killed, and a deploy is cancelled that it has not answered. It never starts.
+    // The runner is killed, and a deploy that it has not answered is cancelled. The deploy never starts.
     policy(&world, &install, ANYTHING).await?;
     runner.kill().await?;
     let begun = world.vendor(&["deploy", "globex", "--no-wait"]).await?;

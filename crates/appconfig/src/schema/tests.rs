@@ -197,7 +197,7 @@ fn toml_file(file: &Value) -> String {
     table.iter().map(|(key, value)| format!("\"{key}\" = {}\n", toml(value))).collect()
 }
 
-/// Returns the first mistake that the reader finds in a file when it holds it against its tables.
+/// Returns the first mistake that the reader finds in a file when it compares it with its tables.
 fn mistake(kind: Kind, text: &str) -> Option<String> {
     let home = tempfile::tempdir().unwrap();
     let mut app = App {

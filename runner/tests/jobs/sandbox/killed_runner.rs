@@ -70,7 +70,7 @@ fn waits(bwrap: u32) -> bool {
     has_written && field(bwrap, 0).as_deref() == Some("S")
 }
 
-/// This holds that `bwrap` does not die of SIGPIPE when nobody reads its JSON about the box any more. It says nothing
+/// This tests that `bwrap` does not die of SIGPIPE when nobody reads its JSON about the box any more. It says nothing
 /// about `--die-with-parent`, which has no effect when the runner is gone before `bwrap` begins.
 #[tokio::test]
 async fn a_runner_that_is_killed_before_bwrap_begins_leaves_no_process() {
@@ -86,7 +86,7 @@ async fn a_runner_that_is_killed_before_bwrap_begins_leaves_no_process() {
 
 /// With `--die-with-parent` this fails in most runs, and not in all: the end of the runner closes the pipe that `bwrap`
 /// reads before it sends the signal of that option, so `bwrap` may go on first. Where the runner maps no users
-/// (`JobUser::Same`), `bwrap` waits for nobody, and the test holds only that a box ends with the runner.
+/// (`JobUser::Same`), `bwrap` waits for nobody, and the test checks only that a box ends with the runner.
 #[tokio::test]
 async fn a_runner_that_is_killed_while_bwrap_waits_for_it_leaves_no_process() {
     if !have(&["bwrap"]) {

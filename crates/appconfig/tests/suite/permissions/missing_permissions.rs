@@ -1,4 +1,4 @@
-//! What components need at a customer, held against the policies of the app's own roles.
+//! What components need at a customer, compared with the policies of the app's own roles.
 
 use crate::config::{Config, good};
 
