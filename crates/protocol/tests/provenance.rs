@@ -65,7 +65,7 @@ fn signed(statement: &Statement, key: &SigningKey) -> Provenance {
     Provenance { statement: Envelope::seal(statement, &[key]).unwrap(), referrer: Digest::of(b"referrer") }
 }
 
-/// Verifies as a reader does who knows everything.
+/// Verifies as a reader who knows everything does.
 fn verify(provenance: &Provenance) -> Result<Statement, ProvenanceError> {
     let (tenant, artifact, component) = (tenant(), artifact(), component());
     let app = Some("shop");

@@ -424,8 +424,8 @@ fn a_line_that_a_rule_finds_is_found_once() {
     assert_eq!(found(&template)[0].rule, Rule::NoPublicAccess);
 }
 
-/// Returns where the words of the template stand that are part of a value or a key: not of a comment, nor of a text that the
-/// app fills in.
+/// Returns the places of the words of the template that are part of a value or a key, and not of a comment or of a text
+/// that the app fills in.
 fn words() -> Vec<(usize, usize)> {
     let is_of_app = |line: &str| {
         let line = line.trim_start();

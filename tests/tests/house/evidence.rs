@@ -47,7 +47,7 @@ fn part_mistakes(part: &str) -> Vec<String> {
 }
 
 /// Returns whether a file of Rust or Python has the test `name`. In Python each function counts, because the probes are
-/// named otherwise than tests. Below `tests/src/faults` a fault counts that the file declares.
+/// named otherwise than tests. Below `tests/src/faults`, a fault that the file declares counts as one.
 fn has_test(path: &str, text: &str, name: &str) -> bool {
     if path.ends_with(".py") {
         return text.contains(&format!("def {name}("));

@@ -114,7 +114,7 @@ impl Grants for Bucket {
     }
 }
 
-/// Stops the job when it hands over, as a runner does that has drained, or for another reason.
+/// Stops the job when it hands over, as a runner that has drained does, or for another reason.
 #[derive(Debug)]
 struct Drains(tokio::sync::watch::Sender<Option<StopReason>>, StopReason);
 

@@ -51,7 +51,7 @@ impl AcceptReport {
         Ok(contact.is_some_and(|known| known.value.contact.announced > at))
     }
 
-    /// Lets the job of an order wait that the runner gave back, because the customer lets no change start now.
+    /// Lets a job wait after the runner gave back its order, because the customer lets no change start now.
     pub(super) async fn outside_window(
         &self,
         runner: &KeyId,

@@ -307,7 +307,7 @@ impl Life {
         }
     }
 
-    /// Deploys the version and the values of `before`, as a person does who types them. Returns the deploy.
+    /// Deploys the version and the values of `before`, as a person who types them does. Returns the deploy.
     async fn go_back(&mut self, before: &Runs) -> Result<WorkflowId, AppError> {
         let now = self.runs().await;
         let mut toggles: BTreeMap<_, _> = now.toggles.keys().map(|name| (name.clone(), None)).collect();
