@@ -23,7 +23,8 @@ pub struct Finished {
     pub state: &'static str,
     /// The run of a runbook whose step the workflow was. It has to be advanced.
     pub run: Option<RunId>,
-    /// Whether the workflow is a verified deploy that failed. It has to be rolled back.
+    /// Whether the workflow is a verified deploy that failed, and all its jobs have ended. It has to be rolled back. While a job
+    /// is open, the task that the end stored waits for it.
     pub rolls_back: bool,
 }
 
@@ -70,7 +71,7 @@ impl FinishWorkflow {
         if changed {
             tracing::info!(workflow.id = %id, install.id = %workflow.install, "Workflow `{id}` {word}");
         }
-        let rolls_back = workflow.to_roll_back().is_some();
+        let rolls_back = workflow.to_roll_back().is_some() && workflow.active_jobs().next().is_none();
         Ok(Finished { state: word, run: workflow.run, rolls_back })
     }
 

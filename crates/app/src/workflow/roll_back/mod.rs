@@ -38,8 +38,8 @@ impl RollBackDeploy {
     /// execution of the same roll back. Does nothing for every other workflow.
     ///
     /// # Errors
-    /// The errors of the store and Step Functions. What the install, the app or the customer does not permit is noted in the
-    /// failed deploy and is not an error.
+    /// The errors of the store and Step Functions, and Transient while a job of the failed deploy is open. What the install, the
+    /// app or the customer does not permit is noted in the failed deploy and is not an error.
     pub async fn roll_back(&self, failed: &WorkflowId) -> Result<(), AppError> {
         let Some(stored) = table::find_workflow(&*self.versions.store, failed).await? else { return Ok(()) };
         let by = stored.value.roll_back_id();
@@ -47,6 +47,11 @@ impl RollBackDeploy {
             return self.start_again(&known.value).await;
         }
         let Some(before) = stored.value.to_roll_back().cloned() else { return Ok(()) };
+        if let Some(job) = stored.value.active_jobs().next() {
+            // Until the job has ended, the records that the plan compares do not say what it changed.
+            let message = format!("job `{job}` of deploy `{failed}` has not ended yet; the roll back waits for it");
+            return Err(AppError::new(Kind::Transient, message));
+        }
         match self.begin(&stored, &before).await {
             Ok(()) => Ok(()),
             Err(error) => match error.kind {

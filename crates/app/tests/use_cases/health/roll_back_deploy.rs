@@ -241,6 +241,29 @@ async fn a_call_that_is_lost_is_made_up_for_by_the_next_sweep() {
 }
 
 #[tokio::test]
+async fn a_roll_back_waits_for_the_jobs_of_a_deploy_whose_execution_failed() {
+    let mut world = World::with_health(false).await;
+    let before = ran(&world).await;
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Hangs);
+    let failed = world.deploy(&verified(), "deploy-1").await.unwrap();
+    world.run().await;
+
+    // The runner hears of the cancel only after the deploy has ended.
+    world.time_out(&failed).await;
+    world.runner("globex").behaviours.clear();
+    world.handle_due_tasks().handle().await.unwrap();
+    world.settle().await;
+
+    let roll_back = world.workflow(&world.workflow(&failed).await.roll_back_id()).await;
+    let nodes: Vec<&str> = roll_back.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert!(nodes.iter().any(|name| name.contains("storage")), "{nodes:?}");
+    assert_eq!(roll_back.state.as_str(), "succeeded");
+    assert_eq!(ran(&world).await, before);
+    let storage = "storage".parse::<ComponentName>().unwrap();
+    assert!(!table::deployed(&*world.memory, &globex()).await.unwrap()[&storage].partial);
+}
+
+#[tokio::test]
 async fn a_deploy_that_came_first_is_not_undone() {
     let mut world = gated().await;
     world.loses_roll_backs = true;
