@@ -123,6 +123,9 @@ pub struct TaskToken {
     pub workflow: WorkflowId,
     pub phase: Phase,
     pub token: String,
+    /// The attempt of the workflow whose execution waits; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
     /// The sensitive inputs that the workflow still waits for after its runner has announced itself.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub needs: BTreeSet<String>,

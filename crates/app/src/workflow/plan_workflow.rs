@@ -64,7 +64,8 @@ impl PlanWorkflow {
             }
             _ => BTreeSet::new(),
         };
-        self.keep_token(id, Phase::AwaitRunner, token, needs).await
+        // Only the first execution waits for the runner.
+        self.keep_token(id, (Phase::AwaitRunner, 0), token, needs).await
     }
 
     /// Plans the workflow's graph and stores it. A workflow that was continued keeps its graph. `attempt` is the number
@@ -165,7 +166,7 @@ impl PlanWorkflow {
     pub async fn run(&self, id: &WorkflowId, attempt: u32, token: String) -> Result<(), AppError> {
         check_attempt(&table::workflow(&*self.store, id).await?.value, attempt)?;
         // The token is stored first, so that it is found even if a job ends at once.
-        self.keep_token(id, Phase::Run, token, BTreeSet::new()).await?;
+        self.keep_token(id, (Phase::Run, attempt), token, BTreeSet::new()).await?;
         let stored = table::workflow(&*self.store, id).await?;
         let workflow = match &stored.value.state {
             WorkflowState::Pending => self.start(&stored).await?,
@@ -201,12 +202,12 @@ impl PlanWorkflow {
     async fn keep_token(
         &self,
         id: &WorkflowId,
-        phase: Phase,
+        (phase, attempt): (Phase, u32),
         token: String,
         needs: BTreeSet<String>,
     ) -> Result<(), AppError> {
         let kept_until = table::workflow(&*self.store, id).await?.value.kept_until();
-        let record = TaskToken { workflow: id.clone(), phase, token, needs };
+        let record = TaskToken { workflow: id.clone(), phase, attempt: Some(attempt), token, needs };
         let _ = self.store.commit(vec![table::put_until(&record, Expect::Any, kept_until)?]).await?;
         Ok(())
     }

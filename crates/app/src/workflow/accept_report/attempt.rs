@@ -160,13 +160,16 @@ impl AcceptReport {
 }
 
 /// Ends the run phase of a settled workflow, in which no node will change. If no task token is stored, the state
-/// machine is not waiting yet, and nothing happens; `sweep` tries again later.
+/// machine is not waiting yet, and nothing happens; `sweep` tries again later. Nothing happens either if the workflow was
+/// continued since it was loaded: its next execution waits for other jobs.
 ///
 /// # Errors
 /// The errors of the store or the state machine.
 pub async fn resume_run(store: &dyn Store, callbacks: &dyn Callbacks, workflow: &Workflow) -> Result<(), AppError> {
     let token: Option<Stored<TaskToken>> = load(store, &token_key(&workflow.id, Phase::Run)).await?;
-    if let Some(token) = token {
+    if let Some(token) = token
+        && token.value.attempt.is_none_or(|attempt| attempt == workflow.attempt())
+    {
         callbacks.succeed(&token.value.token, &json!({ "result": "settled" })).await?;
     }
     Ok(())

@@ -7,11 +7,12 @@ use freehold_app::ports::{Committed, Expect, Store as _};
 use freehold_app::read;
 use freehold_app::table::Stored;
 use freehold_app::testing::Fault;
+use freehold_app::workflow::accept_report::resume_run;
 use freehold_app::workflow::plan_workflow::Next;
 use freehold_app::workflow::start_workflow::Asked;
 use freehold_app::{AppError, Kind, table};
 use freehold_domain::build::Build;
-use freehold_domain::workflow::{Workflow, WorkflowKind};
+use freehold_domain::workflow::{Workflow, WorkflowKind, WorkflowState};
 use freehold_protocol::api::{
     DeployComponentsRequest, ResumeWorkflowRequest, SetInputsRequest, TeardownInstallRequest,
 };
@@ -103,6 +104,23 @@ async fn the_same_request_twice_makes_one_execution_and_another_one_meanwhile_is
     assert!(other.message.contains("has not ended"), "{other}");
     assert_eq!(world.memory.continued.lock().unwrap().len(), 1);
     assert_eq!(world.runners["globex"].started, ["storage", "info"]);
+}
+
+#[tokio::test]
+async fn a_late_callback_of_the_first_execution_does_not_resume_the_second_one() {
+    let (mut world, workflow) = failed().await;
+    // A function found that the last job had ended, and was then held up.
+    let found = Workflow { state: WorkflowState::Running { slots: 4 }, ..world.workflow(&workflow).await };
+    assert!(found.is_settled());
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Hangs);
+    resume(&world, &workflow, "resume-1").await.unwrap();
+    world.run().await;
+
+    resume_run(&*world.memory, &*world.memory, &found).await.unwrap();
+    world.run().await;
+
+    assert_eq!(world.workflow(&workflow).await.state.as_str(), "running");
+    assert_eq!(world.node_states(&workflow).await, ["info waiting", "storage active"]);
 }
 
 #[tokio::test]

@@ -270,6 +270,7 @@ async fn workflows_that_wait_for_their_customers_are_looked_at_when_they_are_due
         let provisioning = world.provisioning(&name).await;
         let token = TaskToken {
             workflow: provisioning,
+            attempt: None,
             phase: table::Phase::AwaitRunner,
             token: name,
             needs: std::collections::BTreeSet::new(),
