@@ -210,11 +210,33 @@ impl Bounds {
             Bug::ReturnOverridesEnd => Self::WAITING_ELSEWHERE,
             Bug::WorksWhilePaused => Self::PAUSE,
             Bug::ResumeBeforeEnd | Bug::ResumeReusesDispatch => Self::RESUMED,
-            // These worlds have no approvals and no hellos; `tests/approvals.rs` and `tests/hellos.rs` hunt for them.
+            // These worlds have no approvals, hellos or workflows; the tests of these hunt for them.
             Bug::RetiredKeyReturns | Bug::LateHelloWins | Bug::LateKeyIsForgotten | Bug::ReplacedIsNotTold => {
                 Self::ONE_JOB
             }
-            Bug::ApprovalOfAnyPlan
+            Bug::BlockedIsRetried
+            | Bug::CancelledIsRetried
+            | Bug::NodeRetriesUnbounded
+            | Bug::RepeatedEndRetriesAgain
+            | Bug::FailedCountsAsDone
+            | Bug::UnreachableWaits
+            | Bug::SucceededRunsAgain
+            | Bug::LateSuccessRunsAgain
+            | Bug::ContinuedAfterOther
+            | Bug::HeldInstallIsTaken
+            | Bug::LateFinishEndsNext
+            | Bug::CallbackOfAnyExecution
+            | Bug::LostOrderIsNotSentAgain
+            | Bug::SettledIsForgotten
+            | Bug::CancelledIsRolledBack
+            | Bug::LateCallRollsBack
+            | Bug::RepeatedCallBeginsAnew
+            | Bug::RollBackIsRolledBack
+            | Bug::RollBackAfterOther
+            | Bug::RollBackBesideOpenJob
+            | Bug::RollBackTaskIsNotStored
+            | Bug::RollBackTaskIsRemovedFirst
+            | Bug::ApprovalOfAnyPlan
             | Bug::ExpiredPlanApproved
             | Bug::RejectionIgnored
             | Bug::OneApprovalSuffices

@@ -102,6 +102,50 @@ pub enum Bug {
     LateKeyIsForgotten,
     /// A runner whose key was replaced is not told.
     ReplacedIsNotTold,
+    /// The machine retries a job that is blocked.
+    BlockedIsRetried,
+    /// The machine retries a job after somebody cancelled it.
+    CancelledIsRetried,
+    /// The machine retries the job of a node more often than it may.
+    NodeRetriesUnbounded,
+    /// A report of a job's end that comes again ends and retries the job again.
+    RepeatedEndRetriesAgain,
+    /// A node runs although one that it needs has failed.
+    FailedCountsAsDone,
+    /// A node that needs a failed one waits for ever.
+    UnreachableWaits,
+    /// A workflow that is resumed runs the nodes again that had succeeded.
+    SucceededRunsAgain,
+    /// A job runs again that was lost and, as its report said later, had succeeded.
+    LateSuccessRunsAgain,
+    /// A workflow is continued although another one has changed the install since.
+    ContinuedAfterOther,
+    /// A workflow begins while another one holds the install.
+    HeldInstallIsTaken,
+    /// The call that ends an execution also ends the next execution of the workflow.
+    LateFinishEndsNext,
+    /// Who found that the last job has ended resumes whichever execution waits by then.
+    CallbackOfAnyExecution,
+    /// The sweep does not ask again for an order that was not sent.
+    LostOrderIsNotSentAgain,
+    /// The sweep does not resume an execution whose jobs have all ended.
+    SettledIsForgotten,
+    /// A deploy that a person cancelled is rolled back.
+    CancelledIsRolledBack,
+    /// A call that was due when a deploy failed rolls it back although a person has continued it since.
+    LateCallRollsBack,
+    /// A call that rolls a deploy back does not look whether an earlier call did.
+    RepeatedCallBeginsAnew,
+    /// A roll back that fails is rolled back.
+    RollBackIsRolledBack,
+    /// A deploy is rolled back although another workflow has changed the install since.
+    RollBackAfterOther,
+    /// A deploy is rolled back while one of its jobs is open.
+    RollBackBesideOpenJob,
+    /// Only a call after the end of a deploy rolls it back, and no stored task.
+    RollBackTaskIsNotStored,
+    /// The task that rolls a deploy back is removed before it is done.
+    RollBackTaskIsRemovedFirst,
 }
 
 #[cfg(any(test, feature = "mutants"))]
@@ -162,6 +206,32 @@ impl Bug {
     /// Every mistake about hellos, which have a model of their own.
     pub const OF_HELLOS: [Self; 4] =
         [Self::RetiredKeyReturns, Self::LateHelloWins, Self::LateKeyIsForgotten, Self::ReplacedIsNotTold];
+
+    /// Every mistake about workflows, which have a model of their own.
+    pub const OF_WORKFLOWS: [Self; 22] = [
+        Self::BlockedIsRetried,
+        Self::CancelledIsRetried,
+        Self::NodeRetriesUnbounded,
+        Self::RepeatedEndRetriesAgain,
+        Self::FailedCountsAsDone,
+        Self::UnreachableWaits,
+        Self::SucceededRunsAgain,
+        Self::LateSuccessRunsAgain,
+        Self::ContinuedAfterOther,
+        Self::HeldInstallIsTaken,
+        Self::LateFinishEndsNext,
+        Self::CallbackOfAnyExecution,
+        Self::LostOrderIsNotSentAgain,
+        Self::SettledIsForgotten,
+        Self::CancelledIsRolledBack,
+        Self::LateCallRollsBack,
+        Self::RepeatedCallBeginsAnew,
+        Self::RollBackIsRolledBack,
+        Self::RollBackAfterOther,
+        Self::RollBackBesideOpenJob,
+        Self::RollBackTaskIsNotStored,
+        Self::RollBackTaskIsRemovedFirst,
+    ];
 }
 
 /// Whether the model in `$seed` carries the mistake `$bug`; the constant `false` without the feature.

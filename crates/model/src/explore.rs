@@ -11,6 +11,7 @@ use crate::bounds::Bounds;
 use crate::bug::Seed;
 use crate::hellos::{self, Hellos};
 use crate::protocol::Protocol;
+use crate::workflow::world as workflow;
 
 /// What one run of the checker found.
 #[derive(Debug)]
@@ -47,6 +48,18 @@ pub fn check_hellos() -> Checked<hellos::Action> {
 /// Returns what the checker finds in the space of hellos with a mistake, until the first rule is broken.
 pub fn hunt_hellos(seed: Seed) -> Checked<hellos::Action> {
     run("hellos", Hellos::new(seed), HasDiscoveries::AnyFailures)
+}
+
+/// Returns what the checker finds in a whole space of workflows.
+pub fn check_workflow(space: workflow::Space) -> Checked<workflow::Action> {
+    run(space.name, space, HasDiscoveries::All)
+}
+
+/// Returns what the checker finds in the spaces of workflows with a mistake, until the first rule is broken.
+pub fn hunt_workflows(seed: Seed) -> Checked<workflow::Action> {
+    let [first, others @ ..] = workflow::Space::ALL.map(|space| space.seeded(seed));
+    let hunt = |space: workflow::Space| run(space.name, space, HasDiscoveries::AnyFailures);
+    others.into_iter().fold(hunt(first), |found, space| if found.broken.is_empty() { hunt(space) } else { found })
 }
 
 fn run<M>(name: &'static str, model: M, until: HasDiscoveries) -> Checked<M::Action>

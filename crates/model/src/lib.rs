@@ -17,6 +17,9 @@
 //! - Hellos, in a model of their own ([`hellos`]): whose key is believed when they arrive late, twice and in any order, while
 //!   machines are lost and live beside each other. In the model above, the second machine's hello is accepted in one step.
 //!
+//! - Workflows, in a model of their own ([`workflow`]): nodes that fail, are blocked, retried, skipped and cancelled, continuations
+//!   by people, and the roll back of a verified deploy that failed.
+//!
 //! [`rule::Rule`] lists what must hold. `bug::Bug` (feature `mutants`) lists mistakes that each break a rule, which
 //! shows that the rules see something.
 //!
@@ -43,7 +46,7 @@
 //!
 //! # What is left out
 //!
-//! Signatures, contents of orders and reports, artifacts and grants, policies, the workflow above the job, slots, and
+//! Signatures, contents of orders and reports, artifacts and grants, policies, the runner's slots, and
 //! heartbeats. A report of a refused order changes no job, save that of a cancelled one, which counts as its end.
 //! A blocked job ends like a failed one that cannot be tried again; only the property test knows it.
 
@@ -69,6 +72,7 @@ pub mod runner;
 pub mod time;
 pub mod word;
 mod work;
+pub mod workflow;
 pub mod world;
 
 #[cfg(test)]

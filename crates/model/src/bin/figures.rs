@@ -1,27 +1,35 @@
 //! Prints what the model checks find, one JSON object per line; ends with 1 when a rule is broken or a mutant lives.
-//! `--short` searches the smallest space and hunts the mistake that breaks a rule in it.
+//! `--short` searches the smallest spaces and hunts the mistakes that break a rule in them.
 
 use std::process::ExitCode;
 
 use freehold_model::bounds::Bounds;
 use freehold_model::bug::Bug;
-use freehold_model::explore::{Checked, check, check_hellos, hunt, hunt_hellos};
+use freehold_model::explore::{Checked, check, check_hellos, check_workflow, hunt, hunt_hellos, hunt_workflows};
+use freehold_model::workflow::world::Space;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let (spaces, bugs): (&[Bounds], &[Bug]) = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [] => (&Bounds::ALL, &Bug::ALL),
-        ["--short"] => (&[Bounds::TWINS], &[Bug::EqualFenceSecondWins]),
+    let is_short = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [] => false,
+        ["--short"] => true,
         _ => {
             eprintln!("usage: model-figures [--short]");
             return ExitCode::from(2);
         }
     };
-    let spaces =
-        spaces.iter().copied().map(|space| Found::of(check(space))).chain([Found::of(check_hellos())]).collect();
+    let (spaces, bugs): (&[Bounds], &[Bug]) =
+        if is_short { (&[Bounds::TWINS], &[Bug::EqualFenceSecondWins]) } else { (&Bounds::ALL, &Bug::ALL) };
+    let (workflow_spaces, workflow_bugs): (&[Space], &[Bug]) =
+        if is_short { (&[Space::GATE], &[Bug::RollBackIsRolledBack]) } else { (&Space::ALL, &Bug::OF_WORKFLOWS) };
+
+    let protocol = spaces.iter().map(|space| Found::of(check(*space)));
+    let workflows = workflow_spaces.iter().map(|space| Found::of(check_workflow(*space)));
+    let spaces = protocol.chain([Found::of(check_hellos())]).chain(workflows).collect();
     let protocol = bugs.iter().map(|bug| (*bug, Found::of(hunt(Bounds::ground_of(*bug)))));
     let hellos = Bug::OF_HELLOS.into_iter().map(|bug| (bug, Found::of(hunt_hellos(bug.into()))));
-    count(spaces, protocol.chain(hellos))
+    let workflows = workflow_bugs.iter().map(|bug| (*bug, Found::of(hunt_workflows((*bug).into()))));
+    count(spaces, protocol.chain(hellos).chain(workflows))
 }
 
 /// What a search found.

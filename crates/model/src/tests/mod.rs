@@ -7,3 +7,5 @@ mod hellos;
 mod mutants;
 mod runner_parity;
 mod spaces;
+mod workflow;
+mod workflow_parity;
