@@ -8,7 +8,7 @@ use freehold_domain::build::{Build, BuildState};
 use freehold_domain::job::{Job, JobEvent, JobState, Rejected, Step, WindowEvent};
 use freehold_domain::plan::{Deployed, PartialBy};
 use freehold_domain::sensitive_outputs::SensitiveOutputs;
-use freehold_domain::workflow::{Deploys, Target, Use, Workflow, WorkflowKind};
+use freehold_domain::workflow::{Deploys, Node, NodeState, Target, Use, Workflow, WorkflowKind};
 use freehold_protocol::order::leftovers::{self, Leftovers};
 use freehold_protocol::report::Outcome;
 use freehold_protocol::{AppName, Digest, Envelope, JobId, Timestamp};
@@ -374,6 +374,30 @@ async fn failed_writes(
     let removes = matches!(target, Target::Teardown { .. });
     record.partial_by = Some(PartialBy { workflow: job.workflow.clone(), job: job.id.clone(), at: now, removes });
     Ok(vec![put(&known.value, Expect::Rev(known.rev))?])
+}
+
+/// Returns the write that marks the part of a node as partial while a job is open that may change it; `None` for a part without
+/// a record of a whole deploy. A plan that is made before the job has ended would find the part as its record says.
+pub(super) async fn open_part_write(
+    store: &dyn Store,
+    workflow: &Workflow,
+    node: &Node,
+    now: Timestamp,
+) -> Result<Option<Write>, AppError> {
+    let NodeState::Active { job } = &node.state else { return Ok(None) };
+    let part = match &node.target {
+        Target::Teardown { part, .. } => Some(part.clone()),
+        target => target.deploys().map(|deploys| deploys.part.clone()),
+    };
+    let Some(part) = part else { return Ok(None) };
+    let known: Option<Stored<DeployedRecord>> = load(store, &table::deployed_key(&workflow.install, &part)).await?;
+    let whole = known.filter(|known| !known.value.deployed.partial && known.value.deployed.serial <= workflow.serial);
+    let Some(mut known) = whole else { return Ok(None) };
+    let removes = matches!(node.target, Target::Teardown { .. });
+    known.value.deployed.partial = true;
+    known.value.deployed.partial_by =
+        Some(PartialBy { workflow: workflow.id.clone(), job: job.clone(), at: now, removes });
+    put(&known.value, Expect::Rev(known.rev)).map(Some)
 }
 
 /// Returns the writes for a build at the end of its job.

@@ -107,6 +107,9 @@ impl FinishWorkflow {
         if workflow.active_jobs().next().is_none() {
             writes.push(Write::Delete { key: open_key(&workflow.id) });
         }
+        for node in &workflow.nodes {
+            writes.extend(advance::open_part_write(&*self.store, workflow, node, self.clock.now()).await?);
+        }
         writes.extend(task::of_unsettled_workflow(workflow, &install.value, self.clock.now())?);
         if let Some(run) = &workflow.run {
             let what = DueWhat::Runbook { run: run.clone() };

@@ -264,6 +264,28 @@ async fn a_roll_back_waits_for_the_jobs_of_a_deploy_whose_execution_failed() {
 }
 
 #[tokio::test]
+async fn a_deploy_that_begins_while_a_job_of_the_one_before_is_open_deploys_its_part_again() {
+    let mut world = World::with_health(false).await;
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Hangs);
+    let failed = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.run().await;
+
+    // The runner hears of the cancel only after the deploy has ended, and the job may still change the part.
+    world.time_out(&failed).await;
+    world.runner("globex").behaviours.clear();
+    let next = world.deploy(&with_input("days", 7), "deploy-2").await.unwrap();
+    world.settle().await;
+
+    let next = world.workflow(&next).await;
+    let nodes: Vec<&str> = next.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert!(nodes.iter().any(|name| name.contains("storage")), "{nodes:?}");
+    assert_eq!(next.state.as_str(), "succeeded");
+    let storage = "storage".parse::<ComponentName>().unwrap();
+    let record = table::deployed(&*world.memory, &globex()).await.unwrap().remove(&storage).unwrap();
+    assert_eq!((record.partial, record.serial), (false, next.serial));
+}
+
+#[tokio::test]
 async fn a_deploy_that_came_first_is_not_undone() {
     let mut world = gated().await;
     world.loses_roll_backs = true;
