@@ -346,7 +346,7 @@ Outputs:
 ";
     std::fs::write(cloud.path("globex.yaml"), template).unwrap();
     let customer = "222222222222";
-    let launch = ["install", "launch", "globex", "--template", "globex.yaml"];
+    let launch = ["install", "launch", "globex", "--template", "globex.yaml", "--unverified"];
 
     let wrong = format!("sha256:{}", "0".repeat(64));
     let other_template = cloud.freehold(customer, &[launch.as_slice(), &["--digest", &wrong]].concat());

@@ -119,7 +119,9 @@ async fn a_role_may_do_what_its_boundary_allows_and_what_every_job_needs() -> an
     let install = world.install("globex", "small").await?;
     let _runner = world.runner_of_stack(&install).await?;
     world.provisioned(&install).await?;
-    let role = world.acting_as(world.role(&install.account, "fh-acme--globex--maintenance").await?)?;
+    let runner = world.acting_as(world.role(&install.account, "fh-acme--globex--runner").await?)?;
+    let role = format!("arn:aws:iam::{}:role/fh-acme--globex--maintenance", install.account);
+    let role = world.acting_as(clients::assume(&runner, &role).await?)?;
     let (sqs, tables, s3) = (
         aws_sdk_sqs::Client::new(&role),
         aws_sdk_dynamodb::Client::new(&role),

@@ -7,7 +7,7 @@ use clap::Args;
 use freehold_protocol::Digest;
 use freehold_protocol::contract::SignedContract;
 use freehold_protocol::envelope::PublicKey;
-use freehold_stackcheck::{Added, Agreed, Checked, Finding, Names, Overview, Own, RULES, RoleOverview, verify};
+use freehold_stackcheck::{Added, Agreed, Checked, Finding, Names, Overview, RULES, RoleOverview, verify};
 use serde::Serialize;
 
 use super::runner_checksum::runner_of_release;
@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::contract;
 use crate::error::{Error, Kind, Result};
 use crate::inputs::{Input, by_name};
-use crate::install::TEMPLATE_WAY_OUT;
+use crate::install::{OwnParts, TEMPLATE_WAY_OUT};
 use crate::output::{Output, Table, clean, plural};
 
 /// The part of a template that is compared only with the option `--contract`.
@@ -40,12 +40,8 @@ pub(crate) struct VerifyTemplate {
     /// The SHA-256 of the file, as the vendor published it.
     #[arg(long, value_name = "HEX", value_parser = crate::install::sha256)]
     sha256: Option<Digest>,
-    /// A resource that you added to the template yourself; it is listed, but not checked. Repeatable.
-    #[arg(long, value_name = "ID=TYPE")]
-    allow: Vec<Own>,
-    /// An output that you added to the template yourself; it is listed, but not checked. Repeatable.
-    #[arg(long, value_name = "ID", value_parser = Own::output)]
-    allow_output: Vec<Own>,
+    #[command(flatten)]
+    own: OwnParts,
     /// The file with the contract, which the vendor wrote with `freehold contract show -o FILE`. The roles must have
     /// exactly the policies of this contract.
     #[arg(long, value_name = "FILE")]
@@ -130,7 +126,7 @@ impl VerifyTemplate {
 
     /// Checks the template, and the policies of its roles if the customer has given the contract.
     fn checked(&self, template: &str, file: &str) -> Result<Checked> {
-        let own = [self.allow.as_slice(), &self.allow_output].concat();
+        let own = self.own.all();
         let check = |agreed: Option<&Agreed<'_>>| {
             verify(template, &own, agreed).map_err(|wrong| {
                 Error::quoting(Kind::Invalid, format!("`{file}` is not a template: {wrong}")).or(TEMPLATE_WAY_OUT)

@@ -97,6 +97,8 @@ mod tests {
             template: "globex.yaml".into(),
             digest: None,
             template_bucket: None,
+            unverified: false,
+            own: crate::install::OwnParts::default(),
             accept_contract,
             parameters: Vec::new(),
         }

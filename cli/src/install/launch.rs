@@ -46,6 +46,9 @@ impl Launch {
         }
         let kept = former.iter().flat_map(|stack| stack.parameters.keys());
         template::check_values(&facts, &file, &parameters.keys().chain(kept).collect())?;
+        if !self.unverified {
+            template::check_as_rendered(&template, &file, &self.own.all())?;
+        }
         let (template, bucket) = self.handed_over(&config, &account, template).await?;
         let change = Change { stack: name.clone(), template, parameters, tags: BTreeMap::new() };
         let progress = Progress::start();

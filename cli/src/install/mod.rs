@@ -23,6 +23,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use freehold_protocol::{AccountId, AppName, ChannelName, ComponentName, Digest, InstallId, ReleaseName};
+use freehold_stackcheck::Own;
 
 use crate::context::Context;
 use crate::error::Result;
@@ -203,9 +204,32 @@ pub(crate) struct Launch {
     /// Accept the contract that the template names, instead of the contract that the stack has accepted before.
     #[arg(long)]
     accept_contract: bool,
+    /// Launch the template although it is not the one that Freehold renders. Read the findings first, with `freehold customer
+    /// verify-template`.
+    #[arg(long)]
+    unverified: bool,
+    #[command(flatten)]
+    own: OwnParts,
     /// A parameter of the stack, such as `EnableDeprovision=true`; may be repeated.
     #[arg(long = "parameter", value_name = "NAME=VALUE")]
     parameters: Vec<Parameter>,
+}
+
+/// What the customer added to a template. It is not checked.
+#[derive(Debug, Default, Args)]
+pub(crate) struct OwnParts {
+    /// A resource that you added to the template yourself; it is not checked. Repeatable.
+    #[arg(long, value_name = "ID=TYPE")]
+    allow: Vec<Own>,
+    /// An output that you added to the template yourself; it is not checked. Repeatable.
+    #[arg(long, value_name = "ID", value_parser = Own::output)]
+    allow_output: Vec<Own>,
+}
+
+impl OwnParts {
+    pub(crate) fn all(&self) -> Vec<Own> {
+        [self.allow.as_slice(), &self.allow_output].concat()
+    }
 }
 
 /// For customers: write the config file of an install's runner.

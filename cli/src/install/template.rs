@@ -4,11 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::{AccountId, Digest, InstallId, TenantName};
 pub(super) use freehold_stackcheck::Facts;
+use freehold_stackcheck::{Own, verify};
+use freehold_windows::Rules;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
+use crate::output::plural;
 
 /// The parameter with the end of break-glass.
 const UNTIL: &str = "BreakGlassUntil";
+
+/// The maximum size of a parameter's value, in bytes (AWS CloudFormation quotas, "Parameters").
+const MOST_OF_A_VALUE: usize = 4_096;
 
 /// What to do when the file of a template is not there.
 pub(crate) const WAY_OUT: &str =
@@ -32,7 +38,25 @@ pub(super) fn check_is_template(facts: &Facts, file: &str) -> Result<()> {
     Err(Error::invalid(format!("`{file}` is not a template: it has no `Resources`")).or(WAY_OUT))
 }
 
-/// Refuses a value that the template does not allow, and break-glass without its end.
+/// Refuses a template that is not the one that Freehold renders, apart from the customer's `own` parts.
+pub(super) fn check_as_rendered(template: &str, file: &str, own: &[Own]) -> Result<()> {
+    let checked = verify(template, own, None)
+        .map_err(|wrong| Error::quoting(Kind::Invalid, format!("`{file}` is not a template: {wrong}")).or(WAY_OUT))?;
+    let Some(first) = checked.findings.first() else { return Ok(()) };
+    let count = plural(checked.findings.len() + checked.left_out, "finding");
+    let message = format!(
+        "`{file}` is not the template that Freehold renders, so nothing was launched: {count}, the first in line {}: {}",
+        first.line, first.reason
+    );
+    Err(Error::quoting(Kind::Failed, message).or(format!(
+        "read them with `freehold customer verify-template {file}`, and ask the vendor for the template again; if another \
+         release of Freehold made it, use `freehold` of that release; name what you added yourself with `--allow`, or launch \
+         it as it is with `--unverified`"
+    )))
+}
+
+/// Refuses a value that the template does not allow, that is too long, or that is not a change window, and break-glass
+/// without its end. A message never has the value of a parameter that may be a secret.
 pub(super) fn check_given(
     facts: &Facts,
     file: &str,
@@ -46,6 +70,16 @@ pub(super) fn check_given(
             return Err(Error::invalid(format!("template `{file}` does not allow `{name}={value}`"))
                 .or(format!("pass one of {}", allowed.join(", "))));
         }
+    }
+    if let Some((name, value)) = given.iter().find(|(_, value)| value.len() > MOST_OF_A_VALUE) {
+        return Err(Error::invalid(format!(
+            "the value of `{name}` has {} bytes, and CloudFormation takes at most {MOST_OF_A_VALUE}",
+            value.len()
+        ))
+        .or("pass a shorter one"));
+    }
+    if let Err(wrong) = Rules::of_parameters(given) {
+        return Err(Error::invalid(wrong.to_string()));
     }
     let opened = given.iter().find(|(name, value)| name.starts_with("EnableBreakGlass") && *value == "true");
     let until = given.get(UNTIL).or_else(|| kept.get(UNTIL)).map_or("", String::as_str);
@@ -194,6 +228,38 @@ mod tests {
         );
         check_place(&facts(), "globex.yaml", &"222222222222".parse().unwrap(), "us-east-1").unwrap_err();
         check_place(&facts(), "globex.yaml", &"222222222222".parse().unwrap(), "eu-west-1").unwrap();
+    }
+
+    #[test]
+    fn a_template_that_was_changed_is_refused_unless_the_change_is_named() {
+        let rendered = include_str!("../../../crates/app/golden/install.yaml");
+        let tampered = rendered.replace("Effect: Deny", "Effect: Allow");
+        let own =
+            format!("{rendered}\n").replacen("Resources:\n", "Resources:\n  Alarm:\n    Type: AWS::SNS::Topic\n", 1);
+
+        assert_eq!(check_as_rendered(rendered, "globex.yaml", &[]), Ok(()));
+        let error = check_as_rendered(&tampered, "globex.yaml", &[]).unwrap_err();
+        assert_eq!(error.kind().exit_code(), 1);
+        assert!(error.to_string().contains("so nothing was launched: "), "{error}");
+        assert!(check_as_rendered(&own, "globex.yaml", &[]).is_err());
+        assert_eq!(check_as_rendered(&own, "globex.yaml", &["Alarm=AWS::SNS::Topic".parse().unwrap()]), Ok(()));
+    }
+
+    #[test]
+    fn a_value_that_is_too_long_is_not_shown_and_a_window_that_cannot_be_read_is_refused() {
+        let refused = |name: &str, value: &str| {
+            let given = BTreeMap::from([(name.to_owned(), value.to_owned())]);
+            check_given(&facts(), "globex.yaml", &given, &BTreeMap::new()).unwrap_err().to_string()
+        };
+
+        let long = refused("AppSecretApiKey", &"s3cr3t".repeat(800));
+        let windows = refused("ChangeWindows", "Berlin: Mon 22-04");
+
+        assert_eq!(
+            long,
+            "the value of `AppSecretApiKey` has 4800 bytes, and CloudFormation takes at most 4096; pass a shorter one"
+        );
+        assert!(windows.starts_with("parameter `ChangeWindows`, column 1: "), "{windows}");
     }
 
     #[test]

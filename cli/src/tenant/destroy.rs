@@ -45,15 +45,27 @@ impl Destroy {
             removed.push(format!("bucket {}", bucket.name()));
         }
         progress.now("looking for leftovers");
-        let leftovers = settled_leftovers(&config, &tenant, &bucket, &remover).await?;
+        let is_elsewhere = !had_stack && removed.is_empty();
+        // What was not deleted now does not disappear while the command waits.
+        let looks = if is_elsewhere { 1 } else { LOOKS };
+        let leftovers = settled_leftovers(&config, &tenant, &bucket, &remover, looks).await?;
         drop(progress);
+        let place = format!("account {account}, region {}", crate::aws::region(&config));
         if had_stack {
             removed.insert(0, format!("stack {stack}"));
         }
         let value = json!({ "tenant": tenant, "removed": removed, "leftovers": leftovers.ours, "of_installs": leftovers.of_installs });
-        context.out.show(&value, |_| render(&tenant, &removed, &leftovers))?;
+        context.out.show(&value, |_| render(&tenant, &removed, &leftovers, &place))?;
         if leftovers.ours.is_empty() {
             return Ok(());
+        }
+        if is_elsewhere {
+            return Err(Error::failed(format!(
+                "there is no tenant `{tenant}` in {place}, and {} of its name exist: IAM's roles and policies belong to \
+                 every region",
+                plural(leftovers.ours.len(), "resource")
+            ))
+            .or("pass the region of the tenant with `--aws-region`, or run the command again after a `destroy` that was stopped"));
         }
         Err(Error::failed(format!(
             "tenant `{tenant}` still has {}; run the command again",
@@ -143,9 +155,10 @@ async fn settled_leftovers(
     tenant: &TenantName,
     bucket: &Bucket,
     remover: &Remover,
+    looks: u32,
 ) -> Result<Leftovers> {
     let mut leftovers = Leftovers::find(config, tenant, bucket, remover).await?;
-    for _ in 1..LOOKS {
+    for _ in 1..looks {
         if leftovers.ours.is_empty() {
             break;
         }
@@ -155,7 +168,7 @@ async fn settled_leftovers(
     Ok(leftovers)
 }
 
-fn render(tenant: &TenantName, removed: &[String], leftovers: &Leftovers) -> String {
+fn render(tenant: &TenantName, removed: &[String], leftovers: &Leftovers, place: &str) -> String {
     let mut lines: Vec<String> = removed.iter().map(|what| format!("deleted {what}")).collect();
     lines.extend(leftovers.ours.iter().map(|arn| format!("LEFT    {arn}")));
     if leftovers.of_installs > 0 {
@@ -166,7 +179,10 @@ fn render(tenant: &TenantName, removed: &[String], leftovers: &Leftovers) -> Str
     }
     if leftovers.ours.is_empty() {
         lines.push(if removed.is_empty() {
-            format!("there is no tenant `{tenant}`; nothing to delete")
+            format!(
+                "there is no tenant `{tenant}` in {place}; nothing to delete; if it is elsewhere, check AWS_PROFILE and \
+                 `--aws-region`"
+            )
         } else {
             format!("tenant `{tenant}` is gone; nothing is left")
         });

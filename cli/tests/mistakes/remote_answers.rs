@@ -73,7 +73,7 @@ pub(crate) const MISTAKES: [Mistake; 36] = [
     ),
     noticed(
         "launch of a template that is too large for a request, without a bucket",
-        &["install", "launch", "initech", "--template", "large.yaml"],
+        &["install", "launch", "initech", "--template", "large.yaml", "--unverified"],
         6,
         Cloud::Aws(without_buckets),
     ),

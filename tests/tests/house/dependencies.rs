@@ -53,7 +53,7 @@ fn the_version_of_a_dependency_stands_in_the_workspace() {
         let lines = tables.flat_map(str::lines).filter(|line| line.contains(" = "));
         own.extend(
             lines
-                .filter(|line| !line.contains("workspace = true") && !line.contains("path = \".\""))
+                .filter(|line| !line.contains("workspace = true") && !line.contains("{ path = "))
                 .map(|line| format!("{name}: {line}")),
         );
     }

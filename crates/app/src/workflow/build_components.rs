@@ -89,7 +89,9 @@ impl BuildComponents {
         }
         // The machine is started by the first order.
         if install.value.runner.is_none() && !self.has_build_machine {
-            return Err(AppError::not_yet("build runner has not announced itself yet; start it, then build again"));
+            return Err(AppError::not_yet(
+                "the build runner has not announced itself yet; start it with `freehold-builder run --config FILE`, then build again",
+            ));
         }
         let mut writes = Vec::new();
         for source in &due {

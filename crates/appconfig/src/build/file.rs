@@ -30,9 +30,16 @@ pub(crate) fn read(app: &mut App, path: &str, kind: Option<Kind>) {
     let kind = match kind {
         None | Some(Kind::Runner) if is_of_a_runner(app.files.text(file)) => {
             let place = Place { file, span: 0..0 };
-            let draft =
-                Draft::warning(place, format!("`{path}` is the config of a runner; an app config has no such file"));
-            app.drafts.push(draft.help("move it out of the app's directory"));
+            // An app has a file of this name too, with other keys.
+            let (message, help) = match kind {
+                None => ("an app config has no such file", "move it out of the app's directory"),
+                Some(_) => (
+                    "the app's file of this name has other keys",
+                    "move it out of the app's directory, and write the app's with `freehold tools init DIR`",
+                ),
+            };
+            let draft = Draft::warning(place, format!("`{path}` is the config of a runner; {message}"));
+            app.drafts.push(draft.help(help));
             return;
         }
         kind => kind,

@@ -435,12 +435,12 @@ fn the_config_of_a_runner_is_not_part_of_an_app() {
       |
       = help: move it out of the app's directory
 
-    warning: `runner.toml` is the config of a runner; an app config has no such file
+    warning: `runner.toml` is the config of a runner; the app's file of this name has other keys
      --> runner.toml:1:1
       |
     1 | # Start the runner with: freehold-runner run --config FILE
       | ^
       |
-      = help: move it out of the app's directory
+      = help: move it out of the app's directory, and write the app's with `freehold tools init DIR`
     ");
 }
