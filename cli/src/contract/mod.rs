@@ -366,6 +366,17 @@ fn differ_in_terms(action: &ActionName, from: &Terms, to: &Terms) -> bool {
     steps(from) != steps(to)
 }
 
+/// Returns the steps of the actions whose terms are those that the customer agreed to. The deployed version does not show what
+/// was agreed to for an action whose terms it changes.
+fn as_agreed(
+    mut steps: BTreeMap<ActionName, Digest>,
+    deployed: &Terms,
+    agreed: &Terms,
+) -> BTreeMap<ActionName, Digest> {
+    steps.retain(|name, _| !differ_in_terms(name, deployed, agreed));
+    steps
+}
+
 /// Returns the two sides to compare: the terms that the customer accepted, and the terms of the latest version. Terms
 /// do not contain the files in which steps of actions run, so these are those of the deployed version on the first side.
 async fn of_install(api: &Api, name: &str) -> Result<Sides> {
@@ -388,7 +399,8 @@ async fn of_install(api: &Api, name: &str) -> Result<Sides> {
         Deployed { version: there.contract.version.clone(), number: there.number, diff }
     });
     let deployed = deployed.filter(|deployed| !deployed.diff.widened.is_empty());
-    let steps = there.map(|there| there.contract.steps).unwrap_or_default();
+    let steps =
+        there.map(|there| as_agreed(there.contract.steps, &there.contract.terms, &document)).unwrap_or_default();
     let from = Side { name: format!("what {name} agreed to"), terms: accepted, version: None, document, steps };
     Ok(Sides { app, from, to, deployed })
 }
@@ -417,4 +429,25 @@ async fn load(api: &Api, app: &AppName, version: &Digest) -> Result<ContractView
 
 fn digest(terms: &Terms) -> Result<Digest> {
     terms.digest().map_err(|error| Error::internal(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_deployed_version_says_nothing_about_an_action_whose_steps_nobody_agreed_to() {
+        let digest = |letter: &str| format!("sha256:{}", letter.repeat(64));
+        let terms = |steps: &str| -> Terms {
+            let action = json!({ "name": "check", "role": "maintenance", "steps": digest(steps) });
+            let terms = json!({ "format": 1, "app": "shop", "roles": [], "hosts": [], "actions": [action], "policy_inputs": {} });
+            serde_json::from_value(terms).unwrap()
+        };
+        let of_contract = BTreeMap::from([("check".parse().unwrap(), digest("d").parse().unwrap())]);
+
+        assert_eq!(as_agreed(of_contract.clone(), &terms("b"), &terms("a")), BTreeMap::new());
+        assert_eq!(as_agreed(of_contract.clone(), &terms("a"), &terms("a")), of_contract);
+    }
 }

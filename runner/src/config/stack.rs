@@ -110,8 +110,8 @@ impl StackSource {
                 let (stack, install, other) = (&self.stack, &config.install, other.join(", "));
                 let text = format!(
                     "Install stack `{stack}` and the config file of this runner differ in: {other}. The runner uses \
-                     the file; to use the stack's values, run `freehold install runner-config {install}` and start the \
-                     runner again"
+                     the file; to use the stack's values, run `freehold install runner-config {install} --force` and start \
+                     the runner again"
                 );
                 if warned.is_due(&text, Instant::now()) {
                     warn!("{text}");

@@ -98,8 +98,8 @@ pub fn refusal(config: &Config, order: &Order) -> Option<Outcome> {
     let reason = format!(
         "this install's customer agreed to the contract `{accepted}`. {why}. To see all differences: `freehold \
          contract diff {install}`. To agree: launch the template that `freehold install stack {install}` writes, with \
-         `--accept-contract`. A runner that has a config file then needs `freehold install runner-config {install}` \
-         and a restart"
+         `--accept-contract`. A runner that has a config file then needs `freehold install runner-config {install} \
+         --force` and a restart"
     );
     Some(Outcome::Blocked { block: Block::ContractNotAccepted, reason })
 }
@@ -180,7 +180,7 @@ mod tests {
             "this install's customer agreed to the contract `{}`. the release has the contract `{}`, which allows \
              more: host `b.example` is contacted. To see all differences: `freehold contract diff globex-prod`. To \
              agree: launch the template that `freehold install stack globex-prod` writes, with `--accept-contract`. A \
-             runner that has a config file then needs `freehold install runner-config globex-prod` and a restart",
+             runner that has a config file then needs `freehold install runner-config globex-prod --force` and a restart",
             digest(&narrow),
             digest(&wide)
         );

@@ -75,6 +75,6 @@ impl Record for LogRecord {
 /// NotFound, or the errors of [`load`].
 pub async fn job(store: &dyn Store, id: &JobId) -> Result<Stored<Job>, AppError> {
     load(store, &job_key(id)).await?.ok_or_else(|| {
-        AppError::not_found(format!("job `{id}` does not exist; `freehold workflow show` shows the jobs of a workflow"))
+        AppError::not_found(format!("job `{id}` does not exist; `freehold workflow list INSTALL` shows the workflows of an install, and `freehold workflow show WORKFLOW` their jobs"))
     })
 }
