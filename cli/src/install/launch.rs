@@ -46,8 +46,13 @@ impl Launch {
         }
         let kept = former.iter().flat_map(|stack| stack.parameters.keys());
         template::check_values(&facts, &file, &parameters.keys().chain(kept).collect())?;
-        if !self.unverified {
-            template::check_as_rendered(&template, &file, &self.own.all())?;
+        if let (false, Err(wrong)) = (self.unverified, template::check_as_rendered(&template, &file, &self.own.all())) {
+            // An earlier release of Freehold may have rendered it. To launch it again changes parameters only.
+            let is_launched =
+                former.is_some() && stacks.template(&name).await.is_ok_and(|launched| launched == template);
+            if !is_launched {
+                return Err(wrong);
+            }
         }
         let (template, bucket) = self.handed_over(&config, &account, template).await?;
         let change = Change { stack: name.clone(), template, parameters, tags: BTreeMap::new() };

@@ -16,6 +16,9 @@ use crate::policy_text::{self, Unparsed};
 const OPENS: char = '\u{f001}';
 const CLOSES: char = '\u{f002}';
 
+/// The number of characters that the inline policies of a role may have together (IAM and STS quotas).
+const MOST_OF_A_ROLE: usize = 10_240;
+
 /// The policies of one role in one install's stack.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InStack {
@@ -84,10 +87,11 @@ impl InStack {
     ) -> Result<Self, String> {
         let mut found = Self::default();
         let mut names: BTreeMap<String, &str> = BTreeMap::new();
+        // A policy of this name would be taken for the boundary.
+        names.insert(boundary::POLICY_NAME.to_owned(), "permissions_boundary");
         if let Some(boundary) = boundary {
             let denials = place.denials(boundary, answers);
             let denials = denials.map_err(|reason| format!("the permissions boundary: {reason}"))?;
-            names.insert(boundary::POLICY_NAME.to_owned(), "permissions_boundary");
             found.inline.extend(denials);
         }
         for (at, policy) in policies.iter().enumerate() {
@@ -118,8 +122,20 @@ impl InStack {
                 }
             }
         }
+        let length: usize = found.inline.iter().map(|policy| policy.get("PolicyDocument").map_or(0, length)).sum();
+        if length > MOST_OF_A_ROLE {
+            return Err(format!(
+                "the policies of the role have {length} characters with its boundary, and IAM takes at most {MOST_OF_A_ROLE}; name \
+                 fewer actions, or use policies that AWS manages"
+            ));
+        }
         Ok(found)
     }
+}
+
+/// Returns the number of characters that IAM counts: those of the document without white space.
+fn length(document: &Value) -> usize {
+    document.to_string().chars().filter(|letter| !letter.is_whitespace()).count()
 }
 
 impl RolePlace<'_> {

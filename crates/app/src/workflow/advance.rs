@@ -367,6 +367,14 @@ async fn failed_writes(
             Some(_) | None => Ok(Vec::new()),
         };
     }
+    let is_unclaimed = matches!(&job.state, JobState::Cancelled { unclaimed: true, .. });
+    let is_marked = record.partial && record.partial_by.as_ref().is_some_and(|by| by.job == job.id);
+    if is_marked && (is_unclaimed || !job.may_have_changed()) {
+        // The end of the workflow marked the part while this job was open.
+        record.partial = false;
+        record.partial_by = None;
+        return Ok(vec![put(&known.value, Expect::Rev(known.rev))?]);
+    }
     if record.partial || !job.may_have_changed() {
         return Ok(Vec::new());
     }

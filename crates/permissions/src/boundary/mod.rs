@@ -39,7 +39,7 @@ const ON_ALL: [&str; 9] = [
 const ELEMENTS: [&str; 5] = ["Action", "Condition", "Effect", "Resource", "Sid"];
 
 /// Condition operators and those that match exactly when they do not, also when the request has no such key.
-const OPPOSITES: [(&str, &str); 15] = [
+const OPPOSITES: [(&str, &str); 12] = [
     ("StringEquals", "StringNotEquals"),
     ("StringEqualsIgnoreCase", "StringNotEqualsIgnoreCase"),
     ("StringLike", "StringNotLike"),
@@ -52,20 +52,44 @@ const OPPOSITES: [(&str, &str); 15] = [
     ("ArnNotLike", "ArnLike"),
     ("IpAddress", "NotIpAddress"),
     ("NotIpAddress", "IpAddress"),
+];
+
+/// Operators that compare with one value, and their opposites. With several values, the opposite would have to match none of
+/// them, and IAM has no such operator.
+const OPPOSITES_OF_ONE: [(&str, &str); 8] = [
     ("DateLessThan", "DateGreaterThanEqualsIfExists"),
+    ("DateLessThanEquals", "DateGreaterThanIfExists"),
     ("DateGreaterThan", "DateLessThanEqualsIfExists"),
     ("DateGreaterThanEquals", "DateLessThanIfExists"),
+    ("NumericLessThan", "NumericGreaterThanEqualsIfExists"),
+    ("NumericLessThanEquals", "NumericGreaterThanIfExists"),
+    ("NumericGreaterThan", "NumericLessThanEqualsIfExists"),
+    ("NumericGreaterThanEquals", "NumericLessThanIfExists"),
 ];
+
+/// Condition keys with several values in one request, in lower case. What an operator without `ForAllValues:` or `ForAnyValue:`
+/// means for them is not defined, and neither is its opposite.
+const OF_SEVERAL_VALUES: [&str; 5] =
+    ["aws:calledvia", "aws:principalorgpaths", "aws:tagkeys", "dynamodb:attributes", "dynamodb:leadingkeys"];
+
+/// The condition key that tells the install's own key from others.
+const TAG: &str = "aws:ResourceTag/freehold:install";
 
 /// The resources of an install that every role of it uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Own {
     install: String,
     /// Patterns of the ARNs of the bucket and of its objects.
-    bucket: [String; 2],
-    repository: String,
-    /// A pattern of the ARNs of keys: the ARN of the install's key is not known before the stack is launched.
-    keys: String,
+    bucket: Vec<String>,
+    /// A pattern of the ARN of the repository.
+    repository: Vec<String>,
+}
+
+/// What every role needs on some of the install's own resources.
+struct Need<'a> {
+    actions: &'static [&'static str],
+    /// The resources; none for the key, whose ARN is not known before the stack is launched and which has a tag.
+    on: &'a [String],
 }
 
 impl Own {
@@ -74,26 +98,25 @@ impl Own {
         let repository = names::install_registry(tenant, install);
         Self {
             install: install.to_string(),
-            bucket: [format!("arn:*:s3:::{bucket}"), format!("arn:*:s3:::{bucket}/*")],
-            repository: format!("arn:*:ecr:*:{account}:repository/{repository}"),
-            keys: format!("arn:*:kms:*:{account}:key/*"),
+            bucket: vec![format!("arn:*:s3:::{bucket}"), format!("arn:*:s3:::{bucket}/*")],
+            repository: vec![format!("arn:*:ecr:*:{account}:repository/{repository}")],
         }
     }
 
-    /// Returns the install's own resources on which a role needs one of `actions`.
-    fn needed_by(&self, actions: &[String]) -> Vec<String> {
-        let needs = |own: &[&str]| own.iter().any(|one| actions.iter().any(|action| meet(action, one)));
-        let mut found = Vec::new();
-        if needs(&ON_OWN_BUCKET) {
-            found.extend(self.bucket.clone());
-        }
-        if needs(&ON_OWN_REPOSITORY) {
-            found.push(self.repository.clone());
-        }
-        if needs(&ON_OWN_KEY) {
-            found.push(self.keys.clone());
-        }
-        found
+    fn needs(&self) -> [Need<'_>; 3] {
+        [
+            Need { actions: &ON_OWN_BUCKET, on: &self.bucket },
+            Need { actions: &ON_OWN_REPOSITORY, on: &self.repository },
+            Need { actions: &ON_OWN_KEY, on: &[] },
+        ]
+    }
+
+    /// Returns whether a pattern of ARNs may match the bucket, an object in it, or the repository.
+    fn is_met_by(&self, pattern: &str) -> bool {
+        let plain = |arn: &String| arn.replace("arn:*:", "arn:aws:").replace('*', "x");
+        let names = self.bucket.iter().chain(&self.repository).map(plain);
+        let pattern = Pattern::new(pattern);
+        names.into_iter().any(|name| pattern.may_meet(&Pattern::of_name(&name)))
     }
 }
 
@@ -122,13 +145,20 @@ pub(crate) fn denials(boundary: &Value, own: &Own) -> Result<Vec<Value>, String>
     let mut found = Vec::new();
     let mut allowed: Vec<Allowed> = Vec::new();
     let statements = statements(boundary)?;
+    let is_of_2012 = boundary.get("Version") == Some(&json!("2012-10-17"));
     let is_only = statements.iter().filter(|one| one.get("Effect") == Some(&json!("Allow"))).count() == 1;
     for (nth, statement) in statements.into_iter().enumerate() {
         let of_this = |reason: String| format!("statement {}: {reason}", nth + 1);
         match statement.get("Effect").and_then(Value::as_str) {
-            Some("Deny") => found.push(denied(statement, own).map_err(of_this)?),
+            Some("Deny") => {
+                if !is_of_2012 && Value::Object(statement.clone()).to_string().contains("${") {
+                    let reason = "in this `Version`, `${` is plain text; write the version `2012-10-17`";
+                    return Err(of_this(reason.to_owned()));
+                }
+                found.extend(denied(statement, own).map_err(of_this)?);
+            }
             Some("Allow") if statement.contains_key("NotAction") => {
-                found.push(all_but(statement, is_only, own).map_err(of_this)?);
+                found.extend(all_but(statement, is_only, own).map_err(of_this)?);
                 add(&mut allowed, Allowed { actions: vec!["*".to_owned()], resources: None, condition: Map::new() });
             }
             Some("Allow") => add(&mut allowed, self::allowed(statement).map_err(of_this)?),
@@ -138,7 +168,9 @@ pub(crate) fn denials(boundary: &Value, own: &Own) -> Result<Vec<Value>, String>
     let (whole, limited): (Vec<_>, Vec<_>) = allowed.iter().partition(|one| one.is_whole());
     let whole: Vec<String> = whole.into_iter().flat_map(|one| one.actions.clone()).collect();
     let all: Vec<String> = allowed.iter().flat_map(|one| one.actions.clone()).collect();
-    found.extend(outside(&all, own));
+    if !all.iter().any(|action| action == "*") {
+        found.extend(denial(Actions::All { but: &all }, None, &Map::new(), own)?);
+    }
     let mut before: Vec<String> = Vec::new();
     for one in limited {
         let actions: Vec<String> =
@@ -148,12 +180,6 @@ pub(crate) fn denials(boundary: &Value, own: &Own) -> Result<Vec<Value>, String>
                 return Err(format!(
                     "`{action}` is allowed within limits, and another statement allows `{other}`, which is a part of it or \
                      meets it; name actions so that each is in one statement"
-                ));
-            }
-            if let Some(needed) = ON_ALL.iter().find(|needed| action != "*" && meet(action, needed)) {
-                return Err(format!(
-                    "`{action}` is allowed within limits, and every job needs `{needed}`, which it contains; name the \
-                     actions that the limits are for"
                 ));
             }
         }
@@ -192,16 +218,22 @@ fn allowed(statement: &Map<String, Value>) -> Result<Allowed, String> {
     Ok(Allowed { actions: texts(statement, "Action")?, resources, condition })
 }
 
-/// Adds a statement. Statements with the same limits become one.
+/// Adds a statement. Statements with the same limits, or with the same actions and condition, become one.
 fn add(all: &mut Vec<Allowed>, new: Allowed) {
-    match all.iter_mut().find(|one| one.resources == new.resources && one.condition == new.condition) {
-        Some(same) => same.actions.extend(new.actions),
-        None => all.push(new),
+    if let Some(same) = all.iter_mut().find(|one| one.resources == new.resources && one.condition == new.condition) {
+        return same.actions.extend(new.actions);
+    }
+    let is_same = |one: &&mut Allowed| one.actions == new.actions && one.condition == new.condition;
+    match (all.iter_mut().find(is_same), &new.resources) {
+        (Some(same), Some(resources)) if same.resources.is_some() => {
+            same.resources.iter_mut().for_each(|all| all.extend(resources.clone()));
+        }
+        _ => all.push(new),
     }
 }
 
-/// Returns the denial of what the only `Allow` statement of a boundary leaves out by `NotAction`.
-fn all_but(statement: &Map<String, Value>, is_only: bool, own: &Own) -> Result<Value, String> {
+/// Returns the denials of what the only `Allow` statement of a boundary leaves out by `NotAction`.
+fn all_but(statement: &Map<String, Value>, is_only: bool, own: &Own) -> Result<Vec<Value>, String> {
     let is_whole = texts(statement, "Resource")?.iter().any(|resource| resource == "*");
     if !is_only || !is_whole || statement.contains_key("Condition") || statement.contains_key("Action") {
         return Err(
@@ -210,99 +242,147 @@ fn all_but(statement: &Map<String, Value>, is_only: bool, own: &Own) -> Result<V
                 .to_owned(),
         );
     }
-    let mut denial = statement.clone();
-    let _ = denial.insert("Effect".to_owned(), json!("Deny"));
-    if let Some(actions) = denial.remove("NotAction") {
-        let _ = denial.insert("Action".to_owned(), actions);
-    }
-    denied(&denial, own)
+    denial(Actions::These(&texts(statement, "NotAction")?), None, &Map::new(), own)
 }
 
-/// Returns a `Deny` statement as it is. If it is about every resource, what every role needs stays.
-fn denied(statement: &Map<String, Value>, own: &Own) -> Result<Value, String> {
-    let mut denial = statement.clone();
-    let _ = denial.remove("Sid");
-    let is_for_all = statement.contains_key("Resource") && texts(statement, "Resource")?.iter().any(|text| text == "*");
-    if !is_for_all {
-        return Ok(Value::Object(denial));
+/// Returns a `Deny` statement, but what every role needs stays.
+fn denied(statement: &Map<String, Value>, own: &Own) -> Result<Vec<Value>, String> {
+    let known = [ELEMENTS.as_slice(), &["NotAction", "NotResource"]].concat();
+    if let Some(other) = statement.keys().find(|key| !known.contains(&key.as_str())) {
+        return Err(format!("a `Deny` statement cannot have `{other}`; remove it"));
     }
-    let needed = if statement.contains_key("NotAction") {
-        let rest = texts(statement, "NotAction")?.into_iter().chain(ON_ALL.map(str::to_owned));
-        let _ = denial.insert("NotAction".to_owned(), json!(rest.collect::<Vec<_>>()));
-        own.needed_by(&["*".to_owned()])
-    } else {
-        let actions = texts(statement, "Action")?;
-        let is_needed = |action: &&String| ON_ALL.iter().any(|needed| meet(action, needed));
-        if let Some(action) = actions.iter().find(is_needed) {
-            let needed = ON_ALL.iter().find(|needed| meet(action, needed)).copied().unwrap_or_default();
-            return Err(format!(
-                "`{action}` is denied, and every job needs `{needed}`; name the actions that you mean, such as `iam:Create*`"
-            ));
+    let none = Map::new();
+    let condition = statement.get("Condition").and_then(Value::as_object).unwrap_or(&none);
+    let (listed, is_all_but) = match statement.get("NotAction") {
+        Some(_) => (texts(statement, "NotAction")?, true),
+        None => (texts(statement, "Action")?, false),
+    };
+    let actions = match listed.iter().any(|action| action == "*") {
+        // Nothing is left of all actions but all.
+        true if is_all_but => return Ok(Vec::new()),
+        true => Actions::All { but: &[] },
+        false if is_all_but => Actions::All { but: &listed },
+        false => Actions::These(&listed),
+    };
+    if statement.contains_key("NotResource") {
+        return denial(actions, Some(&texts(statement, "NotResource")?), condition, own);
+    }
+    let resources = texts(statement, "Resource")?;
+    if resources.iter().any(|resource| resource.trim_start_matches('*').is_empty()) {
+        return denial(actions, None, condition, own);
+    }
+    let is_pattern = |resource: &&String| resource.contains(['*', '?']) && own.is_met_by(resource);
+    if let Some(resource) = resources.iter().find(is_pattern) {
+        return Err(format!(
+            "`{resource}` is denied, and may be the install's own bucket or repository, which every job needs; name the \
+             resources that you mean"
+        ));
+    }
+    let mut same = statement.clone();
+    let _ = same.remove("Sid");
+    Ok(vec![Value::Object(same)])
+}
+
+/// The actions of a denial.
+#[derive(Clone, Copy)]
+enum Actions<'a> {
+    These(&'a [String]),
+    All { but: &'a [String] },
+}
+
+/// Returns the denials of `actions` under a condition, on all resources but `kept`. What every role needs stays.
+fn denial(
+    actions: Actions<'_>,
+    kept: Option<&[String]>,
+    condition: &Map<String, Value>,
+    own: &Own,
+) -> Result<Vec<Value>, String> {
+    let statement = |element: &str, actions: Vec<String>, need: Option<&Need<'_>>| {
+        let on = need.map(|need| need.on).unwrap_or_default();
+        let resources: Vec<&String> = kept.into_iter().flatten().chain(on).collect();
+        let mut condition = condition.clone();
+        if need.is_some_and(|need| need.on.is_empty()) {
+            let tests = condition.entry("StringNotEquals").or_insert_with(|| json!({}));
+            let tests = tests.as_object_mut().ok_or("its condition `StringNotEquals` is not an object")?;
+            if tests.insert(TAG.to_owned(), json!(own.install)).is_some() {
+                return Err(format!("its condition has `{TAG}`, which tells the install's own key; use another tag"));
+            }
         }
-        own.needed_by(&actions)
+        let (element_of, resources) =
+            if resources.is_empty() { ("Resource", json!("*")) } else { ("NotResource", json!(resources)) };
+        let mut found = json!({ "Effect": "Deny", element: actions, element_of: resources });
+        if let (false, Some(found)) = (condition.is_empty(), found.as_object_mut()) {
+            let _ = found.insert("Condition".to_owned(), Value::Object(condition));
+        }
+        Ok(found)
     };
-    if !needed.is_empty() {
-        let _ = denial.remove("Resource");
-        let _ = denial.insert("NotResource".to_owned(), json!(needed));
+    let needs = own.needs();
+    let mut found = Vec::new();
+    match actions {
+        Actions::All { but } => {
+            let missing = |needed: &[&str]| -> Vec<String> {
+                let is_missing = |needed: &&&str| !but.iter().any(|action| meet(action, needed));
+                needed.iter().filter(is_missing).map(|&needed| needed.to_owned()).collect()
+            };
+            let mut rest: BTreeSet<String> = but.iter().cloned().chain(missing(&ON_ALL)).collect();
+            for need in &needs {
+                let missing = missing(need.actions);
+                rest.extend(missing.clone());
+                if !missing.is_empty() {
+                    found.push(statement("Action", missing, Some(need))?);
+                }
+            }
+            found.insert(0, statement("NotAction", rest.into_iter().collect(), None)?);
+        }
+        Actions::These(actions) => {
+            for action in actions {
+                if let Some(needed) = ON_ALL.iter().find(|needed| meet(action, needed)) {
+                    return Err(format!(
+                        "`{action}` is denied or limited, and every job needs `{needed}`, which it contains; name the actions \
+                         that you mean, such as `iam:Create*`"
+                    ));
+                }
+                let of = needs.iter().filter(|need| need.actions.iter().any(|needed| meet(action, needed)));
+                if of.count() > 1 {
+                    return Err(format!("`{action}` is of several services; name the actions that you mean"));
+                }
+            }
+            let of = |need: &Need<'_>, action: &String| need.actions.iter().any(|needed| meet(action, needed));
+            let (needed, rest): (Vec<_>, Vec<_>) =
+                actions.iter().cloned().partition(|action| needs.iter().any(|need| of(need, action)));
+            if !rest.is_empty() {
+                found.push(statement("Action", rest, None)?);
+            }
+            for need in &needs {
+                let actions: Vec<String> = needed.iter().filter(|action| of(need, action)).cloned().collect();
+                if !actions.is_empty() {
+                    found.push(statement("Action", actions, Some(need))?);
+                }
+            }
+        }
     }
-    Ok(Value::Object(denial))
-}
-
-/// Returns the denials of every action that no statement allows. What every role needs stays, on the install's own
-/// resources.
-fn outside(allowed: &[String], own: &Own) -> Vec<Value> {
-    if allowed.iter().any(|action| action == "*") {
-        return Vec::new();
-    }
-    let missing = |needed: &[&str]| -> Vec<String> {
-        let is_missing = |needed: &&&str| !allowed.iter().any(|action| meet(action, needed));
-        needed.iter().filter(is_missing).map(|&needed| needed.to_owned()).collect()
-    };
-    let (bucket, repository, key) = (missing(&ON_OWN_BUCKET), missing(&ON_OWN_REPOSITORY), missing(&ON_OWN_KEY));
-    let needed = [&bucket, &repository, &key].into_iter().flatten().cloned().chain(missing(&ON_ALL));
-    let rest: BTreeSet<String> = allowed.iter().cloned().chain(needed).collect();
-    let mut found = vec![json!({ "Effect": "Deny", "NotAction": rest, "Resource": "*" })];
-    if !bucket.is_empty() {
-        found.push(json!({ "Effect": "Deny", "Action": bucket, "NotResource": own.bucket }));
-    }
-    if !repository.is_empty() {
-        found.push(json!({ "Effect": "Deny", "Action": repository, "NotResource": own.repository }));
-    }
-    if !key.is_empty() {
-        let condition = json!({ "StringNotEquals": { "aws:ResourceTag/freehold:install": own.install } });
-        found.push(json!({ "Effect": "Deny", "Action": key, "Resource": "*", "Condition": condition }));
-    }
-    found
+    Ok(found)
 }
 
 /// Returns the denials of `actions` beyond the limits of the statement that allows them.
 fn beyond(actions: &[String], limits: &Allowed, own: &Own) -> Result<Vec<Value>, String> {
-    let needed = own.needed_by(actions);
-    // All actions but those that every job needs.
-    let (element, listed) = if actions.iter().any(|action| action == "*") {
-        ("NotAction", json!(ON_ALL))
-    } else {
-        ("Action", json!(actions))
-    };
+    let actions =
+        if actions.iter().any(|action| action == "*") { Actions::All { but: &[] } } else { Actions::These(actions) };
     let mut found = Vec::new();
     if let Some(resources) = &limits.resources {
-        let kept: Vec<&String> = resources.iter().chain(&needed).collect();
-        found.push(json!({ "Effect": "Deny", element: listed, "NotResource": kept }));
+        found.extend(denial(actions, Some(resources), &Map::new(), own)?);
     }
     for (operator, tests) in &limits.condition {
         let tests = tests.as_object().ok_or_else(|| format!("condition `{operator}` is not an object"))?;
         for (key, value) in tests {
-            let condition = opposite(operator, key, value)?;
-            let (on, resources) =
-                if needed.is_empty() { ("Resource", json!("*")) } else { ("NotResource", json!(needed)) };
-            found.push(json!({ "Effect": "Deny", element: listed, on: resources, "Condition": condition }));
+            found.extend(denial(actions, None, &opposite(operator, key, value)?, own)?);
         }
     }
     Ok(found)
 }
 
 /// Returns the condition that matches exactly when this one does not.
-fn opposite(operator: &str, key: &str, value: &Value) -> Result<Value, String> {
+fn opposite(operator: &str, key: &str, value: &Value) -> Result<Map<String, Value>, String> {
     let values = match value {
         Value::Array(all) => all.clone(),
         one => vec![one.clone()],
@@ -318,7 +398,12 @@ fn opposite(operator: &str, key: &str, value: &Value) -> Result<Value, String> {
         [flag] if is_flag(flag, "false") => Some("true"),
         _ => None,
     };
-    let plain = OPPOSITES.iter().find(|(name, _)| *name == operator).map(|(_, other)| (*other, value.clone()));
+    if OF_SEVERAL_VALUES.contains(&key.to_lowercase().as_str()) {
+        return Err(format!("`{key}` has several values, so that its condition has no exact opposite; leave it out"));
+    }
+    let of_one = OPPOSITES_OF_ONE.iter().filter(|_| values.len() == 1);
+    let plain = OPPOSITES.iter().chain(of_one).find(|(name, _)| *name == operator);
+    let plain = plain.map(|(_, other)| (*other, value.clone()));
     let found = match (operator, flipped) {
         ("Bool", Some(flipped)) => Some(("BoolIfExists", json!(flipped))),
         ("Null", Some(flipped)) => Some(("Null", json!(flipped))),
@@ -327,7 +412,7 @@ fn opposite(operator: &str, key: &str, value: &Value) -> Result<Value, String> {
     let (operator, value) = found.ok_or_else(|| {
         format!("condition `{operator}` for `{key}` has no exact opposite; use an operator such as `StringEquals`")
     })?;
-    Ok(json!({ operator: { key: value } }))
+    Ok(Map::from_iter([(operator.to_owned(), json!({ key: value }))]))
 }
 
 fn texts(statement: &Map<String, Value>, element: &str) -> Result<Vec<String>, String> {

@@ -286,6 +286,25 @@ async fn a_deploy_that_begins_while_a_job_of_the_one_before_is_open_deploys_its_
 }
 
 #[tokio::test]
+async fn a_part_whose_job_never_started_is_whole_again_once_its_order_has_expired() {
+    let mut world = World::with_health(false).await;
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Ignores);
+    let failed = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.run().await;
+    let storage = "storage".parse::<ComponentName>().unwrap();
+    let is_partial = async |world: &World| table::deployed(&*world.memory, &globex()).await.unwrap()[&storage].partial;
+
+    world.time_out(&failed).await;
+    let while_open = is_partial(&world).await;
+    // Nobody took the order before it expired.
+    let _ = world.sweep_with_runner_there(3 * 24 * 3600).await;
+
+    assert_eq!(world.workflow(&failed).await.state.as_str(), "failed");
+    assert!(while_open);
+    assert!(!is_partial(&world).await, "{:?}", world.workflow(&failed).await.nodes);
+}
+
+#[tokio::test]
 async fn a_deploy_that_came_first_is_not_undone() {
     let mut world = gated().await;
     world.loses_roll_backs = true;
