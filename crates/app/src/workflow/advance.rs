@@ -11,7 +11,7 @@ use freehold_domain::sensitive_outputs::SensitiveOutputs;
 use freehold_domain::workflow::{Deploys, Node, NodeState, Target, Use, Workflow, WorkflowKind};
 use freehold_protocol::order::leftovers::{self, Leftovers};
 use freehold_protocol::report::Outcome;
-use freehold_protocol::{AppName, Digest, Envelope, JobId, Timestamp};
+use freehold_protocol::{AppName, ComponentName, Digest, Envelope, JobId, Timestamp, WorkflowId};
 use serde_json::Value;
 
 use crate::AppError;
@@ -336,11 +336,7 @@ async fn failed_writes(
     now: Timestamp,
 ) -> Result<Vec<Write>, AppError> {
     let deploys = target.deploys();
-    let part = match target {
-        Target::Teardown { part, .. } => Some(part.clone()),
-        _ => deploys.as_ref().map(|deploys| deploys.part.clone()),
-    };
-    let Some(part) = part else { return Ok(Vec::new()) };
+    let Some(part) = part_of(target) else { return Ok(Vec::new()) };
     let key = table::deployed_key(&job.install, &part);
     let known: Option<Stored<DeployedRecord>> = load(store, &key).await?;
     if let (None, Some(deploys)) = (&known, &deploys) {
@@ -367,7 +363,8 @@ async fn failed_writes(
             Some(_) | None => Ok(Vec::new()),
         };
     }
-    let is_unclaimed = matches!(&job.state, JobState::Cancelled { unclaimed: true, .. });
+    // An earlier dispatch of the job may have changed the part.
+    let is_unclaimed = matches!(&job.state, JobState::Cancelled { unclaimed: true, dispatch: 1, .. });
     let is_marked = record.partial && record.partial_by.as_ref().is_some_and(|by| by.job == job.id);
     if is_marked && (is_unclaimed || !job.may_have_changed()) {
         // The end of the workflow marked the part while this job was open.
@@ -378,10 +375,29 @@ async fn failed_writes(
     if record.partial || !job.may_have_changed() {
         return Ok(Vec::new());
     }
-    record.partial = true;
+    Ok(vec![put_partial(known, (&job.workflow, &job.id), target, now)?])
+}
+
+/// Returns the part that a target deploys or removes, if it does either.
+fn part_of(target: &Target) -> Option<ComponentName> {
+    match target {
+        Target::Teardown { part, .. } => Some(part.clone()),
+        _ => target.deploys().map(|deploys| deploys.part.clone()),
+    }
+}
+
+/// Returns the write of a part's record that marks it as partial because of a job.
+fn put_partial(
+    mut known: Stored<DeployedRecord>,
+    (workflow, job): (&WorkflowId, &JobId),
+    target: &Target,
+    now: Timestamp,
+) -> Result<Write, AppError> {
     let removes = matches!(target, Target::Teardown { .. });
-    record.partial_by = Some(PartialBy { workflow: job.workflow.clone(), job: job.id.clone(), at: now, removes });
-    Ok(vec![put(&known.value, Expect::Rev(known.rev))?])
+    known.value.deployed.partial = true;
+    known.value.deployed.partial_by =
+        Some(PartialBy { workflow: workflow.clone(), job: job.clone(), at: now, removes });
+    put(&known.value, Expect::Rev(known.rev))
 }
 
 /// Returns the write that marks the part of a node as partial while a job is open that may change it; `None` for a part without
@@ -393,19 +409,10 @@ pub(super) async fn open_part_write(
     now: Timestamp,
 ) -> Result<Option<Write>, AppError> {
     let NodeState::Active { job } = &node.state else { return Ok(None) };
-    let part = match &node.target {
-        Target::Teardown { part, .. } => Some(part.clone()),
-        target => target.deploys().map(|deploys| deploys.part.clone()),
-    };
-    let Some(part) = part else { return Ok(None) };
+    let Some(part) = part_of(&node.target) else { return Ok(None) };
     let known: Option<Stored<DeployedRecord>> = load(store, &table::deployed_key(&workflow.install, &part)).await?;
     let whole = known.filter(|known| !known.value.deployed.partial && known.value.deployed.serial <= workflow.serial);
-    let Some(mut known) = whole else { return Ok(None) };
-    let removes = matches!(node.target, Target::Teardown { .. });
-    known.value.deployed.partial = true;
-    known.value.deployed.partial_by =
-        Some(PartialBy { workflow: workflow.id.clone(), job: job.clone(), at: now, removes });
-    put(&known.value, Expect::Rev(known.rev)).map(Some)
+    whole.map(|known| put_partial(known, (&workflow.id, job), &node.target, now)).transpose()
 }
 
 /// Returns the writes for a build at the end of its job.

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use freehold_app::workflow::start_workflow::Asked;
 use freehold_app::{Kind, read, table};
 use freehold_domain::workflow::{RollBack, RolledBack, Workflow};
-use freehold_protocol::api::{DeployComponentsRequest, ReasonRequest};
+use freehold_protocol::api::{DeployComponentsRequest, ReasonRequest, RetryJobRequest};
 use freehold_protocol::order::Order;
+use freehold_protocol::report::Outcome;
 use freehold_protocol::{ComponentName, Digest, Envelope, Payload as _, WorkflowId};
 use serde_json::Value;
 
@@ -302,6 +304,30 @@ async fn a_part_whose_job_never_started_is_whole_again_once_its_order_has_expire
     assert_eq!(world.workflow(&failed).await.state.as_str(), "failed");
     assert!(while_open);
     assert!(!is_partial(&world).await, "{:?}", world.workflow(&failed).await.nodes);
+}
+
+#[tokio::test]
+async fn a_part_that_an_earlier_dispatch_changed_stays_partial_when_the_retry_expires_unclaimed() {
+    let mut world = World::with_health(false).await;
+    let partly = Outcome::Failed { reason: "half of it".into(), partial: true };
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Ends(partly));
+    let failed = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.settle().await;
+    let storage = "storage".parse::<ComponentName>().unwrap();
+    let job = read::show_workflow(&*world.memory, &failed, world.now()).await.unwrap();
+    let job = job.nodes.into_iter().find(|node| node.name == "storage").unwrap().job.unwrap();
+    let is_partial = async |world: &World| table::deployed(&*world.memory, &globex()).await.unwrap()[&storage].partial;
+    assert!(is_partial(&world).await);
+
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Ignores);
+    let asked = Asked { by: member(), cause: "retry-1", step: None };
+    world.retry_job().retry(&job, &RetryJobRequest::default(), asked).await.unwrap();
+    world.run().await;
+    world.time_out(&failed).await;
+    let _ = world.sweep_with_runner_there(3 * 24 * 3600).await;
+
+    assert!(world.job(&job).await.state.is_terminal());
+    assert!(is_partial(&world).await);
 }
 
 #[tokio::test]
