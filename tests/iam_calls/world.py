@@ -1,5 +1,6 @@
 """The world of the checks: a local cloud with IAM enforced, a mode's role under the boundary, the runner's IAM."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -76,6 +77,8 @@ class World:
         self.credentials = self.assume(MODES["provision"])
         self.direct = self.client(self.endpoint, self.credentials)
         self.lines = []
+        self.marks = itertools.count()
+        self.came = threading.Condition()
         self.proxy, self.address = self.start()
         self.iam = self.client(self.address, self.credentials)
 
@@ -131,23 +134,35 @@ class World:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         proxy = subprocess.Popen([SERVE, json.dumps(install)], env=self.environment(), **pipes)
         address = proxy.stdout.readline().strip()
-        threading.Thread(target=self.read, args=(proxy.stdout,), daemon=True).start()
+        self.reader = threading.Thread(target=self.read, args=(proxy.stdout,), daemon=True)
+        self.reader.start()
         return proxy, address
 
     def read(self, output):
         for line in output:
-            self.lines.append(json.loads(line))
+            with self.came:
+                self.lines.append(json.loads(line))
+                self.came.notify_all()
 
     def records(self, action, resource):
-        """What was recorded of an action on a resource until now; a record is printed before the answer is given."""
-        return [line for line in list(self.lines) if (line.get("action"), line.get("resource")) == (action, resource)]
+        """What was recorded of an action on a resource until now."""
+        self.wait_for_records()
+        return [line for line in self.lines if (line.get("action"), line.get("resource")) == (action, resource)]
+
+    def wait_for_records(self):
+        """Waits until every record of the answers given until now is read: a record is printed before its answer."""
+        mark = {"until": str(next(self.marks))}
+        self.proxy.stdin.write(mark["until"] + "\n")
+        self.proxy.stdin.flush()
+        with self.came:
+            if not self.came.wait_for(lambda: mark in self.lines, SECONDS):
+                raise TimeoutError("the proxy does not repeat a line of its standard input")
 
     def used(self):
         """Ends the runner's IAM and returns how often each action was used."""
         self.proxy.stdin.close()
         self.proxy.wait(SECONDS)
-        while not (self.lines and "used" in self.lines[-1]):
-            threading.Event().wait(0.01)
+        self.reader.join(SECONDS)
         return self.lines[-1]["used"]
 
     def stop(self):

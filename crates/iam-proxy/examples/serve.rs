@@ -1,9 +1,9 @@
 //! Serves the IAM proxy as the runner does, for the checks in `tests/iam_calls`. The only argument is the install, as
-//! JSON; the credentials of the job's mode come from the environment. Prints the proxy's address, then each record,
-//! and, when standard input ends, the actions that were used.
+//! JSON; the credentials of the job's mode come from the environment. Prints the proxy's address, then each record. A line
+//! of standard input is printed again after all records of earlier answers, and when standard input ends, the actions
+//! that were used follow.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read as _;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -85,7 +85,15 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     println!("http://{}", listener.local_addr()?);
     let proxy = Arc::new(Proxy::new(install, upstream, Arc::new(Printed)));
     let serving = tokio::spawn(freehold_iam_proxy::serve(listener, Arc::clone(&proxy)));
-    tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await??;
+    tokio::task::spawn_blocking(repeat_lines).await??;
     serving.abort();
     proxy.finish().await.map_err(anyhow::Error::msg)
+}
+
+/// A client that has an answer writes a line and reads until it comes back: every record of that answer is before it.
+fn repeat_lines() -> std::io::Result<()> {
+    for line in std::io::stdin().lines() {
+        println!("{}", json!({ "until": line? }));
+    }
+    Ok(())
 }
