@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 use freehold_app::ports::{DeadLetter, SourceQueue, role_of};
 use freehold_app::{AppError, Kind};
-use freehold_protocol::Timestamp;
+use freehold_protocol::{Arn, Timestamp};
 
 use crate::log_failure;
 
@@ -146,7 +146,7 @@ fn sender(record: &SqsMessage, putter: Option<&str>) -> Option<String> {
 /// Returns the name of the queue that the message is in.
 fn source(record: &SqsMessage) -> &str {
     let arn = record.event_source_arn.as_deref().unwrap_or_default();
-    arn.rsplit(':').next().unwrap_or(arn)
+    Arn::parse(arn).map_or(arn, |arn| arn.resource)
 }
 
 /// Returns an attribute that the sender of the message has set.

@@ -5,7 +5,7 @@ use aws_sdk_iam::Client;
 use aws_sdk_iam::error::ProvideErrorMetadata as _;
 use aws_sdk_iam::types::{ContextEntry, ContextKeyTypeEnum, PolicyEvaluationDecisionType};
 use clap::Args;
-use freehold_protocol::{InstallId, names};
+use freehold_protocol::{Arn, InstallId, names};
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use serde_json::Value;
@@ -118,7 +118,7 @@ async fn simulate(iam: &Client, runner: &str, (what, action): (&str, &str), reso
 
 /// Looks whether a policy of the role denies everything, also in live sessions.
 async fn sessions(iam: &Client, name: &str, arn: &str) -> Result<Look> {
-    let role = role_name(arn);
+    let role = names::name_of_arn(arn);
     let what = format!("live sessions of {name}");
     let mut attached = iam.list_attached_role_policies().role_name(role).into_paginator().send();
     while let Some(page) = attached.next().await {
@@ -149,7 +149,7 @@ async fn sessions(iam: &Client, name: &str, arn: &str) -> Result<Look> {
 
 /// Returns the trust policy of a role; of a role that does not exist, one that trusts nobody.
 async fn trust(iam: &Client, arn: &str) -> Result<Value> {
-    let role = role_name(arn);
+    let role = names::name_of_arn(arn);
     let found = match iam.get_role().role_name(role).send().await {
         Ok(found) => found,
         Err(error) if error.code() == Some("NoSuchEntity") => return Ok(Value::Null),
@@ -259,11 +259,6 @@ fn texts(value: Option<&Value>) -> Vec<&str> {
     }
 }
 
-/// Returns the name of the role with this ARN.
-fn role_name(arn: &str) -> &str {
-    arn.rsplit('/').next().unwrap_or_default()
-}
-
 /// Returns the ARN of the queue with this URL, in the partition of the role. A URL that is not of AWS names no region: then
 /// it is that of the install.
 fn queue_arn(url: &str, (role, region): (&str, &str)) -> String {
@@ -271,7 +266,7 @@ fn queue_arn(url: &str, (role, region): (&str, &str)) -> String {
     let (name, account) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let host = parts.next().unwrap_or_default();
     let region = host.strip_prefix("sqs.").and_then(|rest| rest.split('.').next()).unwrap_or(region);
-    let partition = role.split(':').nth(1).unwrap_or("aws");
+    let partition = Arn::parse(role).map_or("aws", |arn| arn.partition);
     format!("arn:{partition}:sqs:{region}:{account}:{name}")
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use freehold_protocol::api::TenantView;
-use freehold_protocol::{InstallId, TenantName};
+use freehold_protocol::{InstallId, TenantName, names};
 use serde_json::{Value, json};
 
 use super::BuildRunner;
@@ -85,7 +85,7 @@ fn registered(
                 "an EC2 instance with the instance profile `{}` has that role; for any other machine, name who may \
                  assume the role:\n  \
                  freehold tenant deploy --name {tenant} --build-runner-principal ARN",
-                role.rsplit('/').next().unwrap_or(role)
+                names::name_of_arn(role)
             )
         },
         |arn| {

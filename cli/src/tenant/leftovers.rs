@@ -1,7 +1,7 @@
 //! Finds resources that remain of a tenant: by tag, and by name in services that the search by tag does not cover well.
 
 use aws_config::SdkConfig;
-use freehold_protocol::TenantName;
+use freehold_protocol::{Arn, TenantName};
 
 use super::Bucket;
 use super::names::{INSTALL_TAG, TENANT_TAG, named};
@@ -53,15 +53,14 @@ impl Leftovers {
 /// Returns whether a resource is the build runner's machine or its disk. Both end with the stack's Auto Scaling group, and
 /// the search by tag returns them for about an hour after that.
 fn ends_with_its_group(arn: &str) -> bool {
-    arn.split(':').nth(2) == Some("ec2") && (arn.contains(":instance/") || arn.contains(":volume/"))
+    let is_of_group = |resource: &str| resource.starts_with("instance/") || resource.starts_with("volume/");
+    Arn::parse(arn).is_some_and(|arn| arn.service == "ec2" && is_of_group(arn.resource))
 }
 
 /// Returns whether a resource still exists. The search by tag returns resources for some time after their deletion, and
 /// keys until their scheduled deletion.
 async fn still_there(config: &SdkConfig, arn: &str) -> Result<bool> {
-    let parts: Vec<&str> = arn.split(':').collect();
-    let service = parts.get(2).copied().unwrap_or_default();
-    let name = parts.get(5).copied().unwrap_or_default();
+    let (service, name) = Arn::parse(arn).map_or(("", ""), |arn| (arn.service, arn.resource));
     match service {
         "kms" => Ok(!is_going(&aws_sdk_kms::Client::new(config), arn).await?),
         // These services have searches of their own.

@@ -1,7 +1,7 @@
 //! Checks the principal that may assume the build runner's role, when the build runner is not an EC2 instance. It must
 //! be a principal of the tenant's account.
 
-use freehold_protocol::{AccountId, TenantName};
+use freehold_protocol::{AccountId, Arn, TenantName};
 
 use crate::error::{Error, Result};
 
@@ -11,18 +11,17 @@ pub(super) fn check(arn: &str, tenant: &TenantName, account: &AccountId) -> Resu
         "name a user, a role or the root of account {account}, such as `arn:aws:iam::{account}:role/builder`; a \
          principal of another account can assume such a role first"
     );
-    let parts: Vec<&str> = arn.splitn(6, ':').collect();
-    let ["arn", _, "iam", "", of, resource] = parts.as_slice() else {
+    let Some(Arn { service: "iam", region: "", account: of, resource, .. }) = Arn::parse(arn) else {
         return Err(Error::invalid(format!(
             "`--build-runner-principal {arn}` is not the ARN of a principal; {way_out}"
         )));
     };
-    if !(*resource == "root" || resource.starts_with("user/") || resource.starts_with("role/")) {
+    if !(resource == "root" || resource.starts_with("user/") || resource.starts_with("role/")) {
         return Err(Error::invalid(format!(
             "`--build-runner-principal {arn}` is not a user, a role or the root of an account; {way_out}"
         )));
     }
-    if *of == account.as_str() {
+    if of == account.as_str() {
         return Ok(());
     }
     Err(Error::invalid(format!(

@@ -9,8 +9,8 @@ use aws_sdk_secretsmanager::Client;
 use aws_sdk_secretsmanager::error::ProvideErrorMetadata as _;
 use aws_sdk_secretsmanager::types::{Filter, FilterNameStringType, SecretListEntry, Tag};
 use clap::{Args, Subcommand};
-use freehold_protocol::TenantName;
 use freehold_protocol::source::{Hidden, MAX_CREDENTIAL_BYTES, Scheme, SourceAddress, SourceCredential};
+use freehold_protocol::{Arn, TenantName};
 use serde::Serialize;
 use serde_json::json;
 use zeroize::Zeroizing;
@@ -222,8 +222,8 @@ async fn store(
 /// Returns the policy by which only the build runner's role reads a secret.
 async fn policy(config: &SdkConfig, tenant: &TenantName) -> Result<String> {
     let caller = crate::aws::caller(config).await?;
-    let partition = caller.arn.split(':').nth(1).unwrap_or("aws").to_owned();
-    Ok(filled(&partition, caller.account.as_str(), tenant))
+    let partition = Arn::parse(&caller.arn).map_or("aws", |arn| arn.partition);
+    Ok(filled(partition, caller.account.as_str(), tenant))
 }
 
 fn filled(partition: &str, account: &str, tenant: &TenantName) -> String {

@@ -95,6 +95,13 @@ pub fn is_expired(code: &str) -> bool {
     code.contains("ExpiredToken")
 }
 
+/// Returns whether a change set failed only because it has no changes. CloudFormation has no code for this reason and uses
+/// two texts.
+#[must_use]
+pub fn means_no_changes(reason: &str) -> bool {
+    reason.contains("didn't contain changes") || reason.contains("No updates are to be performed")
+}
+
 /// Returns the code and the message of a service's answer, or only the code when it has no message. `None` when there is
 /// no code, for example because no answer came.
 pub fn code_and_message<E: ProvideErrorMetadata>(error: &E) -> Option<String> {
@@ -289,5 +296,12 @@ mod tests {
         let error = Layer("cannot connect to `sqs`", Some(Box::new(again)));
 
         assert_eq!(chain(&error), "cannot connect to `sqs`: refused by the host");
+    }
+
+    #[test]
+    fn both_sentences_for_no_changes_are_recognized() {
+        assert!(means_no_changes("The submitted information didn't contain changes. Submit different information"));
+        assert!(means_no_changes("No updates are to be performed."));
+        assert!(!means_no_changes("Template error: unresolved reference"));
     }
 }

@@ -10,7 +10,7 @@ use freehold_app::ports::{
     DeadLetter, DeadLetters, LOOK_HIDES_SECS, PortError, ReceivedDeadLetter, SourceQueue, role_of,
 };
 use freehold_protocol::names::{is_reports_queue, queue_of};
-use freehold_protocol::{TenantName, Timestamp};
+use freehold_protocol::{Arn, TenantName, Timestamp};
 
 use crate::error::port_error;
 
@@ -205,7 +205,7 @@ fn dead_letter(message: &Message, putter: Option<&str>) -> Option<ReceivedDeadLe
     };
     let moved_at: u64 = system(&System::SentTimestamp).and_then(|text| text.parse().ok()).unwrap_or(0);
     let first = own(DeadLetter::SENT_AT).and_then(|text| text.parse().ok()).unwrap_or(moved_at);
-    let moved_from = system(&System::DeadLetterQueueSourceArn).and_then(|arn| arn.rsplit(':').next());
+    let moved_from = system(&System::DeadLetterQueueSourceArn).and_then(|arn| Some(Arn::parse(arn)?.resource));
     // If SQS moved the message, its sender could have written the attribute, so the name from SQS takes precedence.
     let source = moved_from.or_else(|| own(DeadLetter::SOURCE));
     // A message that SQS moved has its own sender, unless it is a copy that was put back. All others say who sent them.

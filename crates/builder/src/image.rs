@@ -2,6 +2,7 @@
 
 use aws_credential_types::provider::SharedCredentialsProvider;
 use freehold_oci::{CopyOptions, Reference, RegistryError, Repository, Version};
+use freehold_protocol::AccountId;
 use freehold_protocol::order::{Artifact, BuildArtifact, Recipe, Signer};
 use freehold_runner::aws;
 use freehold_runner::kinds::failure::Failure;
@@ -54,7 +55,7 @@ pub(crate) async fn copy_private(
     let given = freehold_oci::base_url(&address).map_err(RegistryError::from)?;
     let asked = freehold_oci::base_url(&reference.host).map_err(RegistryError::from)?;
     let place = |authority: &str| {
-        authority.split_once('.').and_then(|(account, rest)| is_account(account).then(|| rest.to_owned()))
+        authority.split_once('.').and_then(|(account, rest)| AccountId::SHAPE.accepts(account).then(|| rest.to_owned()))
     };
     // The login is valid for the registries of all accounts in the region. No other host may receive the login.
     if asked != given && (place(asked.authority()).is_none() || place(asked.authority()) != place(given.authority())) {
@@ -67,10 +68,6 @@ pub(crate) async fn copy_private(
     }
     let source = Repository::new(target.http().clone(), &reference.host, &reference.repository, login)?;
     copy_from(job, work, &source, &reference, &target, facts).await
-}
-
-fn is_account(text: &str) -> bool {
-    text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 async fn assume(job: &Job, role_arn: &str) -> Result<SharedCredentialsProvider, Failure> {

@@ -9,13 +9,7 @@ pub struct Home<'a> {
     pub region: &'a str,
 }
 
-impl<'a> Home<'a> {
-    /// Returns the place of the role `arn`. The ARN does not name a region, so `region` is given.
-    pub fn of_role(arn: &'a str, region: &'a str) -> Self {
-        let part = |at: usize| arn.split(':').nth(at).unwrap_or_default();
-        Self { partition: part(1), account: part(4), region }
-    }
-
+impl Home<'_> {
     /// Returns the prefix of every IAM ARN of the account.
     pub(crate) fn arn_prefix(&self) -> String {
         format!("arn:{}:iam::{}:", self.partition, self.account)

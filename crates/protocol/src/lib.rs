@@ -42,8 +42,8 @@ pub use download_url::{DownloadUrl, NotDownloadUrl};
 pub use envelope::{Delegated, Envelope, EnvelopeError, KeyId, Payload};
 pub use ids::names;
 pub use ids::{
-    AccountId, ActionName, AppName, BuildId, ChannelName, ComponentName, GrantId, Group, IdError, InstallId, JobId,
-    NotificationId, ReleaseName, RoleKey, RunId, RunbookName, TenantName, WebhookName, WorkflowId,
+    AccountId, ActionName, AppName, Arn, BuildId, ChannelName, ComponentName, GrantId, Group, IdError, InstallId,
+    JobId, NotificationId, ReleaseName, RoleKey, RunId, RunbookName, TenantName, WebhookName, WorkflowId,
 };
 pub use key_use::{KeyUse, KeyUses};
 pub use packed_text::packed_len;

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use aws_credential_types::provider::SharedCredentialsProvider;
 use freehold_egress::{AccountHosts, Scope};
 use freehold_iam_proxy::{ClusterOwner, Endpoint, Install, Proxy, Upstream, dns_suffix};
-use freehold_protocol::names;
+use freehold_protocol::{Arn, names};
 use tokio::net::TcpListener;
 
 use crate::config::{Config, Role, SandboxKind};
@@ -127,12 +127,11 @@ fn install(config: &Config) -> Option<Install> {
         return None;
     }
     let roles: Vec<&str> = config.modes.all().chain(config.roles.values().map(String::as_str)).collect();
-    let mut parts = roles.first()?.split(':').skip(1);
-    let (partition, account) = (parts.next()?, parts.nth(2)?);
+    let Arn { partition, account, .. } = Arn::parse(roles.first()?)?;
     let (tenant, install) = (&config.tenant, &config.install);
     let boundary = names::install_part(tenant, install, "boundary");
     let tag = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-    let name = |arn: &&str| arn.rsplit_once('/').map(|(_, name)| name.to_owned());
+    let name = |arn: &&str| names::name_of_arn(arn).to_owned();
     Some(Install {
         partition: partition.to_owned(),
         account: account.to_owned(),
@@ -144,7 +143,7 @@ fn install(config: &Config) -> Option<Install> {
             .clone()
             .unwrap_or_else(|| format!("arn:{partition}:iam::{account}:policy/{boundary}")),
         tags: BTreeMap::from([tag("freehold:tenant", tenant.as_str()), tag("freehold:install", install.as_str())]),
-        stack_roles: roles.iter().filter_map(name).chain([config.needed_role()]).collect(),
+        stack_roles: roles.iter().map(name).chain([config.needed_role()]).collect(),
     })
 }
 

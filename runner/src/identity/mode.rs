@@ -11,8 +11,8 @@ use aws_credential_types::provider::future::ProvideCredentials as Provide;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use aws_sdk_sts::error::ProvideErrorMetadata;
 use aws_sdk_sts::types::PolicyDescriptorType;
-use freehold_protocol::RoleKey;
 use freehold_protocol::order::{Mode, Order, Work};
+use freehold_protocol::{Arn, RoleKey};
 use tokio::sync::Mutex;
 
 use crate::aws;
@@ -156,7 +156,7 @@ fn session(order: &Order, config: &Config, sts: aws_sdk_sts::Client) -> Result<R
         return Err(NoCredentials::ModeOff(switch.off("this install has no role for it")));
     };
     let (role, name) = (role.to_owned(), order.job.to_string());
-    let partition = role.split(':').nth(1).unwrap_or("aws");
+    let partition = Arn::parse(&role).map_or("aws", |arn| arn.partition);
     let (managed, policy) = if matches!(order.work, Work::DetectDrift(_)) {
         let (managed, policy) = session_policy::read_only(partition, config.bucket.as_deref());
         (Some(managed), Some(policy))

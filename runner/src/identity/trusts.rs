@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use async_trait::async_trait;
 use aws_credential_types::provider::SharedCredentialsProvider;
 use freehold_iam_proxy::{Home, Trust, cluster_issuers};
-use freehold_protocol::names;
+use freehold_protocol::{Arn, names};
 use percent_encoding::percent_decode_str;
 
 use crate::aws;
@@ -134,7 +134,8 @@ pub fn strangers(roles: &[AppRole], region: &str, foreign: &BTreeSet<String>) ->
 }
 
 fn trust(role: &AppRole, region: &str) -> Trust {
-    freehold_iam_proxy::trust(&role.trust, &Home::of_role(&role.arn, region))
+    let (partition, account) = Arn::parse(&role.arn).map_or(("", ""), |arn| (arn.partition, arn.account));
+    freehold_iam_proxy::trust(&role.trust, &Home { partition, account, region })
 }
 
 fn strangers_of(role: &AppRole, region: &str, foreign: &BTreeSet<String>) -> Vec<String> {

@@ -12,6 +12,7 @@ use freehold_policy::{Answer, Evaluator, LIMITS, PolicyError, PolicyText, built_
 use freehold_protocol::app_version::PolicyEngine;
 use freehold_protocol::order::{Mode, Order, Work};
 use freehold_protocol::policy::{OrderPolicy, PolicyOrigin, PolicyResult};
+use freehold_protocol::{AccountId, Arn};
 use serde_json::Value;
 
 use crate::config::Config;
@@ -78,12 +79,9 @@ fn mode(order: &Order) -> &'static str {
 /// Returns the account of the install: that of its roles, or else the end of the name of its bucket.
 fn account(config: &Config) -> Option<&str> {
     let arns = config.modes.all().chain(config.roles.values().map(String::as_str)).chain(config.boundary.as_deref());
-    let of_arns = arns.filter_map(|arn| arn.split(':').nth(4)).find(|account| is_account(account));
-    of_arns.or_else(|| config.bucket.as_deref()?.rsplit("--").next().filter(|account| is_account(account)))
-}
-
-fn is_account(text: &str) -> bool {
-    text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_digit())
+    let is_account = |text: &&str| AccountId::SHAPE.accepts(text);
+    let of_arns = arns.filter_map(Arn::parse).map(|arn| arn.account).find(is_account);
+    of_arns.or_else(|| config.bucket.as_deref()?.rsplit("--").next().filter(is_account))
 }
 
 fn vendors(policy: &OrderPolicy) -> Option<Guard> {

@@ -1,5 +1,6 @@
 //! Ids. Every kind of id is its own type, which is parsed once, where a text enters the program.
 
+mod arn;
 pub mod names;
 
 use std::fmt;
@@ -10,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::Digest;
 use crate::fence::Fence;
 use crate::shape::Shape;
+
+pub use arn::Arn;
 
 /// A text is not an id of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -40,6 +40,11 @@ pub fn queue_of(url: &str) -> &str {
     url.rsplit('/').next().unwrap_or(url)
 }
 
+/// Returns the name of the role or policy with this ARN, without its path.
+pub fn name_of_arn(arn: &str) -> &str {
+    arn.rsplit('/').next().unwrap_or(arn)
+}
+
 /// Returns whether `name` is the name of one of the tenant's reports queues.
 pub fn is_reports_queue(tenant: &TenantName, name: &str) -> bool {
     let number = name.strip_prefix(&reports_queue(tenant, 1)).and_then(|rest| rest.strip_prefix("--"));

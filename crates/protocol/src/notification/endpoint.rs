@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::{AccountId, Arn};
+
 /// The maximum length of an endpoint, in bytes.
 const MAX_BYTES: usize = 2048;
 
@@ -117,16 +119,14 @@ fn is_url(url: &str) -> bool {
 /// Returns whether a text is the ARN of a standard queue (Amazon SNS Developer Guide: a standard topic cannot send to a FIFO
 /// queue).
 fn is_queue(arn: &str) -> bool {
-    let parts: Vec<&str> = arn.split(':').collect();
-    let [_, partition, service, region, account, name] = parts.as_slice() else { return false };
+    let Some(Arn { partition, service, region, account, resource: name, .. }) = Arn::parse(arn) else { return false };
     let letters = |text: &str, also: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || also.contains(c));
     let is_partition =
         partition.strip_prefix("aws").is_some_and(|rest| rest.chars().all(|c| c.is_ascii_lowercase() || c == '-'));
     let is_region =
         !region.is_empty() && region.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
-    let is_account = account.len() == 12 && account.bytes().all(|b| b.is_ascii_digit());
     let is_name = (1..=80).contains(&name.len()) && letters(name, "_-");
-    is_partition && *service == "sqs" && is_region && is_account && is_name
+    is_partition && service == "sqs" && is_region && AccountId::SHAPE.accepts(account) && is_name
 }
 
 fn is_mail(text: &str) -> bool {

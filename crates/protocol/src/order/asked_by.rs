@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AccountId, Shape, WebhookName};
+use crate::{AccountId, Arn, Shape, WebhookName};
 
 /// The maximum length of an ARN. The longest part is the path of an IAM user, with at most 512 characters.
 const ARN_CHARS: usize = 700;
@@ -80,10 +80,8 @@ impl CallerArn {
 }
 
 fn parts(arn: &str) -> Option<(AccountId, Principal<'_>)> {
-    let (before, resource) = arn.split_once("::")?;
-    let (account, resource) = resource.split_once(':')?;
-    let (partition, service) = before.rsplit_once(':')?;
-    if !matches!(partition, "arn:aws" | "arn:aws-cn" | "arn:aws-us-gov") {
+    let Arn { partition, service, region, account, resource, .. } = Arn::parse(arn)?;
+    if !matches!(partition, "aws" | "aws-cn" | "aws-us-gov") || !region.is_empty() {
         return None;
     }
     let principal = match (service, resource.split_once('/')) {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Arn;
+
 /// The output of the job that has the [`Leftovers`].
 pub const OUTPUT: &str = "leftovers";
 
@@ -46,8 +48,7 @@ impl Leftovers {
 /// Returns the type and the name of the resource that `arn` names, such as `ec2 volume` and `vol-1`. The type of a
 /// resource whose ARN has none, such as a queue, is its service.
 pub fn type_and_name(arn: &str) -> (String, &str) {
-    let mut parts = arn.splitn(6, ':').skip(2);
-    let (service, resource) = (parts.next().unwrap_or_default(), parts.nth(2).unwrap_or(arn));
+    let (service, resource) = Arn::parse(arn).map_or(("", arn), |arn| (arn.service, arn.resource));
     match resource.split_once(['/', ':']) {
         Some((kind, name)) if !kind.is_empty() && service != "s3" => (format!("{service} {kind}"), name),
         _ => (service.to_owned(), resource),

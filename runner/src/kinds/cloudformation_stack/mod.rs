@@ -216,7 +216,7 @@ impl Deploy<'_> {
                 Some(ChangeSetStatus::Failed) => {
                     let reason = set.status_reason().unwrap_or_default();
                     self.drop_change_set(&id).await;
-                    if changes_nothing(reason) {
+                    if freehold_aws_errors::means_no_changes(reason) {
                         self.job.log.line(&format!("stack `{}` is up to date", self.name));
                         return Ok(None);
                     }
@@ -309,9 +309,4 @@ fn detail(change: &ResourceChange) -> Value {
         "replacement": change.replacement().map(Replacement::as_str),
         "scope": change.scope().iter().map(ResourceAttribute::as_str).collect::<Vec<_>>(),
     })
-}
-
-/// Returns whether `reason` says that the change set is empty. CloudFormation does not have an error code for that.
-fn changes_nothing(reason: &str) -> bool {
-    reason.contains("didn't contain changes") || reason.contains("No updates are to be performed")
 }

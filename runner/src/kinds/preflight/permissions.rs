@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use aws_types::SdkConfig;
+use freehold_protocol::names;
 use freehold_protocol::preflight::{CheckInstall, Finding};
 
 use super::finding::{Answer, fail};
@@ -69,7 +70,7 @@ pub(super) async fn stacks(job: &Job, sdk: &SdkConfig, names: &BTreeSet<String>)
 pub(super) fn role(job: &Job) -> String {
     let mode = job.order.mode;
     match job.config.modes.role(mode) {
-        Some(arn) => format!("role `{}`", arn.rsplit('/').next().unwrap_or(arn)),
+        Some(arn) => format!("role `{}`", names::name_of_arn(arn)),
         None => format!("the role of mode `{}`", mode.as_str()),
     }
 }

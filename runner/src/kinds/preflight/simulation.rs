@@ -7,6 +7,7 @@ use aws_sdk_iam::error::SdkError;
 use aws_sdk_iam::operation::simulate_principal_policy::SimulatePrincipalPolicyError;
 use aws_sdk_iam::types::{EvaluationResult, PolicyEvaluationDecisionType};
 use aws_types::SdkConfig;
+use freehold_protocol::Arn;
 use freehold_protocol::preflight::{CheckInstall, Finding, Permission, STACK_CHANGES};
 
 use super::finding::{Answer, fail, pass, unchecked, warn, way_to};
@@ -29,7 +30,7 @@ pub(super) async fn simulate(
     work: &CheckInstall,
     stacks: &BTreeSet<String>,
 ) -> Vec<Finding> {
-    let Some(arn) = job.config.modes.role(job.order.mode).and_then(Arn::of) else {
+    let Some(arn) = job.config.modes.role(job.order.mode).and_then(Arn::parse) else {
         return vec![unchecked(CHECK, "the runner's config names no role for this mode", "")];
     };
     let client = aws_sdk_iam::Client::new(sdk);
@@ -170,22 +171,6 @@ fn rendered(job: &Job, permissions: &[Permission]) -> Vec<Permission> {
     permissions.iter().map(render).filter(|permission| !permission.resources.is_empty()).collect()
 }
 
-/// The parts of a role's ARN.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Arn<'a> {
-    text: &'a str,
-    partition: &'a str,
-    account: &'a str,
-}
-
-impl<'a> Arn<'a> {
-    fn of(text: &'a str) -> Option<Self> {
-        let mut parts = text.split(':');
-        let (_, partition) = (parts.next()?, parts.next()?);
-        Some(Self { text, partition, account: parts.nth(2)? })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use aws_sdk_iam::types::ResourceSpecificResult;
@@ -243,13 +228,5 @@ mod tests {
         assert_eq!((own.state, app.state), (Verdict::Fail, Verdict::Warn));
         assert!(own.detail.ends_with("`s3:Get4`, and 5 more"), "{}", own.detail);
         assert!(judge(&decided[..1], false, "role `r`").detail.contains("all 1 actions that jobs always need"));
-    }
-
-    #[test]
-    fn an_arn_says_its_partition_and_account() {
-        let arn = Arn::of("arn:aws-us-gov:iam::222222222222:role/fh-acme--globex--provision").unwrap();
-
-        assert_eq!((arn.partition, arn.account), ("aws-us-gov", "222222222222"));
-        assert_eq!(Arn::of("fh-acme--globex--provision"), None);
     }
 }

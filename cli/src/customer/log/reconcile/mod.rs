@@ -92,7 +92,7 @@ impl Call {
             at: Timestamp::from_millis(u64::try_from(at.as_millisecond()).ok()?),
             service,
             session: session(&caller),
-            takes: takes.map(|(arn, session)| (role_name(arn).to_owned(), session.to_owned())),
+            takes: takes.map(|(arn, session)| (names::name_of_arn(arn).to_owned(), session.to_owned())),
             through: text("/userIdentity/invokedBy").map(str::to_owned),
             error: text("/errorCode").map(str::to_owned),
             changes: !reads,
@@ -107,10 +107,6 @@ fn session(arn: &str) -> Option<(String, String)> {
     let (_, names) = arn.split_once(":assumed-role/")?;
     let (role, session) = names.split_once('/')?;
     Some((role.to_owned(), session.to_owned()))
-}
-
-fn role_name(arn: &str) -> &str {
-    arn.rsplit('/').next().unwrap_or_default()
 }
 
 /// The names of the install's roles.
