@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::identity::job_aws::JobAws;
 use crate::kinds::cluster_images;
 use crate::kinds::failure::Failure;
-use crate::kinds::result::{Done, until_stopped};
+use crate::kinds::result::{Done, cluster_access, job_aws, until_stopped};
 use crate::kinds::step_directory::{self, Directories};
 use crate::kinds::templates::Templates;
 use crate::kubernetes::ClusterAccess;
@@ -26,10 +26,9 @@ const OUTPUT_VARIABLES: [&str; 2] = ["FREEHOLD_OUTPUTS", "NUON_ACTIONS_OUTPUT_FI
 pub(super) async fn run(job: &Job, work: &RunAction) -> Result<Done, Failure> {
     let templates = Templates::of(job);
     let directories = until_stopped(job, step_directory::prepare(job, work)).await?;
-    let aws =
-        JobAws::of(job).await.map_err(|error| Failure::because("could not prepare the job's access to AWS", &error))?;
+    let aws = job_aws(job).await?;
     let cluster = match &work.cluster {
-        Some(of) => Some(until_stopped(job, async { Ok(ClusterAccess::of(job, of).await?) }).await?),
+        Some(of) => Some(cluster_access(job, of).await?),
         None => None,
     };
     if let Some(cluster) = &cluster {

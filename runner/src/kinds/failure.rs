@@ -1,6 +1,7 @@
 //! The failure of a job, with its reason as a sentence for people.
 
 use std::error::Error;
+use std::fmt::Display;
 
 use freehold_aws_errors::chain;
 use freehold_oci::RegistryError;
@@ -58,6 +59,11 @@ impl Failure {
              `freehold teardown ... --destroy-data`",
             held.join("`, `")
         ))
+    }
+
+    /// Returns the failure of a component.
+    pub fn of_component(component: &ComponentName, why: impl Display) -> Self {
+        Self::new(format!("component `{component}`: {why}"))
     }
 
     /// Returns the failure of a deploy that would delete the objects `held` of a cluster, and the data in them.

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use aws_types::SdkConfig;
 use freehold_protocol::Digest;
-use freehold_protocol::order::Artifact;
+use freehold_protocol::order::{Artifact, ClusterOf};
 use freehold_protocol::report::Outcome;
 use serde_json::Value;
 
+use crate::identity::job_aws::JobAws;
 use crate::kinds::failure::Failure;
+use crate::kubernetes::ClusterAccess;
 use crate::sandbox::{self, Ended, Program};
 use crate::work::job::Job;
 
@@ -45,6 +47,22 @@ pub fn outcome(job: &Job, ended: Result<Done, Failure>) -> Outcome {
 /// Returns the SDK config for AWS clients under the role of the job's mode.
 pub async fn sdk_config(job: &Job) -> SdkConfig {
     crate::aws::sdk_config(&job.config.region, Some(job.credentials.clone())).await
+}
+
+/// Prepares the job's access to AWS.
+///
+/// # Errors
+/// A failure when one of its servers cannot be started.
+pub(super) async fn job_aws(job: &Job) -> Result<JobAws, Failure> {
+    JobAws::of(job).await.map_err(|error| Failure::because("could not prepare the job's access to AWS", &error))
+}
+
+/// Finds the cluster, and returns the job's access to it.
+///
+/// # Errors
+/// A failure when there is no such cluster or it refuses the job's role, and [`Failure::Stopped`].
+pub(super) async fn cluster_access(job: &Job, cluster: &ClusterOf) -> Result<ClusterAccess, Failure> {
+    until_stopped(job, async { Ok(ClusterAccess::of(job, cluster).await?) }).await
 }
 
 /// Keeps sensitive outputs for later jobs, and returns their keyed digests. Succeeds without keeping any when the

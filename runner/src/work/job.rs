@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use aws_credential_types::provider::SharedCredentialsProvider;
@@ -27,7 +28,7 @@ use crate::work::first_box::FirstBox;
 
 /// The time that a job has to end after [`Stop::stopped`]. Then the job's future is dropped; this must end all
 /// processes that the job has started. After [`StopReason::LeaseLost`], a job has only about 7 s.
-pub const STOP_GRACE: std::time::Duration = std::time::Duration::from_secs(20);
+pub const STOP_GRACE: Duration = Duration::from_secs(20);
 
 /// Everything that one attempt needs. The caller creates the workspace and removes it after the attempt.
 #[derive(Debug, Clone)]
@@ -63,6 +64,14 @@ pub struct Job {
     pub sensitive_outputs: SensitiveOutputs,
     /// Lets another program take the place of this one.
     pub hand_over: Arc<dyn HandOver>,
+}
+
+impl Job {
+    /// Returns the end of the time limit of an attempt that began at `started`, without the time that is `reserved` for its
+    /// last steps.
+    pub fn deadline(&self, started: Instant, reserved: Duration) -> Instant {
+        started + Duration::from_secs(u64::from(self.order.timeout_secs)).saturating_sub(reserved)
+    }
 }
 
 /// Records connections that were refused to a job.

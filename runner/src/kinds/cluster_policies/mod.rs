@@ -8,13 +8,14 @@ mod policy_objects;
 
 use freehold_aws_errors::chain;
 use freehold_protocol::app_version::PolicyEngine;
-use freehold_protocol::names;
-use freehold_protocol::order::Order;
+use freehold_protocol::order::{Order, RemovePart};
 use freehold_protocol::policy::scope::is_for_clusters;
 use freehold_protocol::policy::{OrderPolicy, PolicyOrigin, PolicyResult};
+use freehold_protocol::{ComponentName, names};
 use serde_json::{Value, json};
 
 use crate::kinds::bucket::JobBucket;
+use crate::kinds::cluster_images;
 use crate::kinds::failure::Failure;
 use crate::kinds::inventory::Inventory;
 use crate::kubernetes::{Api, COMPONENT, Change, ClusterError, Id, Object, Plan, annotation};
@@ -203,6 +204,16 @@ pub(super) async fn withdraw(place: Place<'_>) -> Result<(), Failure> {
     }
     let after = Inventory::new(place.arn, left);
     if after == before { Ok(()) } else { after.write_at(place.bucket, &key).await }
+}
+
+/// Ends the removal of a component whose objects are gone: withdraws what its deploys have put into the cluster, and
+/// empties its inventory.
+pub(super) async fn end_removal(place: Place<'_>, component: &ComponentName, how: &RemovePart) -> Result<(), Failure> {
+    cluster_images::withdraw(place.job, place.api).await;
+    if how.removes_policies {
+        withdraw(place).await?;
+    }
+    Inventory::new(place.arn, Vec::new()).write(place.bucket, component).await
 }
 
 fn of_kyverno(order: &Order) -> impl Iterator<Item = &OrderPolicy> {

@@ -9,21 +9,19 @@ use super::plan::{self, ReleasePlan};
 use super::program::Helm;
 use super::release::Release;
 use super::{prepare, releases};
-use crate::identity::job_aws::JobAws;
 use crate::kinds::failure::Failure;
-use crate::kinds::result::until_stopped;
+use crate::kinds::result::{cluster_access, job_aws, until_stopped};
 use crate::kinds::templates::Templates;
-use crate::kubernetes::{Api, Change, ClusterAccess, Id, attributes_of_drift};
+use crate::kubernetes::{Api, Change, Id, attributes_of_drift};
 use crate::work::job::Job;
 
 /// Returns the objects that differ from the release.
 pub(in crate::kinds) async fn check(job: &Job, work: &InstallChart) -> Result<Vec<DriftedResource>, Failure> {
     let templates = Templates::of(job);
     let release = Release::of(work, &templates)?;
-    let access = until_stopped(job, async { Ok(ClusterAccess::of(job, &work.cluster).await?) }).await?;
+    let access = cluster_access(job, &work.cluster).await?;
     let api = access.api()?;
-    let aws =
-        JobAws::of(job).await.map_err(|error| Failure::because("could not prepare the job's access to AWS", &error))?;
+    let aws = job_aws(job).await?;
     let helm = Helm::find(job, release, &access, &aws)?;
     let found = compared(job, work, &helm, &api, &templates).await;
     aws.finish().await;

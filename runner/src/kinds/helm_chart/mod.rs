@@ -18,17 +18,16 @@ use freehold_protocol::order::{CHART_LAYER, InstallChart, RemovePart};
 use serde_json::{Value, json};
 
 use crate::approvals;
-use crate::identity::job_aws::JobAws;
 use crate::kinds::attempt_mark::AttemptMark;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::cluster_images;
 use crate::kinds::cluster_policies::{self, ClusterPolicies, Place};
 use crate::kinds::failure::Failure;
 use crate::kinds::guard;
-use crate::kinds::result::{Done, sdk_config, skipped, until_stopped};
+use crate::kinds::result::{Done, cluster_access, job_aws, sdk_config, skipped, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
-use crate::kubernetes::{Api, ClusterAccess};
+use crate::kubernetes::Api;
 use crate::state_objects;
 use crate::work::job::Job;
 use program::Helm;
@@ -68,10 +67,9 @@ async fn change(job: &Job, work: &InstallChart, goal: Goal) -> Result<Done, Fail
     let bucket = JobBucket::of(job, &sdk_config(job).await)?;
     let templates = Templates::of(job);
     let release = Release::of(work, &templates)?;
-    let access = until_stopped(job, async { Ok(ClusterAccess::of(job, &work.cluster).await?) }).await?;
+    let access = cluster_access(job, &work.cluster).await?;
     let api = access.api()?;
-    let aws =
-        JobAws::of(job).await.map_err(|error| Failure::because("could not prepare the job's access to AWS", &error))?;
+    let aws = job_aws(job).await?;
     let helm = Helm::find(job, release, &access, &aws)?;
     helm.check_version().await?;
     let (values, registry) = match goal {
@@ -239,7 +237,6 @@ impl Attempt<'_> {
     }
 
     fn time_left(&self) -> Duration {
-        let all = Duration::from_secs(u64::from(self.job.order.timeout_secs));
-        all.saturating_sub(self.started.elapsed()).saturating_sub(REST).max(LEAST)
+        self.job.deadline(self.started, REST).saturating_duration_since(Instant::now()).max(LEAST)
     }
 }

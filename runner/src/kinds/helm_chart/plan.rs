@@ -53,7 +53,7 @@ pub(super) async fn make(
         Some(number) => helm.manifest(&[&format!("--revision={number}")]).await?,
         None => String::new(),
     };
-    let unreadable = |why: String| Failure::new(format!("component `{}`: {why}", work.component));
+    let unreadable = |why: String| Failure::of_component(&work.component, why);
     let release = helm.release();
     let (all, new) = match documents(&rendered) {
         Ok(all) => {
@@ -86,7 +86,7 @@ pub(super) async fn make(
 
 /// Returns the deletions that an uninstall of the release makes.
 pub(super) async fn removal(job: &Job, work: &InstallChart, helm: &Helm<'_>, api: &Api) -> Result<Plan, Failure> {
-    let unreadable = |why: String| Failure::new(format!("component `{}`: {why}", work.component));
+    let unreadable = |why: String| Failure::of_component(&work.component, why);
     let old = read_objects("the release", &helm.manifest(&[]).await?).map_err(unreadable)?;
     let compare = Compare { api, release: helm.release(), work };
     until_stopped(job, async {

@@ -21,7 +21,7 @@ use crate::kinds::cluster_policies::{self, ClusterPolicies, Place};
 use crate::kinds::failure::Failure;
 use crate::kinds::guard;
 use crate::kinds::inventory::Inventory;
-use crate::kinds::result::{Done, sdk_config, until_stopped};
+use crate::kinds::result::{Done, cluster_access, sdk_config, until_stopped};
 use crate::kinds::templates::Templates;
 use crate::kubernetes::{ClusterAccess, Object, Plan};
 use crate::work::job::{Job, StopReason};
@@ -65,7 +65,7 @@ async fn run_to_end(job: &Job, work: &RunKubernetesJob) -> Result<Done, Failure>
     let started = Instant::now();
     let bucket = JobBucket::of(job, &sdk_config(job).await)?;
     let templates = Templates::of(job);
-    let access = until_stopped(job, async { Ok(ClusterAccess::of(job, &work.cluster).await?) }).await?;
+    let access = cluster_access(job, &work.cluster).await?;
     let image = until_stopped(job, image::find(job, work, &templates)).await?;
     let wanted = object::make(job, work, &templates, &image)?;
     let api = access.api()?;
@@ -127,20 +127,17 @@ async fn keep_plan(job: &Job, bucket: &JobBucket, wanted: &Object) -> Result<(),
 pub(super) async fn remove(job: &Job, work: &RunKubernetesJob, how: &RemovePart) -> Result<Done, Failure> {
     let started = Instant::now();
     let bucket = JobBucket::of(job, &sdk_config(job).await)?;
-    let access = until_stopped(job, async { Ok(ClusterAccess::of(job, &work.cluster).await?) }).await?;
+    let access = cluster_access(job, &work.cluster).await?;
     let api = access.api()?;
     let run = Run { job, work, api: &api, started };
     let all = until_stopped(job, Inventory::read(&bucket, &work.component, access.arn())).await?.without(&[]);
     let plan = until_stopped(job, run.plan(None, &all)).await?;
+    let place = Place { job, api: &api, bucket: &bucket, arn: access.arn() };
     // Kubernetes Jobs and their pods keep no data.
     guard::removal(job, &plan, true).await?;
     let removed = async {
         run.delete(&all).await?;
-        cluster_images::withdraw(job, &api).await;
-        if how.removes_policies {
-            cluster_policies::withdraw(Place { job, api: &api, bucket: &bucket, arn: access.arn() }).await?;
-        }
-        Inventory::new(access.arn(), Vec::new()).write(&bucket, &work.component).await
+        cluster_policies::end_removal(place, &work.component, how).await
     };
     until_stopped(job, removed).await.map_err(Failure::after_change)?;
     Ok(Done::default())

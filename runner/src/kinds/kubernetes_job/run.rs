@@ -167,8 +167,7 @@ impl Run<'_> {
     }
 
     fn deadline(&self) -> Instant {
-        let all = Duration::from_secs(u64::from(self.job.order.timeout_secs));
-        self.started + all.saturating_sub(REST)
+        self.job.deadline(self.started, REST)
     }
 
     fn refused(&self, error: &ClusterError) -> Failure {
@@ -176,7 +175,7 @@ impl Run<'_> {
     }
 
     fn failure(&self, why: impl std::fmt::Display) -> Failure {
-        Failure::new(format!("component `{}`: {why}", self.work.component))
+        Failure::of_component(&self.work.component, why)
     }
 }
 

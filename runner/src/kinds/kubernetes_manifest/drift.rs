@@ -9,9 +9,9 @@ use freehold_protocol::order::drift::DriftedResource;
 use super::manifest;
 use super::rollout::Rollout;
 use crate::kinds::failure::Failure;
-use crate::kinds::result::until_stopped;
+use crate::kinds::result::{cluster_access, until_stopped};
 use crate::kinds::templates::Templates;
-use crate::kubernetes::{Applied, ClusterAccess, attributes_of_drift};
+use crate::kubernetes::{Applied, attributes_of_drift};
 use crate::work::job::Job;
 
 /// Returns the objects that differ from the manifest. Fields that another manager took over count as well, although an apply
@@ -19,7 +19,7 @@ use crate::work::job::Job;
 pub(in crate::kinds) async fn check(job: &Job, work: &ApplyManifest) -> Result<Vec<DriftedResource>, Failure> {
     let templates = Templates::of(job);
     let namespace = templates.text("`namespace`", &work.namespace)?;
-    let access = until_stopped(job, async { Ok(ClusterAccess::of(job, &work.cluster).await?) }).await?;
+    let access = cluster_access(job, &work.cluster).await?;
     let (text, _) = manifest::text(job, work, &templates).await?;
     let api = access.api()?;
     let rollout = Rollout { job, work, api: &api, namespace: &namespace, started: Instant::now() };

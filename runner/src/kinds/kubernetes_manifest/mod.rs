@@ -22,9 +22,9 @@ use crate::kinds::cluster_policies::{self, ClusterPolicies, Place};
 use crate::kinds::failure::Failure;
 use crate::kinds::guard;
 use crate::kinds::inventory::Inventory;
-use crate::kinds::result::{Done, sdk_config, skipped, until_stopped};
+use crate::kinds::result::{Done, cluster_access, sdk_config, skipped, until_stopped};
 use crate::kinds::templates::Templates;
-use crate::kubernetes::{ClusterAccess, Id, Object};
+use crate::kubernetes::{Id, Object};
 use crate::work::job::Job;
 use rollout::Rollout;
 
@@ -34,7 +34,7 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     let bucket = JobBucket::of(job, &sdk_config(job).await)?;
     let templates = Templates::of(job);
     let namespace = templates.text("`namespace`", &work.namespace)?;
-    let access = until_stopped(job, async { Ok(ClusterAccess::of(job, &work.cluster).await?) }).await?;
+    let access = cluster_access(job, &work.cluster).await?;
     let (text, registry) = manifest::text(job, work, &templates).await?;
     let api = access.api()?;
     let rollout = Rollout { job, work, api: &api, namespace: &namespace, started };
@@ -97,20 +97,17 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
 pub(super) async fn remove(job: &Job, work: &ApplyManifest, how: &RemovePart) -> Result<Done, Failure> {
     let started = Instant::now();
     let bucket = JobBucket::of(job, &sdk_config(job).await)?;
-    let access = until_stopped(job, async { Ok(ClusterAccess::of(job, &work.cluster).await?) }).await?;
+    let access = cluster_access(job, &work.cluster).await?;
     let api = access.api()?;
     let rollout = Rollout { job, work, api: &api, namespace: "", started };
     let all = until_stopped(job, Inventory::read(&bucket, &work.component, access.arn())).await?.without(&[]);
     let plan = until_stopped(job, rollout.plan(&[], &all)).await?;
+    let place = Place { job, api: &api, bucket: &bucket, arn: access.arn() };
     guard::removal(job, &plan, how.destroy_data).await?;
     let removed = async {
         rollout.prune(&plan).await?;
         rollout.wait_until_gone(&all).await?;
-        cluster_images::withdraw(job, &api).await;
-        if how.removes_policies {
-            cluster_policies::withdraw(Place { job, api: &api, bucket: &bucket, arn: access.arn() }).await?;
-        }
-        Inventory::new(access.arn(), Vec::new()).write(&bucket, &work.component).await
+        cluster_policies::end_removal(place, &work.component, how).await
     };
     until_stopped(job, removed).await.map_err(Failure::after_change)?;
     Ok(Done::default())

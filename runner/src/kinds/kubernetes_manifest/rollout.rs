@@ -173,8 +173,7 @@ impl Rollout<'_> {
     }
 
     fn deadline(&self) -> Instant {
-        let all = Duration::from_secs(u64::from(self.job.order.timeout_secs));
-        self.started + all.saturating_sub(REST)
+        self.job.deadline(self.started, REST)
     }
 
     /// Waits until none of the objects exists with this component's annotation, but for those that are marked to stay.
@@ -217,7 +216,7 @@ impl Rollout<'_> {
     }
 
     fn failure(&self, why: impl std::fmt::Display) -> Failure {
-        Failure::new(format!("component `{}`: {why}", self.work.component))
+        Failure::of_component(&self.work.component, why)
     }
 
     /// Returns the failure for an object that the cluster refuses. For a conflict, the failure names the owners of the

@@ -23,13 +23,12 @@ use freehold_protocol::order::{PROGRAM_LAYER, RunPulumi};
 use serde_json::{Value, json};
 
 use crate::approvals;
-use crate::identity::job_aws::JobAws;
 use crate::kinds::archive;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::guard;
 use crate::kinds::plan_file::PlanFile;
-use crate::kinds::result::{Done, keep_sensitive, sdk_config, skipped, until_stopped};
+use crate::kinds::result::{Done, job_aws, keep_sensitive, sdk_config, skipped, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
 use crate::work::job::Job;
@@ -63,8 +62,7 @@ pub(super) async fn remove(job: &Job, work: &RunPulumi, destroy_data: bool) -> R
 async fn run(job: &Job, work: &RunPulumi, goal: Goal) -> Result<Done, Failure> {
     let sdk = sdk_config(job).await;
     let bucket = JobBucket::of(job, &sdk)?;
-    let aws =
-        JobAws::of(job).await.map_err(|error| Failure::because("could not prepare the job's access to AWS", &error))?;
+    let aws = job_aws(job).await?;
     let pulumi = Pulumi::find(job, work, &aws, &bucket)?;
     until_stopped(job, async {
         fetch(job, work).await?;

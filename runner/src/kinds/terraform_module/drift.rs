@@ -13,26 +13,17 @@ use super::program::Terraform;
 use super::{Prepared, plan, prepare};
 use crate::approvals::kind_of_change;
 use crate::attribute_names::{Marks, differing};
-use crate::identity::job_aws::JobAws;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::plan_file::PlanFile;
-use crate::kinds::result::{sdk_config, until_stopped};
-use crate::state_objects::StateObjects;
+use crate::kinds::result::{job_aws, sdk_config};
 use crate::work::job::Job;
 
 /// Returns the resources that differ from the module. The plan stays in the workspace.
 pub(in crate::kinds) async fn check(job: &Job, work: &ApplyTerraform) -> Result<Vec<DriftedResource>, Failure> {
     let bucket = JobBucket::of(job, &sdk_config(job).await)?;
-    let aws =
-        JobAws::of(job).await.map_err(|error| Failure::because("could not prepare the job's access to AWS", &error))?;
-    let mut terraform = Terraform::find(job, work, &aws)?;
-    // INVARIANT: only orders for Terraform modules and sandboxes come here. Each has a state.
-    let objects = StateObjects::of(&job.order.work).ok_or_else(|| {
-        Failure::new("this order is not for Terraform, so it has no state; this is a mistake in the runner")
-    })?;
-    let Prepared { variables, providers } = until_stopped(job, prepare(job, work, &bucket, &objects)).await?;
-    terraform.take_providers(providers);
+    let aws = job_aws(job).await?;
+    let Prepared { terraform, variables, .. } = prepare(job, work, &bucket, &aws).await?;
     let found = planned(&terraform, &variables).await;
     aws.finish().await;
     Ok(drifted(&found?))

@@ -29,7 +29,7 @@ use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::guard;
 use crate::kinds::plan_file::PlanFile;
-use crate::kinds::result::{Done, keep_sensitive, sdk_config, skipped, until_stopped};
+use crate::kinds::result::{Done, job_aws, keep_sensitive, sdk_config, skipped, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
 use crate::state_objects::StateObjects;
@@ -66,15 +66,8 @@ pub(super) async fn remove(job: &Job, work: &ApplyTerraform, destroy_data: bool)
 async fn run(job: &Job, work: &ApplyTerraform, goal: Goal) -> Result<Done, Failure> {
     let sdk = sdk_config(job).await;
     let bucket = JobBucket::of(job, &sdk)?;
-    let aws =
-        JobAws::of(job).await.map_err(|error| Failure::because("could not prepare the job's access to AWS", &error))?;
-    let mut terraform = Terraform::find(job, work, &aws)?;
-    // INVARIANT: only orders for Terraform modules and sandboxes, and for their removal, come here. Each has a state.
-    let objects = StateObjects::of(&job.order.work).ok_or_else(|| {
-        Failure::new("this order is not for Terraform, so it has no state; this is a mistake in the runner")
-    })?;
-    let Prepared { variables, providers } = until_stopped(job, prepare(job, work, &bucket, &objects)).await?;
-    terraform.take_providers(providers);
+    let aws = job_aws(job).await?;
+    let Prepared { terraform, objects, variables } = prepare(job, work, &bucket, &aws).await?;
     let asked = approvals::asked(job).await?;
     // This is the last step that can fail or be stopped before the code below, which always writes how the attempt
     // ended.
@@ -91,19 +84,37 @@ async fn run(job: &Job, work: &ApplyTerraform, goal: Goal) -> Result<Done, Failu
 }
 
 /// The result of the preparations: everything that a run of Terraform needs.
-struct Prepared {
+struct Prepared<'a> {
+    terraform: Terraform<'a>,
+    objects: StateObjects,
     variables: Variables,
-    /// The providers that came with the module. `None` for a module whose providers Terraform fetches.
-    providers: Option<Providers>,
 }
 
-/// Fetches the module and its providers into the workspace, and writes the runner's files.
-async fn prepare(
+/// Finds Terraform and the state, and fills the workspace.
+async fn prepare<'a>(
+    job: &'a Job,
+    work: &'a ApplyTerraform,
+    bucket: &JobBucket,
+    aws: &'a JobAws,
+) -> Result<Prepared<'a>, Failure> {
+    let mut terraform = Terraform::find(job, work, aws)?;
+    // INVARIANT: only orders for Terraform modules and sandboxes, and for their removal, come here. Each has a state.
+    let objects = StateObjects::of(&job.order.work).ok_or_else(|| {
+        Failure::new("this order is not for Terraform, so it has no state; this is a mistake in the runner")
+    })?;
+    let (variables, providers) = until_stopped(job, fetch(job, work, bucket, &objects)).await?;
+    terraform.take_providers(providers);
+    Ok(Prepared { terraform, objects, variables })
+}
+
+/// Fetches the module and its providers into the workspace, and writes the runner's files. Returns no providers for a
+/// module whose providers Terraform fetches.
+async fn fetch(
     job: &Job,
     work: &ApplyTerraform,
     bucket: &JobBucket,
     objects: &StateObjects,
-) -> Result<Prepared, Failure> {
+) -> Result<(Variables, Option<Providers>), Failure> {
     let repository = sync_artifact(job, &work.artifact).await?;
     let layer = job.workspace.join("module.tar.gz");
     fetch_layer(&repository, &work.artifact, MODULE_LAYER, &layer).await?;
@@ -115,7 +126,7 @@ async fn prepare(
     let _ = std::fs::remove_file(&layer);
     let providers = providers::unpack(job, &repository, &work.artifact).await?;
     let variables = files::write(job, work, &Templates::of(job), (bucket.bucket(), objects)).await?;
-    Ok(Prepared { variables, providers })
+    Ok((variables, providers))
 }
 
 /// A change of the module's resources: from its plan, new or approved before, to the apply of exactly this plan.
