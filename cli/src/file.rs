@@ -25,7 +25,12 @@ pub(crate) fn read(path: &Path, way_out: &str) -> Result<Vec<u8>> {
 
 /// Returns the text of a file that the user names, as [`read`] does.
 pub(crate) fn read_text(path: &Path, way_out: &str) -> Result<String> {
-    String::from_utf8(read(path, way_out)?).map_err(|error| {
+    read_text_at_most(path, MAX_BYTES, way_out)
+}
+
+/// Returns the text of a file of at most `most` bytes, as [`read`] does.
+pub(crate) fn read_text_at_most(path: &Path, most: u64, way_out: &str) -> Result<String> {
+    String::from_utf8(read_at_most(path, most, way_out)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to() + 1;
         Error::invalid(format!("`{}` is not text: byte {at} is not UTF-8", path.display())).or(way_out)
     })
@@ -156,7 +161,7 @@ fn writing(path: &Path) -> String {
 fn exists(path: &Path) -> Error {
     let shown = path.display();
     if path.is_dir() {
-        return Error::conflict(format!("`{shown}` is a directory; name a file"));
+        return Error::invalid(format!("`{shown}` is a directory; name a file"));
     }
     Error::conflict(format!(
         "`{shown}` exists and was left as it is; name another file, or pass `--force` to replace it"
@@ -248,13 +253,16 @@ mod tests {
         let (missing, file) = (directory.path().join("none"), directory.path().join("none/globex.yaml"));
 
         let no_directory = create(&file, "", false).unwrap_err().to_string();
-        let is_directory = [false, true].map(|force| create(directory.path(), "", force).unwrap_err().to_string());
+        let is_directory = [false, true].map(|force| create(directory.path(), "", force).unwrap_err());
 
         let (file, missing, shown) = (file.display(), missing.display(), directory.path().display());
         let expected =
             format!("cannot write `{file}`: there is no directory `{missing}`; make it, or name another file");
         assert_eq!(no_directory, expected);
-        assert_eq!(is_directory, [(); 2].map(|()| format!("`{shown}` is a directory; name a file")));
+        for error in is_directory {
+            assert_eq!(error.to_string(), format!("`{shown}` is a directory; name a file"));
+            assert_eq!(error.kind().exit_code(), 2);
+        }
     }
 
     #[cfg(unix)]

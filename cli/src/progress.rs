@@ -14,6 +14,8 @@ use crate::output::{clean, note, stderr_is_json};
 const QUIET: Duration = Duration::from_secs(2);
 /// The minimum time between two plain lines of the same counter.
 const BETWEEN: Duration = Duration::from_secs(5);
+/// The minimum time between two plain lines with the same text.
+const BETWEEN_SAME: Duration = Duration::from_secs(30);
 
 /// Waits for `work`. Ctrl-c ends the wait with `message`, since what AWS or the tenant has begun continues without this
 /// command.
@@ -31,7 +33,7 @@ pub(crate) struct Progress {
     terminal: bool,
     silent: bool,
     started: Instant,
-    last_note: Mutex<Option<Instant>>,
+    last_note: Mutex<Option<(Instant, String)>>,
     bar: ProgressBar,
 }
 
@@ -51,7 +53,7 @@ impl Progress {
         if self.terminal {
             self.bar.enable_steady_tick(Duration::from_millis(100));
             self.bar.set_message(clean(&what));
-        } else if self.may_speak() {
+        } else if self.may_print(&what) {
             note(&what);
         }
     }
@@ -85,7 +87,7 @@ impl Progress {
         Things { progress: self, shown: BTreeMap::new(), bars: BTreeMap::new() }
     }
 
-    fn may_speak(&self) -> bool {
+    fn may_print(&self, what: &str) -> bool {
         let now = Instant::now();
         if self.silent || now.duration_since(self.started) < QUIET {
             return false;
@@ -93,9 +95,12 @@ impl Progress {
         let Ok(mut last_note) = self.last_note.lock() else {
             return false;
         };
-        let due = last_note.is_none_or(|last| now.duration_since(last) >= BETWEEN);
+        let due = last_note.as_ref().is_none_or(|(last, before)| {
+            let pause = if before == what { BETWEEN_SAME } else { BETWEEN };
+            now.duration_since(*last) >= pause
+        });
         if due {
-            *last_note = Some(now);
+            *last_note = Some((now, what.to_owned()));
         }
         due
     }

@@ -9,7 +9,7 @@ use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::{Digest, InstallId, TenantName};
 use toml_edit::{Array, DocumentMut, Table, value};
 
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Kind, Result, ResultExt};
 use crate::inputs::number;
 use crate::policy::Policies;
 
@@ -201,8 +201,10 @@ impl Former {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(error).doing(format!("read `{}`, which is to be replaced", path.display())),
         };
-        let file: DocumentMut = text.parse().map_err(|error| {
-            Error::invalid(format!("`{}` is not TOML: {error}; correct or remove the file", path.display()))
+        let file: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
+            let error = error.to_string();
+            Error::quoting(Kind::Invalid, format!("`{}` is not TOML: {}", path.display(), error.trim_end()))
+                .or("correct the file, whose other settings are kept, or remove it")
         })?;
         let is = |key: &str, name: &str| file.get(key).and_then(toml_edit::Item::as_str) == Some(name);
         let is_same = is("tenant", config.tenant.as_str()) && is("install", config.install.as_str());

@@ -72,11 +72,18 @@ fn list_shows_who_gets_what_and_who_has_not_confirmed() {
 
 #[test]
 fn remove_and_test_name_what_they_did() {
-    let (removed, _, _) = subscription(&["remove", "a@example.com"], json!({ "subscriptions": [] }));
+    let subscribed = view("a@example.com", false, json!({}));
+    let (removed, _, _) = subscription(&["remove", "a@example.com"], json!({ "subscriptions": [subscribed] }));
+    let (_, unknown, sent_none) = subscription(&["remove", "b@example.com"], json!({ "subscriptions": [] }));
     let id = "ntf_00000000000000000001";
     let (tested, _, sent) = subscription(&["test", "--install", "globex"], json!({ "id": id }));
 
     assert!(removed.starts_with("a@example.com is told nothing any more"), "{removed}");
+    assert!(
+        unknown.contains("`b@example.com` is not subscribed; `freehold subscription list` shows who is"),
+        "{unknown}"
+    );
+    assert!(sent_none.iter().all(|(path, _)| path != "/v1/subscriptions/remove"), "{sent_none:?}");
     assert_eq!(tested.trim(), format!("test {id} was sent to the subscribers that chose it"));
     assert_eq!(sent, [("/v1/subscriptions/test".to_owned(), r#"{"install":"globex"}"#.to_owned())]);
 }

@@ -94,7 +94,7 @@ impl Gone {
             ));
         }
         Err(Error::failed(format!("{} of install `{}` still exist", plural(count, "thing"), self.install))
-            .or("the customer's guide removes them in order; AWS may list a resource for some time after its deletion"))
+            .or("the customer's guide removes them in order"))
     }
 }
 

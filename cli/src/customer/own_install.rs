@@ -52,7 +52,8 @@ impl OwnInstall {
     pub(super) async fn stack(&self) -> Result<Stack> {
         let name = self.stack_name();
         Stacks::new(&self.config).find(&name).await?.ok_or_else(|| {
-            Error::not_found(format!("there is no stack `{name}` in account {}", self.account))
+            let (account, region) = (&self.account, crate::aws::region(&self.config));
+            Error::not_found(format!("there is no stack `{name}` in account {account}, region {region}"))
                 .or("check the name, `--tenant`, the region and the credentials")
         })
     }

@@ -4,11 +4,15 @@ use freehold_protocol::api::InstallDeleted;
 use serde_json::json;
 
 use super::Delete;
+use crate::confirm;
 use crate::context::Context;
 use crate::error::Result;
 
 impl Delete {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
+        if let Some(name) = &self.confirm {
+            confirm::install(&self.install, Some(name), "")?;
+        }
         let path = ["v1", "installs", self.install.as_str(), "delete"];
         let deleted: InstallDeleted = context.api().await?.post(&path, &json!({})).await?;
         context.out.show(&deleted, render)

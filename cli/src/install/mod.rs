@@ -258,14 +258,18 @@ pub(crate) struct RunnerConfig {
 /// Delete an install in which nothing ever ran, so that its name is free again.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
+Examples:
   freehold install delete globex
+  freehold install delete globex --confirm globex    checks the name again, as in the other commands that remove something
 
 An install is bound to its account and region for life; use this command after a typo. Once the runner has announced
 itself, the install cannot be deleted, because the app in the customer's account would stay there without an owner.")]
 pub(crate) struct Delete {
     /// Name of the install.
     install: InstallId,
+    /// The install's name again. It is not asked for, because nothing ran in the install.
+    #[arg(long, value_name = "NAME")]
+    confirm: Option<String>,
 }
 
 /// Remove everything that the tenant keeps about an install that was torn down, or whose customer has left.

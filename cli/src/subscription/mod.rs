@@ -11,7 +11,7 @@ use freehold_protocol::notification::{Endpoint, NotificationFilter, Notification
 use freehold_protocol::{AppName, InstallId};
 
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SubscriptionCommand {
@@ -101,6 +101,11 @@ impl SubscriptionCommand {
                 out.show(&all.subscriptions, |all| text::list(all, out))
             }
             Self::Remove(Remove { endpoint }) => {
+                let all: SubscriptionsView = api.get(&["v1", "subscriptions"]).await?;
+                if !all.subscriptions.iter().any(|one| one.endpoint == endpoint.as_str()) {
+                    return Err(Error::not_found(format!("`{endpoint}` is not subscribed"))
+                        .or("`freehold subscription list` shows who is"));
+                }
                 let request = RemoveSubscriptionRequest { endpoint };
                 let left: SubscriptionsView = api.post(&["v1", "subscriptions", "remove"], &request).await?;
                 out.show(&left.subscriptions, |left| text::removed(&request.endpoint, left, out))

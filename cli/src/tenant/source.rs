@@ -18,6 +18,7 @@ use zeroize::Zeroizing;
 use super::names::TENANT_TAG;
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
+use crate::file;
 use crate::output::{Table, time};
 
 /// The policy of each secret of a source.
@@ -160,12 +161,11 @@ impl Add {
     }
 
     fn read(&self) -> Result<Zeroizing<String>> {
+        const OTHER_FILE: &str = "pass the file with the token, the private key or the password as `--file FILE`";
         let most = u64::try_from(MAX_CREDENTIAL_BYTES).unwrap_or(u64::MAX);
         let mut text = Zeroizing::new(String::new());
         let read = match self.file.as_ref().filter(|path| path.as_os_str() != "-") {
-            Some(path) => std::fs::File::open(path)
-                .and_then(|file| file.take(most).read_to_string(&mut text))
-                .doing(format!("read the credential in `{}`", path.display())),
+            Some(path) => return file::read_text_at_most(path, most, OTHER_FILE).map(Zeroizing::new),
             // A terminal would show the typed secret.
             None if std::io::stdin().is_terminal() => Err(Error::invalid(
                 "this command reads the credential from stdin, which is a terminal; pipe it in, or pass `--file FILE`",

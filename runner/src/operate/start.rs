@@ -215,7 +215,8 @@ fn assemble(
         sensitive_inputs: SensitiveInputs::new(sdk, config.tenant.clone(), config.install.clone(), opening_key),
         app_secrets: AppSecrets::new(sdk, config.tenant.clone(), config.install.clone()),
         sensitive_outputs: SensitiveOutputs::new(sdk, config.bucket.clone()),
-        plans: PlanStore::new(sdk, config.bucket.clone()),
+        // A build runner has no plans of a customer, and may not list its bucket.
+        plans: PlanStore::new(sdk, config.bucket.clone().filter(|_| config.role == Role::Install)),
         app_roles,
         grants: Arc::new(PendingGrants::default()),
         in_flight: InFlight::default(),

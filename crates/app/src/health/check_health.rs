@@ -61,8 +61,9 @@ impl CheckHealth {
         }
         if plan.nodes.is_empty() {
             return Err(AppError::conflict(format!(
-                "install `{install}` has no deployed component that can be asked: a component needs `[health]` in its config, and \
-                 a type that offers something or a probe"
+                "no deployed component of install `{install}` can be asked whether it is healthy; give a component `[health]` with \
+                 a probe of type `http` or `tcp`, or without one where its type has a check of its own, and \
+                 deploy it"
             )));
         }
         let held = Stored { value: Install { health_check: Some(id.clone()), ..value }, rev };

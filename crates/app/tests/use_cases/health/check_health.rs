@@ -170,7 +170,7 @@ async fn a_check_is_refused_with_its_reason() {
         (
             never,
             Kind::Conflict,
-            "install `globex` has no deployed component that can be asked: a component needs `[health]`",
+            "no deployed component of install `globex` can be asked whether it is healthy; give a component `[health]`",
         ),
         (live, Kind::Conflict, "install `globex` is being worked on by `wf_"),
         (other, Kind::Conflict, "the health of install `globex` is being checked by `wf_"),
