@@ -7,6 +7,7 @@ use freehold_protocol::{ActionName, InstallId};
 use crate::api::follow;
 use crate::context::Context;
 use crate::error::Result;
+use crate::inputs::{Input, texts_by_name};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ActionCommand {
@@ -17,7 +18,7 @@ pub(crate) enum ActionCommand {
 /// deployed completely; before the first complete deploy, those of the latest version.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  freehold action run globex health-check\n  freehold action run globex repair --role break-glass-admin"
+    after_help = "Examples:\n  freehold action run globex health-check\n  freehold action run globex repair --role break-glass-admin\n  freehold action run globex add-ssh-key --input ssh_public_key=@id_ed25519.pub"
 )]
 pub(crate) struct Run {
     /// Name of the install.
@@ -28,6 +29,9 @@ pub(crate) struct Run {
     /// of a role as `freehold contract show` lists it, such as `break-glass-admin`.
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
+    /// An input of the action: `name=text`, or `name=@FILE` for the text of a file. Can be given several times.
+    #[arg(long = "input", value_name = "NAME=TEXT")]
+    inputs: Vec<Input>,
     /// Start also while the customer's change windows are closed. The customer's runner lets only those pass whom the
     /// customer names.
     #[arg(long)]
@@ -42,7 +46,9 @@ impl ActionCommand {
         let Self::Run(args) = self;
         let api = context.api().await?;
         let path = ["v1", "installs", args.install.as_str(), "actions", args.action.as_str(), "runs"];
-        let started: WorkflowStarted = api.post(&path, &RunActionRequest { role: args.role, now: args.now }).await?;
+        let inputs = texts_by_name(&args.inputs)?;
+        let request = RunActionRequest { role: args.role, inputs, now: args.now };
+        let started: WorkflowStarted = api.post(&path, &request).await?;
         let version = started.number.map(|number| format!(" (version {number})")).unwrap_or_default();
         let subject = format!("action `{}` of `{}`{version}", args.action, args.install);
         follow(&api, context.out, &started.workflow, &subject, !args.no_wait).await

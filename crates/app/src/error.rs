@@ -8,7 +8,7 @@ use freehold_domain::install::InstallError;
 use freehold_domain::install::follows::OtherRelease;
 use freehold_domain::plan::PlanError;
 use freehold_domain::plan::teardown::TeardownError;
-use freehold_domain::runbook::RunbookError;
+use freehold_domain::runbook::{RunInputsError, RunbookError};
 use freehold_domain::toggles::ToggleError;
 use freehold_domain::workflow::ContinuationError;
 use freehold_protocol::api::ErrorKind;
@@ -120,14 +120,18 @@ impl From<RunbookError> for AppError {
         let kind = match &error {
             RunbookError::Unknown { .. } => Kind::NotFound,
             RunbookError::Empty(_)
-            | RunbookError::UnknownInput { .. }
-            | RunbookError::MissingInput { .. }
+            | RunbookError::Inputs(_)
             | RunbookError::LongRunbook { .. }
-            | RunbookError::LargeRun { .. }
-            | RunbookError::LongInputs { .. } => Kind::Invalid,
+            | RunbookError::LargeRun { .. } => Kind::Invalid,
             RunbookError::Open(_) | RunbookError::Succeeded(_) | RunbookError::ResumedTooOften { .. } => Kind::Conflict,
         };
         Self::new(kind, error.to_string())
+    }
+}
+
+impl From<RunInputsError> for AppError {
+    fn from(error: RunInputsError) -> Self {
+        Self::invalid(error.to_string())
     }
 }
 

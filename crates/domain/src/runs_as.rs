@@ -97,7 +97,19 @@ pub fn runs_as(
     mode: Mode,
 ) -> Result<Option<RunsAs>, UnknownRole> {
     let Some(name) = asked.or_else(|| operation.roles(version).next()) else { return Ok(None) };
-    called(version, name, mode).map(Some).ok_or_else(|| {
+    find_role(version, name, mode).map(Some)
+}
+
+/// Refuses a role that the app does not have.
+///
+/// # Errors
+/// [`UnknownRole`].
+pub fn check_role(version: &AppVersion, name: &str) -> Result<(), UnknownRole> {
+    find_role(version, name, Mode::Maintenance).map(drop)
+}
+
+fn find_role(version: &AppVersion, name: &str, mode: Mode) -> Result<RunsAs, UnknownRole> {
+    called(version, name, mode).ok_or_else(|| {
         let known = known(version);
         let (app, role, nearest) = (version.app.to_string(), name.to_owned(), meant(name, &known));
         UnknownRole { app, role, nearest, known }

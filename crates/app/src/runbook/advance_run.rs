@@ -193,7 +193,7 @@ impl AdvanceRun {
                     .await?;
             }
             StepKind::Action { action } => {
-                let request = RunActionRequest { role, now: passes_windows };
+                let request = RunActionRequest { role, now: passes_windows, ..Default::default() };
                 self.run_action.run(&run.install, action, &request, (RunTrigger::Runbook, asked(false))).await?;
             }
             StepKind::ComponentTearDown { component } => {

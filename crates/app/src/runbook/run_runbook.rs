@@ -1,7 +1,9 @@
 //! Starts a run of a runbook.
 
 use freehold_domain::install::Install;
-use freehold_domain::runbook::{MAX_RUN_BYTES, Run, RunState, RunbookError, Step, StepState, check_steps, run_inputs};
+use freehold_domain::runbook::{
+    MAX_RUN_BYTES, Run, RunState, RunbookError, Step, StepState, check_steps, runbook_inputs,
+};
 use freehold_domain::suggestion::Known;
 use freehold_protocol::api::RunRunbookRequest;
 use freehold_protocol::app_version::StepKind;
@@ -51,7 +53,7 @@ impl RunRunbook {
             return Err(RunbookError::Unknown { app, runbook: runbook.clone(), number: version.number, known }.into());
         };
         check_steps(found)?;
-        let inputs = run_inputs(found, &request.inputs)?;
+        let inputs = runbook_inputs(found, &request.inputs)?;
         require_runner(&stored.value)?;
         let steps = found.steps.iter().map(|step| Step { step: step.clone(), tries: 0, state: StepState::Waiting });
         let run = Run {

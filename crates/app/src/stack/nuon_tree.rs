@@ -57,6 +57,13 @@ pub fn add_run_inputs(tree: &mut Value, inputs: &BTreeMap<String, String>) {
     }
 }
 
+/// Adds the inputs of the action that runs to the tree.
+pub fn add_action_inputs(tree: &mut Value, inputs: &BTreeMap<String, String>) {
+    if let Some(nuon) = tree.get_mut("nuon").and_then(Value::as_object_mut).filter(|_| !inputs.is_empty()) {
+        nuon.insert("action".to_owned(), json!({ "inputs": inputs }));
+    }
+}
+
 /// Returns the names of the tenant, app and install whose stack contains the policies.
 pub(crate) fn role_place<'a>(tenant: &'a TenantName, install: &'a Install, app: &'a AppName) -> RolePlace<'a> {
     RolePlace { tenant, app, install: &install.id, account: &install.account, region: &install.region }

@@ -74,7 +74,8 @@ impl CallWebhook {
             }
             WebhookTask::RunAction { install, action } => {
                 self.check_install(&webhook, install).await?;
-                let (request, trigger) = (RunActionRequest::default(), RunTrigger::Request);
+                let request = RunActionRequest { inputs: request.inputs, ..Default::default() };
+                let trigger = RunTrigger::Request;
                 let started = self.run_action.run(install, action, &request, (trigger, asked)).await?;
                 Ok(WebhookCalled::Workflow { workflow: started.workflow })
             }
@@ -158,11 +159,11 @@ fn request_of(webhook: &Webhook, body: &str) -> Result<CallWebhookRequest, AppEr
         return Ok(CallWebhookRequest::default());
     }
     let request: CallWebhookRequest = serde_json::from_str(body).map_err(|error| wrong(error.to_string()))?;
-    let takes_inputs = matches!(webhook.starts, WebhookTask::RunRunbook { .. });
+    let takes_inputs = matches!(webhook.starts, WebhookTask::RunRunbook { .. } | WebhookTask::RunAction { .. });
     let takes_release = matches!(webhook.starts, WebhookTask::MoveChannel { .. });
     match (request.inputs.is_empty() || takes_inputs, request.release.is_none() || takes_release) {
         (true, true) => Ok(request),
-        (false, _) => Err(wrong("only a runbook takes `inputs`; leave them out".to_owned())),
+        (false, _) => Err(wrong("only a runbook or an action takes `inputs`; leave them out".to_owned())),
         (true, false) => Err(wrong("only a channel takes a `release`; leave it out".to_owned())),
     }
 }

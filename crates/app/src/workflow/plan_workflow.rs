@@ -214,7 +214,14 @@ impl PlanWorkflow {
 
     async fn nodes(&self, workflow: &Workflow, install: &Install) -> Result<(Option<Digest>, Vec<Node>), AppError> {
         match &workflow.request {
-            Request::Build { builds, .. } => Ok((None, build_nodes(builds, workflow.serial))),
+            Request::Build { app, builds, version } => {
+                let version = match version {
+                    Some(version) => Some(self.versions.load(app, Some(version)).await?),
+                    None => None,
+                };
+                let document = version.as_ref().map(|version| &*version.document);
+                Ok((None, build_nodes(document, builds, workflow.serial)))
+            }
             Request::Upgrade { .. } => Ok((None, upgrade_nodes(workflow.serial))),
             Request::DetectDrift { only } => {
                 let record = self.version_of(install, install.version()).await?;
@@ -226,7 +233,7 @@ impl PlanWorkflow {
                 let planned = plan_health_check(&self.versions, install, only, workflow.serial).await?;
                 Ok((Some(record.version), planned.nodes))
             }
-            Request::Action { action, version, role, trigger: _, run_inputs: _ } => {
+            Request::Action { action, version, role, trigger: _, inputs: _, run_inputs: _ } => {
                 let record = self.version_of(install, version.as_ref()).await?;
                 let mut nodes = action_nodes(&record.document, action, role.as_deref(), workflow.serial)?;
                 bind_steps(&*self.store, &record.document, &mut nodes).await?;

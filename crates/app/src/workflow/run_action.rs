@@ -7,6 +7,7 @@ use freehold_domain::inputs::{known_inputs, resolve_inputs_for};
 use freehold_domain::install::Install;
 use freehold_domain::plan::action_nodes;
 use freehold_domain::plan::triggers::lacks_text;
+use freehold_domain::runbook::{action_inputs, inputs_of_step, with_defaults};
 use freehold_domain::suggestion::nearest;
 use freehold_domain::toggles;
 use freehold_domain::workflow::{Request, RollBack, RunTrigger, Workflow, WorkflowKind};
@@ -37,7 +38,7 @@ impl RunAction {
     /// complete deploy they come from the latest version, so that an action can examine a first deploy that failed.
     ///
     /// # Errors
-    /// NotFound for an action or a role that the version lacks, Conflict without a runner or a component that the
+    /// NotFound for an action or a role that the version lacks, Invalid for wrong inputs, Conflict without a runner or a component that the
     /// action needs, or the store's errors.
     pub async fn run(
         &self,
@@ -61,6 +62,11 @@ impl RunAction {
             return Err(self.unknown_action(&app, &stored.value, &version, action).await?);
         };
         self.check_needs(&stored.value, &version, found).await?;
+        let inputs = match (asked.step, trigger) {
+            (Some(step), _) => inputs_of_step(found, step.inputs)?,
+            (None, RunTrigger::Request) => action_inputs(found, &request.inputs)?,
+            (None, RunTrigger::Schedule | RunTrigger::Runbook) => with_defaults(found, &request.inputs),
+        };
         let mut nodes = action_nodes(&version.document, action, request.role.as_deref(), 0)?;
         bind_steps(&*self.store, &version.document, &mut nodes).await?;
         let known = known_inputs(&version.document, &stored.value.inputs);
@@ -77,6 +83,7 @@ impl RunAction {
                 version: Some(version.version.clone()),
                 role: request.role.clone(),
                 trigger: Some(trigger),
+                inputs,
                 run_inputs: asked.step.map(|step| step.inputs.clone()).unwrap_or_default(),
             },
             digest: Some(digest),

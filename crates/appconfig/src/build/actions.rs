@@ -1,13 +1,14 @@
 //! Builds the actions of an app from the files in `actions/`.
 
 use freehold_protocol::ComponentName;
-use freehold_protocol::app_version::{Action, StepRepo, Trigger};
+use freehold_protocol::app_version::{Action, RunInput, StepRepo, Trigger};
 use freehold_protocol::order::ActionStep;
+use freehold_protocol::terraform::is_refused_variable;
 use freehold_template::nearest;
 
 use crate::build::schedule::not_a_schedule;
 use crate::build::sources::Sources;
-use crate::build::values::scalars;
+use crate::build::values::{run_inputs, scalars};
 use crate::check::links::{Index, needed_by_action, references};
 use crate::kinds::Kind;
 use crate::kinds::spec::seconds;
@@ -84,6 +85,15 @@ impl Reader<'_> {
         let nodes = root.tables("steps");
         let steps = nodes.iter().map(|node| self.step(checked, node)).collect();
         let step_repos = nodes.iter().zip(0..).filter_map(|(node, at)| self.repo(checked, node, at)).collect();
+        let (inputs, drafts) = run_inputs(checked);
+        self.sources.drafts.extend(drafts);
+        self.sources.drafts.extend(given_by_nobody(checked, &inputs));
+        self.sources.drafts.extend(reserved_names(checked));
+        let mut env_vars = scalars(root.get("env_vars"));
+        for input in &inputs {
+            let template = format!("{{{{ .nuon.action.inputs.{} }}}}", input.name);
+            env_vars.entry(input.name.to_ascii_uppercase()).or_insert(template);
+        }
         match root.text("name")?.parse() {
             Ok(name) => Some(Action {
                 name,
@@ -93,7 +103,7 @@ impl Reader<'_> {
                 triggers,
                 references: references(checked, self.index),
                 dependencies: needed_by_action(checked, self.index),
-                env_vars: scalars(root.get("env_vars")),
+                env_vars,
                 steps,
                 step_repos,
                 role: text("role"),
@@ -101,7 +111,7 @@ impl Reader<'_> {
                 enable_kube_config: [root].into_iter().chain(nodes).any(|node| node.flag("enable_kube_config")),
                 image: root.text("image").filter(|image| !image.is_empty()).map(str::to_owned),
                 labels: scalars(root.get("labels")),
-                inputs: root.get("inputs").map(Node::to_json),
+                inputs,
                 kubernetes_context: text("kubernetes_context"),
             }),
             Err(error) => {
@@ -222,6 +232,40 @@ impl Reader<'_> {
         let source = self.sources.repo(self.files, checked, entry, &owner)?;
         Some(StepRepo { step, source })
     }
+}
+
+/// More environment variables that decide how the programs of a step run, beside those of AWS's SDKs.
+const RESERVED: [&str; 4] = ["IFS", "KUBECONFIG", "SHELL", "TMPDIR"];
+
+/// Reports the inputs that would replace a variable which decides how programs run.
+fn reserved_names(checked: &Checked) -> Vec<Draft> {
+    let variable = |node: &Node| node.text("name").unwrap_or_default().to_ascii_uppercase();
+    let is_reserved = |name: &str| is_refused_variable(name) || RESERVED.contains(&name) || name.starts_with("AWS_");
+    let nodes = checked.root.tables("inputs").iter().filter(|node| is_reserved(&variable(node)));
+    let draft = |node: &Node| {
+        let message = format!("the input would set the environment variable `{}`", variable(node));
+        Draft::error(checked.place_of(node, "name"), message).help("rename the input")
+    };
+    nodes.map(draft).collect()
+}
+
+/// Reports the required inputs of an action that something starts which gives it no inputs.
+fn given_by_nobody(checked: &Checked, inputs: &[RunInput]) -> Vec<Draft> {
+    let triggers = checked.root.tables("triggers").iter();
+    let Some(trigger) = triggers.filter_map(|node| node.text("type")).find(|word| *word != "manual") else {
+        return Vec::new();
+    };
+    let nodes = checked.root.tables("inputs").iter();
+    let lacking = nodes.filter(|node| {
+        let input = inputs.iter().find(|input| node.text("name") == Some(input.name.as_str()));
+        input.is_some_and(|input| input.required && input.default.is_empty())
+    });
+    let draft = |node: &Node| {
+        let name = node.text("name").unwrap_or_default();
+        let message = format!("input `{name}` is required, and trigger `{trigger}` gives the action no inputs");
+        Draft::error(checked.place_of(node, "name"), message).help("give the input a `default`, or remove the trigger")
+    };
+    lacking.map(draft).collect()
 }
 
 #[cfg(test)]

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use freehold_protocol::app_version::{Action, Runbook, RunbookInput, RunbookStep, StepKind};
+use freehold_protocol::app_version::{Action, Runbook, RunbookStep, StepKind};
 use freehold_protocol::limits::MAX_RUNBOOK_STEPS;
 use freehold_protocol::order::ActionStep;
 use freehold_protocol::{ActionName, ComponentName, RunbookName};
 
 use crate::build::actions::DEFAULT_SECS;
-use crate::build::values::scalars;
+use crate::build::values::{run_inputs, scalars};
 use crate::check::links::{Index, needed_by_action, references};
 use crate::kinds::Kind;
 use crate::kinds::spec::seconds;
@@ -46,7 +46,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn runbook(mut self) -> Option<Runbook> {
+    fn runbook(self) -> Option<Runbook> {
         let (checked, root) = (self.checked, &self.checked.root);
         let nodes = root.tables("steps");
         if nodes.is_empty() && root.get("name").is_some() {
@@ -72,38 +72,16 @@ impl Reader<'_> {
             Step { checked, node, index, action, drafts: self.drafts, made: self.made }.read()
         });
         let steps = steps.collect();
+        let (inputs, drafts) = run_inputs(checked);
+        self.drafts.extend(drafts);
         Some(Runbook {
             description: root.text("description").unwrap_or_default().to_owned(),
             readme: readme.unwrap_or_default().to_owned(),
             labels: scalars(root.get("labels")),
-            inputs: self.inputs(),
+            inputs,
             steps,
             name,
         })
-    }
-
-    fn inputs(&mut self) -> Vec<RunbookInput> {
-        let mut found: Vec<RunbookInput> = Vec::new();
-        for node in self.checked.root.tables("inputs") {
-            let text = |key: &str| node.text(key).unwrap_or_default().to_owned();
-            if node.get("name").is_none() {
-                continue;
-            }
-            let name = text("name");
-            if found.iter().any(|known| known.name == name) {
-                let message = format!("the runbook has two inputs `{name}`");
-                let draft = Draft::error(self.checked.place_of(node, "name"), message);
-                self.drafts.push(draft.help("rename one of them"));
-                continue;
-            }
-            found.push(RunbookInput {
-                name,
-                description: text("description"),
-                required: node.flag("required"),
-                default: text("default"),
-            });
-        }
-        found
     }
 }
 
@@ -202,7 +180,7 @@ impl Step<'_> {
             enable_kube_config: false,
             image: None,
             labels: Default::default(),
-            inputs: None,
+            inputs: Vec::new(),
             kubernetes_context: String::new(),
         });
         Some(StepKind::Action { action })

@@ -1,11 +1,14 @@
 //! Reads the settings of the runner from `runner.toml`, and those of the install stack from `stack.toml`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::ComponentName;
-use freehold_protocol::app_version::{Component, ComponentSpec, NestedStack, Platform, RunnerSettings, StackSettings};
+use freehold_protocol::app_version::{
+    Action, Component, ComponentSpec, NestedStack, Platform, Reference, RunnerSettings, Sandbox, StackSettings,
+};
 
-use crate::build::values::{scalars, texts, whole};
+use crate::build::values::{refused_variables, scalars, texts, whole};
+use crate::check::links::{Index, references};
 use crate::check::names;
 use crate::kinds::Kind;
 use crate::read::document::Node;
@@ -34,6 +37,59 @@ pub(crate) fn runner(app: &mut App, components: &[Component]) -> Option<RunnerSe
     });
     app.drafts.extend(drafts);
     settings
+}
+
+/// The parts of an app whose programs have an environment.
+pub(crate) struct Programs<'a> {
+    pub(crate) components: &'a mut [Component],
+    pub(crate) actions: &'a mut [Action],
+    pub(crate) sandbox: Option<&'a mut Sandbox>,
+}
+
+/// Adds the environment of `runner.toml` to the programs of the app: Terraform, Pulumi and the steps of actions. A variable
+/// that a part sets itself stays as it is. Reports variables that Terraform must not have, and templates that read what the
+/// first job makes.
+pub(crate) fn add_environment(app: &mut App, index: &Index, programs: Programs<'_>) {
+    let Some(checked) = app.of(Kind::Runner).next() else { return };
+    let (variables, reads) = (scalars(checked.root.get("env_vars")), references(checked, index));
+    let mut drafts = refused_variables(checked);
+    drafts.extend(checked.uses.iter().filter(|reading| made_by_jobs(&reading.path)).map(|reading| {
+        let message = "the environment of every job cannot read what a job makes, because the first job has it too";
+        Draft::error(reading.place.clone(), message)
+            .help("set the variable in the component or the action that needs it")
+    }));
+    app.drafts.extend(drafts);
+    if variables.is_empty() {
+        return;
+    }
+    let add = |own: &mut BTreeMap<String, String>, known: &mut BTreeSet<Reference>| {
+        for (name, value) in &variables {
+            own.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        known.extend(reads.iter().cloned());
+    };
+    for component in programs.components {
+        if let ComponentSpec::TerraformModule { env_vars, .. } | ComponentSpec::Pulumi { env_vars, .. } =
+            &mut component.spec
+        {
+            add(env_vars, &mut component.references);
+        }
+    }
+    for action in programs.actions {
+        add(&mut action.env_vars, &mut action.references);
+    }
+    if let Some(sandbox) = programs.sandbox {
+        add(&mut sandbox.env_vars, &mut sandbox.references);
+    }
+}
+
+fn made_by_jobs(path: &[String]) -> bool {
+    let words: Vec<&str> = path.iter().map(String::as_str).collect();
+    matches!(
+        words.as_slice(),
+        ["nuon" | "freehold", "sandbox" | "components" | "actions", ..]
+            | ["nuon" | "freehold", "install", "sandbox", ..]
+    )
 }
 
 /// Returns the component in whose image jobs run, or the mistake if its type is not an image. A component that does not

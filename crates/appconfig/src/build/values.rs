@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use freehold_protocol::app_version::RunInput;
 use freehold_protocol::terraform::{ProviderSource, REFUSED_VARIABLE_HELP, is_refused_variable, refused_variable};
 use serde_json::Value;
 
 use crate::build::data_files::{self, Language};
+use crate::kinds::Kind;
 use crate::read::document::{Data, Entry, Node};
 use crate::read::files::Files;
 use crate::report::draft::Draft;
@@ -49,6 +51,25 @@ pub(crate) fn mistakes_in_variables(files: &Files, checked: &Checked) -> Vec<Dra
 pub(crate) fn values(node: Option<&Node>) -> BTreeMap<String, Value> {
     let entries = node.map(Node::entries).unwrap_or_default();
     entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()
+}
+
+/// Returns the inputs of a run of the action or the runbook in `checked`. Reports a name that two inputs have.
+pub(crate) fn run_inputs(checked: &Checked) -> (Vec<RunInput>, Vec<Draft>) {
+    let (mut found, mut drafts): (Vec<RunInput>, Vec<Draft>) = Default::default();
+    let named = checked.root.tables("inputs").iter().filter(|node| node.get("name").is_some());
+    for node in named {
+        let text = |key: &str| node.text(key).unwrap_or_default().to_owned();
+        let name = text("name");
+        if found.iter().any(|known| known.name == name) {
+            let kind = if checked.kind == Kind::Action { "action" } else { "runbook" };
+            let message = format!("the {kind} has two inputs `{name}`");
+            drafts.push(Draft::error(checked.place_of(node, "name"), message).help("rename one of them"));
+            continue;
+        }
+        let (description, default) = (text("description"), text("default"));
+        found.push(RunInput { name, description, required: node.flag("required"), default });
+    }
+    (found, drafts)
 }
 
 /// Returns the strings of a list.

@@ -13,7 +13,7 @@ use crate::report::draft::Draft;
 use crate::state::file::{Checked, Reading};
 
 /// The keys below `.nuon` in templates.
-const TREE: [&str; 13] = [
+const TREE: [&str; 14] = [
     "org",
     "app",
     "install",
@@ -26,11 +26,12 @@ const TREE: [&str; 13] = [
     "runner",
     "domain",
     "cloud_account",
+    "action",
     "runbook",
 ];
 
 /// The keys that templates can read below places of the tree.
-const KEYS_BELOW: [(&[&str], &[&str]); 8] = [
+const KEYS_BELOW: [(&[&str], &[&str]); 9] = [
     (&["nuon", "org"], &["id", "name"]),
     (INSTALL, &["id", "name", "inputs", "sandbox"]),
     (&["nuon", "install", "sandbox"], &["outputs"]),
@@ -38,6 +39,7 @@ const KEYS_BELOW: [(&[&str], &[&str]); 8] = [
     (&["nuon", "install_stack"], &["outputs"]),
     (&["nuon", "actions"], &["workflows"]),
     (&["nuon", "cloud_account"], &["aws"]),
+    (&["nuon", "action"], &["inputs"]),
     (&["nuon", "runbook"], &["inputs"]),
 ];
 const INSTALL: &[&str] = &["nuon", "install"];
@@ -239,33 +241,45 @@ fn short_input(reading: &Reading, index: &Index) -> Option<Draft> {
     })
 }
 
-/// Reports an input of a run that does not exist. Only the steps of a runbook have such inputs: its own commands, and the
-/// actions that it runs.
+/// Reports an input of a run that does not exist. Only actions have inputs of their own, and only the steps of a runbook have
+/// those of the runbook: its own commands, and the actions that it runs.
 pub(crate) fn run_input(reading: &Reading, checked: &Checked) -> Option<Draft> {
-    let [nuon, runbook, rest @ ..] = reading.path.as_slice() else { return None };
-    if nuon != "nuon" || runbook != "runbook" || reading.guarded {
+    let [nuon, of, rest @ ..] = reading.path.as_slice() else { return None };
+    if nuon != "nuon" || reading.guarded {
         return None;
     }
     let place = reading.place.clone();
-    match (checked.kind, rest) {
-        (Kind::Action, _) => None,
-        (Kind::Runbook, [inputs, name, ..]) if inputs == "inputs" => {
-            let known: Vec<&str> = checked.root.tables("inputs").iter().filter_map(|node| node.text("name")).collect();
-            if known.contains(&name.as_str()) {
-                return None;
-            }
-            let draft = Draft::error(place, format!("the runbook has no input `{name}`"));
-            Some(match nearest(name, known) {
-                near @ Some(_) => draft.meant(near),
-                None => draft.help("add it: `[[inputs]]` with its `name`"),
-            })
+    match (of.as_str(), checked.kind, rest) {
+        ("action", Kind::Action, [inputs, name, ..]) if inputs == "inputs" => {
+            missing_input(place, "action", name, checked)
         }
-        (Kind::Runbook, _) => None,
-        _ => {
+        ("runbook", Kind::Runbook, [inputs, name, ..]) if inputs == "inputs" => {
+            missing_input(place, "runbook", name, checked)
+        }
+        ("action", Kind::Action, _) | ("runbook", Kind::Action | Kind::Runbook, _) => None,
+        ("action", ..) => {
+            let draft = Draft::warning(place, "`.nuon.action` exists only in the steps of an action");
+            Some(draft.help("make it an input of the app, or read it in an action"))
+        }
+        ("runbook", ..) => {
             let draft = Draft::warning(place, "`.nuon.runbook` exists only in the steps of a runbook's run");
             Some(draft.help("make it an input of the app, or read it in an action that a runbook runs"))
         }
+        _ => None,
     }
+}
+
+/// Reports `name` when the file has no input of this name.
+fn missing_input(place: Place, kind: &str, name: &str, checked: &Checked) -> Option<Draft> {
+    let known: Vec<&str> = checked.root.tables("inputs").iter().filter_map(|node| node.text("name")).collect();
+    if known.contains(&name) {
+        return None;
+    }
+    let draft = Draft::error(place, format!("the {kind} has no input `{name}`"));
+    Some(match nearest(name, known) {
+        near @ Some(_) => draft.meant(near),
+        None => draft.help("add it: `[[inputs]]` with its `name`"),
+    })
 }
 
 /// Returns what the templates in `checked` refer to. A component is in the result under its `name`, even where a

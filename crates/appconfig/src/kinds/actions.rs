@@ -1,7 +1,7 @@
 //! The keys of actions and runbooks.
 
 use crate::kinds::spec::Holds::{
-    Any, Duration, File, Flag, Scalars, Table, Tables, Template, TemplateFile, Text, Texts, Whole, Word,
+    Duration, File, Flag, Scalars, Table, Tables, Template, TemplateFile, Text, Texts, Whole, Word,
 };
 use crate::kinds::spec::{Key, may, must};
 
@@ -30,12 +30,20 @@ pub(super) const ACTION: &[Key] = &[
          `tool_image` of `runner.toml` by default",
     ),
     may("labels", Scalars).doc("Labels by which people find and group actions").not_yet(),
-    may("inputs", Any)
-        .doc("Inputs that a person gives to a manual run: a list of tables with `name`, `description` and `required`")
-        .not_yet(),
+    may("inputs", Tables(ACTION_INPUT))
+        .doc("Texts that a person gives to a run (`freehold action run --input NAME=TEXT`); not for secrets, since the run and its order show them"),
     may("env_vars", Scalars).doc("Environment variables of every step; values are templates"),
     may("triggers", Tables(TRIGGER)).doc("What starts the action"),
     must("steps", Tables(STEP)).doc("The steps in order; the first step that fails ends the run"),
+];
+
+const ACTION_INPUT: &[Key] = &[
+    must("name", Text).doc(
+        "The name of the input. Each step has the text in an environment variable of this name in upper case, and templates read it as `{{ .nuon.action.inputs.<name> }}`",
+    ),
+    may("description", Text).doc("What the text is used for"),
+    may("required", Flag).doc("Whether a run without the text is refused; default `false`. Then a person or a runbook has to start the action, or the input needs a default"),
+    may("default", Text).doc("The text of a run that gives none"),
 ];
 
 /// The triggers that start nothing yet, because Freehold never causes their events.

@@ -43,9 +43,7 @@ pub(super) const COMPONENT: &[Key] = &[
         .doc("Whether an install may leave the component out (`freehold install toggles`); `false` by default"),
     may("default_enabled", Flag)
         .doc("Whether an install has the component before somebody switches it on or off; `true` by default"),
-    may("build_timeout", Duration(MAX_COMPONENT_SECS))
-        .doc("The time limit of a build: at most `1h`; `15m` by default")
-        .not_yet(),
+    may("build_timeout", Duration(MAX_COMPONENT_SECS)).doc("The time limit of a build: at most `1h`; `15m` by default"),
     may("deploy_timeout", Duration(MAX_COMPONENT_SECS))
         .doc("The time limit of a deploy: at most `1h`, which is also the default"),
     may("max_auto_retries", Whole)

@@ -81,7 +81,8 @@ branch = "{commit}"
     assert_eq!(action.role, "{{ .nuon.install.id }}-maintenance");
     assert_eq!(action.image.unwrap(), "tools.example/kubectl:1");
     assert_eq!(action.labels["type"], "report");
-    assert_eq!(action.inputs.unwrap()[0]["name"], "key");
+    assert_eq!(action.inputs[0].name, "key");
+    assert_eq!(action.env_vars["KEY"], "{{ .nuon.action.inputs.key }}");
     assert!(action.enable_kube_config);
 }
 

@@ -22,6 +22,7 @@ mod policies;
 mod policy_answers;
 mod real_apps;
 mod robustness;
+mod run_inputs;
 mod schemas;
 mod settings;
 mod sources;

@@ -210,6 +210,7 @@ fn nobody_waits_for_a_cancel_for_a_success_by_schedule_or_for_a_step_of_a_runboo
         version: None,
         role: None,
         trigger: Some(RunTrigger::Schedule),
+        inputs: BTreeMap::new(),
         run_inputs: BTreeMap::new(),
     };
     let scheduled = workflow(WorkflowKind::RunAction, action, succeeded());

@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use crate::deployability::undeployable;
 use crate::preflight;
-use crate::runs_as::{Operation, RunsAs, runs_as};
+use crate::runs_as::{Operation, RunsAs, check_role, runs_as};
 use crate::suggestion::Known;
 use crate::workflow::{MAX_RETRIES, Node, Target};
 
@@ -98,7 +98,7 @@ fn cluster_policies(version: &AppVersion, component: &Component) -> BTreeSet<Dig
 /// that they trigger.
 ///
 /// # Errors
-/// [`PlanError`] for a part without an artifact, an unknown part in the scope, or a required output that the sandbox
+/// [`PlanError`] for a part without an artifact, an unknown part or role in the scope, or a required output that the sandbox
 /// does not have.
 pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<Node>, PlanError> {
     let version = input.version;
@@ -108,6 +108,10 @@ pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<N
             let (app, component) = (version.app.to_string(), name.clone());
             return Err(PlanError::UnknownComponent { app, component, known });
         }
+    }
+    // A deploy that changes nothing has no node that would name the role.
+    if let Some(role) = &scope.role {
+        check_role(version, role)?;
     }
     let mut targets = BTreeMap::new();
     let mut touched = BTreeSet::new();
@@ -283,13 +287,14 @@ pub fn upgrade_nodes(serial: u64) -> Vec<Node> {
     vec![Node { serial, ..Node::waiting("runner".to_owned(), Target::Upgrade, UPGRADE_TIMEOUT_SECS) }]
 }
 
-/// Returns one node for each build; no node depends on another.
-pub fn build_nodes(builds: &[(ComponentName, BuildId)], serial: u64) -> Vec<Node> {
+/// Returns one node for each build; no node depends on another. `version` has the time limits of its parts.
+pub fn build_nodes(version: Option<&AppVersion>, builds: &[(ComponentName, BuildId)], serial: u64) -> Vec<Node> {
     builds
         .iter()
         .map(|(component, build)| {
             let target = Target::Build { component: component.clone(), build: build.clone() };
-            Node { serial, ..Node::waiting(component.to_string(), target, BUILD_TIMEOUT_SECS) }
+            let limit = version.and_then(|version| version.part(component)?.build_timeout_secs);
+            Node { serial, ..Node::waiting(component.to_string(), target, limit.unwrap_or(BUILD_TIMEOUT_SECS)) }
         })
         .collect()
 }

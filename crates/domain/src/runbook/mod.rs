@@ -1,19 +1,21 @@
 //! Runs of runbooks. Each step starts a workflow, one step after the other. The first step that does not succeed ends the run,
 //! and a person may resume the run at this step.
 
+mod inputs;
+
 use std::collections::BTreeMap;
 
-use freehold_protocol::app_version::{Runbook, RunbookInput, RunbookStep, StepKind};
+use freehold_protocol::app_version::{Runbook, RunbookStep, StepKind};
 use freehold_protocol::limits::MAX_RUNBOOK_STEPS;
 use freehold_protocol::order::AskedBy;
 use freehold_protocol::{AppName, Digest, InstallId, RunId, RunbookName, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 
+pub use inputs::{MAX_INPUTS_BYTES, RunInputsError, action_inputs, inputs_of_step, runbook_inputs, with_defaults};
+
 use crate::suggestion::Known;
 use crate::workflow::WorkflowState;
 
-/// The maximum size of a run's inputs, in bytes: all names and values together. The orders of its actions contain them.
-pub const MAX_INPUTS_BYTES: usize = 16 * 1024;
 /// The maximum size of a run when it begins, in bytes of JSON. Later, its row grows by the reasons of failed steps and of
 /// resumes, and a row has at most 400 KB.
 pub const MAX_RUN_BYTES: usize = 128 * 1024;
@@ -179,14 +181,10 @@ pub enum RunbookError {
     Empty(RunbookName),
     #[error("runbook `{runbook}` has {steps} steps, more than the maximum of {MAX_RUNBOOK_STEPS}; split it")]
     LongRunbook { runbook: RunbookName, steps: usize },
-    #[error("runbook `{runbook}` has no input `{input}`; {}", .known.way_out("inputs"))]
-    UnknownInput { runbook: RunbookName, input: String, known: Known },
-    #[error("runbook `{runbook}` requires input `{input}`; give it with `--input {input}=VALUE`")]
-    MissingInput { runbook: RunbookName, input: String },
+    #[error(transparent)]
+    Inputs(#[from] RunInputsError),
     #[error("runbook `{runbook}` makes a run of {bytes} bytes, more than the maximum of {MAX_RUN_BYTES}; split it")]
     LargeRun { runbook: RunbookName, bytes: usize },
-    #[error("the inputs have {bytes} bytes, more than the maximum of {MAX_INPUTS_BYTES}; shorten them")]
-    LongInputs { bytes: usize },
     #[error("run `{0}` has not ended; wait for it, or cancel it with `freehold runbook cancel {0}`")]
     Open(RunId),
     #[error("run `{0}` has succeeded; start a new run with `freehold runbook run`")]
@@ -205,34 +203,6 @@ pub fn check_steps(runbook: &Runbook) -> Result<(), RunbookError> {
         steps if steps > MAX_RUNBOOK_STEPS => Err(RunbookError::LongRunbook { runbook: runbook.name.clone(), steps }),
         _ => Ok(()),
     }
-}
-
-/// Returns the values of a run's inputs: those that are given, and the defaults of the others.
-///
-/// # Errors
-/// [`RunbookError`] for an input that the runbook does not have or that is missing, and for inputs that are too long.
-pub fn run_inputs(
-    runbook: &Runbook,
-    given: &BTreeMap<String, String>,
-) -> Result<BTreeMap<String, String>, RunbookError> {
-    for input in given.keys() {
-        if !runbook.inputs.iter().any(|known| known.name == *input) {
-            let known = Known::instead_of(input, runbook.inputs.iter().map(|known| known.name.as_str()));
-            return Err(RunbookError::UnknownInput { runbook: runbook.name.clone(), input: input.clone(), known });
-        }
-    }
-    let value = |input: &RunbookInput| match given.get(&input.name).filter(|value| !value.is_empty()) {
-        None if input.required && input.default.is_empty() => {
-            Err(RunbookError::MissingInput { runbook: runbook.name.clone(), input: input.name.clone() })
-        }
-        given => Ok((input.name.clone(), given.unwrap_or(&input.default).clone())),
-    };
-    let values: BTreeMap<String, String> = runbook.inputs.iter().map(value).collect::<Result<_, _>>()?;
-    let bytes = values.iter().map(|(name, value)| name.len() + value.len()).sum();
-    if bytes > MAX_INPUTS_BYTES {
-        return Err(RunbookError::LongInputs { bytes });
-    }
-    Ok(values)
 }
 
 /// Returns what a step does, as a phrase.

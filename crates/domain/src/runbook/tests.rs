@@ -162,29 +162,6 @@ fn only_a_run_that_stopped_can_be_resumed_and_not_for_ever() {
 }
 
 #[test]
-fn inputs_have_their_defaults_and_wrong_ones_are_named() {
-    let runbook: Runbook = serde_json::from_value(serde_json::json!({
-        "name": "fix", "steps": [],
-        "inputs": [{ "name": "ticket", "required": true }, { "name": "count", "default": "3" }],
-    }))
-    .unwrap();
-    let given = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
-    let refused = |given| run_inputs(&runbook, &given).unwrap_err().to_string();
-
-    let values = run_inputs(&runbook, &given("ticket", "OPS-1")).unwrap();
-    assert_eq!(
-        values,
-        BTreeMap::from([("ticket".to_owned(), "OPS-1".to_owned()), ("count".to_owned(), "3".to_owned())])
-    );
-    assert!(refused(given("tiket", "x")).ends_with("has no input `tiket`; did you mean `ticket`?"));
-    assert!(refused(BTreeMap::new()).ends_with("give it with `--input ticket=VALUE`"));
-    let mut long = given("count", &"x".repeat(MAX_INPUTS_BYTES));
-    long.extend(given("ticket", "1"));
-    assert!(refused(long).contains("have 16396 bytes"));
-    assert!(refused(given("ticket", "")).ends_with("give it with `--input ticket=VALUE`"));
-}
-
-#[test]
 fn a_runbook_has_between_one_and_a_hundred_steps() {
     let of = |count: usize| {
         let step = serde_json::json!({ "does": { "type": "sandbox_provision" } });

@@ -66,6 +66,9 @@ pub enum Request {
         /// What started the run; absent in records of earlier versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trigger: Option<RunTrigger>,
+        /// The values of the action's inputs; absent when it has none.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        inputs: BTreeMap<String, String>,
         /// The inputs of the run of a runbook whose step this is.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         run_inputs: BTreeMap<String, String>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::app_version::RunbookInput;
+use crate::app_version::RunInput;
 use crate::order::AskedBy;
 use crate::{Digest, InstallId, RunId, RunbookName, Timestamp, WorkflowId};
 
@@ -26,7 +26,7 @@ pub struct RunbookView {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub inputs: Vec<RunbookInput>,
+    pub inputs: Vec<RunInput>,
     /// The steps in order, each as one phrase.
     pub steps: Vec<String>,
 }

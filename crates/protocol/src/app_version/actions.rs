@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::components::Reference;
 use crate::build::{BuildInput, Package, Source};
@@ -50,9 +49,9 @@ pub struct Action {
     pub image: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// The inputs that a person gives to a run, unchanged from the config.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inputs: Option<Value>,
+    /// The texts that a person gives to a run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<RunInput>,
     /// The name of the `kubernetes_context` with the cluster of the steps. Empty for the sandbox's cluster.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kubernetes_context: String,
@@ -160,7 +159,7 @@ pub struct Runbook {
     pub labels: BTreeMap<String, String>,
     /// The inputs that a person gives to a run. Commands read them as `{{ .nuon.runbook.inputs.<name> }}`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub inputs: Vec<RunbookInput>,
+    pub inputs: Vec<RunInput>,
     /// The steps, in the order of the config.
     pub steps: Vec<RunbookStep>,
 }
@@ -169,7 +168,7 @@ pub struct Runbook {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct RunbookInput {
+pub struct RunInput {
     pub name: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,

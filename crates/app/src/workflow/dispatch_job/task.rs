@@ -9,6 +9,7 @@ use freehold_domain::inputs::{known_inputs, resolve_inputs, resolve_inputs_for};
 use freehold_domain::install::Install;
 use freehold_domain::plan::kept_outputs;
 use freehold_domain::preflight;
+use freehold_domain::runbook::with_defaults;
 use freehold_domain::sealed_inputs::take_sealed;
 use freehold_domain::workflow::{Node, Request, Target, TeardownParts, Use, Workflow, WorkflowKind};
 use freehold_protocol::app_version::{AppVersion, Input, Reference, Secret};
@@ -152,8 +153,13 @@ impl DispatchJob {
                 let reads = reads(&version, &node.target);
                 let work = action_work(&version, action, &artifacts)?;
                 let mut task = self.install_task(work, install, &version, reads).await?;
-                if let Request::Action { run_inputs, .. } = &workflow.request {
+                let (mut given, none) = (None, BTreeMap::new());
+                if let Request::Action { inputs, run_inputs, .. } = &workflow.request {
+                    given = Some(inputs);
                     nuon_tree::add_run_inputs(&mut task.context, run_inputs);
+                }
+                if let Some(action) = version.action(action) {
+                    nuon_tree::add_action_inputs(&mut task.context, &with_defaults(action, given.unwrap_or(&none)));
                 }
                 Ok(task)
             }

@@ -3,7 +3,7 @@
 use freehold_app::runbook::run_runbook::RunRunbook;
 use freehold_app::{Kind, read, table};
 use freehold_domain::workflow::{Request, RunTrigger};
-use freehold_protocol::api::{DeployComponentsRequest, ReasonRequest, RunRunbookRequest};
+use freehold_protocol::api::{DeployComponentsRequest, ReasonRequest, RunActionRequest, RunRunbookRequest};
 use freehold_protocol::order::Order;
 use freehold_protocol::{Envelope, RunId};
 use serde_json::{Value, json};
@@ -95,6 +95,33 @@ async fn the_templates_of_an_action_read_the_inputs_of_its_run() {
     let [.., deploy, of_run, _, alone] = contexts.as_slice() else { panic!("{contexts:?}") };
     assert_eq!(of_run["nuon"]["runbook"], json!({ "inputs": { "ticket": "OPS-7" } }));
     assert_eq!((&deploy["nuon"]["runbook"], &alone["nuon"]["runbook"]), (&Value::Null, &Value::Null));
+}
+
+#[tokio::test]
+async fn an_action_has_its_own_inputs_from_the_runbook_or_from_the_person_who_runs_it() {
+    let mut document = app::with_runbook();
+    let inputs = json!([{ "name": "ticket", "required": true }, { "name": "count", "default": "3" }]);
+    document.actions.iter_mut().find(|action| action.name.as_str() == "check").unwrap().inputs =
+        serde_json::from_value(inputs).unwrap();
+    let mut world = World::with_runbook(&document).await;
+
+    world.run_runbook_with("fix", &with_ticket("OPS-7"), "runbook-1").await.unwrap();
+    world.settle().await;
+    let missing = world.action("check", "without").await.unwrap_err();
+    let given = [("ticket", "OPS-8"), ("count", "5")].map(|(name, text)| (name.to_owned(), text.to_owned()));
+    let request = RunActionRequest { inputs: given.into(), ..Default::default() };
+    let asked = (RunTrigger::Request, asked_with("alone"));
+    world.run_action().run(&globex(), &"check".parse().unwrap(), &request, asked).await.unwrap();
+    world.settle().await;
+
+    let contexts: Vec<Value> =
+        orders(&world).into_iter().map(|order| order.context["nuon"]["action"].clone()).collect();
+    let with_inputs: Vec<&Value> = contexts.iter().filter(|inputs| !inputs.is_null()).collect();
+    let expected = |ticket: &str, count: &str| json!({ "inputs": { "ticket": ticket, "count": count } });
+    assert_eq!(with_inputs.first(), Some(&&expected("OPS-7", "3")));
+    assert_eq!(with_inputs.last(), Some(&&expected("OPS-8", "5")));
+    assert_eq!(missing.kind, Kind::Invalid);
+    assert_eq!(missing.message, "action `check` requires input `ticket`; give it with `--input ticket=VALUE`");
 }
 
 #[tokio::test]

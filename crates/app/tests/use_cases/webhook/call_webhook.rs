@@ -117,7 +117,7 @@ async fn a_body_that_does_not_fit_is_refused_with_the_reason() {
     for (body, reason) in [
         ("[", "EOF"),
         (r#"{"ref":"main"}"#, "unknown field `ref`"),
-        (r#"{"inputs":{"a":"b"}}"#, "only a runbook takes `inputs`"),
+        (r#"{"inputs":{"a":"b"}}"#, "only a runbook or an action takes `inputs`"),
         (r#"{"release":"one"}"#, "only a channel takes a `release`"),
     ] {
         let error = world.call_webhook("b-1", world.now(), body).await.unwrap_err();

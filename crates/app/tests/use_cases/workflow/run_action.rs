@@ -99,7 +99,7 @@ async fn an_action_that_the_version_does_not_have_is_refused_by_name() {
 #[tokio::test]
 async fn a_role_that_the_version_does_not_have_is_refused_by_name() {
     let world = World::with_install().await;
-    let request = RunActionRequest { role: Some("nobody".to_owned()), now: false };
+    let request = RunActionRequest { role: Some("nobody".to_owned()), ..Default::default() };
     let before = world.memory.rows();
 
     let error = world

@@ -201,3 +201,15 @@ fn a_component_that_was_not_built_stops_the_plan_by_name() {
 
     assert_eq!(error.to_string(), "component `web` has no artifact; run `freehold build demo` and deploy again");
 }
+
+#[test]
+fn a_build_has_the_time_limit_of_its_component_or_the_usual_one() {
+    let mut version = version();
+    version.components[0].build_timeout_secs = Some(1200);
+    let builds: Vec<_> = builds(&version).into_iter().map(|(name, build)| (name, build.id)).collect();
+
+    let limits = |version| build_nodes(version, &builds, 1).iter().map(|node| node.timeout_secs).collect::<Vec<_>>();
+
+    assert_eq!(limits(Some(&version)), [1200, BUILD_TIMEOUT_SECS, BUILD_TIMEOUT_SECS, BUILD_TIMEOUT_SECS]);
+    assert_eq!(limits(None), [BUILD_TIMEOUT_SECS; 4]);
+}

@@ -94,6 +94,18 @@ fn a_changed_sandbox_is_made_again_with_what_reads_it_and_under_its_role() {
 }
 
 #[test]
+fn a_role_that_the_app_does_not_have_is_refused_also_when_nothing_has_changed() {
+    let live = deployed(&planned(&version(1), &BTreeMap::new(), &DeployScope::default()), "vpc-1");
+    let under = |role: &str| DeployScope { role: Some(role.to_owned()), ..DeployScope::default() };
+
+    let known = try_planned(&version(1), &live, &under("support"));
+    let unknown = try_planned(&version(1), &live, &under("suport"));
+
+    assert_eq!(known.map(|nodes| nodes.len()), Ok(0));
+    assert!(matches!(&unknown, Err(PlanError::UnknownRole(error)) if error.role() == "suport"), "{unknown:?}");
+}
+
+#[test]
 fn a_component_runs_again_when_what_it_read_of_the_sandbox_is_another_now() {
     let mut live = deployed(&planned(&version(1), &BTreeMap::new(), &DeployScope::default()), "vpc-1");
     let sandbox = live.get_mut(&ComponentName::sandbox()).unwrap();

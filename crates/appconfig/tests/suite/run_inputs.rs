@@ -1,0 +1,90 @@
+//! The inputs of actions, and the environment of all jobs.
+
+use freehold_protocol::app_version::ComponentSpec;
+
+use crate::config::good;
+
+#[test]
+fn an_input_is_a_variable_of_each_step_unless_the_action_sets_it_itself() {
+    let text = r#"
+name = "a"
+[[inputs]]
+name = "public_key"
+required = true
+[[inputs]]
+name = "mode"
+default = "check"
+[env_vars]
+MODE = "own"
+[[steps]]
+name = "s"
+command = "./x.sh {{ .nuon.action.inputs.mode }}"
+"#;
+
+    let action = good().with("actions/a.toml", text).load().version.actions[0].clone();
+
+    let variable = |name: &str| action.env_vars[name].as_str();
+    assert_eq!((variable("PUBLIC_KEY"), variable("MODE")), ("{{ .nuon.action.inputs.public_key }}", "own"));
+    assert_eq!((action.inputs[0].required, action.inputs[1].default.as_str()), (true, "check"));
+}
+
+#[test]
+fn inputs_that_nobody_gives_that_do_not_exist_or_that_break_programs_are_refused() {
+    let text = r#"
+name = "a"
+[[triggers]]
+type = "cron"
+cron_schedule = "* * * * *"
+[[inputs]]
+name = "ticket"
+required = true
+[[inputs]]
+name = "path"
+[[inputs]]
+name = "path"
+[[steps]]
+name = "s"
+command = "./x.sh {{ .nuon.action.inputs.tiket }}"
+"#;
+
+    let found = good().with("actions/a.toml", text).faults().to_string();
+
+    for message in [
+        "input `ticket` is required, and trigger `cron` gives the action no inputs",
+        "the input would set the environment variable `PATH`",
+        "the action has two inputs `path`",
+        "the action has no input `tiket`",
+    ] {
+        assert!(found.contains(message), "{message}: {found}");
+    }
+}
+
+#[test]
+fn the_environment_of_the_runner_is_that_of_each_program_unless_it_sets_a_variable_itself() {
+    let config = good()
+        .with("runner.toml", "runner_type = \"aws\"\n[env_vars]\nLEVEL = \"{{ .nuon.install.id }}\"\nMODE = \"all\"\n")
+        .with(
+            "actions/a.toml",
+            "name = \"a\"\n[env_vars]\nMODE = \"own\"\n[[steps]]\nname = \"s\"\ncommand = \"./x.sh\"\n",
+        );
+
+    let version = config.load().version;
+
+    let action = &version.actions.iter().find(|action| action.name.as_str() == "a").unwrap().env_vars;
+    assert_eq!((action["LEVEL"].as_str(), action["MODE"].as_str()), ("{{ .nuon.install.id }}", "own"));
+    let modules = version.components.iter().filter_map(|component| match &component.spec {
+        ComponentSpec::TerraformModule { env_vars, .. } => Some(env_vars["MODE"].as_str()),
+        _ => None,
+    });
+    assert_eq!(modules.collect::<Vec<_>>(), ["all"]);
+}
+
+#[test]
+fn an_environment_that_terraform_must_not_have_or_that_a_job_would_have_to_make_first_is_refused() {
+    let runner = "runner_type = \"aws\"\n[env_vars]\nTF_CLI_CONFIG_FILE = \"-x\"\nURL = \"{{ .nuon.components.web.outputs.url }}\"\n";
+
+    let found = good().with("runner.toml", runner).faults().to_string();
+
+    assert!(found.contains("cannot read what a job makes, because the first job has it too"), "{found}");
+    assert!(found.contains("`TF_CLI_CONFIG_FILE`"), "{found}");
+}
