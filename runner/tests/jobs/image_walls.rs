@@ -37,11 +37,11 @@ async fn the_root_of_a_build_is_nobody_outside() {
     let stop = bench.stop.clone();
 
     let script = "id -u; grep CapEff /proc/self/status; head -c1 /dev/zero >/dev/null && echo devices; chown 65535 file; \
-                  chown 65536 file 2>/dev/null && echo more; cp /bin/true s; chmod 6755 s; sleep 31536021";
+                  chown 65536 file 2>/dev/null && echo more; cp /bin/true s; chmod 6755 s; sleep 31536017";
     std::fs::write(bench.job.workspace.join("file"), "x").unwrap();
     let (_, user) = tokio::join!(sandbox::run_image_build(&bench.job, shell(&bench, script)), async {
-        eventually("it runs", || processes("sleep\u{0}31536021").len() == 1).await;
-        let user = std::fs::metadata(format!("/proc/{}", processes("sleep\u{0}31536021")[0])).unwrap().uid();
+        eventually("it runs", || processes("sleep\u{0}31536017").len() == 1).await;
+        let user = std::fs::metadata(format!("/proc/{}", processes("sleep\u{0}31536017")[0])).unwrap().uid();
         stop.send(Some(freehold_runner::work::job::StopReason::Cancelled)).unwrap();
         user
     });

@@ -22,7 +22,7 @@ const NEEDS: Needs = Needs { cloud: &[Capability::HttpApi, Capability::IamEnforc
 /// Secrets that the customer enters, and lines of each: every line is a canary.
 const ENTERED: usize = 50;
 const LINES: usize = 20;
-/// What every canary begins with.
+/// What every canary of this test begins with. Those of the other tests, which run at the same time, begin otherwise.
 const MARK: &str = "cAn4rY/";
 
 /// Prints all secrets as they are, in base64, escaped for JSON and for URLs, and as outputs.
@@ -63,9 +63,9 @@ exit 3
 """
 "#;
 
-fn canary(secret: usize, line: usize) -> String {
+fn canary(mark: &str, secret: usize, line: usize) -> String {
     let digest = Digest::of(format!("{secret}.{line}").as_bytes());
-    format!("{MARK}{}+\"&{secret}.{line}", &digest.hex()[..16])
+    format!("{mark}{}+\"&{secret}.{line}", &digest.hex()[..16])
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -80,7 +80,7 @@ async fn a_thousand_canaries_reach_the_jobs_and_nothing_that_the_vendor_has() ->
     world.vendor(&["app", "sync", &directory.display().to_string()]).await?;
     let answers: Vec<String> = (0..ENTERED)
         .map(|n| {
-            let lines: Vec<String> = (0..LINES).map(|line| canary(n, line)).collect();
+            let lines: Vec<String> = (0..LINES).map(|line| canary(MARK, n, line)).collect();
             format!("{}={}", parameter_id("AppSecret", &format!("entered_{n}")), lines.join("\n"))
         })
         .collect();
@@ -104,7 +104,7 @@ async fn a_thousand_canaries_reach_the_jobs_and_nothing_that_the_vendor_has() ->
     assert!(log.contains("arn: arn:aws:secretsmanager:"), "{log}");
     let held = what_the_vendor_has(&world).await?;
     assert!(held.len() > 10_000 && held.contains("entered_49"), "the search looks at something else");
-    let leaks: usize = [&held, &log, &run.to_string(), &seen].iter().map(|text| leaks(text)).sum();
+    let leaks: usize = [&held, &log, &run.to_string(), &seen].iter().map(|text| leaks(MARK, text)).sum();
     print_figures(redacted, leaks);
     assert_eq!(leaks, 0);
     Ok(())
@@ -120,20 +120,20 @@ fn print_figures(redacted: usize, leaks: usize) {
     }
 }
 
-/// Returns how often the beginning of a canary is in a text, in any spelling.
-fn leaks(text: &str) -> usize {
-    spellings().iter().map(|spelling| text.matches(spelling.as_str()).count()).sum()
+/// Returns how often `mark`, the beginning of the canaries, is in a text, in any spelling.
+fn leaks(mark: &str, text: &str) -> usize {
+    spellings(mark).iter().map(|spelling| text.matches(spelling.as_str()).count()).sum()
 }
 
-/// Returns the beginning of every canary: as it is, for JSON, for URLs, in hex, and in base64 wherever a group begins.
-fn spellings() -> Vec<String> {
-    let hex: String = MARK.bytes().map(|byte| format!("{byte:02x}")).collect();
-    let mut all = vec![MARK.to_owned(), MARK.replace('/', "\\/"), MARK.replace('/', "%2F"), hex];
+/// Returns the spellings of `mark`: as it is, for JSON, for URLs, in hex, and in base64 wherever a group begins.
+fn spellings(mark: &str) -> Vec<String> {
+    let hex: String = mark.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let mut all = vec![mark.to_owned(), mark.replace('/', "\\/"), mark.replace('/', "%2F"), hex];
     for before in 0..3 {
         // Only digits that depend on the mark alone.
-        let encoded = STANDARD_NO_PAD.encode(format!("{}{MARK}", " ".repeat(before)));
+        let encoded = STANDARD_NO_PAD.encode(format!("{}{mark}", " ".repeat(before)));
         let first = (before * 8).div_ceil(6);
-        let last = (before + MARK.len()) * 8 / 6;
+        let last = (before + mark.len()) * 8 / 6;
         all.push(encoded[first..last].to_owned());
     }
     all

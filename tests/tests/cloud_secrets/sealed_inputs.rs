@@ -12,6 +12,8 @@ use super::{LINES, NEEDS, Processes, canary, leaks, what_the_vendor_has};
 
 /// Inputs that the vendor gives, with [`LINES`] lines each: every line is a canary.
 const GIVEN: usize = 50;
+/// What every canary of this test begins with.
+const MARK: &str = "cAn4iN/";
 
 /// Prints all sensitive inputs as they are and in base64, and one as an output.
 const ACTION: &str = r#"name = "say"
@@ -31,7 +33,7 @@ cat > all <<'END'
 cat all
 base64 -w 0 all; echo
 sed 's/"/\\\\"/g; s/^/{"output": "/; s/$/"}/' all | head -n 1 > "$FREEHOLD_OUTPUTS"
-echo "lines: $(grep -c '^cAn4rY' all)"
+echo "lines: $(grep -c '^cAn4iN' all)"
 """
 "#;
 
@@ -90,7 +92,7 @@ async fn a_thousand_canaries_are_read_by_the_runner_alone() -> anyhow::Result<()
     );
     let shown = world.run(&["install", "show", "globex", "--json"]).await?.ended_with(0)?;
     let texts = [&held, &log, &run.to_string(), &seen, &given.to_string(), &show.to_string(), &shown];
-    assert_eq!(texts.iter().map(|text| leaks(text)).sum::<usize>(), 0);
+    assert_eq!(texts.iter().map(|text| leaks(MARK, text)).sum::<usize>(), 0);
     a_value_that_is_given_again_is_used(&world).await
 }
 
@@ -111,7 +113,7 @@ async fn give(world: &World) -> anyhow::Result<Value> {
     let mut words = vec!["install".to_owned(), "inputs".to_owned(), "globex".to_owned()];
     for n in 0..GIVEN {
         let file = world.directory().join(format!("given_{n}"));
-        let lines: Vec<String> = (0..LINES).map(|line| canary(n, line)).collect();
+        let lines: Vec<String> = (0..LINES).map(|line| canary(MARK, n, line)).collect();
         std::fs::write(&file, lines.join("\n"))?;
         words.extend(["--input".to_owned(), format!("given_{n}=@{}", file.display())]);
     }

@@ -133,11 +133,11 @@ async fn the_environment_of_a_job_is_in_no_command_line() {
     let bench = bench();
     let stop = bench.stop.clone();
     let mut program = shell(&bench, "sleep 31536005");
-    program.environment.insert("TOKEN".into(), "correct-horse-battery".into());
+    program.environment.insert("TOKEN".into(), "staple-of-the-sandbox".into());
 
     let (_, seen) = tokio::join!(sandbox::run(&bench.job, program), async {
         eventually("it starts", || processes("sleep\u{0}31536005").len() == 1).await;
-        let seen = processes("correct-horse-battery");
+        let seen = processes("staple-of-the-sandbox");
         stop.send(Some(StopReason::Cancelled)).unwrap();
         seen
     });

@@ -11,12 +11,12 @@ use crate::fixture::{Bench, eventually, outputs, processes};
 
 const RESOURCES: usize = 10;
 
-/// Returns a module of so many resources, each of which waits for the one before. The resource `held` takes a year, and the
-/// number of its seconds is in a command line.
-fn module(resources: usize, held: Option<usize>) -> String {
+/// Returns a module of so many resources, each of which waits for the one before. The resource `held` takes a year,
+/// and the number of its seconds is in a command line. Each test has numbers of its own, because others run meanwhile.
+fn module(resources: usize, held: Option<(usize, &str)>) -> String {
     let one = |number: usize| {
         let after = number.checked_sub(1).map(|before| format!("depends_on = [terraform_data.r{before}]"));
-        let seconds = if held == Some(number) { format!("3153720{number}") } else { "0".to_owned() };
+        let seconds = held.filter(|(at, _)| *at == number).map_or("0", |(_, seconds)| seconds);
         format!(
             "resource \"terraform_data\" \"r{number}\" {{\n  {}\n  provisioner \"local-exec\" {{ command = \"sleep {seconds}\" \
              }}\n}}\n",
@@ -46,8 +46,8 @@ async fn a_runner_that_applies() {
     execute(&Bench::new(serde_json::from_str(&work).unwrap()).job).await;
 }
 
-/// Starts an attempt in a runner of its own and kills that runner at the resource `point`.
-async fn kill_at(cloud: &Cloud, point: usize, work: Work, artifact: &Artifact) {
+/// Starts an attempt in a runner of its own and kills that runner at the resource that takes so many seconds.
+async fn kill_at(cloud: &Cloud, seconds: &str, work: Work, artifact: &Artifact) {
     // Brings the artifact into the install registry, so that the runner to be killed needs no grant.
     let image = SyncImage { component: "network".parse().unwrap(), artifact: artifact.clone() };
     outputs(execute(&cloud.bench(Work::ContainerImage(image), artifact).job).await);
@@ -57,7 +57,7 @@ async fn kill_at(cloud: &Cloud, point: usize, work: Work, artifact: &Artifact) {
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    let hold = format!("sleep 3153720{point}");
+    let hold = format!("sleep {seconds}");
     eventually("the resource is being made", || !processes(&hold).is_empty()).await;
     runner.kill().await.unwrap();
     eventually("terraform is gone", || processes(&hold).is_empty()).await;
@@ -85,8 +85,9 @@ async fn an_apply_is_taken_up_at_each_resource_and_keeps_what_earlier_jobs_made(
     let mut before = Vec::new();
     for point in 0..RESOURCES {
         // Each job adds one resource to the state of the jobs before, and is killed while it makes this one.
-        let slow = artifact(&cloud, &module(point + 1, Some(point))).await;
-        kill_at(&cloud, point, work(&slow, json!({})), &slow).await;
+        let seconds = format!("3153720{point}");
+        let slow = artifact(&cloud, &module(point + 1, Some((point, seconds.as_str())))).await;
+        kill_at(&cloud, &seconds, work(&slow, json!({})), &slow).await;
         assert!(cloud.object(super::LOCK).await.is_some(), "point {point}: a killed attempt leaves its lock");
         assert_eq!(ids(&cloud).await, before, "point {point}: the state is kept");
 
@@ -116,8 +117,9 @@ async fn a_first_apply_ends_right_after_a_kill_in_its_middle_and_makes_anew_what
     let Some(cloud) = Cloud::here(test).await else { return };
     let quick = artifact(&cloud, &module(RESOURCES, None)).await;
     for point in [1, 5, 9] {
-        let slow = artifact(&cloud, &module(RESOURCES, Some(point))).await;
-        kill_at(&cloud, point, work(&slow, json!({})), &slow).await;
+        let seconds = format!("3153721{point}");
+        let slow = artifact(&cloud, &module(RESOURCES, Some((point, seconds.as_str())))).await;
+        kill_at(&cloud, &seconds, work(&slow, json!({})), &slow).await;
         let left = ids(&cloud).await;
 
         let (made, log) = take_up(&cloud, &quick).await;
@@ -145,11 +147,12 @@ async fn a_removal_is_taken_up_after_a_kill() {
     let held = "variable \"size\" { type = number }\nresource \"terraform_data\" \"first\" {}\nresource \"terraform_data\" \"r\" {\n  \
                 depends_on = [terraform_data.first]\n  provisioner \"local-exec\" {\n    when = destroy\n    command = \
                 \"sleep SECONDS\"\n  }\n}\n";
-    let slow = artifact(&cloud, &held.replace("SECONDS", "31537209")).await;
+    let seconds = "31537220";
+    let slow = artifact(&cloud, &held.replace("SECONDS", seconds)).await;
     let quick = artifact(&cloud, &held.replace("SECONDS", "0")).await;
     outputs(execute(&cloud.bench(work(&slow, json!({})), &slow).job).await);
     cloud.put_object(super::MARK, "").await;
-    kill_at(&cloud, 9, remove(&slow), &slow).await;
+    kill_at(&cloud, seconds, remove(&slow), &slow).await;
     assert_eq!(ids(&cloud).await.len(), 2);
 
     let mut bench = cloud.bench(remove(&quick), &quick);
