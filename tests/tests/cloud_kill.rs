@@ -35,8 +35,8 @@ async fn a_lost_machine_is_replaced_and_the_old_one_that_comes_back_enrols_with_
     let Some(world) = World::start("cloud_kill.machine", NEEDS).await? else { return Ok(()) };
     let (install, nap) = slow_install(&world).await?;
     let mut runner = world.runner(&install).await?;
+    let old = until("the runner has enrolled", SOON, || async { Ok(runner_key(&world).await.ok()) }).await?;
     until("Terraform is at work", SOON, || async { Ok(is_running(&nap)?.then_some(())) }).await?;
-    let old = runner_key(&world).await?;
 
     runner.kill().await?;
     runner.replace(&on_an_empty_disk(&install.config)?)?;
@@ -99,7 +99,7 @@ async fn a_runner_killed_in_the_middle_of_an_image_copy_copies_the_rest() -> any
 /// Ships the demo app with a Terraform module that takes some seconds; returns the command that takes them.
 async fn slow_install(world: &World) -> anyhow::Result<(Install, String)> {
     let demo = app::demo(world.directory(), &[1000])?;
-    let nap = format!("5.{:07}", std::process::id());
+    let nap = format!("10.{:07}", std::process::id());
     let slow = format!(
         "\nresource \"terraform_data\" \"slow\" {{\n  depends_on = [terraform_data.message]\n\n  \
          provisioner \"local-exec\" {{\n    command = \"sleep {nap}\"\n  }}\n}}\n"

@@ -31,10 +31,11 @@ fn component(name: &str, more: &str) -> String {
     )
 }
 
-/// Returns the config of `net`, whose gate asks `path`.
+/// Returns the config of `net`, whose gate asks `path`: for long when that is well, because the machine may be busy.
 fn net(at: &str, path: &str) -> String {
     let vars = "[vars]\nsize = \"{{ .nuon.inputs.inputs.size }}\"\n";
-    let health = "[health]\nblock_deploy = true\nstabilization_window = \"2s\"\n";
+    let window = if path == "well" { "10s" } else { "2s" };
+    let health = format!("[health]\nblock_deploy = true\nstabilization_window = \"{window}\"\n");
     component(
         "net",
         &format!("{vars}{health}[[health.probes]]\nname = \"up\"\ntype = \"http\"\nurl = \"http://{at}/{path}\"\n"),

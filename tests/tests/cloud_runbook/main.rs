@@ -47,7 +47,7 @@ deploy_dependencies = true
 [[steps]]
 name = "nap"
 type = "command"
-command = "sleep 15"
+command = "sleep 25"
 "#;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -35,10 +35,10 @@ impl Bench {
         let Some(world) = World::start(test, NEEDS).await? else { return Ok(None) };
         let small = app::small(world.directory())?;
         // A message may be handed to the poll of a runner that was killed, so the next delivery is the second one.
-        for (name, command) in [("nap", "sleep 25"), ("again", "echo said")] {
+        for (name, command) in [("nap", "sleep 45"), ("again", "echo said")] {
             let trigger = "[[triggers]]\ntype = \"manual\"\n\n";
             let step = format!("[[steps]]\nname = \"{name}\"\ncommand = \"{command}\"\n");
-            let action = format!("name = \"{name}\"\ntimeout = \"1m\"\nidempotent = true\n\n{trigger}{step}");
+            let action = format!("name = \"{name}\"\ntimeout = \"2m\"\nidempotent = true\n\n{trigger}{step}");
             app::write(&small, &format!("actions/{name}.toml"), &action)?;
         }
         world.vendor(&["app", "sync", &small.display().to_string()]).await?;
@@ -69,7 +69,7 @@ impl Bench {
     }
 
     async fn ended(&self, workflow: &str) -> anyhow::Result<Value> {
-        until("the workflow has ended", Duration::from_secs(120), || async {
+        until("the workflow has ended", Duration::from_secs(300), || async {
             let shown = self.world.vendor(&["workflow", "show", workflow]).await?;
             Ok(Some(shown).filter(|shown| !["pending", "running"].iter().any(|open| shown["state"] == **open)))
         })
