@@ -25,7 +25,7 @@ import waiting
 
 CLOUD = str(Path(__file__).parents[1] / "cloud")
 REGION = "eu-west-1"
-DEADLINE_SECS = 20
+DEADLINE_SECS = 90
 ENGINE = os.environ.get("FREEHOLD_ENGINE") or "ministack"
 # What LocalStack 4.9 lacks without Docker and without an account at the vendor.
 LACKS = {

@@ -205,15 +205,15 @@ class States(Contract):
 
     def test_heartbeat_keeps_a_waiting_task(self):
         # Between the start and the first heartbeat, a busy machine may take some seconds.
-        execution, token = self.waiting(HeartbeatSeconds=4, TimeoutSeconds=60)
+        execution, token = self.waiting(HeartbeatSeconds=10, TimeoutSeconds=60)
         states = self.account.client("stepfunctions")
-        until_time = time.monotonic() + 8.5
+        until_time = time.monotonic() + 12
 
         def beat():
             states.send_task_heartbeat(taskToken=token)
             return time.monotonic() > until_time
 
-        until(beat, "two heartbeats long")
+        until(beat, "longer than the time for one heartbeat")
         states.send_task_success(taskToken=token, output='"alive"')
 
         self.assertEqual('"alive"', self.account.ended(execution)["output"])

@@ -51,13 +51,13 @@ class Cloud(unittest.TestCase):
     def test_cloud_ends_with_the_process_that_it_was_started_for(self):
         with tempfile.TemporaryDirectory() as state:
             owner = subprocess.Popen(["sleep", "600"])
+            self.addCleanup(owner.kill)
             cloud("up", "--detach", "--port", 0, "--state", state, "--until-pid", owner.pid)
-            before = cloud("status", "--state", state)
+            until(lambda: cloud("status", "--state", state).returncode == 0, "the cloud answers")
 
             owner.kill()
             owner.wait()
 
-            self.assertEqual(0, before.returncode, before.stdout)
             until(lambda: cloud("status", "--state", state).returncode == 3, "the cloud ends")
 
     def test_port_in_use_is_named_with_the_way_out(self):

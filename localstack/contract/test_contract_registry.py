@@ -237,7 +237,7 @@ class Registry(Contract):
 @needs("registry")
 class ShortLivedRegistry(unittest.TestCase):
     def test_layer_url_and_login_expire(self):
-        instance = Instance(env={"FREEHOLD_LAYER_URL_SECS": "3", "FREEHOLD_REGISTRY_TOKEN_SECS": "3"})
+        instance = Instance(env={"FREEHOLD_LAYER_URL_SECS": "10", "FREEHOLD_REGISTRY_TOKEN_SECS": "10"})
         self.addCleanup(instance.close)
         account = instance.account()
         ecr = account.client("ecr")

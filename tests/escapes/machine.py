@@ -123,12 +123,12 @@ def forward(connection):
     method, target = head[0].split()[:2]
     if method == b"CONNECT":
         host, _, port = target.decode().rpartition(":")
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=2):
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=10):
             connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
         return
     named = next((line[6:] for line in head if line.lower().startswith(b"host: ")), b"")
     host = (target[7:].split(b"/")[0] if target.startswith(b"http://") else named).decode()
     # Forms such as `2852039166` are addresses to the C library.
     host = host.strip("[]")
-    with socket.create_connection((host, 80), timeout=2):
+    with socket.create_connection((host, 80), timeout=10):
         connection.sendall(PAGE)

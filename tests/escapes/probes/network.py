@@ -8,7 +8,7 @@ import urllib.request
 from probe import ROOT, Refused, any_of, probe
 
 NETWORK = "network namespace"
-SECONDS = 2
+SECONDS = 10
 
 
 def fetch(url, headers=()):
