@@ -173,8 +173,7 @@ async fn a_change_that_cannot_be_recorded_is_not_made() {
 #[tokio::test]
 async fn an_iam_that_is_not_there_is_asked_once_and_the_client_may_try_again() {
     let recorder = Arc::new(Kept::default());
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().to_string();
-    let (_proxy, address) = serve(&closed, Arc::clone(&recorder)).await;
+    let (_proxy, address) = serve("127.0.0.1:1", Arc::clone(&recorder)).await;
 
     let answer = post(&address, CREATE).await;
 

@@ -13,7 +13,7 @@ fn policy(name: &str, rules: &str) -> PolicyText {
 }
 
 fn ask(policies: Vec<PolicyText>) -> Result<Vec<Answer>, PolicyError> {
-    ask_within(Duration::from_secs(2), policies)
+    ask_within(Duration::from_secs(30), policies)
 }
 
 fn ask_within(time: Duration, policies: Vec<PolicyText>) -> Result<Vec<Answer>, PolicyError> {
@@ -39,9 +39,11 @@ fn each_policy_is_asked_about_each_document() {
 
 #[test]
 fn a_policy_that_never_ends_is_stopped_and_named() {
-    let error = ask(vec![policy("first", ""), policy("endless", ENDLESS)]).unwrap_err();
+    let policies = vec![policy("first", ""), policy("endless", ENDLESS)];
 
-    assert_eq!(error, PolicyError::TooSlow { file: "endless.rego".into(), secs: 2 });
+    let error = ask_within(Duration::from_secs(10), policies).unwrap_err();
+
+    assert_eq!(error, PolicyError::TooSlow { file: "endless.rego".into(), secs: 10 });
 }
 
 #[test]

@@ -155,5 +155,5 @@ fn an_answer_has_a_hundred_findings_and_the_number_of_the_others() {
 
     assert_eq!(checked.findings.len(), MAX_FINDINGS);
     assert!(checked.left_out >= 200, "{}", checked.left_out);
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
 }

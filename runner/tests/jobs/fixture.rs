@@ -364,9 +364,9 @@ pub(crate) fn reason(outcome: Outcome) -> (String, bool) {
 
 /// Waits for a condition.
 pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(120);
     while !holds() {
-        assert!(tokio::time::Instant::now() < deadline, "{what}: not within 30 s");
+        assert!(tokio::time::Instant::now() < deadline, "{what}: not within 120 s");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -64,7 +64,7 @@ fn a_thousand_components_are_checked_fast() {
 
     assert!(found.is_empty(), "{found}");
     // Tests are not optimized, and machines are busy; what is caught here is work that grows with the square.
-    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
 }
 
 #[test]

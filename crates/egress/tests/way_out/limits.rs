@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use crate::stage::{Stage, all, echo, exactly};
 
 /// Shorter than the test waits, and longer than a busy machine takes to hand on some bytes.
-const SHORT: Duration = Duration::from_millis(500);
+const SHORT: Duration = Duration::from_secs(2);
 
 async fn limited(limits: Limits) -> Stage {
     let stage = Stage::with(&["db.example:8443", "tls.example", "example.org"], Upstream::none(), limits).await;

@@ -21,19 +21,24 @@ async fn pair(fault: Fault) -> (Faulty, Faulty) {
     (from, to)
 }
 
-/// Short waits: a stall is over in a moment.
-fn hasty(registry: &Faulty, name: &str) -> Repository {
-    let policy = RetryPolicy {
-        idle: Duration::from_secs(1),
-        attempts: 2,
-        pause: Duration::from_millis(1),
-        ..RetryPolicy::default()
-    };
+/// The idle time of a registry that does not stall: a busy machine may be silent for seconds.
+const PATIENT: Duration = Duration::from_secs(30);
+/// The idle time of a registry that stalls, which is over in a moment.
+const SHORT: Duration = Duration::from_secs(1);
+
+/// Hardly any pause between the attempts.
+fn hasty(registry: &Faulty, name: &str, idle: Duration) -> Repository {
+    let policy = RetryPolicy { idle, attempts: 2, pause: Duration::from_millis(1), ..RetryPolicy::default() };
     Repository::with_retry_policy(client().unwrap(), &registry.address, name, Login::Anonymous, policy).unwrap()
 }
 
 async fn try_copy(from: &Faulty, to: &Faulty) -> Result<Copied, RegistryError> {
-    copy(&hasty(from, "a"), &Version::Tag("v1".into()), &hasty(to, "b"), &CopyOptions::default()).await
+    try_copy_within(from, to, PATIENT).await
+}
+
+async fn try_copy_within(from: &Faulty, to: &Faulty, idle: Duration) -> Result<Copied, RegistryError> {
+    let (from, to) = (hasty(from, "a", idle), hasty(to, "b", idle));
+    copy(&from, &Version::Tag("v1".into()), &to, &CopyOptions::default()).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -67,7 +72,7 @@ async fn a_source_that_ends_stalls_or_drips_is_given_up() {
         let (from, to) = pair(fault).await;
         let started = Instant::now();
 
-        let error = try_copy(&from, &to).await.unwrap_err();
+        let error = try_copy_within(&from, &to, if stalled { SHORT } else { PATIENT }).await.unwrap_err();
 
         assert!(error.is_transient() && error.to_string().contains(&from.address), "{fault:?}: {error}");
         assert_eq!(matches!(error, RegistryError::Stalled { .. }), stalled, "{fault:?}: {error}");
@@ -83,7 +88,7 @@ async fn a_target_that_stalls_is_given_up() {
     let bytes = noise(3, 16 * 1024 * 1024);
     let blob = descriptor("x", &bytes);
 
-    let error = hasty(&to, "b").push_blob(&blob, &BlobSource::Bytes(bytes.into())).await.unwrap_err();
+    let error = hasty(&to, "b", SHORT).push_blob(&blob, &BlobSource::Bytes(bytes.into())).await.unwrap_err();
 
     assert!(matches!(error, RegistryError::Stalled { .. }) && error.to_string().contains("127.0.0.1"), "{error}");
 }
@@ -99,8 +104,9 @@ async fn a_wrong_manifest_is_refused_by_name() {
             digest
         };
         let version = if fault == Fault::ManifestByte { Version::Digest(digest) } else { Version::Tag("v1".into()) };
+        let (source, target) = (hasty(&from, "a", PATIENT), hasty(&to, "b", PATIENT));
 
-        let error = copy(&hasty(&from, "a"), &version, &hasty(&to, "b"), &CopyOptions::default()).await.unwrap_err();
+        let error = copy(&source, &version, &target, &CopyOptions::default()).await.unwrap_err();
 
         assert!(matches!(error, RegistryError::WrongDigest { .. }), "{fault:?}: {error}");
         assert!(error.to_string().contains(&from.address), "{fault:?}: {error}");

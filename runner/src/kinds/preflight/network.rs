@@ -104,13 +104,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_host_that_refuses_is_a_warning_with_the_way_out() {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        drop(listener);
+        let found = ask(client().unwrap(), "127.0.0.1:1".to_owned()).await;
 
-        let found = ask(client().unwrap(), address.to_string()).await;
-
-        assert_eq!((found.state, found.check), (Verdict::Warn, format!("network {address}")));
+        assert_eq!((found.state, found.check), (Verdict::Warn, "network 127.0.0.1:1".to_owned()));
         assert!(found.fix.contains("HTTPS_PROXY"), "{}", found.fix);
     }
 

@@ -234,14 +234,14 @@ async fn a_gate_waits_until_the_component_has_stayed_healthy_and_closes_when_its
     let (at, status) = server().await;
     let mut bench = Bench::new(Work::Leftovers(Default::default()));
     let probes = vec![probe(ProbeKind::Http { url: format!("http://{at}/up") })];
-    let gate = CheckHealth { hold_secs: 1, limit_secs: 2, gate: true, ..look(Asks::Nothing, probes) };
+    let gate = CheckHealth { hold_secs: 1, limit_secs: 30, gate: true, ..look(Asks::Nothing, probes) };
 
     let began = std::time::Instant::now();
     let well = found(&mut bench, gate.clone()).await;
     let took = began.elapsed();
     status.store(500, Ordering::Relaxed);
     bench.next_attempt();
-    bench.change_order(|order| order.work = Work::Health(gate));
+    bench.change_order(|order| order.work = Work::Health(CheckHealth { limit_secs: 2, ..gate }));
     let closed = execute(&bench.job).await;
 
     assert_eq!(well, json!({ "state": "healthy" }));
