@@ -47,7 +47,7 @@ deploy_dependencies = true
 [[steps]]
 name = "nap"
 type = "command"
-command = "sleep 25"
+command = '[ "{{ .nuon.inputs.inputs.retention_days }}" != 5 ] || sleep 240'
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -104,11 +104,12 @@ async fn a_runbook_stops_at_a_failure_and_goes_on_where_it_stopped() -> anyhow::
     let cut = world.run(&["runbook", "watch", &id]).await?.ended_with(1)?;
     ensure!(cut.contains("step 5 (run action runbook-maintain-step-5)"), "{cut}");
 
-    // A cancel stops it, and the last try ends it.
+    // A cancel stops it. The last try has nothing to sleep for, and ends it.
     world.vendor(&resume).await?;
     world.vendor(&["runbook", "cancel", &id]).await?;
     let stopped = world.run(&["runbook", "watch", &id]).await?.ended_with(1)?;
     ensure!(stopped.contains("cancelled"), "{stopped}");
+    world.vendor(&["install", "inputs", "globex", "--input", "retention_days:=4"]).await?;
     let ended = world.run(&["runbook", "resume", &id, "--reason", "for good"]).await?.ended_with(0)?;
     ensure!(ended.contains("runbook `maintain` of `globex` succeeded"), "{ended}");
 
