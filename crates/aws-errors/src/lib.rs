@@ -144,7 +144,8 @@ fn answer(answer: &ErrorMetadata) -> String {
 
 /// Returns whether an SDK's message only repeats the message of its cause.
 fn announces_its_cause(message: &str) -> bool {
-    message == "service error" || message.starts_with("unhandled error")
+    const ANNOUNCEMENTS: [&str; 3] = ["service error", "dispatch failure", "other"];
+    ANNOUNCEMENTS.contains(&message) || message.starts_with("unhandled error")
 }
 
 #[cfg(test)]
@@ -286,6 +287,8 @@ mod tests {
         assert_eq!(sdk(denied().message("not for you").build()), "not for you (AccessDenied)");
         assert_eq!(sdk(denied().build()), "AccessDenied");
         assert_eq!(sdk(ErrorMetadata::builder().build()), "the service gave no reason");
+        let other = Announcement("other", Box::new(Layer("the connection was refused", None)));
+        assert_eq!(chain(&Announcement("dispatch failure", Box::new(other))), "the connection was refused");
     }
 
     #[test]
