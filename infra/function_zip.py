@@ -39,6 +39,7 @@ def write(binary, zipped, level):
         archive.writestr(entry, binary.read_bytes(), compresslevel=level)
     with zipfile.ZipFile(draft) as archive:
         if archive.read("bootstrap") != binary.read_bytes():
+            draft.unlink()
             sys.exit(f"`{draft}` does not unpack to `{binary}`")
     draft.rename(zipped)
 

@@ -106,3 +106,6 @@ pub const MAX_ORDER_TERMS_BYTES: usize = 96 * 1024;
 /// The maximum size of the sealed values of all inputs of an install together, in bytes: they are part of the install's
 /// row in the table, and travel with each order.
 pub const MAX_SEALED_BYTES: usize = 96 * 1024;
+
+/// The maximum size of a run's inputs, in bytes: all names and texts together. The orders of its actions contain them.
+pub const MAX_RUN_INPUT_BYTES: usize = 16 * 1024;

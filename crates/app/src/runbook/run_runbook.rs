@@ -2,7 +2,7 @@
 
 use freehold_domain::install::Install;
 use freehold_domain::runbook::{
-    MAX_RUN_BYTES, Run, RunState, RunbookError, Step, StepState, check_steps, runbook_inputs,
+    MAX_RUN_BYTES, Run, RunState, RunbookError, Step, StepState, check_steps, inputs_of_step, runbook_inputs,
 };
 use freehold_domain::suggestion::Known;
 use freehold_protocol::api::RunRunbookRequest;
@@ -54,6 +54,13 @@ impl RunRunbook {
         };
         check_steps(found)?;
         let inputs = runbook_inputs(found, &request.inputs)?;
+        for step in &found.steps {
+            if let StepKind::Action { action } = &step.does
+                && let Some(action) = version.document.action(action)
+            {
+                inputs_of_step(action, &inputs)?;
+            }
+        }
         require_runner(&stored.value)?;
         let steps = found.steps.iter().map(|step| Step { step: step.clone(), tries: 0, state: StepState::Waiting });
         let run = Run {

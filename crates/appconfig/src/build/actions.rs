@@ -89,6 +89,7 @@ impl Reader<'_> {
         self.sources.drafts.extend(drafts);
         self.sources.drafts.extend(given_by_nobody(checked, &inputs));
         self.sources.drafts.extend(reserved_names(checked));
+        self.sources.drafts.extend(scripts_with_inputs(checked));
         let mut env_vars = scalars(root.get("env_vars"));
         for input in &inputs {
             let template = format!("{{{{ .nuon.action.inputs.{} }}}}", input.name);
@@ -234,13 +235,54 @@ impl Reader<'_> {
     }
 }
 
-/// More environment variables that decide how the programs of a step run, beside those of AWS's SDKs.
-const RESERVED: [&str; 4] = ["IFS", "KUBECONFIG", "SHELL", "TMPDIR"];
+/// More environment variables that decide how the programs of a step run, or what they may contact.
+const RESERVED: [&str; 15] = [
+    "ALL_PROXY",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "IFS",
+    "KUBECONFIG",
+    "NODE_OPTIONS",
+    "NO_PROXY",
+    "PERL5OPT",
+    "PROMPT_COMMAND",
+    "PS4",
+    "PYTHONPATH",
+    "SHELL",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "TMPDIR",
+];
+/// The variables of AWS's SDKs, and of the runner.
+const RESERVED_PREFIXES: [&str; 3] = ["AWS_", "FREEHOLD_", "NUON_"];
+
+/// Warns about a script that has the text of an input in it: a shell would run what the text says.
+fn scripts_with_inputs(checked: &Checked) -> Vec<Draft> {
+    let nodes = checked.root.tables("steps").iter();
+    let scripts = nodes.flat_map(|node| ["command", "inline_contents"].into_iter().filter_map(|key| node.get(key)));
+    let reads = |node: &&Node| {
+        checked.uses.iter().any(|reading| {
+            let is_inside = node.span.start <= reading.place.span.start && reading.place.span.end <= node.span.end;
+            let is_input =
+                matches!(reading.path.as_slice(), [_, action, inputs, ..] if action == "action" && inputs == "inputs");
+            is_input && reading.place.file == checked.file && is_inside
+        })
+    };
+    let draft = |node: &Node| {
+        let message = "whoever gives the input can run commands, because its text becomes part of the script";
+        let help = "read the environment variable of the input's name in upper case, such as `$TICKET` for `ticket`";
+        Draft::warning(checked.place(node), message).help(help)
+    };
+    scripts.filter(reads).map(draft).collect()
+}
 
 /// Reports the inputs that would replace a variable which decides how programs run.
 fn reserved_names(checked: &Checked) -> Vec<Draft> {
     let variable = |node: &Node| node.text("name").unwrap_or_default().to_ascii_uppercase();
-    let is_reserved = |name: &str| is_refused_variable(name) || RESERVED.contains(&name) || name.starts_with("AWS_");
+    let is_reserved = |name: &str| {
+        let has_prefix = RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        is_refused_variable(name) || RESERVED.contains(&name) || has_prefix
+    };
     let nodes = checked.root.tables("inputs").iter().filter(|node| is_reserved(&variable(node)));
     let draft = |node: &Node| {
         let message = format!("the input would set the environment variable `{}`", variable(node));

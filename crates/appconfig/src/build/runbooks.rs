@@ -33,7 +33,26 @@ pub(crate) fn build(app: &mut App, index: &Index, actions: &mut Vec<Action>) -> 
     actions.extend(made.into_iter().filter(|action| !known.contains(&action.name)));
     actions.sort_by(|a, b| a.name.cmp(&b.name));
     actions.dedup_by(|a, b| a.name == b.name);
+    let lacking: Vec<Draft> = app.of(Kind::Runbook).flat_map(|checked| lacking_inputs(checked, actions)).collect();
+    app.drafts.extend(lacking);
     runbooks
+}
+
+/// Reports the actions of steps that require an input which the runbook does not have.
+fn lacking_inputs(checked: &Checked, actions: &[Action]) -> Vec<Draft> {
+    let of_runbook: Vec<&str> = checked.root.tables("inputs").iter().filter_map(|node| node.text("name")).collect();
+    let mut drafts = Vec::new();
+    for node in checked.root.tables("steps") {
+        let Some(name) = node.text("action_name") else { continue };
+        let Some(action) = actions.iter().find(|action| action.name.as_str() == name) else { continue };
+        let required = action.inputs.iter().filter(|input| input.required && input.default.is_empty());
+        for input in required.filter(|input| !of_runbook.contains(&input.name.as_str())) {
+            let message = format!("action `{name}` requires input `{}`, which the runbook does not have", input.name);
+            let help = "add it to the runbook: `[[inputs]]` with its `name`; or give the action's input a `default`";
+            drafts.push(Draft::error(checked.place_of(node, "action_name"), message).help(help));
+        }
+    }
+    drafts
 }
 
 /// The file of a runbook that is being read.

@@ -63,10 +63,12 @@ pub(crate) fn add_environment(app: &mut App, index: &Index, programs: Programs<'
         return;
     }
     let add = |own: &mut BTreeMap<String, String>, known: &mut BTreeSet<Reference>| {
+        if variables.keys().any(|name| !own.contains_key(name)) {
+            known.extend(reads.iter().cloned());
+        }
         for (name, value) in &variables {
             own.entry(name.clone()).or_insert_with(|| value.clone());
         }
-        known.extend(reads.iter().cloned());
     };
     for component in programs.components {
         if let ComponentSpec::TerraformModule { env_vars, .. } | ComponentSpec::Pulumi { env_vars, .. } =
@@ -83,13 +85,15 @@ pub(crate) fn add_environment(app: &mut App, index: &Index, programs: Programs<'
     }
 }
 
+/// The places of the tree that are made by jobs, or that only some jobs have.
+const MADE_BY_JOBS: [&[&str]; 6] =
+    [&["sandbox"], &["install", "sandbox"], &["components"], &["actions"], &["action"], &["runbook"]];
+
+/// Returns whether a path reads one of [`MADE_BY_JOBS`], or a subtree that contains it.
 fn made_by_jobs(path: &[String]) -> bool {
-    let words: Vec<&str> = path.iter().map(String::as_str).collect();
-    matches!(
-        words.as_slice(),
-        ["nuon" | "freehold", "sandbox" | "components" | "actions", ..]
-            | ["nuon" | "freehold", "install", "sandbox", ..]
-    )
+    let Some((root, below)) = path.split_first() else { return false };
+    let meets = |place: &&[&str]| place.iter().zip(below).all(|(one, other)| one == other);
+    matches!(root.as_str(), "nuon" | "freehold") && MADE_BY_JOBS.iter().any(meets)
 }
 
 /// Returns the component in whose image jobs run, or the mistake if its type is not an image. A component that does not

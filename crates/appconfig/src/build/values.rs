@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use freehold_protocol::app_version::RunInput;
+use freehold_protocol::limits::MAX_RUN_INPUT_BYTES;
 use freehold_protocol::terraform::{ProviderSource, REFUSED_VARIABLE_HELP, is_refused_variable, refused_variable};
 use serde_json::Value;
 
@@ -60,7 +61,12 @@ pub(crate) fn run_inputs(checked: &Checked) -> (Vec<RunInput>, Vec<Draft>) {
     for node in named {
         let text = |key: &str| node.text(key).unwrap_or_default().to_owned();
         let name = text("name");
-        if found.iter().any(|known| known.name == name) {
+        // Inputs of actions are environment variables in upper case.
+        let is_same = |known: &RunInput| match checked.kind {
+            Kind::Action => known.name.eq_ignore_ascii_case(&name),
+            _ => known.name == name,
+        };
+        if found.iter().any(is_same) {
             let kind = if checked.kind == Kind::Action { "action" } else { "runbook" };
             let message = format!("the {kind} has two inputs `{name}`");
             drafts.push(Draft::error(checked.place_of(node, "name"), message).help("rename one of them"));
@@ -68,6 +74,11 @@ pub(crate) fn run_inputs(checked: &Checked) -> (Vec<RunInput>, Vec<Draft>) {
         }
         let (description, default) = (text("description"), text("default"));
         found.push(RunInput { name, description, required: node.flag("required"), default });
+    }
+    let bytes: usize = found.iter().map(|input| input.name.len() + input.default.len()).sum();
+    if bytes > MAX_RUN_INPUT_BYTES {
+        let message = format!("the inputs and their defaults have {bytes} bytes, more than {MAX_RUN_INPUT_BYTES}");
+        drafts.push(Draft::error(checked.place_of(&checked.root, "name"), message).help("shorten the defaults"));
     }
     (found, drafts)
 }

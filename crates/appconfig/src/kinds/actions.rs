@@ -31,7 +31,7 @@ pub(super) const ACTION: &[Key] = &[
     ),
     may("labels", Scalars).doc("Labels by which people find and group actions").not_yet(),
     may("inputs", Tables(ACTION_INPUT))
-        .doc("Texts that a person gives to a run (`freehold action run --input NAME=TEXT`); not for secrets, since the run and its order show them"),
+        .doc("Texts that a person gives to a run (`freehold action run --input NAME=TEXT`); not for secrets, since the order of the run contains them"),
     may("env_vars", Scalars).doc("Environment variables of every step; values are templates"),
     may("triggers", Tables(TRIGGER)).doc("What starts the action"),
     must("steps", Tables(STEP)).doc("The steps in order; the first step that fails ends the run"),
@@ -39,7 +39,7 @@ pub(super) const ACTION: &[Key] = &[
 
 const ACTION_INPUT: &[Key] = &[
     must("name", Text).doc(
-        "The name of the input. Each step has the text in an environment variable of this name in upper case, and templates read it as `{{ .nuon.action.inputs.<name> }}`",
+        "The name of the input. Each step has the text in an environment variable of this name in upper case. Templates read it as `{{ .nuon.action.inputs.<name> }}`; use that in `env_vars` only, so that a shell does not run the text",
     ),
     may("description", Text).doc("What the text is used for"),
     may("required", Flag).doc("Whether a run without the text is refused; default `false`. Then a person or a runbook has to start the action, or the input needs a default"),

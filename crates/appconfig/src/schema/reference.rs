@@ -57,7 +57,8 @@ fetched when an app version is made.
 **Templates** are written in Go's template language, with the functions of Sprig that configs use. They read one tree, `.nuon`
 (`.freehold` is another name of the same tree). It holds `org`, `app`, `install` (`id`, `name`, `inputs`, `sandbox`),
 `inputs.inputs`, `install_stack.outputs`, `sandbox.outputs`, `components.<name>.outputs`, `actions.workflows.<name>.outputs`,
-`secrets`, `runner`, `domain` and `cloud_account`; the steps of a runbook's run have `runbook.inputs.<name>` too. A reference to
+`secrets`, `runner`, `domain` and `cloud_account`; the steps of an action have `action.inputs.<name>` too, and those of a runbook's
+run `runbook.inputs.<name>`. A reference to
 the outputs of another component is a dependency on it. A reference to something that does not exist is an error, which
 suggests the nearest name. A template that reads a whole subtree, such as `toJson .nuon.install`, refers to everything below it
 that is an input, a secret, or an output of the sandbox or of a

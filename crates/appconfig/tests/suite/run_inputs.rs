@@ -18,7 +18,7 @@ default = "check"
 MODE = "own"
 [[steps]]
 name = "s"
-command = "./x.sh {{ .nuon.action.inputs.mode }}"
+command = "./x.sh $MODE"
 "#;
 
     let action = good().with("actions/a.toml", text).load().version.actions[0].clone();
@@ -41,7 +41,7 @@ required = true
 [[inputs]]
 name = "path"
 [[inputs]]
-name = "path"
+name = "PATH"
 [[steps]]
 name = "s"
 command = "./x.sh {{ .nuon.action.inputs.tiket }}"
@@ -52,7 +52,8 @@ command = "./x.sh {{ .nuon.action.inputs.tiket }}"
     for message in [
         "input `ticket` is required, and trigger `cron` gives the action no inputs",
         "the input would set the environment variable `PATH`",
-        "the action has two inputs `path`",
+        "the action has two inputs `PATH`",
+        "whoever gives the input can run commands, because its text becomes part of the script",
         "the action has no input `tiket`",
     ] {
         assert!(found.contains(message), "{message}: {found}");
@@ -87,4 +88,32 @@ fn an_environment_that_terraform_must_not_have_or_that_a_job_would_have_to_make_
 
     assert!(found.contains("cannot read what a job makes, because the first job has it too"), "{found}");
     assert!(found.contains("`TF_CLI_CONFIG_FILE`"), "{found}");
+}
+
+#[test]
+fn a_runbook_whose_step_requires_an_input_that_it_does_not_have_is_refused() {
+    let action =
+        "name = \"a\"\n[[inputs]]\nname = \"ticket\"\nrequired = true\n[[steps]]\nname = \"s\"\ncommand = \"./x.sh\"\n";
+    let runbook = |inputs: &str| {
+        format!("name = \"fix\"\n{inputs}[[steps]]\nname = \"one\"\ntype = \"action\"\naction_name = \"a\"\n")
+    };
+    let faults = |inputs: &str| {
+        good().with("actions/a.toml", action).with("runbooks/fix.toml", &runbook(inputs)).faults().to_string()
+    };
+
+    let (lacking, given) = (faults(""), faults("[[inputs]]\nname = \"ticket\"\n"));
+
+    assert!(lacking.contains("action `a` requires input `ticket`, which the runbook does not have"), "{lacking}");
+    assert_eq!(given, "");
+}
+
+#[test]
+fn the_environment_of_every_job_reads_no_subtree_with_what_jobs_make() {
+    for path in [".nuon", ".nuon.install", ".nuon.install.sandbox.outputs.x", ".nuon.action.inputs.x"] {
+        let runner = format!("runner_type = \"aws\"\n[env_vars]\nX = \"{{{{ toJson {path} }}}}\"\n");
+
+        let found = good().with("runner.toml", &runner).faults().to_string();
+
+        assert!(found.contains("cannot read what a job makes"), "{path}: {found}");
+    }
 }

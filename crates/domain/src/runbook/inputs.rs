@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 
 use freehold_protocol::app_version::{Action, RunInput, Runbook};
+use freehold_protocol::limits::MAX_RUN_INPUT_BYTES;
 
 use crate::suggestion::Known;
-
-/// The maximum size of a run's inputs, in bytes: all names and values together. The orders of its actions contain them.
-pub const MAX_INPUTS_BYTES: usize = 16 * 1024;
 
 /// The reason why inputs of a run are refused. `of` names the runbook or the action.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -16,7 +14,7 @@ pub enum RunInputsError {
     Unknown { of: String, input: String, known: Known },
     #[error("{of} requires input `{input}`; give it with `--input {input}=VALUE`")]
     Missing { of: String, input: String },
-    #[error("the inputs have {bytes} bytes, more than the maximum of {MAX_INPUTS_BYTES}; shorten them")]
+    #[error("the inputs have {bytes} bytes, more than the maximum of {MAX_RUN_INPUT_BYTES}; shorten them")]
     TooLong { bytes: usize },
 }
 
@@ -82,7 +80,7 @@ fn values(
     };
     let values: BTreeMap<String, String> = inputs.iter().map(value).collect::<Result<_, _>>()?;
     let bytes = values.iter().map(|(name, value)| name.len() + value.len()).sum();
-    if bytes > MAX_INPUTS_BYTES {
+    if bytes > MAX_RUN_INPUT_BYTES {
         return Err(RunInputsError::TooLong { bytes });
     }
     Ok(values)
@@ -115,7 +113,7 @@ mod tests {
         assert_eq!(refused(given([("tiket", "x")])), "runbook `fix` has no input `tiket`; did you mean `ticket`?");
         assert!(refused(given([])).ends_with("give it with `--input ticket=VALUE`"));
         assert!(refused(given([("ticket", "")])).ends_with("give it with `--input ticket=VALUE`"));
-        let long = "x".repeat(MAX_INPUTS_BYTES);
+        let long = "x".repeat(MAX_RUN_INPUT_BYTES);
         assert!(refused(given([("count", &long), ("ticket", "1")])).contains("have 16396 bytes"));
     }
 

@@ -78,7 +78,7 @@ pub struct RunActionRequest {
     /// the contract, such as `break-glass-admin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// The texts for the action's inputs. The workflow and its order show them, so they are not for secrets.
+    /// The texts for the action's inputs. The order of the run contains them, so they are not for secrets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inputs: BTreeMap<String, String>,
     /// Whether to start also while the customer's change windows are closed. The customer's runner decides: it lets only those

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::components::Reference;
 use crate::build::{BuildInput, Package, Source};
@@ -49,8 +49,10 @@ pub struct Action {
     pub image: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// The texts that a person gives to a run.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// The texts that a person gives to a run. A version that an earlier release stored may have something else here, which
+    /// counts as none.
+    #[serde(default, deserialize_with = "run_inputs_or_none", skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<RunInput>"))]
     pub inputs: Vec<RunInput>,
     /// The name of the `kubernetes_context` with the cluster of the steps. Empty for the sandbox's cluster.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -91,6 +93,11 @@ impl StepSource {
     pub fn build_input(self) -> BuildInput {
         BuildInput { name: self.name, package: Package::StepDirectory, source: self.source, recipe: None }
     }
+}
+
+fn run_inputs_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<RunInput>, D::Error> {
+    let given = serde_json::Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(given).unwrap_or_default())
 }
 
 /// One step of an action. Exactly one of `command` and `inline_contents` is not empty.
@@ -222,7 +229,19 @@ pub enum StepKind {
 
 #[cfg(test)]
 mod tests {
-    use super::StepKind;
+    use super::{Action, StepKind};
+
+    #[test]
+    fn inputs_that_an_earlier_release_stored_in_another_form_count_as_none() {
+        let inputs = |given: serde_json::Value| {
+            let action = serde_json::json!({ "name": "a", "timeout_secs": 60, "steps": [], "inputs": given });
+            serde_json::from_value::<Action>(action).unwrap().inputs.len()
+        };
+
+        assert_eq!(inputs(serde_json::json!([{ "name": "x", "required": true }])), 1);
+        assert_eq!(inputs(serde_json::json!([{ "name": "x", "default": 3, "type": "number" }])), 0);
+        assert_eq!(inputs(serde_json::json!({ "x": "y" })), 0);
+    }
 
     #[test]
     fn a_step_of_the_sandbox_with_an_unknown_property_is_refused() {
