@@ -95,15 +95,20 @@ impl Progress {
         let Ok(mut last_note) = self.last_note.lock() else {
             return false;
         };
-        let due = last_note.as_ref().is_none_or(|(last, before)| {
-            let pause = if before == what { BETWEEN_SAME } else { BETWEEN };
-            now.duration_since(*last) >= pause
-        });
+        let due = is_due(last_note.as_ref(), what, now);
         if due {
             *last_note = Some((now, what.to_owned()));
         }
         due
     }
+}
+
+/// Returns whether a plain line may follow the `last` one.
+fn is_due(last: Option<&(Instant, String)>, what: &str, now: Instant) -> bool {
+    last.is_none_or(|(at, before)| {
+        let pause = if before == what { BETWEEN_SAME } else { BETWEEN };
+        now.duration_since(*at) >= pause
+    })
 }
 
 impl Drop for Progress {
@@ -167,6 +172,18 @@ fn spinner() -> ProgressBar {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_with_the_same_text_comes_less_often() {
+        let (at, after) = (Instant::now(), Duration::from_secs);
+        let last = (at, "waiting".to_owned());
+
+        let due = |what, secs| is_due(Some(&last), what, at + after(secs));
+
+        assert_eq!([due("waiting", 29), due("waiting", 30)], [false, true]);
+        assert_eq!([due("copying", 4), due("copying", 5)], [false, true]);
+        assert!(is_due(None, "waiting", at));
+    }
 
     #[test]
     fn a_plain_line_names_the_thing_its_state_and_the_reason() {

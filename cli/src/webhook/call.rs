@@ -44,7 +44,7 @@ pub(crate) struct Call {
     /// The release to which a channel moves.
     #[arg(long, value_name = "RELEASE")]
     release: Option<ReleaseName>,
-    /// An input of a runbook: `name=text`, or `name=@FILE` for the text of a file. Can be given several times.
+    /// An input of a runbook or an action: `name=text`, or `name=@FILE` for the text of a file. Can be given several times.
     #[arg(long = "input", value_name = "NAME=TEXT")]
     inputs: Vec<Input>,
 }

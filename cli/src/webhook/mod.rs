@@ -57,7 +57,7 @@ pub(crate) struct Add {
     /// Deploy what the install follows: its release, its channel or the latest version.
     #[arg(long, requires = "install")]
     deploy: bool,
-    /// Run this action.
+    /// Run this action, with the inputs of the call.
     #[arg(long, value_name = "NAME", requires = "install", conflicts_with = "deploy")]
     action: Option<ActionName>,
     /// Run this runbook, with the inputs of the call.

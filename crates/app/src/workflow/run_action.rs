@@ -38,8 +38,8 @@ impl RunAction {
     /// complete deploy they come from the latest version, so that an action can examine a first deploy that failed.
     ///
     /// # Errors
-    /// NotFound for an action or a role that the version lacks, Invalid for wrong inputs, Conflict without a runner or a component that the
-    /// action needs, or the store's errors.
+    /// NotFound for an action or a role that the version lacks, Invalid for wrong inputs, Conflict without a runner or a
+    /// component that the action needs, or the store's errors.
     pub async fn run(
         &self,
         install: &InstallId,

@@ -171,7 +171,7 @@ pub struct Runbook {
     pub steps: Vec<RunbookStep>,
 }
 
-/// A text that a person gives to a run of a runbook.
+/// A text that a person gives to a run of a runbook or an action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

@@ -153,13 +153,13 @@ impl DispatchJob {
                 let reads = reads(&version, &node.target);
                 let work = action_work(&version, action, &artifacts)?;
                 let mut task = self.install_task(work, install, &version, reads).await?;
-                let (mut given, none) = (None, BTreeMap::new());
+                let mut given = BTreeMap::new();
                 if let Request::Action { inputs, run_inputs, .. } = &workflow.request {
-                    given = Some(inputs);
+                    given.clone_from(inputs);
                     nuon_tree::add_run_inputs(&mut task.context, run_inputs);
                 }
                 if let Some(action) = version.action(action) {
-                    nuon_tree::add_action_inputs(&mut task.context, &with_defaults(action, given.unwrap_or(&none)));
+                    nuon_tree::add_action_inputs(&mut task.context, &with_defaults(action, &given));
                 }
                 Ok(task)
             }
