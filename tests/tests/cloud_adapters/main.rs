@@ -1,6 +1,6 @@
 //! The adapters of DynamoDB, S3, SQS, Step Functions and KMS against a cloud without a tenant: what each sends, and what it makes of
 //! the answers. `localstack/cloud test --engine localstack` runs them on LocalStack too. That of STS is
-//! tested where signatures and policies are enforced (`cloud_identity`).
+//! tested where signatures and policies are enforced (`tests/tests/cloud/runner/identity`).
 
 #![cfg(test)]
 

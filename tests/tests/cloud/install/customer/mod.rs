@@ -1,0 +1,93 @@
+//! `freehold customer` with the customer's own credentials against a real install: the answers from the bucket, what
+//! happened outside the log, and a stop that is looked up.
+
+mod audit_lock;
+
+use anyhow::Context as _;
+use freehold_tests::harness::clients;
+use freehold_tests::harness::wait::{SOON, until};
+use freehold_tests::harness::{Capability, Install, Needs, World, app};
+use serde_json::Value;
+
+const NEEDS: Needs = Needs { cloud: &[Capability::HttpApi, Capability::IamEnforced], programs: &["bwrap"] };
+
+/// Runs `freehold customer` as the customer of an install; returns the exit code and the answer.
+async fn ask(world: &World, install: &Install, words: &[&str]) -> anyhow::Result<(i32, Value)> {
+    let all = [&["customer"], words, &["--tenant", world.tenant(), "--json"]].concat();
+    let done = world.command(&install.account, &all).await?;
+    for code in [0, 1] {
+        if let Ok(said) = done.ended_with(code) {
+            let answer =
+                said.find('{').and_then(|begin| serde_json::Deserializer::from_str(&said[begin..]).into_iter().next());
+            return Ok((code, answer.context("no answer")??));
+        }
+    }
+    anyhow::bail!("`customer {}`: {}", words.join(" "), done.ended_with(0).unwrap_err())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_customer_gets_every_answer_and_stops_the_vendor_without_the_vendor() -> anyhow::Result<()> {
+    let Some(world) = World::start("cloud_customer", NEEDS).await? else { return Ok(()) };
+    let directory = app::small(world.directory())?;
+    world.ship(&directory).await?;
+    let install = world.install("globex", "small").await?;
+    let mut runner = world.runner(&install).await?;
+    world.provisioned(&install).await?;
+    for _ in 0..2 {
+        world.vendor(&["action", "run", "globex", "say"]).await?;
+    }
+
+    let mut answers = Vec::new();
+    for question in ["permissions", "asked", "approvals", "ran", "origin", "sent", "outside"] {
+        answers.push((question, ask(&world, &install, &[question, "globex"]).await?));
+    }
+    let (whole, verified) = until("an order brings a receipt", SOON, || async {
+        world.vendor(&["action", "run", "globex", "say"]).await?;
+        let answer = ask(&world, &install, &["audit", "verify", "globex"]).await?;
+        Ok((answer.1["confirmed"].as_u64() > Some(0)).then_some(answer))
+    })
+    .await?;
+    let (running, looked_up) = ask(&world, &install, &["stopped", "globex"]).await?;
+    let (there, _) = ask(&world, &install, &["gone", "globex"]).await?;
+
+    for (question, (code, answer)) in &answers {
+        assert_eq!((*code, &answer["proven"]), (0, &Value::Bool(true)), "{question}: {answer}");
+    }
+    let ran = &answers[3].1.1["answer"];
+    assert!(ran.as_array().is_some_and(|runs| runs.iter().any(|run| run["steps"][0]["name"] == "say")), "{ran}");
+    assert!(answers[5].1.1["answer"].as_array().is_some_and(|reports| reports.len() > 4), "{:?}", answers[5]);
+    assert!(answers[6].1.1["answer"]["explained"].as_u64() > Some(0), "{:?}", answers[6]);
+    assert_eq!((whole, &verified["verified"]), (0, &Value::Bool(true)), "{verified}");
+    assert_eq!((running, there), (1, 1), "{looked_up}");
+
+    // Somebody who has the runner's role takes a mode without an order.
+    let stolen = world.acting_as(world.role(&install.account, "fh-acme--globex--runner").await?)?;
+    let mode = format!("arn:aws:iam::{}:role/fh-acme--globex--maintenance", install.account);
+    let session = world.acting_as(clients::assume(&stolen, &mode).await?)?;
+    let _ = aws_sdk_sqs::Client::new(&session).list_queues().send().await;
+    let (outside, told) = ask(&world, &install, &["outside", "globex"]).await?;
+    assert!(outside == 1 && told["doubts"].to_string().contains("names the session `test`"), "{told}");
+
+    let (paused, pause) = ask(&world, &install, &["pause", "globex"]).await?;
+    let (stopped, all_off) = ask(&world, &install, &["stopped", "globex"]).await?;
+    assert_eq!((paused, &pause["changed"]), (0, &Value::Bool(true)), "{pause}");
+    assert_eq!((stopped, &all_off["stopped"]), (0, &Value::Bool(true)), "{all_off}");
+
+    // Nothing in the stack changes by it now, and CloudFormation would forget it.
+    let early = ["customer", "close", "globex", "maintenance", "--tenant", world.tenant()];
+    let refused = world.command(&install.account, &early).await?.ended_with(4)?;
+    assert!(refused.contains("run `freehold customer resume` first"), "{refused}");
+    let (on, resume) = ask(&world, &install, &["resume", "globex"]).await?;
+    let (closed, close) = ask(&world, &install, &["close", "globex", "maintenance"]).await?;
+    assert_eq!((on, closed), (0, 0), "{resume} {close}");
+    let (resumed, some_off) = ask(&world, &install, &["stopped", "globex"]).await?;
+    let off = |what: &str| {
+        let all = some_off["looked_up"].as_array().cloned().unwrap_or_default();
+        all.iter().find(|look| look["what"] == what).is_some_and(|look| look["stopped"] == true)
+    };
+    assert!(resumed == 1 && off("live sessions of Maintenance") && !off("live sessions of Provision"), "{some_off}");
+    let (revoked, _) = ask(&world, &install, &["revoke-sessions", "globex"]).await?;
+    assert_eq!(revoked, 0);
+    runner.kill().await?;
+    Ok(())
+}

@@ -1,0 +1,13 @@
+//! Installs: what a customer agrees to, decides, permits and sees, from the first deploy until nothing is left.
+
+mod approvals;
+mod contract;
+mod customer;
+mod forget;
+mod inputs;
+mod kubernetes;
+mod path;
+mod policies;
+mod preflight;
+mod roles;
+mod windows;
