@@ -1,4 +1,4 @@
-//! What the steps of a Dockerfile try in vain. What they could do if one worked: `runner/tests/jobs/image_walls.rs`.
+//! What the steps of a Dockerfile try in vain. What they could do if one worked: `runner/tests/jobs/sandbox/image_walls.rs`.
 
 use std::collections::BTreeMap;
 use std::fs;

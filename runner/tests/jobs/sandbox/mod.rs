@@ -1,6 +1,7 @@
 //! What a job can see and do, and that it ends when it must.
 
 mod groups;
+mod image_walls;
 mod killed_runner;
 
 use std::collections::BTreeMap;

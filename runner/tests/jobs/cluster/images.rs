@@ -86,7 +86,7 @@ fn strict(bench: &mut Bench) {
 
 #[tokio::test]
 async fn an_image_of_another_registry_is_named_or_refused() {
-    let test = "cluster_images::an_image_of_another_registry_is_named_or_refused";
+    let test = "cluster::images::an_image_of_another_registry_is_named_or_refused";
     if !have(&["bwrap"]) {
         return;
     }
@@ -134,7 +134,7 @@ async fn an_image_of_another_registry_is_named_or_refused() {
 
 #[tokio::test]
 async fn the_hooks_of_a_chart_are_looked_at_too() {
-    let test = "cluster_images::the_hooks_of_a_chart_are_looked_at_too";
+    let test = "cluster::images::the_hooks_of_a_chart_are_looked_at_too";
     if !have(&["bwrap"]) {
         return;
     }
@@ -166,7 +166,7 @@ const UNREADABLE_TEST: &str = "test}\n  labels: {a: b, <<: {a: c}";
 
 #[tokio::test]
 async fn a_hook_that_cannot_be_read_fails_a_chart() {
-    let test = "cluster_images::a_hook_that_cannot_be_read_fails_a_chart";
+    let test = "cluster::images::a_hook_that_cannot_be_read_fails_a_chart";
     if !have(&["bwrap"]) {
         return;
     }

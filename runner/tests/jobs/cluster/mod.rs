@@ -1,5 +1,9 @@
 //! A cluster on the local cloud for one test, roles that get into it or not, and how a test looks into it.
 
+mod access;
+mod images;
+mod policies;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;

@@ -30,7 +30,7 @@ fn action(commands: &[&str]) -> Work {
 
 #[tokio::test]
 async fn who_has_an_access_entry_gets_in_and_no_token_is_seen() {
-    let test = "cluster_access::who_has_an_access_entry_gets_in_and_no_token_is_seen";
+    let test = "cluster::access::who_has_an_access_entry_gets_in_and_no_token_is_seen";
     if !have(&["bwrap"]) {
         return;
     }
@@ -63,7 +63,7 @@ async fn who_has_an_access_entry_gets_in_and_no_token_is_seen() {
 
 #[tokio::test]
 async fn a_cluster_that_is_not_named_or_not_there_is_said() {
-    let test = "cluster_access::a_cluster_that_is_not_named_or_not_there_is_said";
+    let test = "cluster::access::a_cluster_that_is_not_named_or_not_there_is_said";
     if !have(&["bwrap"]) {
         return;
     }

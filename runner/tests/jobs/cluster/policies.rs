@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 
 use crate::artifacts::of_layer;
 use crate::cloud::Cloud;
-use crate::cluster::{self, Cluster, DEPLOYER};
+use crate::cluster::{self, Cluster, DEPLOYER, images};
 use crate::fixture::{Bench, outputs, reason};
-use crate::{cluster_images, kubernetes_job};
+use crate::kubernetes_job;
 
 const NAMESPACE: &str = "globex-prod";
 const OWNER: &str = "/metadata/annotations/freehold~1component";
@@ -123,7 +123,7 @@ fn blocked(outcome: Outcome) -> String {
 
 #[tokio::test]
 async fn policies_are_in_the_cluster_before_a_component_and_as_long_as_the_app() {
-    let test = "cluster_policies::policies_are_in_the_cluster_before_a_component_and_as_long_as_the_app";
+    let test = "cluster::policies::policies_are_in_the_cluster_before_a_component_and_as_long_as_the_app";
     if !have(&["bwrap"]) {
         return;
     }
@@ -186,7 +186,7 @@ async fn policies_are_in_the_cluster_before_a_component_and_as_long_as_the_app()
 
 #[tokio::test]
 async fn charts_and_programs_bring_policies_too_and_policies_in_rego_are_asked_about_them() {
-    let test = "cluster_policies::charts_and_programs_bring_policies_too_and_policies_in_rego_are_asked_about_them";
+    let test = "cluster::policies::charts_and_programs_bring_policies_too_and_policies_in_rego_are_asked_about_them";
     if !have(&["bwrap"]) {
         return;
     }
@@ -197,7 +197,7 @@ async fn charts_and_programs_bring_policies_too_and_policies_in_rego_are_asked_a
     let (first, second) = (policy("first", "1"), policy("second", "2"));
     let image = kubernetes_job::image(&cloud).await;
     let program = Work::KubernetesJob(kubernetes_job::work(&image, "", "{}"));
-    let (artifact, chart) = cluster_images::chart_of(&cloud, "test", "example.invalid/test:1").await;
+    let (artifact, chart) = images::chart_of(&cloud, "test", "example.invalid/test:1").await;
     let mut found = Vec::new();
 
     let mut programs = Deploys::of(&cloud, image, program).await;
@@ -228,7 +228,7 @@ async fn charts_and_programs_bring_policies_too_and_policies_in_rego_are_asked_a
 
 #[tokio::test]
 async fn a_policy_that_cannot_be_applied_stops_the_deploy() {
-    let test = "cluster_policies::a_policy_that_cannot_be_applied_stops_the_deploy";
+    let test = "cluster::policies::a_policy_that_cannot_be_applied_stops_the_deploy";
     if !have(&["bwrap"]) {
         return;
     }
