@@ -16,7 +16,6 @@ mod fence;
 mod flag;
 pub mod grant;
 pub mod ids;
-mod key_use;
 pub mod limits;
 pub mod lineage;
 mod mode;
@@ -39,13 +38,12 @@ pub mod webhook;
 
 pub use digest::{Digest, canonical};
 pub use download_url::{DownloadUrl, NotDownloadUrl};
-pub use envelope::{Delegated, Envelope, EnvelopeError, KeyId, Payload};
+pub use envelope::{Delegated, Envelope, EnvelopeError, KeyId, KeyUse, KeyUses, Payload};
 pub use ids::names;
 pub use ids::{
     AccountId, ActionName, AppName, Arn, BuildId, ChannelName, ComponentName, GrantId, Group, IdError, InstallId,
     JobId, NotificationId, ReleaseName, RoleKey, RunId, RunbookName, TenantName, WebhookName, WorkflowId,
 };
-pub use key_use::{KeyUse, KeyUses};
 pub use packed_text::packed_len;
 pub use shape::Shape;
 pub use time::Timestamp;

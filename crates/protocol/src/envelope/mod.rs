@@ -3,6 +3,7 @@
 
 mod error;
 mod key_id;
+mod key_use;
 mod public_key;
 
 use base64::Engine as _;
@@ -11,10 +12,11 @@ use ed25519_dalek::{Signature, Signer as _, SigningKey};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{KeyUse, KeyUses, TenantName, Timestamp, limits};
+use crate::{TenantName, Timestamp, limits};
 
 pub use error::{EnvelopeError, SuccessionError};
 pub use key_id::KeyId;
+pub use key_use::{KeyUse, KeyUses};
 pub use public_key::PublicKey;
 
 /// The allowed difference, in seconds, between two clocks of AWS: that of the queue or of one function may be behind the
