@@ -26,7 +26,6 @@ pub mod provenance;
 mod pulumi;
 mod remove;
 pub mod result;
-mod step_directory;
 mod sync_artifact;
 mod templates;
 pub mod terraform_module;

@@ -1,6 +1,8 @@
 //! `action`: runs the steps of an action in order. Each step runs in the job's sandbox, has the mode's credentials, may run
 //! in a directory of a repository, and may write outputs into a file.
 
+mod step_directory;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -12,12 +14,12 @@ use crate::identity::job_aws::JobAws;
 use crate::kinds::cluster_images;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::{Done, cluster_access, job_aws, until_stopped};
-use crate::kinds::step_directory::{self, Directories};
 use crate::kinds::templates::Templates;
 use crate::kubernetes::ClusterAccess;
 use crate::sandbox::{self, Ended, Output, Program, Service};
 use crate::work::job::Job;
 use crate::workspace::{self, Kind, WorkspaceError};
+use step_directory::Directories;
 
 /// The environment variables with the path of the file into which a step writes its outputs. Existing app configs use
 /// the second one.
