@@ -14,9 +14,9 @@ use crate::api::{Api, app_of, follow};
 use crate::app::VersionName;
 use crate::context::Context;
 use crate::error::Result;
+use crate::inputs::sealing::seal_inputs;
 use crate::inputs::{Input, by_name};
 use crate::output::Output;
-use crate::sealed_inputs::seal_inputs;
 
 /// Deploy an app version, or changed inputs, to an install.
 #[derive(Debug, Args)]

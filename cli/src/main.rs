@@ -34,7 +34,6 @@ mod region;
 mod release;
 mod runbook;
 mod runner_config_file;
-mod sealed_inputs;
 mod subscription;
 mod teardown;
 mod tenant;

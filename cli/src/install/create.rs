@@ -6,7 +6,7 @@ use super::{Create, release, toggles};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::inputs::by_name;
-use crate::sealed_inputs::refuse_sensitive;
+use crate::inputs::sealing::refuse_sensitive;
 
 impl Create {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {

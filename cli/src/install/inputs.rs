@@ -6,9 +6,9 @@ use super::Inputs;
 use crate::context::Context;
 use crate::error::Result;
 use crate::inputs::by_name;
+use crate::inputs::sealing::seal_inputs;
 use crate::job::plain;
 use crate::output::{Output, Table};
-use crate::sealed_inputs::seal_inputs;
 
 impl Inputs {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {

@@ -1,5 +1,7 @@
 //! Parses inputs and stack parameters from arguments.
 
+pub(crate) mod sealing;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
