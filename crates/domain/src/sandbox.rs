@@ -23,19 +23,22 @@ impl SandboxReads {
         self.outputs.is_empty()
     }
 
-    /// Returns a digest of the values of the outputs that the templates read; `None` if they do not read any.
+    /// Returns a digest of the values of the outputs that the templates read; `None` if they do not read any. Integers that
+    /// have no canonical form count as their text: no output of a job may prevent that the job's end is recorded.
     ///
     /// # Errors
-    /// The error of [`canonical::digest`].
+    /// The error of [`canonical::digest`], which these values do not cause.
     pub fn digest(&self, outputs: &BTreeMap<String, Value>) -> Result<Option<Digest>, serde_json::Error> {
         if self.is_empty() {
             return Ok(None);
         }
+        let value = |value: &Value| canonical::with_long_integers_as_text(value.clone());
         if self.outputs.contains("") {
-            return canonical::digest(outputs).map(Some);
+            let all: BTreeMap<&String, Value> = outputs.iter().map(|(name, found)| (name, value(found))).collect();
+            return canonical::digest(&all).map(Some);
         }
-        let read: BTreeMap<&String, Option<&Value>> =
-            self.outputs.iter().map(|name| (name, outputs.get(name))).collect();
+        let read: BTreeMap<&String, Option<Value>> =
+            self.outputs.iter().map(|name| (name, outputs.get(name).map(value))).collect();
         canonical::digest(&read).map(Some)
     }
 

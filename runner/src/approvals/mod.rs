@@ -129,8 +129,8 @@ pub(crate) async fn require_document_approval(
     }
     let facts = Facts { inputs, state: String::new() };
     let recalled = Box::pin(recall(job, &facts)).await?;
-    let text =
-        canonical::to_vec(document).map_err(|error| Failure::because("the plan has no canonical form", &error))?;
+    let text = canonical::to_vec(&canonical::with_long_integers_as_text(document.clone()))
+        .map_err(|error| Failure::because("the plan has no canonical form", &error))?;
     let (bytes, object) = (Digest::of(&text), format!("plans/{}/{}.plan.json", job.order.job, job.fence));
     let bucket = JobBucket::of(job, &sdk_config(job).await)?;
     until_stopped(job, bucket.put(&object, text)).await?;

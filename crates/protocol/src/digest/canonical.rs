@@ -12,7 +12,8 @@ use crate::Digest;
 ///
 /// # Errors
 /// For a map with keys that are not strings, for NaN and infinities, and for an integer that an IEEE 754 double cannot
-/// represent, because its canonical form would be another integer.
+/// represent, because its canonical form would be another integer. An integer of more than 64 bits is a double already
+/// when it is read, and is not refused.
 pub fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, Error> {
     check(&serde_json::to_value(value)?)?;
     serde_json_canonicalizer::to_vec(&value)
@@ -24,6 +25,18 @@ pub fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, Error> {
 /// As [`to_vec`].
 pub fn digest<T: Serialize + ?Sized>(value: &T) -> Result<Digest, Error> {
     Ok(Digest::of(&to_vec(value)?))
+}
+
+/// Returns `value` with the decimal text of each integer that [`to_vec`] refuses in place of that integer. No digit is lost, and
+/// templates and Terraform variables read the text like the number.
+#[must_use]
+pub fn with_long_integers_as_text(value: Value) -> Value {
+    match value {
+        Value::Object(map) => map.into_iter().map(|(name, value)| (name, with_long_integers_as_text(value))).collect(),
+        Value::Array(items) => items.into_iter().map(with_long_integers_as_text).collect(),
+        Value::Number(number) if check_number(&number).is_err() => Value::String(number.to_string()),
+        Value::Number(_) | Value::Null | Value::Bool(_) | Value::String(_) => value,
+    }
 }
 
 /// Refuses a value with an integer whose canonical form is another integer.
@@ -55,6 +68,30 @@ mod tests {
 
     fn text(value: &Value) -> String {
         String::from_utf8(to_vec(value).unwrap()).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn every_integer_is_written_as_itself_or_as_its_text(number in any::<i64>(), large in any::<u64>()) {
+            let value = json!({ "a": [number, { "b": large }], "c": "x" });
+
+            let written = text(&with_long_integers_as_text(value));
+
+            prop_assert_eq!(written.replace(&format!("\"{number}\""), &number.to_string())
+                .replace(&format!("\"{large}\""), &large.to_string()), format!("{{\"a\":[{number},{{\"b\":{large}}}],\"c\":\"x\"}}"));
+        }
+    }
+
+    #[test]
+    fn only_an_integer_without_a_canonical_form_becomes_text() {
+        let value = json!({ "large": 9_007_199_254_740_993_u64, "small": 42, "half": 0.5, "list": [-9_007_199_254_740_993_i64] });
+
+        let found = with_long_integers_as_text(value);
+
+        assert_eq!(
+            found,
+            json!({ "large": "9007199254740993", "small": 42, "half": 0.5, "list": ["-9007199254740993"] })
+        );
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Bounds the texts and outputs of a report, so that every outcome fits into the rows of the table. A DynamoDB item has
 //! at most 400 KB. A runner limits its reports too, so only a modified runner sends a report over these limits.
 
-use freehold_protocol::Envelope;
 use freehold_protocol::approval::ProposedPlan;
 use freehold_protocol::limits::{MAX_LOG_BYTES_PER_REPORT, MAX_OUTPUTS_BYTES};
 use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Outcome};
+use freehold_protocol::{Envelope, canonical};
 
 /// The maximum size of a stored reason or detail, in bytes.
 pub(super) const MAX_REASON_BYTES: usize = 8 * 1024;
@@ -53,7 +53,9 @@ fn bounded_outcome(outcome: Outcome, message_bytes: usize) -> Outcome {
                 );
                 return Outcome::Failed { reason, partial: true };
             }
-            Outcome::Succeeded { outputs, sensitive, artifact }
+            // Orders and digests take no integer that JSON readers round.
+            let exact = |(name, value)| (name, canonical::with_long_integers_as_text(value));
+            Outcome::Succeeded { outputs: outputs.into_iter().map(exact).collect(), sensitive, artifact }
         }
         Outcome::Failed { reason, partial } => Outcome::Failed { reason: cut(&reason, MAX_REASON_BYTES), partial },
         Outcome::Blocked { block, reason } => Outcome::Blocked { block, reason: cut(&reason, MAX_REASON_BYTES) },

@@ -129,6 +129,23 @@ async fn a_reader_that_failed_after_the_sandbox_changed_runs_in_the_next_deploy(
 }
 
 #[tokio::test]
+async fn an_output_with_more_digits_than_json_keeps_is_read_as_text_and_stops_no_report() {
+    let mut world = provisioned().await;
+    let outputs = [("name".to_owned(), json!({ "id": 9_007_199_254_740_993_u64, "port": 443 }))].into();
+    let large = Outcome::Succeeded { outputs, sensitive: Default::default(), artifact: None };
+    world.runner("globex").behaviours.insert("sandbox".into(), Behaviour::Ends(large));
+
+    let workflow = deployed(&mut world, &document(2), "large").await;
+
+    assert_eq!(world.node_states(&workflow).await, ["sandbox succeeded", "info succeeded", "storage succeeded"]);
+    let read = &order_of(&world, "terraform_module").context["nuon"]["sandbox"]["outputs"]["name"];
+    assert_eq!(*read, json!({ "id": "9007199254740993", "port": 443 }));
+    let unchanged = world.deploy(&DeployComponentsRequest::default(), "again").await.unwrap();
+    world.settle().await;
+    assert_eq!(world.node_states(&unchanged).await, [""; 0]);
+}
+
+#[tokio::test]
 async fn a_component_whose_output_the_sandbox_lacks_is_refused_before_it_starts() {
     let mut world = provisioned().await;
     let empty = Outcome::Succeeded { outputs: Default::default(), sensitive: Default::default(), artifact: None };
