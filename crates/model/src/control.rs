@@ -95,7 +95,7 @@ impl Protocol {
         world.watch(Rule::DispatchFollowsEnd, !before.has_ended());
         // People may resume a workflow more often; here, the world has no place for more dispatches.
         let is_retry = again == Event::Retry;
-        world.watch(Rule::AttemptsAreBounded, is_retry && after.dispatch - after.returned > self.bounds.dispatches);
+        world.watch(Rule::AttemptsAreBounded, is_retry && after.tries() > self.bounds.dispatches);
         if usize::from(after.dispatch) > DISPATCHES {
             world.jobs[j].job = before;
         }

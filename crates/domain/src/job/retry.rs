@@ -17,15 +17,14 @@ impl Job {
             | JobState::Blocked { .. }
             | JobState::Cancelled { .. } => return Err(self.not_retryable()),
         }
-        let dispatch = self.state.dispatch();
-        if dispatch.saturating_sub(self.returned) >= MAX_DISPATCHES {
+        if self.own_dispatches().saturating_sub(self.earlier) >= MAX_DISPATCHES {
             return Err(Rejected::Exhausted { job: self.id.clone() });
         }
         Ok(self.queued_again(event, now))
     }
 
     /// Queues a job again after its workflow was continued. A job that ended without success may be dispatched again,
-    /// because no attempt of its last dispatch can still run.
+    /// because no attempt of its last dispatch can still run. From now on, it has all its automatic retries again.
     pub(super) fn resume(&self, event: &JobEvent, now: Timestamp) -> Result<Step, Rejected> {
         match &self.state {
             JobState::Failed { .. }
@@ -40,7 +39,13 @@ impl Job {
             | JobState::WaitingForApproval { .. }
             | JobState::Succeeded { .. } => return Err(self.not_retryable()),
         }
-        Ok(self.queued_again(event, now))
+        let continued = Self { earlier: self.own_dispatches(), ..self.clone() };
+        Ok(continued.queued_again(event, now))
+    }
+
+    /// Returns how many dispatches of the job there were, without those that were given back.
+    fn own_dispatches(&self) -> u32 {
+        self.state.dispatch().saturating_sub(self.returned)
     }
 
     fn queued_again(&self, event: &JobEvent, now: Timestamp) -> Step {

@@ -324,6 +324,23 @@ fn the_last_dispatch_cannot_be_repeated() {
 }
 
 #[test]
+fn a_job_whose_workflow_was_continued_has_all_its_dispatches_again() {
+    let lost = |dispatch| JobState::Lost { dispatch, ended_at: NOW, attempt: None };
+    let job = Job { returned: 3, ..job_in(lost(MAX_DISPATCHES + 3)) };
+    let Ok(Step::Changed { job: continued, .. }) = job.on(&JobEvent::Resume { why: String::new() }, NOW) else {
+        panic!("a job that used up its dispatches cannot be continued")
+    };
+
+    let outcomes = [0, MAX_DISPATCHES - 1, MAX_DISPATCHES].map(|more| {
+        let job = Job { state: lost(MAX_DISPATCHES + 3 + more), ..(*continued).clone() };
+        outcome(job.on(&JobEvent::Retry, NOW))
+    });
+
+    assert_eq!(continued.state, JobState::Queued { dispatch: MAX_DISPATCHES + 4 });
+    assert_eq!(outcomes, ["queued", "queued", "EXHAUSTED"]);
+}
+
+#[test]
 fn a_retry_gives_the_new_order_a_life_of_its_own() {
     let job = job_in(JobState::Lost { dispatch: 1, ended_at: NOW, attempt: None });
 

@@ -27,6 +27,8 @@ pub struct Job {
     pub cancel_requested: bool,
     /// How many of its orders a runner gave back.
     pub returned: u8,
+    /// How many dispatches, without those that were given back, it had when its workflow was last continued.
+    pub earlier: u8,
     /// The attempt whose plan the present order applies.
     pub approval: Option<Fence>,
     pub state: JobState,
@@ -161,11 +163,16 @@ impl Event {
 
 impl Default for Job {
     fn default() -> Self {
-        Self { dispatch: 1, cancel_requested: false, returned: 0, approval: None, state: JobState::Queued }
+        Self { dispatch: 1, cancel_requested: false, returned: 0, earlier: 0, approval: None, state: JobState::Queued }
     }
 }
 
 impl Job {
+    /// Returns how many dispatches count against the maximum.
+    pub const fn tries(&self) -> u8 {
+        self.dispatch.saturating_sub(self.returned).saturating_sub(self.earlier)
+    }
+
     /// Returns whether the job has ended.
     pub const fn has_ended(&self) -> bool {
         !matches!(
@@ -441,7 +448,7 @@ impl Control {
     }
 
     pub(crate) fn retry(&self, job: &Job) -> Answer {
-        if job.dispatch.saturating_sub(job.returned) >= self.max_dispatches && !seeded!(self.seed, RetriesUnbounded) {
+        if job.tries() >= self.max_dispatches && !seeded!(self.seed, RetriesUnbounded) {
             return Answer::Exhausted;
         }
         Answer::Changed(Job {
@@ -456,7 +463,9 @@ impl Control {
     /// Queues a job again whose workflow was continued.
     pub(crate) fn resume(&self, job: &Job) -> Answer {
         let dispatch = if seeded!(self.seed, ResumeReusesDispatch) { job.dispatch } else { job.dispatch + 1 };
-        Answer::Changed(Job { dispatch, cancel_requested: false, approval: None, state: JobState::Queued, ..*job })
+        let earlier = job.dispatch.saturating_sub(job.returned);
+        let state = JobState::Queued;
+        Answer::Changed(Job { dispatch, cancel_requested: false, earlier, approval: None, state, ..*job })
     }
 }
 

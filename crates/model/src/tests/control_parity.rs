@@ -195,7 +195,8 @@ fn abstracted(job: &real::Job) -> Job {
         let all = (1..=u8::MAX).flat_map(|dispatch| (1..4).map(move |receive| Fence { dispatch, receive }));
         all.into_iter().find(|fence| plan(*fence) == approval.plan).unwrap()
     });
-    Job { dispatch: small(job.state.dispatch()), cancel_requested, returned: small(job.returned), approval, state }
+    let (dispatch, returned, earlier) = (small(job.state.dispatch()), small(job.returned), small(job.earlier));
+    Job { dispatch, cancel_requested, returned, earlier, approval, state }
 }
 
 fn answer(result: &Result<Step, Rejected>) -> Answer {
