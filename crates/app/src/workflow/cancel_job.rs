@@ -28,15 +28,18 @@ impl CancelJob {
     /// NotFound, Invalid for a reason that is not one line, or the store's errors.
     pub async fn cancel(&self, id: &JobId, request: &CancelJobRequest, by: &AskedBy) -> Result<Job, AppError> {
         let reason = optional(request.reason.as_deref())?;
-        self.cancel_as(id, CancelAsked { by: Some(by.clone()), reason }).await
+        let cancel = JobEvent::Cancel(CancelAsked { by: Some(by.clone()), reason });
+        Ok(job_of(advance::job_event(&*self.store, id, &cancel, None, self.clock.now()).await?))
     }
 
-    /// Cancels a job, and keeps who asked for it and why.
-    pub(crate) async fn cancel_as(&self, id: &JobId, asked: CancelAsked) -> Result<Job, AppError> {
-        let cancel = JobEvent::Cancel(asked);
-        let advanced = advance::job_event(&*self.store, id, &cancel, None, self.clock.now()).await?;
-        match advanced {
-            Advanced::Now { job, .. } | Advanced::NotYet(job) | Advanced::Rejected(job, _) => Ok(*job),
-        }
+    /// Cancels a job for the execution `attempt` of its workflow, and keeps who asked for it and why.
+    pub(crate) async fn cancel_for(&self, id: &JobId, asked: CancelAsked, attempt: u32) -> Result<Job, AppError> {
+        Ok(job_of(advance::cancel_for(&*self.store, id, asked, attempt, self.clock.now()).await?))
+    }
+}
+
+fn job_of(advanced: Advanced) -> Job {
+    match advanced {
+        Advanced::Now { job, .. } | Advanced::NotYet(job) | Advanced::Rejected(job, _) => *job,
     }
 }

@@ -47,7 +47,7 @@ impl CancelWorkflow {
         let jobs = CancelJob { store: Arc::clone(&self.store), clock: Arc::clone(&self.clock) };
         for job in workflow.active_jobs() {
             let (by, reason) = (workflow.cancelled_by.clone(), workflow.cancel_reason.clone());
-            jobs.cancel_as(job, CancelAsked { by, reason }).await?;
+            jobs.cancel_for(job, CancelAsked { by, reason }, workflow.attempt()).await?;
         }
         Ok(workflow)
     }

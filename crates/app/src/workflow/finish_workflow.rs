@@ -52,7 +52,7 @@ impl FinishWorkflow {
             }
             let advance = stored.value.finish(error, self.clock.now());
             for job in advance.workflow.active_jobs() {
-                let job = self.cancel_job().cancel_as(job, CancelAsked::default()).await?;
+                let job = self.cancel_job().cancel_for(job, CancelAsked::default(), attempt).await?;
                 advance::dispatch_cancel(&*self.outbox, &job).await?;
             }
             if !advance.changed {

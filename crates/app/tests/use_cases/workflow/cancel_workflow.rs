@@ -1,12 +1,18 @@
 //! Cancelling a workflow: no further job starts, running jobs are asked to stop, and the workflow ends.
 
+use std::sync::Arc;
+
 use freehold_app::messages::DispatchMessage;
 use freehold_app::table;
-use freehold_protocol::report::{AttemptEvent, Fence};
+use freehold_app::workflow::cancel_workflow::CancelWorkflow;
+use freehold_app::workflow::start_workflow::Asked;
+use freehold_protocol::report::{AttemptEvent, Fence, Outcome};
+use futures_util::FutureExt as _;
 
+use crate::support::interleaving::Interleaved;
 use crate::support::runner::Behaviour;
 use crate::support::walk::At;
-use crate::support::{World, globex, member, with_input};
+use crate::support::{World, caller, globex, member, with_input};
 
 #[tokio::test]
 async fn a_running_workflow_stops_and_ends_as_cancelled() {
@@ -159,4 +165,42 @@ async fn a_workflow_that_has_ended_does_not_change() {
 
     assert_eq!(world.memory.rows(), before);
     assert!(world.memory.take_dispatched().is_empty());
+}
+
+#[tokio::test]
+async fn a_cancel_that_is_late_leaves_the_jobs_of_the_continued_workflow_alone() {
+    let mut left_alone = 0;
+    for at in 0..6 {
+        let (mut world, workflow) = World::deploying(Behaviour::Hangs).await;
+        let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
+        let now = world.now();
+        let failed = Outcome::Failed { reason: "exit status 1".into(), partial: false };
+        let end = world.runner("globex").finish(&job, failed, now).remove(0);
+        let (accept, finish) = (world.accept_report(), world.finish_workflow());
+        let (resume, plan) = (world.resume_workflow(), world.plan_workflow());
+        let id = workflow.clone();
+        // Between two calls of the cancel, the job fails, its workflow ends, and somebody resumes it.
+        let act = move || {
+            let (accept, finish, resume, plan) = (accept.clone(), finish.clone(), resume.clone(), plan.clone());
+            let (id, end) = (id.clone(), end.clone());
+            async move {
+                accept.accept(&end, now).await.unwrap();
+                finish.finish(&id, 0, None).await.unwrap();
+                let asked = Asked { by: &caller("bea"), cause: "resume-1", step: None };
+                resume.resume(&id, &Default::default(), asked).await.unwrap();
+                plan.run(&id, 1, "token".into()).await.unwrap();
+            }
+            .boxed()
+        };
+        let store = Arc::new(Interleaved::new(world.memory.clone(), at, Box::new(act)));
+        let cancel = CancelWorkflow { store, clock: world.memory.clone() };
+
+        cancel.cancel(&workflow, &Default::default(), member()).await.unwrap();
+
+        let (job, workflow) = (world.job(&job).await, world.workflow(&workflow).await);
+        let cancels = (job.cancel_requested.is_some(), workflow.cancel_requested.is_some());
+        assert_eq!(cancels.0, cancels.1, "of the job and of its workflow, when it was continued before call {at}");
+        left_alone += u32::from(job.state.dispatch() == 2 && !cancels.0);
+    }
+    assert!(left_alone > 0, "no cancel was late");
 }

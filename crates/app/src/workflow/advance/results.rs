@@ -1,203 +1,28 @@
-//! Applies one event to a job and, when the job ends, to its workflow in the same commit. The caller then performs the
-//! effects.
+//! What is written beside the job and its workflow when a job ends: the record of a deployed component, a build's artifact
+//! with its proof, the list of leftovers, or the record of copied secrets.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use freehold_domain::build::{Build, BuildState};
-use freehold_domain::job::{Job, JobEvent, JobState, Rejected, Step, WindowEvent};
+use freehold_domain::job::{Job, JobState};
 use freehold_domain::plan::{Deployed, PartialBy};
 use freehold_domain::sensitive_outputs::SensitiveOutputs;
-use freehold_domain::workflow::{Deploys, Node, NodeState, Target, Use, Workflow, WorkflowKind};
+use freehold_domain::workflow::{Deploys, Node, NodeState, Request, Target, Workflow, WorkflowKind};
 use freehold_protocol::order::leftovers::{self, Leftovers};
-use freehold_protocol::report::Outcome;
-use freehold_protocol::{AppName, ComponentName, Digest, Envelope, JobId, Timestamp, WorkflowId};
+use freehold_protocol::{AppName, ComponentName, Digest, JobId, Timestamp, WorkflowId};
 use serde_json::Value;
 
 use crate::AppError;
 use crate::drift::result::{after_deploy, checked_writes};
 use crate::health::record::record_health;
-use crate::messages::DispatchMessage;
-use crate::notification::task;
-use crate::ports::{Expect, Outbox, Store, Write};
-use crate::table::evidence::{MadeBy, ProofRecord, Signed, UsedBy};
-use crate::table::{self, CopiedSecrets, Decided, DeployedRecord, LeftoversRecord, Stored, load, put};
-use crate::workflow::{attempted_part, continuation, late_result};
-
-/// The result of applying an event to a job.
-#[derive(Debug, Clone, PartialEq)]
-#[must_use]
-pub enum Advanced {
-    /// The event was applied, now or in an earlier delivery. `workflow` is set when the job has ended. The caller must
-    /// perform the effects, even if they were performed before: it dispatches the jobs in `started`. These are the new
-    /// jobs or, after a redelivery (`changed` is false), all active jobs, whose orders may have been sent.
-    Now { job: Box<Job>, workflow: Option<Box<Workflow>>, started: Vec<JobId>, changed: bool },
-    /// The event is too early: more time must pass first.
-    NotYet(Box<Job>),
-    /// The job rejects the event and does not change.
-    Rejected(Box<Job>, Rejected),
-}
-
-/// The report that contains an event.
-#[derive(Debug, Clone, Copy)]
-pub struct Reported<'a> {
-    /// The signed report; absent for the refusal of an order.
-    pub message: Option<&'a Envelope>,
-    /// The time at which the queue took the first copy of the report.
-    pub sent_at: Timestamp,
-}
-
-/// Applies `event` to the job `id`. `report` is the report that contains the event, if a report caused it.
-///
-/// # Errors
-/// NotFound for an unknown job, the store's errors, or Transient when every try ended in a conflict.
-pub async fn job_event(
-    store: &dyn Store,
-    id: &JobId,
-    event: &JobEvent,
-    report: Option<Reported<'_>>,
-    now: Timestamp,
-) -> Result<Advanced, AppError> {
-    let is_kept = AtomicBool::new(false);
-    let advanced = table::change(store, ("job", id), || async {
-        let current = table::job(store, id).await?;
-        let is_retried = is_its_retry(&current.value, event);
-        let (job, changed) = match current.value.on(event, now) {
-            Ok(Step::Changed { job, .. }) => match report {
-                Some(Reported { sent_at, .. }) => (job.heard_at(sent_at.min(now), &current.value), true),
-                None => (*job, true),
-            },
-            Ok(Step::Already) => (current.value.clone(), false),
-            Ok(Step::NotYet) => return Ok(Decided::Keep(Advanced::NotYet(Box::new(current.value)))),
-            Err(_) if is_its_cancel(&current.value, event) || is_retried => (current.value.clone(), false),
-            Err(rejected) => return Ok(Decided::Keep(Advanced::Rejected(Box::new(current.value), rejected))),
-        };
-        let ended = job.state.is_terminal() || is_retried;
-        let mut workflow = if ended { Some(table::workflow(store, &job.workflow).await?) } else { None };
-        if !changed {
-            let workflow = workflow.map(|stored| Box::new(stored.value));
-            let started = workflow.iter().flat_map(|workflow| workflow.active_jobs().cloned()).collect();
-            return Ok(Decided::Keep(Advanced::Now { job: Box::new(job), workflow, started, changed }));
-        }
-        let stored = Stored { value: job, rev: current.rev };
-        let proof = proof(&stored.value, event, report.and_then(|report| report.message), now)?;
-        if let (Some(proof), Some(before)) = (&proof, &workflow)
-            && keep_use(store, &stored.value, &before.value, proof, &is_kept).await?
-        {
-            // Other jobs of the workflow may have ended meanwhile. The workflow is loaded again, because a commit that
-            // conflicts is billed too.
-            workflow = Some(table::workflow(store, &before.value.id).await?);
-        }
-        let (mut writes, workflow, started) = writes_for(store, &stored, workflow, proof, now).await?;
-        if current.value.is_left_to_wait() && !stored.value.is_left_to_wait() {
-            writes.extend(table::sweep_soon_writes(store, &stored.value.workflow, now).await?);
-        }
-        writes.extend(task::of_changed_job(store, &current.value, &stored.value, now).await?);
-        let (job, workflow) = (Box::new(stored.value), workflow.map(Box::new));
-        Ok(Decided::Commit(writes, Advanced::Now { job, workflow, started, changed }))
-    });
-    advanced.await
-}
-
-/// Returns whether the event is the report that ended a cancelled job. A cancelled job has no fence and would reject
-/// the report, but a redelivery of the report must perform the effects again.
-fn is_its_cancel(job: &Job, event: &JobEvent) -> bool {
-    matches!(
-        (&job.state, event),
-        (
-            JobState::Cancelled { dispatch, .. },
-            JobEvent::Finished { fence, outcome: Outcome::Cancelled, .. }
-            | JobEvent::Refused { fence, .. }
-            | JobEvent::Returned { fence, .. }
-            | JobEvent::Window(WindowEvent::Refused { fence, .. }),
-        ) if fence.dispatch == *dispatch
-    )
-}
-
-/// Returns whether the event comes from an attempt whose end was accepted, and after which the job was queued for a
-/// retry. Such an event is late or repeated, but not stale: if the report of the end is redelivered, the job must be
-/// dispatched again.
-fn is_its_retry(job: &Job, event: &JobEvent) -> bool {
-    let (JobEvent::Started { fence, .. } | JobEvent::Progress { fence, .. } | JobEvent::Finished { fence, .. }) = event
-    else {
-        return false;
-    };
-    let ended = || job.history.iter().any(|record| record.what == "finished" && record.fence == Some(*fence));
-    fence.dispatch < job.state.dispatch() && ended()
-}
-
-/// Returns the proof that a job succeeded: the report that ended the job.
-fn proof(
-    job: &Job,
-    event: &JobEvent,
-    message: Option<&Envelope>,
-    now: Timestamp,
-) -> Result<Option<ProofRecord>, AppError> {
-    match (event, message) {
-        (JobEvent::Finished { fence, runner, outcome: Outcome::Succeeded { .. }, .. }, Some(message)) => {
-            let report = Signed::of(message)?;
-            let (install, job) = (job.install.clone(), job.id.clone());
-            Ok(Some(ProofRecord { install, job, fence: *fence, runner: runner.clone(), at: now, report }))
-        }
-        _ => Ok(None),
-    }
-}
-
-/// Stores the proof that a job deployed or ran its artifacts, once for all tries of the commit. The proof is written before the
-/// commit and not in it, because DynamoDB bills a row of a transaction twice. Its key contains the fence, so it never
-/// overwrites the proof of another attempt. Returns true if this call stored the proof.
-async fn keep_use(
-    store: &dyn Store,
-    job: &Job,
-    workflow: &Workflow,
-    proof: &ProofRecord,
-    is_kept: &AtomicBool,
-) -> Result<bool, AppError> {
-    let node = workflow.nodes.iter().find(|node| node.name == job.node);
-    let uses = node.map(|node| node.target.uses()).unwrap_or_default();
-    if uses.is_empty() || is_kept.swap(true, Ordering::Relaxed) {
-        return Ok(false);
-    }
-    for (component, Use { build, artifact }) in uses {
-        let (artifact, build, workflow) = (artifact.clone(), build.clone(), workflow.id.clone());
-        let used = UsedBy { artifact, component, build, workflow, proof: proof.clone() };
-        let _ = store.commit(vec![put(&used, Expect::Any)?]).await?;
-    }
-    Ok(true)
-}
-
-/// Returns the writes for a changed job and, when the job has ended, for its workflow and for the jobs that start next.
-/// The revision in `changed` is the revision before the change.
-async fn writes_for(
-    store: &dyn Store,
-    changed: &Stored<Job>,
-    workflow: Option<Stored<Workflow>>,
-    proof: Option<ProofRecord>,
-    now: Timestamp,
-) -> Result<(Vec<Write>, Option<Workflow>, Vec<JobId>), AppError> {
-    let job = &changed.value;
-    let mut writes = vec![put(job, Expect::Rev(changed.rev))?];
-    let Some(stored) = workflow else { return Ok((writes, None, Vec::new())) };
-    if let Some((workflow, again)) = stored.value.retry(job, now) {
-        tracing::warn!(job.id = %job.id, install.id = %job.install, "Job `{}` (`{}`) is retried", job.id, job.node);
-        let writes =
-            vec![put(&again, Expect::Rev(changed.rev))?, table::put_workflow(&workflow, Expect::Rev(stored.rev))?];
-        return Ok((writes, Some(workflow), vec![again.id]));
-    }
-    let advance = stored.value.on_job(job, now)?;
-    let changed = advance.changed;
-    let (workflow, starts, started) = continuation::start_jobs(store, advance, now).await?;
-    if changed {
-        writes.push(table::put_workflow(&workflow, Expect::Rev(stored.rev))?);
-    }
-    writes.extend(starts);
-    writes.extend(result_writes(store, job, &workflow, proof, now).await?);
-    Ok((writes, Some(workflow), started))
-}
+use crate::ports::{Expect, Store, Write};
+use crate::table::evidence::{MadeBy, ProofRecord};
+use crate::table::{self, CopiedSecrets, DeployedRecord, LeftoversRecord, Stored, load, put};
+use crate::workflow::{attempted_part, late_result};
 
 /// Returns the further writes at the end of a job, such as the record of a deployed component, or a build's artifact
 /// with its proof.
-async fn result_writes(
+pub(super) async fn result_writes(
     store: &dyn Store,
     job: &Job,
     workflow: &Workflow,
@@ -402,7 +227,7 @@ fn put_partial(
 
 /// Returns the write that marks the part of a node as partial while a job is open that may change it; `None` for a part without
 /// a record of a whole deploy. A plan that is made before the job has ended would find the part as its record says.
-pub(super) async fn open_part_write(
+pub(in crate::workflow) async fn open_part_write(
     store: &dyn Store,
     workflow: &Workflow,
     node: &Node,
@@ -453,39 +278,12 @@ fn build_writes(
 /// Returns the app whose components a build workflow builds; `None` for other workflows.
 pub const fn build_app(workflow: &Workflow) -> Option<&AppName> {
     match &workflow.request {
-        freehold_domain::workflow::Request::Build { app, .. } => Some(app),
-        freehold_domain::workflow::Request::Deploy { .. }
-        | freehold_domain::workflow::Request::Action { .. }
-        | freehold_domain::workflow::Request::Teardown { .. }
-        | freehold_domain::workflow::Request::Upgrade { .. }
-        | freehold_domain::workflow::Request::DetectDrift { .. }
-        | freehold_domain::workflow::Request::CheckHealth { .. } => None,
+        Request::Build { app, .. } => Some(app),
+        Request::Deploy { .. }
+        | Request::Action { .. }
+        | Request::Teardown { .. }
+        | Request::Upgrade { .. }
+        | Request::DetectDrift { .. }
+        | Request::CheckHealth { .. } => None,
     }
-}
-
-/// Sends jobs of `workflow` to the dispatch queue.
-///
-/// # Errors
-/// The queue's errors.
-pub async fn dispatch(outbox: &dyn Outbox, workflow: &Workflow, jobs: &[JobId]) -> Result<(), AppError> {
-    let order = |job: &JobId| DispatchMessage::Order { job: job.clone(), dispatch: workflow.dispatch_of(job) };
-    let messages: Vec<_> = jobs.iter().map(order).collect();
-    if !messages.is_empty() {
-        outbox.dispatch(&messages).await?;
-    }
-    Ok(())
-}
-
-/// Asks `dispatch-job` to cancel a job at its runner. Does nothing for a job without a cancel request and for an ended
-/// job.
-///
-/// # Errors
-/// The queue's errors.
-pub async fn dispatch_cancel(outbox: &dyn Outbox, job: &Job) -> Result<(), AppError> {
-    if job.cancel_requested.is_none() || job.state.is_terminal() {
-        return Ok(());
-    }
-    let dispatch = job.state.dispatch();
-    let cancel = DispatchMessage::Cancel { job: job.id.clone(), dispatch, receive: None, runner: None };
-    Ok(outbox.dispatch(&[cancel]).await?)
 }
