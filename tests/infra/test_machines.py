@@ -111,6 +111,16 @@ class Machines(unittest.TestCase):
             self.assertEqual(retry["JitterStrategy"], "FULL")
             self.assertLessEqual(retry["MaxAttempts"], 20)
 
+    def test_the_sweep_gives_a_workflow_up_after_the_last_try_to_plan_it(self):
+        plan = self.machines["run-action"]["States"]["Plan"]
+        [retry] = plan["Retry"]
+        tries = retry["MaxAttempts"] + 1
+        waits = [retry["IntervalSeconds"] * retry["BackoffRate"] ** turn for turn in range(retry["MaxAttempts"])]
+        longest = tries * plan["TimeoutSeconds"] + sum(min(wait, retry["MaxDelaySeconds"]) for wait in waits)
+        sweep = (templates.ROOT / "crates/app/src/workflow/sweep/mod.rs").read_text()
+        minutes = int(re.search(r"const UNPLANNED_SECS: u64 = (\d+) \* 60;", sweep).group(1))
+        self.assertLess(longest, minutes * 60)
+
     def test_every_task_retries_alike(self):
         for _, state in self.states("Task"):
             self.assertEqual(state["Retry"], self.machines["run-action"]["States"]["Plan"]["Retry"])

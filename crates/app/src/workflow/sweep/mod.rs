@@ -43,8 +43,9 @@ const SETTLED_SECS: u64 = 600;
 const OUTLIVED_SECS: u64 = 4 * MAX_JOB_SECS as u64;
 /// The time in seconds after which a pending workflow counts as stuck, unless it waits for its runner.
 const STUCK_SECS: u64 = 600;
-/// The time in seconds after which a workflow that is not planned is finished. Its tries wait for 15 minutes at most.
-const UNPLANNED_SECS: u64 = 20 * 60;
+/// The time in seconds after which a workflow that is not planned is finished. It is longer than all tries of its state machine
+/// and the waits between them, which `tests/infra/test_machines.py` adds up.
+const UNPLANNED_SECS: u64 = 50 * 60;
 /// The time in seconds after which a build that has not changed asks for the machine of the build runner again. Before
 /// that time, the request that `dispatch-job` made after it sent the order is enough.
 const WAKE_FROM_SECS: u64 = 60;
