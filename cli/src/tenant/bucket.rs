@@ -130,7 +130,18 @@ impl Bucket {
         match self.client.head_object().bucket(&self.name).key(key).send().await {
             Ok(head) => Ok(head.content_length().and_then(|length| u64::try_from(length).ok())),
             Err(error) if is_absent(&error) => Ok(None),
-            Err(error) => Err(error).doing(format!("look up `{key}` in bucket `{}`", self.name)),
+            // The answer to a HEAD has no body, so it has no error code either.
+            Err(error) => match status(&error) {
+                Some(403) => Err(Error::denied(format!(
+                    "AWS does not let you read `{key}` in bucket `{}` (403 for s3:GetObject)",
+                    self.name
+                ))),
+                Some(status @ (429 | 500..)) => Err(Error::transient(format!(
+                    "S3 could not look up `{key}` in bucket `{}` ({status}); try again",
+                    self.name
+                ))),
+                Some(_) | None => Err(error).doing(format!("look up `{key}` in bucket `{}`", self.name)),
+            },
         }
     }
 

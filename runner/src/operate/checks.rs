@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aws_config::SdkConfig;
 use aws_sdk_sqs::error::ProvideErrorMetadata;
-use freehold_aws_errors::Meaning;
+use freehold_aws_errors::{Meaning, is_region_off};
 
 use crate::aws;
 use crate::sandbox::{find_program, find_program_of, lacks_program};
@@ -41,11 +41,16 @@ where
     let Err(error) = answer else {
         return Ok("reachable and allowed".into());
     };
-    let refused = matches!(Meaning::of(error.code()), Meaning::Denied | Meaning::Credentials | Meaning::NotFound);
-    if refused || error.as_service_error().is_none() {
-        return Err(format!("{}; {way_out}", aws::explain(&error)));
+    // The service answered, looked at the permission, and refused what the call says. An answer without a code does not come
+    // from it, but from a proxy.
+    let refuses_the_call = error.as_service_error().is_some()
+        && error.code().is_some_and(|code| {
+            matches!(Meaning::of(Some(code)), Meaning::Invalid | Meaning::Unknown) && !is_region_off(code)
+        });
+    if refuses_the_call {
+        return Ok("reachable and allowed".into());
     }
-    Ok("reachable and allowed".into())
+    Err(format!("{}; {way_out}", aws::explain(&error)))
 }
 
 pub(crate) async fn registry(sdk: &SdkConfig) -> Result<String, String> {
@@ -117,7 +122,19 @@ mod tests {
         for code in ["ExpiredToken", "InvalidClientTokenId", "AccessDenied", "QueueDoesNotExist"] {
             assert_eq!(judged(code), Err(format!("said so ({code}); the way out")));
         }
-        assert_eq!(judged("ReceiptHandleIsInvalid"), Ok("reachable and allowed".to_owned()));
+        for code in ["ReceiptHandleIsInvalid", "InvalidParameterValue", "AWS.SimpleQueueService.EmptyBatchRequest"] {
+            assert_eq!(judged(code), Ok("reachable and allowed".to_owned()), "{code}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_does_not_judge_the_permission_does_not_count_as_allowed() {
+        for code in ["ServiceUnavailable", "RequestThrottled", "OptInRequired", "AuthFailure", "RequestExpired"] {
+            assert!(judged(code).is_err(), "{code}");
+        }
+        let of_a_proxy = ChangeMessageVisibilityError::generic(ErrorMetadata::builder().message("Blocked").build());
+        let answer = judge::<(), _, ()>(Err(SdkError::service_error(of_a_proxy, ())), "the way out");
+        assert!(answer.is_err(), "{answer:?}");
     }
 
     /// Serves S3 for a caller who may list the objects below `audit/` and nothing else, not even the bucket itself.
