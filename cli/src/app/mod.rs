@@ -23,6 +23,7 @@ use crate::context::Context;
 use crate::error::Result;
 
 pub(crate) use check::has_errors;
+pub(crate) use fetch::load;
 pub(crate) use version::VersionName;
 
 #[derive(Debug, Subcommand)]

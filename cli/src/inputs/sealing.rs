@@ -97,7 +97,7 @@ fn with_sealed(
     for view in shown.inputs.iter().filter(|view| is_sealed(view)) {
         let Some(value) = given(&inputs, &view.name) else { continue };
         let key = shown.sealing_key.as_ref().ok_or_else(|| no_key(install, &view.name))?;
-        check(view, value).map_err(|error| Error::invalid(error.to_string()))?;
+        accepted(view, value).map_err(|error| Error::invalid(error.to_string()))?;
         let sealed = seal(value, key, Place { tenant, install, input: &view.name });
         let sealed = sealed.map_err(|error| {
             let name = &view.name;
@@ -108,8 +108,9 @@ fn with_sealed(
     Ok(inputs)
 }
 
-/// Checks the type of a value before it is sealed. After that, only the runner can check it.
-fn check(view: &InputView, value: &Value) -> Result<Value, InputError> {
+/// Returns the value as the install stores it, or an error when its type is not the input's. A value that is sealed is checked
+/// before: afterwards, only the runner can check it.
+pub(crate) fn accepted(view: &InputView, value: &Value) -> Result<Value, InputError> {
     let input = Input {
         name: view.name.clone(),
         display_name: String::new(),

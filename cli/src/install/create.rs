@@ -1,5 +1,6 @@
 //! `freehold install create`: creates an install.
 
+use freehold_protocol::InstallId;
 use freehold_protocol::api::{CreateInstallRequest, InstallCreated};
 
 use super::{Create, release, toggles};
@@ -10,9 +11,7 @@ use crate::inputs::sealing::refuse_sensitive;
 
 impl Create {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
-        if self.install.as_str() == "build" {
-            return Err(Error::invalid("`build` is the name of the build runner; choose another name for the install"));
-        }
+        refuse_reserved(&self.install)?;
         let inputs = by_name(&self.inputs)?;
         let api = context.api().await?;
         refuse_sensitive(&api, &self.app, &self.install, &inputs).await?;
@@ -44,4 +43,12 @@ impl Create {
             )
         })
     }
+}
+
+/// Refuses the name of the build runner.
+pub(super) fn refuse_reserved(install: &InstallId) -> Result<()> {
+    if install.as_str() == "build" {
+        return Err(Error::invalid("`build` is the name of the build runner; choose another name for the install"));
+    }
+    Ok(())
 }

@@ -14,6 +14,7 @@ mod release;
 mod runner_config;
 mod show;
 mod stack;
+mod sync;
 mod template;
 mod template_bucket;
 mod toggles;
@@ -33,6 +34,7 @@ use crate::tenant::Architecture;
 #[derive(Debug, Subcommand)]
 pub(crate) enum InstallCommand {
     Create(Create),
+    Sync(sync::Sync),
     /// List the installs.
     List,
     /// Show an install: its runner, inputs and deployed components.
@@ -355,6 +357,7 @@ impl InstallCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<()> {
         match self {
             Self::Create(args) => args.run(context).await,
+            Self::Sync(args) => args.run(context).await,
             Self::List => show::list(context).await,
             Self::Show { install } => show::show(context, &install).await,
             Self::Inputs(args) => args.run(context).await,

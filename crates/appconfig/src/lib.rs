@@ -20,7 +20,7 @@ use crate::read::disk::Disk;
 use crate::read::memory::Memory;
 use crate::state::app::Purpose;
 
-pub use load_result::{Loaded, LocalSource, NotACommit, UnresolvedGit};
+pub use load_result::{InstallFile, Loaded, LocalSource, NotACommit, UnresolvedGit};
 pub use read::addresses::{Fetched, GitAddress, git_address};
 pub use report::diagnostic::{Diagnostic, Related, Severity};
 pub use report::diagnostics::{Diagnostics, Elsewhere};

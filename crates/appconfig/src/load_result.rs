@@ -1,11 +1,13 @@
 //! The result of reading an app config: the app version, its packed sources, and a list of what the caller has to
 //! fetch.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use freehold_protocol::Digest;
+use freehold_protocol::api::ApprovalOption;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::Source;
+use freehold_protocol::{ComponentName, Digest, InstallId};
 
 use crate::report::diagnostics::Diagnostics;
 
@@ -14,6 +16,8 @@ use crate::report::diagnostics::Diagnostics;
 pub struct Loaded {
     /// The app version. Its digest is final only when `unresolved` and `addresses` are empty.
     pub version: AppVersion,
+    /// The installs that files of the app describe, sorted by name.
+    pub installs: Vec<InstallFile>,
     /// The packed local sources, sorted by owner.
     pub sources: Vec<LocalSource>,
     /// The branches whose commits the caller has to find and pass to [`Loaded::resolve`].
@@ -36,6 +40,20 @@ pub struct LocalSource {
     pub digest: Digest,
     /// A gzipped tar archive. The same files always give the same bytes.
     pub archive: Vec<u8>,
+}
+
+/// An install as a file in `installs/` describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstallFile {
+    /// The path of the file in the app's directory.
+    pub path: String,
+    pub install: InstallId,
+    /// The AWS region; absent when the file names none, as for an install in another cloud.
+    pub region: Option<String>,
+    pub approval_option: Option<ApprovalOption>,
+    /// The values of inputs by name, without those of sensitive inputs and of the customer's.
+    pub inputs: BTreeMap<String, String>,
+    pub toggles: BTreeMap<ComponentName, bool>,
 }
 
 /// A branch or tag of a repository. The app version needs its commit.

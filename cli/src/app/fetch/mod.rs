@@ -38,7 +38,7 @@ type Read = fn(&Path, &Fetched) -> std::result::Result<Loaded, Diagnostics>;
 
 /// Reads the app config in `dir` by `read`, with every text that it names by address. Prints the mistakes in the config
 /// to stderr.
-pub(super) async fn load(dir: &Path, progress: &Progress, read: Read) -> Result<Loaded> {
+pub(crate) async fn load(dir: &Path, progress: &Progress, read: Read) -> Result<Loaded> {
     let mut texts = Texts::new()?;
     for _ in 0..ROUNDS {
         let loaded = read(dir, &texts.fetched).map_err(|found| {

@@ -117,7 +117,7 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     let runner = stack::runner(app, &components);
     let programs = stack::Programs { components: &mut components, actions: &mut actions, sandbox: sandbox.as_mut() };
     stack::add_environment(app, &index, programs);
-    installs::check(app, &index, &inputs);
+    let installs = installs::build(app, &index, &inputs);
     branch::check(app);
     let (role_places, incomplete_roles) = (roles.places, roles.incomplete);
     let version = AppVersion {
@@ -156,7 +156,7 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     let (sources, unresolved) = sources.finish(app);
     let addresses = std::mem::take(&mut app.addresses.missing).into_iter().collect();
     let (warnings, refused) = (Diagnostics::default(), Diagnostics::default());
-    Some(Loaded { version, sources, unresolved, addresses, warnings, refused })
+    Some(Loaded { version, installs, sources, unresolved, addresses, warnings, refused })
 }
 
 /// Reports an error if the version cannot be written in canonical form, or is too large.

@@ -1,32 +1,45 @@
-//! Checks the installs that a vendor describes in `installs/`. They are not part of an app version.
+//! Reads the installs that a vendor describes in `installs/`. They are not part of an app version.
 
 use std::collections::BTreeMap;
+use std::str::FromStr as _;
 
+use freehold_protocol::api::ApprovalOption;
 use freehold_protocol::app_version::Input;
+use freehold_protocol::{ComponentName, InstallId};
 
 use crate::check::index::Thing;
 use crate::check::input_values::misfit;
 use crate::check::links::Index;
 use crate::check::names;
 use crate::kinds::Kind;
+use crate::load_result::InstallFile;
 use crate::read::document::{Data, Entry, Node};
 use crate::read::files::Place;
 use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
-/// Checks the values for the app's inputs, and the components that an install switches on or off.
-pub(crate) fn check(app: &mut App, index: &Index, inputs: &[Input]) {
+/// Returns the installs, sorted by name. Reports values that do not fit the app's inputs, and components that an install
+/// cannot switch on or off.
+pub(crate) fn build(app: &mut App, index: &Index, inputs: &[Input]) -> Vec<InstallFile> {
     let mut drafts = Vec::new();
+    let mut installs = Vec::new();
     let mut seen: BTreeMap<&str, Place> = BTreeMap::new();
     for checked in app.of(Kind::Install) {
         let root = &checked.root;
         if let Some(name) = root.text("name") {
             let place = checked.place_of(root, "name");
             if let Some(first) = seen.get(name) {
-                drafts.push(names::twice(&app.files, &format!("install `{name}`"), first, place));
+                drafts.push(names::twice(&app.files, &format!("install `{name}`"), first, place.clone()));
             } else {
-                seen.insert(name, place);
+                seen.insert(name, place.clone());
+            }
+            match name.parse() {
+                Ok(name) => installs.push(install(app, checked, name, inputs)),
+                Err(error) => {
+                    let message = format!("`freehold install sync` leaves this install out, because {error}");
+                    drafts.push(Draft::warning(place, message).help("give the install another name"));
+                }
             }
         }
         match root.get("inputs").map(|value| (&value.data, value)) {
@@ -42,6 +55,32 @@ pub(crate) fn check(app: &mut App, index: &Index, inputs: &[Input]) {
         toggles(app, checked, index, &mut drafts);
     }
     app.drafts.extend(drafts);
+    installs.sort_by(|a, b| a.install.cmp(&b.install));
+    installs
+}
+
+/// Returns what a file says of an install.
+fn install(app: &App, checked: &Checked, install: InstallId, inputs: &[Input]) -> InstallFile {
+    let root = &checked.root;
+    let is_read = |name: &str| inputs.iter().any(|input| input.name == name && !input.sensitive && !input.customer);
+    let tables = root.get("inputs").map(Node::items).unwrap_or_default();
+    let answers = tables.iter().flat_map(|table| table.entries()).filter(|entry| is_read(&entry.key));
+    let toggles = root.get("component_toggles").map(Node::entries).unwrap_or_default();
+    let toggle = |entry: &Entry| match (ComponentName::from_str(&entry.key), &entry.value.data) {
+        (Ok(name), Data::Flag(on)) => Some((name, *on)),
+        _ => None,
+    };
+    InstallFile {
+        path: app.files.path(checked.file).to_owned(),
+        install,
+        region: root.get("aws_account").and_then(|account| account.text("region")).map(str::to_owned),
+        approval_option: root.text("approval_option").map(|word| match word {
+            "prompt" => ApprovalOption::Prompt,
+            _ => ApprovalOption::ApproveAll,
+        }),
+        inputs: answers.filter_map(|entry| Some((entry.key.clone(), entry.value.as_text()?.to_owned()))).collect(),
+        toggles: toggles.iter().filter_map(toggle).collect(),
+    }
 }
 
 fn answers(app: &App, checked: &Checked, table: &Node, index: &Index, inputs: &[Input], drafts: &mut Vec<Draft>) {
@@ -73,6 +112,11 @@ fn answer(app: &App, checked: &Checked, entry: &Entry, input: &Input) -> Option<
             "remove the value from this file; `freehold install inputs` sets it when the install has a runner, or the \
              customer enters it in the install stack",
         ));
+    }
+    if input.customer {
+        let message = format!("input `{name}` is the customer's, so its value is not read from a file");
+        let draft = Draft::warning(checked.key_place(entry), message);
+        return Some(draft.help("remove the value from this file; the customer enters it in the install stack"));
     }
     let wrong = misfit(input.kind, text)?;
     let place = wrong.offset.map_or(checked.place(value), |at| checked.place_in(&app.files, value, at));

@@ -95,10 +95,10 @@ pub(super) const INSTALL: &[Key] = &[
     must("name", Text).doc("The install's name; unique in the app"),
     may("approval_option", Word(&["approve-all", "auto", "prompt"]))
         .doc(
-            "Whether plans wait for a person (`prompt`) or not (`approve-all`, `auto`). A file of an install is checked and not \
-             read: pass the word to `freehold install create --approval-option`, whose default is `approve-all`",
+            "Whether plans wait for a person (`prompt`) or not (`approve-all`, `auto`); when absent, a new install has \
+             `approve-all`, and a sync leaves the setting of another one alone",
         ),
-    may("labels", Any).doc("Labels by key, such as `env = \"production\"`"),
+    may("labels", Any).doc("Labels by key, such as `env = \"production\"`").not_yet(),
     may("aws_account", Table(&[must("region", Text).doc("The region to install into, such as `eu-west-1`")]))
         .doc("The place of the install in AWS"),
     may("azure_account", Table(&[may("location", Text).doc("The location, such as `westeurope`")]))
@@ -113,9 +113,10 @@ pub(super) const INSTALL: &[Key] = &[
     .doc("The place of the install in Google Cloud"),
     may("inputs", Any).doc(
         "The answers, by the name of the input, each as a string; in one table or in several \
-        (`[[inputs]]`)",
+        (`[[inputs]]`). An input that no file answers keeps its value. Those of customers and sensitive ones are left out",
     ),
-    may("component_toggles", Any).doc("Whether each toggleable component is part of the install, by component"),
+    may("component_toggles", Any)
+        .doc("Whether each toggleable component is part of the install, by component; the others stay as they are"),
     may("stack_overrides", Any).doc(
         "How the stack of the install differs from the stack of the app. Accepted for compatibility with other tools",
     ),

@@ -78,7 +78,7 @@ pub(crate) const DIRECTORIES: [(&str, Kind); 11] = [
 
 /// The kinds of files that Freehold only reads and checks so far. A change that makes a kind work has to remove it from
 /// this list.
-const NOT_YET: &[Kind] = &[Kind::Branch, Kind::Install];
+const NOT_YET: &[Kind] = &[Kind::Branch];
 
 impl Kind {
     /// Returns whether Freehold acts on files of this kind.

@@ -162,7 +162,8 @@ pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
         Kind::Action => ("An action", "Scripts that the runner executes, by hand or at events."),
         Kind::Install => (
             "An install",
-            "One app in one customer's account, with its answers to the inputs. Checked, but not part of an app version.",
+            "One app in one customer's account, with its answers to the inputs. Not part of an app version: `freehold install \
+             sync DIR` makes such installs and changes them.",
         ),
         Kind::Runbook => ("A runbook", "Steps that a person runs in order."),
     }

@@ -1,5 +1,10 @@
 //! Installs and branches that a vendor keeps beside the app.
 
+use std::collections::BTreeMap;
+
+use freehold_appconfig::InstallFile;
+use freehold_protocol::api::ApprovalOption;
+
 use crate::config::{Config, good};
 
 const TOGGLEABLE: &str =
@@ -20,6 +25,30 @@ fn installs_and_branches_are_checked_and_no_part_of_the_version() {
 
     assert!(more.warnings.is_empty(), "{}", more.warnings);
     assert_eq!(plain.version.digest().unwrap(), more.version.digest().unwrap());
+    assert!(plain.installs.is_empty());
+    let web = [("web".parse().unwrap(), false)].into();
+    let region: BTreeMap<_, _> = [("region".to_owned(), "x".to_owned())].into();
+    let file = |name: &str, place: Option<&str>, option| InstallFile {
+        path: format!("installs/{name}.toml"),
+        install: name.parse().unwrap(),
+        region: place.map(str::to_owned),
+        approval_option: Some(option),
+        inputs: region.clone(),
+        toggles: BTreeMap::new(),
+    };
+    let a = InstallFile { toggles: web, ..file("a", Some("eu-west-1"), ApprovalOption::ApproveAll) };
+    assert_eq!(more.installs, [a, file("b", None, ApprovalOption::Prompt)]);
+}
+
+#[test]
+fn what_a_sync_of_installs_does_not_read_is_a_warning() {
+    let input = "[[group]]\nname = \"main\"\n[[input]]\nname = \"zone\"\ndisplay_name = \"N\"\ndescription = \"d\"\ngroup = \"main\"\nuser_configurable = true\n";
+    let config = with_install("[inputs]\nzone = \"x\"\n[labels]\ntier = \"free\"\n")
+        .with("inputs/more.toml", input)
+        .with("installs/b.toml", "name = \"Not A Name\"\n");
+
+    insta::assert_snapshot!(config.faults(), @"");
+    assert_eq!(config.load().installs.iter().map(|one| one.inputs.len()).collect::<Vec<_>>(), [0]);
 }
 
 fn with_install(text: &str) -> Config {

@@ -1,0 +1,316 @@
+//! `freehold install sync`: makes the installs that files of an app describe, and changes those that differ.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args;
+use freehold_appconfig::{InstallFile, load_for_comparison};
+use freehold_protocol::api::{
+    AnsweredBy, ApprovalOption, CreateInstallRequest, Follows, InstallCreated, InstallInputs, InstallToggles,
+    InstallView, SetApprovalsRequest, SetInputsRequest, SetTogglesRequest, ToggledBy,
+};
+use freehold_protocol::{AccountId, AppName, ComponentName, InstallId, WorkflowId};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::api::Api;
+use crate::app::load;
+use crate::context::Context;
+use crate::error::{Error, Kind, Result};
+use crate::inputs::sealing::{accepted, refuse_sensitive};
+use crate::job::plain;
+use crate::output::{Output, Table};
+use crate::progress::Progress;
+
+/// Create the installs that the files in `installs/` describe, and change those that differ from their files.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold install sync ./my-app --dry-run               shows what would change
+  freehold install sync ./my-app --account globex=222222222222
+  freehold install sync ./my-app --only globex
+
+Of an install that exists, the command changes the inputs, toggles and approval option that its file names, and nothing else: what
+the file does not name stays as it is, and an install without a file is left alone. A file names no account of a customer, so a new
+install needs `--account`. Everything is compared before the first change; a repeated command continues where it was stopped.
+Sensitive inputs and those of customers are not read from files. The next deploy uses what changed.")]
+pub(crate) struct Sync {
+    /// The directory of the app config; its name is the name of the app.
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// The customer's AWS account of an install that does not exist yet; may be repeated.
+    #[arg(long = "account", value_name = "INSTALL=ID")]
+    accounts: Vec<Account>,
+    /// Sync only this install; may be repeated.
+    #[arg(long, value_name = "INSTALL")]
+    only: Vec<InstallId>,
+    /// Show what would change, and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// The account of one install: `INSTALL=ID`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Account {
+    install: InstallId,
+    account: AccountId,
+}
+
+impl FromStr for Account {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (install, account) = text.split_once('=').ok_or("expected `INSTALL=ID`, such as `globex=222222222222`")?;
+        let install = install.parse().map_err(|error| format!("{error}"))?;
+        Ok(Self { install, account: account.parse().map_err(|error| format!("{error}"))? })
+    }
+}
+
+/// What a sync does to one install.
+#[derive(Debug, Default, PartialEq, Serialize)]
+struct Change {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    create: Option<Place>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    inputs: BTreeMap<String, Value>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    toggles: BTreeMap<ComponentName, bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approval_option: Option<ApprovalOption>,
+}
+
+/// Where a new install is made.
+#[derive(Debug, PartialEq, Serialize)]
+struct Place {
+    account: AccountId,
+    region: String,
+}
+
+/// One install in the answer of the command.
+#[derive(Debug, Serialize)]
+struct Synced {
+    install: InstallId,
+    file: String,
+    change: Change,
+    /// The workflow of a new install.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workflow: Option<WorkflowId>,
+}
+
+/// The answer of the command.
+#[derive(Debug, Serialize)]
+struct Answer {
+    dry_run: bool,
+    installs: Vec<Synced>,
+}
+
+impl Sync {
+    pub(super) async fn run(&self, context: &Context) -> Result<()> {
+        let progress = Progress::start();
+        let loaded = load(&self.dir, &progress, load_for_comparison).await?;
+        if !loaded.warnings.is_empty() {
+            progress.say(&loaded.warnings.to_string());
+        }
+        let app = &loaded.version.app;
+        let files = self.chosen(&loaded.installs)?;
+        let api = context.api().await?;
+        let mut changes = Vec::new();
+        for file in files {
+            progress.now(format!("comparing install `{}`", file.install));
+            let change = self.compared(&api, app, file).await.map_err(|error| error.within(&file.path))?;
+            changes.push((file, change));
+        }
+        let mut installs = Vec::new();
+        for (file, change) in changes {
+            let mut workflow = None;
+            if !self.dry_run {
+                progress.now(format!("changing install `{}`", file.install));
+                workflow = perform(&api, app, file, &change).await.map_err(|error| error.within(&file.path))?;
+            }
+            installs.push(Synced { install: file.install.clone(), file: file.path.clone(), change, workflow });
+        }
+        drop(progress);
+        context.out.show(&Answer { dry_run: self.dry_run, installs }, |answer| render(answer, context.out))
+    }
+
+    /// Returns the files to sync. An option that names an install without a file is an error, and so is no file at all.
+    fn chosen<'a>(&self, files: &'a [InstallFile]) -> Result<Vec<&'a InstallFile>> {
+        if files.is_empty() {
+            let dir = self.dir.display();
+            let way_out =
+                "write one file for each install, such as `installs/globex.toml` with a `name` and an `[aws_account]`";
+            return Err(Error::invalid(format!("`{dir}` describes no install in `installs/`")).or(way_out));
+        }
+        let named = self.only.iter().chain(self.accounts.iter().map(|one| &one.install));
+        for install in named {
+            if !files.iter().any(|file| file.install == *install) {
+                let all: Vec<_> = files.iter().map(|file| format!("`{}`", file.install)).collect();
+                return Err(Error::invalid(format!("no file in `installs/` describes install `{install}`"))
+                    .or(format!("files describe {}", all.join(", "))));
+            }
+        }
+        let is_chosen = |file: &&InstallFile| self.only.is_empty() || self.only.contains(&file.install);
+        Ok(files.iter().filter(is_chosen).collect())
+    }
+
+    /// Returns what has to change so that an install is as its file says.
+    async fn compared(&self, api: &Api, app: &AppName, file: &InstallFile) -> Result<Change> {
+        let install = &file.install;
+        let known: Option<InstallView> = match api.get(&["v1", "installs", install.as_str()]).await {
+            Ok(view) => Some(view),
+            Err(error) if error.kind() == Kind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let Some(known) = known else { return self.created(api, app, file).await };
+        if known.app.as_ref() != Some(app) {
+            let of = known.app.map_or_else(|| "no app".to_owned(), |of| format!("app `{of}`"));
+            return Err(Error::invalid(format!("install `{install}` is one of {of}, not of app `{app}`"))
+                .or("give the install in the file another name"));
+        }
+        if let Some(region) = file.region.as_ref().filter(|region| **region != known.region) {
+            let there = &known.region;
+            return Err(Error::invalid(format!("install `{install}` is in {there}, and its file names {region}"))
+                .or("an install stays in its region; correct the file, or give the install in it another name"));
+        }
+        let account = self.account_of(install).filter(|account| **account != known.account);
+        if let Some(account) = account {
+            let there = &known.account;
+            return Err(Error::invalid(format!("install `{install}` is in account {there}, not in {account}"))
+                .or("an install stays in its account; leave the option out"));
+        }
+        Ok(Change {
+            create: None,
+            inputs: inputs_to_change(api, file).await?,
+            toggles: toggles_to_change(api, file).await?,
+            approval_option: file.approval_option.filter(|option| *option != known.approval_option),
+        })
+    }
+
+    /// Returns the change that makes an install.
+    async fn created(&self, api: &Api, app: &AppName, file: &InstallFile) -> Result<Change> {
+        let install = &file.install;
+        super::create::refuse_reserved(install)?;
+        let Some(region) = file.region.clone() else {
+            return Err(Error::invalid(format!(
+                "install `{install}` does not exist yet, and its file names no AWS region"
+            ))
+            .or("add `[aws_account]` with `region = \"...\"`"));
+        };
+        let Some(account) = self.account_of(install).cloned() else {
+            return Err(Error::invalid(format!("install `{install}` does not exist yet")).or(format!(
+                "pass the customer's AWS account with `--account {install}=ID`, or leave the install out: `--only` names the \
+                 installs to sync"
+            )));
+        };
+        let inputs: BTreeMap<String, Value> =
+            file.inputs.iter().map(|(name, text)| (name.clone(), Value::from(text.clone()))).collect();
+        refuse_sensitive(api, app, install, &inputs).await?;
+        Ok(Change {
+            create: Some(Place { account, region }),
+            inputs,
+            toggles: file.toggles.clone(),
+            approval_option: file.approval_option,
+        })
+    }
+
+    fn account_of(&self, install: &InstallId) -> Option<&AccountId> {
+        self.accounts.iter().find(|one| one.install == *install).map(|one| &one.account)
+    }
+}
+
+/// Returns the inputs whose value in the install is not the one of the file.
+async fn inputs_to_change(api: &Api, file: &InstallFile) -> Result<BTreeMap<String, Value>> {
+    if file.inputs.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let shown: InstallInputs = api.get(&["v1", "installs", file.install.as_str(), "inputs"]).await?;
+    let mut changed = BTreeMap::new();
+    for (name, text) in &file.inputs {
+        let Some(view) = shown.inputs.iter().find(|view| view.name == *name) else {
+            return Err(Error::invalid(format!("the latest version of app `{}` has no input `{name}`", shown.app))
+                .or("sync the app first, with `freehold app sync`"));
+        };
+        let wanted = accepted(view, &Value::from(text.clone())).map_err(|error| Error::invalid(error.to_string()))?;
+        if view.from != AnsweredBy::Vendor || view.value.as_ref() != Some(&wanted) {
+            changed.insert(name.clone(), wanted);
+        }
+    }
+    Ok(changed)
+}
+
+/// Returns the components that the file switches another way than the install does.
+async fn toggles_to_change(api: &Api, file: &InstallFile) -> Result<BTreeMap<ComponentName, bool>> {
+    if file.toggles.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let shown: InstallToggles = api.get(&["v1", "installs", file.install.as_str(), "toggles"]).await?;
+    let is_as_wanted = |name: &ComponentName, on: bool| {
+        let known = shown.toggles.iter().find(|toggle| toggle.component == *name);
+        known.is_some_and(|toggle| toggle.on == on && toggle.from == ToggledBy::Vendor)
+    };
+    let differ = file.toggles.iter().filter(|(name, on)| !is_as_wanted(name, **on));
+    Ok(differ.map(|(name, on)| (name.clone(), *on)).collect())
+}
+
+/// Makes or changes one install. Returns the workflow of a new one.
+async fn perform(api: &Api, app: &AppName, file: &InstallFile, change: &Change) -> Result<Option<WorkflowId>> {
+    let install = file.install.as_str();
+    let (inputs, toggles) = (change.inputs.clone(), change.toggles.clone());
+    if let Some(Place { account, region }) = &change.create {
+        let body = CreateInstallRequest {
+            install: file.install.clone(),
+            app: app.clone(),
+            account: account.clone(),
+            region: region.clone(),
+            unknown_region: false,
+            inputs,
+            toggles,
+            approval_option: change.approval_option.unwrap_or_default(),
+            release: Follows::Latest,
+        };
+        let created: InstallCreated = api.post_part(&["v1", "installs"], &body, install).await?;
+        return Ok(Some(created.workflow));
+    }
+    if !inputs.is_empty() {
+        let path = ["v1", "installs", install, "inputs"];
+        let _: InstallInputs = api.post_part(&path, &SetInputsRequest { inputs }, &format!("{install}.inputs")).await?;
+    }
+    if !toggles.is_empty() {
+        let toggles = toggles.into_iter().map(|(name, on)| (name, Some(on))).collect();
+        let path = ["v1", "installs", install, "toggles"];
+        let _: InstallToggles =
+            api.post_part(&path, &SetTogglesRequest { toggles }, &format!("{install}.toggles")).await?;
+    }
+    if let Some(approval_option) = change.approval_option {
+        let (path, body) = (["v1", "installs", install, "approvals"], SetApprovalsRequest { approval_option });
+        let _: InstallView = api.post_part(&path, &body, &format!("{install}.approvals")).await?;
+    }
+    Ok(None)
+}
+
+fn render(answer: &Answer, out: Output) -> String {
+    let mut table = Table::new(&["INSTALL", "FILE", if answer.dry_run { "WOULD CHANGE" } else { "CHANGED" }]);
+    for one in &answer.installs {
+        table.row([one.install.to_string(), one.file.clone(), words(&one.change)]);
+    }
+    let mut text = out.table(&table);
+    for Synced { install, change, .. } in answer.installs.iter().filter(|_| !answer.dry_run) {
+        if change.create.is_some() {
+            text.push_str(&format!("\nnext: freehold install stack {install} -o {install}.yaml"));
+        } else if !change.inputs.is_empty() || !change.toggles.is_empty() {
+            text.push_str(&format!("\nnext: freehold deploy {install}"));
+        }
+    }
+    text
+}
+
+/// Returns the change of one install in words.
+fn words(change: &Change) -> String {
+    let place = change.create.iter().map(|place| format!("created in {}, {}", place.account, place.region));
+    let inputs = change.inputs.iter().map(|(name, value)| format!("{name}={}", plain(value)));
+    let toggles = change.toggles.iter().map(|(name, on)| format!("{name} {}", if *on { "on" } else { "off" }));
+    let option = change.approval_option.iter().map(|option| format!("approvals {}", option.as_str()));
+    let all: Vec<_> = place.chain(inputs).chain(toggles).chain(option).collect();
+    if all.is_empty() { "nothing".to_owned() } else { all.join("; ") }
+}
