@@ -107,7 +107,7 @@ pub struct WorkflowView {
     pub workflow: WorkflowId,
     pub install: InstallId,
     /// The kind: `provision-install`, `deploy-components`, `build-components`, `run-action`, `teardown-install`,
-    /// `upgrade-runner` or `detect-drift`.
+    /// `upgrade-runner`, `detect-drift` or `check-health`.
     pub kind: String,
     /// The state: `pending`, `running`, `succeeded`, `failed` or `cancelled`.
     pub state: String,
