@@ -1,4 +1,4 @@
-//! What pages say about the tree is so: each file and folder that one names is there.
+//! What pages say about the tree is so: each file and folder that one names is there. The index links every page.
 
 use std::collections::BTreeSet;
 
@@ -37,6 +37,31 @@ fn every_path_that_a_page_names_exists() {
 }
 
 #[test]
+fn the_index_of_the_docs_links_every_page_of_the_book() {
+    let docs = top().join("docs");
+    let (summary, index) = (read(&docs.join("SUMMARY.md")), read(&docs.join("README.md")));
+    // The index itself is the first page of the book, and the decisions have an index of their own.
+    let pages: Vec<&str> = summary
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+        .filter(|page| *page != "README.md" && (!page.starts_with("decisions/") || *page == "decisions/README.md"))
+        .collect();
+
+    let absent: Vec<_> = pages.iter().filter(|page| !links_to(&index, page)).collect();
+
+    assert!(pages.len() > 20, "docs/SUMMARY.md was read wrongly: only {pages:?}");
+    assert!(absent.is_empty(), "add these pages to docs/README.md: {absent:?}");
+}
+
+#[test]
+fn a_link_to_a_part_of_a_page_counts_and_the_name_of_a_page_does_not() {
+    assert!(links_to("[a](a.md) and [b](b.md#part)", "a.md"));
+    assert!(links_to("[a](a.md) and [b](b.md#part)", "b.md"));
+    assert!(!links_to("`a.md`, [a](guides/a.md)", "a.md"));
+}
+
+#[test]
 fn the_readme_says_what_each_crate_is() {
     let readme = read(&top().join("README.md"));
     let crates = std::fs::read_dir(top().join("crates")).unwrap().map(|entry| entry.unwrap().file_name());
@@ -45,6 +70,11 @@ fn the_readme_says_what_each_crate_is() {
         crates.filter(|name| !readme.contains(&format!("\n| `crates/{}` |", name.display()))).collect();
 
     assert!(absent.is_empty(), "README.md has no row for {absent:?}");
+}
+
+/// Returns whether `text` has a link to `page` or to a part of it.
+fn links_to(text: &str, page: &str) -> bool {
+    [")", "#"].iter().any(|end| text.contains(&format!("]({page}{end}")))
 }
 
 /// Returns whether `word` is a path from the root of the repository, or from the sources of a crate, as in `app/lib.rs`.
