@@ -1,16 +1,16 @@
 //! Accepts a runner's report: checks its signature, commits its changes, then dispatches the jobs that became ready and
 //! resumes state machines.
 
+mod absence;
 mod attempt;
-mod away;
 mod bounds;
 mod changes;
 mod contact;
+mod dead_letter_limit;
 mod decisions;
 mod hello;
 mod refusal;
 mod role;
-mod unbelievable;
 mod unknown_key;
 
 use std::sync::Arc;

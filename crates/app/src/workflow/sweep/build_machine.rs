@@ -2,7 +2,7 @@
 
 use freehold_protocol::Timestamp;
 
-use super::swept::Swept;
+use super::counts::Swept;
 use crate::AppError;
 use crate::install::enrol_build_runner::build_install;
 use crate::ports::{BuildMachine, Store};

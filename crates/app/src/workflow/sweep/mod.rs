@@ -2,7 +2,7 @@
 //! reports stuck workflows, tells people the ends of workflows, and starts the machine of the build runner for builds that wait.
 
 mod build_machine;
-mod swept;
+mod counts;
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::workflow::dispatch_job::change_windows::{self, Opens};
 use crate::workflow::dispatch_job::expiry::expiry;
 use crate::workflow::finish_workflow::FinishWorkflow;
 
-pub use swept::Swept;
+pub use counts::Swept;
 
 /// The range of the age, in seconds, at which an order that no runner has started is sent again. The range ends within
 /// SQS's five minutes of deduplication, so the queue drops the second copy unless the first copy was lost.
