@@ -89,18 +89,18 @@ def run(programs, cluster):
 
 def left_out(programs, cluster):
     """Returns what the demo leaves out on this machine, and how to get it."""
-    told = []
+    parts = []
     if not programs.terraform:
-        told.append(
+        parts.append(
             "the Terraform components: neither `terraform` nor `tofu` is on PATH; "
             "install OpenTofu or Terraform 1.10 or newer from its publisher and run the demo again"
         )
     if programs.sandbox == "none":
-        told.append(
+        parts.append(
             f"the sandbox of jobs: {programs.no_box}; install the package bubblewrap, on a machine that permits user "
             "namespaces"
         )
-    return told + cluster.left_out()
+    return parts + cluster.left_out()
 
 
 def tell_left_out(programs, cluster):
