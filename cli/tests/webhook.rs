@@ -78,7 +78,7 @@ fn add_takes_a_public_key_too_and_refuses_what_is_none() {
     std::fs::write(place.path().join("ci.pub"), public).unwrap();
 
     let (code, out, error) = webhook(&address, place.path(), &words);
-    std::fs::write(place.path().join("ci.pub"), "a secret that is no key").unwrap();
+    std::fs::write(place.path().join("ci.pub"), "a secret and not a key").unwrap();
     let (refused, _, why) = webhook(&address, place.path(), &words);
 
     assert_eq!(code, 0, "{error}");

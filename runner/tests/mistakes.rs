@@ -147,7 +147,7 @@ fn started(dir: &Path) -> Running {
     let mut running = Running(command(dir, &SECOND).stderr(Stdio::piped()).spawn().unwrap());
     let mut lines = BufReader::new(running.0.stderr.take().unwrap()).lines().map(Result::unwrap);
     let up = lines.find(|line| line.contains("is up"));
-    // The runner goes on to log, and would end when nobody read its output.
+    // The runner continues to log, and would end if nobody read its output.
     std::thread::spawn(move || lines.for_each(drop));
     assert!(up.is_some(), "the runner ended");
     running

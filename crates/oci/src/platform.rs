@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(found("linux/arm64").expect("found"), digest("arm64"));
         assert_eq!(found("linux/arm64/v8").expect("found"), digest("arm64"));
         assert_eq!(found("linux/amd64").expect("found"), digest("amd64"));
-        assert!(found("unknown/unknown").is_err(), "an attestation is no image");
+        assert!(found("unknown/unknown").is_err(), "an attestation is not an image");
 
         let entry = json!({ "mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": digest("arm64"), "size": 7,
             "platform": { "os": "linux", "architecture": "arm64", "variant": "" } });

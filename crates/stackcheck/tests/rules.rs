@@ -235,7 +235,7 @@ fn a_boundary_that_is_attached_while_it_allows_is_found() {
 }
 
 #[test]
-fn a_role_that_is_let_go_on_some_condition_is_found() {
+fn a_role_that_anybody_may_take_on_a_condition_is_found() {
     let effect = "Effect: !If [ProvisionEnabled, Allow, Deny]\n            Principal: {AWS: ";
     let (finding, _) = only(&RENDERED.replacen(effect, &format!("{effect}\"*\"}} # "), 1));
 

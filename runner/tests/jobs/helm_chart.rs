@@ -355,7 +355,7 @@ async fn a_release_that_a_killed_attempt_left_pending_is_recovered() {
     let (cluster, artifact, mut bench) = ready_to_kill(&cloud).await;
     let release = ("globex-prod", "web");
 
-    // A first install that never was: no revision is deployed, and its pods are never ready.
+    // A first install that did not succeed: it has no deployed revision, and its pods are never ready.
     let runner = start(&mut bench, &artifact, &json!({ "kubelet": "hold" }));
     cluster.until_revision("configmap", release, "pending-install").await;
     kill(runner).await;

@@ -201,7 +201,7 @@ async fn bytes_that_are_not_the_archive_are_refused() {
 }
 
 #[tokio::test]
-async fn a_download_that_is_interrupted_goes_on_and_needs_no_second_grant() {
+async fn a_download_that_is_interrupted_resumes_and_needs_no_second_grant() {
     let wanted = program("new");
     let archive = packed(&wanted);
     let mut bench = bench(work(&wanted, &archive), StopReason::Draining);

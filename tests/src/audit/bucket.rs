@@ -130,7 +130,7 @@ impl Door {
         std::future::pending().await
     }
 
-    /// Lets other machines go on, sometimes.
+    /// Lets other machines continue, sometimes.
     async fn pause(&self) {
         let times = self.store().rng.u8(0..3);
         for _ in 0..times {

@@ -175,7 +175,7 @@ async fn count(
     let reports: u64 =
         after.iter().zip(&before).filter(|((name, _), _)| *name == "accept-report").map(|(a, b)| a.1 - b.1).sum();
     let transitions = transitions(world, what.machine).await? as f64;
-    // A runner's polls go on when nothing happens; they are in the idle rows.
+    // A runner polls also when nothing happens; these polls are in the idle rows.
     let polls = runners.forwarded("sqs.ReceiveMessage");
     let billed = functions.sqs_billed + runners.sqs_billed - polls;
     // A runner renews the lease of an order every ten seconds: how often depends on how long the machine takes.

@@ -183,7 +183,7 @@ impl Cell {
         Ok(())
     }
 
-    /// Lets nothing fail, and jobs go on.
+    /// Lets nothing fail, and jobs continue.
     pub fn calm(&self) {
         self.proxies.functions.set_faults(self.seed, Vec::new());
         self.proxies.runners.set_faults(self.seed, Vec::new());

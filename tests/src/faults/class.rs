@@ -53,7 +53,7 @@ impl Point {
         all[self.number as usize % all.len()]
     }
 
-    /// Returns how often all of `count` choices were gone through: what else there is to choose goes on then.
+    /// Returns how often all of `count` choices were used: then another parameter gets its next value.
     pub const fn round(&self, count: u32) -> u32 {
         self.number / count
     }

@@ -17,7 +17,7 @@ declare! {
     33 "an order or a report is forged, replayed or rerouted" forged [];
 }
 
-/// A message of no use goes to each queue that a function reads, in turn: it ends with the dead letters, and work goes on.
+/// A useless message goes to each queue that a function reads, in turn: it ends with the dead letters, and work continues.
 async fn poison(cell: &mut Cell, mut point: Point) -> anyhow::Result<Tried> {
     let queue = point.of(&["reports", "dispatch", "grants"]);
     let body = useless(cell, &mut point)?;
@@ -64,7 +64,7 @@ fn stranger(cell: &Cell, install: &str, rng: &mut Rng) -> anyhow::Result<String>
 }
 
 /// An attacker who may write to the orders queue, or has a key that the tenant certified, sends an order that is wrong in one
-/// way; the runner refuses it, and work goes on.
+/// way; the runner refuses it, and work continues.
 async fn forged(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     const WAYS: [&str; 7] =
         ["unsigned", "strangers", "exchanged", "other-install", "other-tenant", "expired", "replayed"];

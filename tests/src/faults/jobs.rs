@@ -98,7 +98,7 @@ async fn large_outputs(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     Ok(Tried::Passed)
 }
 
-/// A job prints 8 MB of bytes: they are cut, its log says so, and the runner goes on.
+/// A job prints 8 MB of bytes: they are cut, its log says so, and the runner continues.
 async fn flooded_log(cell: &mut Cell, _: Point) -> anyhow::Result<Tried> {
     let begun = cell.act("flood").await?;
     cell.succeeds(&begun).await?;

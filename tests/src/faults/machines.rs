@@ -21,14 +21,14 @@ declare! {
     31 "the runner is replaced by another version" upgraded [];
 }
 
-/// What shows that work goes on after a runner was killed: the emulator hands the next message to the poll that died with it
-/// first, so it may be the second delivery that arrives, which starts nothing that must not run twice.
+/// The action that shows that work continues after a runner was killed. The emulator first hands the next message to the poll
+/// that died with the runner, so the second delivery may be the one that arrives; it starts nothing that must not run twice.
 const NEXT: &str = "again";
 /// Longer than a lease.
 const PAUSE: Duration = Duration::from_secs(34);
 
-/// The runner is stopped (SIGSTOP) with its job for longer than its lease, a second machine takes over, and the first one goes
-/// on (SIGCONT).
+/// The runner is stopped (SIGSTOP) with its job for longer than its lease, a second machine takes over, and the first one
+/// continues (SIGCONT).
 async fn stands_still(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     let machine = format!("m{}", cell.next_try());
     cell.effects().hold(true);

@@ -40,7 +40,7 @@ impl Queues {
         Ok(())
     }
 
-    /// Stops the function that reads the queue `name`, or lets it go on.
+    /// Stops the function that reads the queue `name`, or lets it continue.
     ///
     /// # Errors
     /// When Lambda refuses.
@@ -55,7 +55,7 @@ impl Queues {
         Ok(())
     }
 
-    /// Stops all functions that read queues, or lets them go on.
+    /// Stops all functions that read queues, or lets them continue.
     ///
     /// # Errors
     /// When Lambda refuses.

@@ -25,7 +25,7 @@ impl Effects {
         self.lock().clone()
     }
 
-    /// Lets jobs stand still after their first line (`true`), or go on.
+    /// Lets jobs stand still after their first line (`true`), or continue.
     pub fn hold(&self, held: bool) {
         self.held.send_replace(held);
     }
@@ -36,7 +36,7 @@ impl Effects {
         drop(self.written.subscribe().wait_for(|written| *written > count).await);
     }
 
-    /// Writes a line, and returns when its job may go on.
+    /// Writes a line, and returns when its job may continue.
     pub(crate) async fn write(&self, line: &str) {
         let written = {
             let mut lines = self.lock();

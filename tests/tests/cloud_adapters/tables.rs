@@ -47,7 +47,7 @@ async fn rows_are_added_again_after_they_were_removed_and_keep_no_expiry_of_befo
     for round in 0..2 {
         assert_eq!(store.commit(add.clone()).await?, Committed::Done);
         assert!(store.get(&key("a")).await?.is_some(), "nothing was added in round {round}");
-        assert_eq!(store.commit(add.clone()).await?, Committed::Done, "what is there already is no conflict");
+        assert_eq!(store.commit(add.clone()).await?, Committed::Done, "a row that is there already is not a conflict");
         assert_eq!(store.commit(remove.clone()).await?, Committed::Done);
         assert!(store.get(&key("a")).await?.is_none(), "nothing was removed in round {round}");
         assert_eq!(store.commit(remove.clone()).await?, Committed::Conflict(key("b")));

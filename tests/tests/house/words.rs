@@ -20,6 +20,8 @@ const PREFIXES: [&str; 3] = [
 ];
 /// The file with a sentence that is only there to be broken into lines.
 const FILLER: &str = "cli/src/output/help.rs";
+/// The tests that have the words which they look for, and those of jobs, one of which still has such a name.
+const OTHER_TESTS: [&str; 2] = ["tests/tests/house/words.rs", "crates/domain/src/job"];
 
 #[test]
 fn product_code_names_values_for_what_they_hold() {
@@ -54,10 +56,24 @@ fn product_code_and_pages_have_one_word_for_one_thing() {
 }
 
 #[test]
+fn rust_tests_have_the_common_words() {
+    let wrong = offences(|file, text| {
+        if file == Path::new(FILLER) || OTHER_TESTS.iter().any(|one| file.starts_with(one)) {
+            return None;
+        }
+        let tests = if is_product(file) { text.strip_prefix(without_tests(text))? } else { text };
+        // As scripts do, tests call each directory a folder.
+        uncommon(&tests.to_lowercase().replace("folder", "directory"))
+    });
+
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
 fn scripts_have_the_common_words() {
     let scripts = every_source().filter(|file| file.extension().unwrap_or_default() != "rs");
 
-    // Scripts and tests of Python call each directory a folder.
+    // Scripts and tests call each directory a folder.
     let wrong: Vec<String> = scripts
         .filter_map(|file| {
             Some(format!(

@@ -67,7 +67,7 @@ fn refused(world: &World, job: &JobId, dispatch: u32, until: Option<Timestamp>) 
 }
 
 #[tokio::test]
-async fn a_deploy_outside_the_window_waits_and_says_until_when_and_goes_on_once_when_it_opens() {
+async fn a_deploy_outside_the_window_waits_and_says_until_when_and_continues_once_when_it_opens() {
     let (mut world, workflow, job) = waiting().await;
     let before = orders_of(&world, "storage");
     let opens = world.now().plus_secs(10 * HOUR - 1);

@@ -1,5 +1,5 @@
-//! A customer's pause: jobs wait for their runner and go on, the connection says what is known, and a runner that has lost its
-//! access gets neither orders nor grants until its next hello.
+//! A customer's pause: jobs wait for their runner and continue, the connection says what is known, and a runner that has
+//! lost its access gets neither orders nor grants until its next hello.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

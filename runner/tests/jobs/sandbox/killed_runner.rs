@@ -85,7 +85,7 @@ async fn a_runner_that_is_killed_before_bwrap_begins_leaves_no_process() {
 }
 
 /// With `--die-with-parent` this fails in most runs, and not in all: the end of the runner closes the pipe that `bwrap`
-/// reads before it sends the signal of that option, so `bwrap` may go on first. Where the runner maps no users
+/// reads before it sends the signal of that option, so `bwrap` may continue first. Where the runner maps no users
 /// (`JobUser::Same`), `bwrap` waits for nobody, and the test checks only that a box ends with the runner.
 #[tokio::test]
 async fn a_runner_that_is_killed_while_bwrap_waits_for_it_leaves_no_process() {

@@ -1,5 +1,5 @@
 //! The customer's change windows with real programs: what comes outside waits and says until when, a vendor that sends
-//! anyway is refused by the runner, and everything goes on when the window opens.
+//! anyway is refused by the runner, and everything continues when the window opens.
 
 use anyhow::Context as _;
 use freehold_tests::harness::forger::{Forger, order};

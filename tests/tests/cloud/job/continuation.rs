@@ -30,7 +30,7 @@ fn component(name: &str, vars: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_failed_for_a_reason_outside_goes_on_where_it_stopped() -> anyhow::Result<()> {
+async fn what_failed_for_a_reason_outside_continues_where_it_stopped() -> anyhow::Result<()> {
     let Some(world) = World::start("cloud_continuation", NEEDS).await? else { return Ok(()) };
     let directory = app::small(world.directory())?;
     app::write(&directory, "components/net.toml", &component("net", ""))?;

@@ -1,5 +1,5 @@
-//! A runbook across two accounts: its steps follow each other, a failure stops it, and it goes on where it stopped, also after
-//! its runner was killed.
+//! A runbook across two accounts: its steps follow each other, a failure stops it, and it continues where it stopped, also
+//! after its runner was killed.
 
 use anyhow::{Context as _, ensure};
 use freehold_tests::harness::wait::{SOON, until};
@@ -49,7 +49,7 @@ command = '[ "{{ .nuon.inputs.inputs.retention_days }}" != 5 ] || sleep 240'
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_runbook_stops_at_a_failure_and_goes_on_where_it_stopped() -> anyhow::Result<()> {
+async fn a_runbook_stops_at_a_failure_and_continues_where_it_stopped() -> anyhow::Result<()> {
     let Some(world) = World::start("cloud_runbook", NEEDS).await? else { return Ok(()) };
     let directory = world.directory().join("shop");
     world.vendor(&["app", "init", &directory.display().to_string()]).await?;
@@ -78,7 +78,7 @@ async fn a_runbook_stops_at_a_failure_and_goes_on_where_it_stopped() -> anyhow::
     let log = log_of(&world, &shown["steps"][1]).await?;
     ensure!(log.contains("ticket OPS-42"), "{log}");
 
-    // What was wrong is put right, and the run goes on. Its runner dies in the last step.
+    // What was wrong is put right, and the run continues. Its runner dies in the last step.
     world.vendor(&["install", "inputs", "globex", "--input", "retention_days:=5"]).await?;
     let resume = ["runbook", "resume", &id, "--reason", "five days now", "--no-wait"];
     world.vendor(&resume).await?;

@@ -235,7 +235,7 @@ async fn a_runner_that_is_killed_at_any_step_of_an_upgrade_runs_afterwards_and_t
 {
     let Some(mut bench) = Bench::start("cloud_upgrade.killed").await? else { return Ok(()) };
 
-    // While the old program lets a job end: its order comes again, and the upgrade goes on.
+    // While the old program lets a job end: its order comes again, and the upgrade continues.
     let first = bench.another_runner("first")?;
     let release = bench.release(&first, 7)?;
     bench.nap().await?;

@@ -56,7 +56,7 @@ impl Subscriber {
         Ok(Self { sqs, url, arn })
     }
 
-    /// Returns the next notification. Fails for one that is no notification.
+    /// Returns the next notification. Fails for a message that is not a notification.
     async fn next(&self) -> anyhow::Result<Notification> {
         until("a notification", SOON, || async {
             let got = self.sqs.receive_message().queue_url(&self.url).wait_time_seconds(2).send().await?;

@@ -162,7 +162,7 @@ impl Life {
                 self.follow_failure().await;
                 cause
             }
-            // A person goes back at once, or the history goes on from what runs now.
+            // A person goes back at once, or the history continues from what runs now.
             (false, false) if self.rng.below(2) == 0 => Cause::Hand,
             (false, true) => Cause::HandAfterFailure,
             (_, false) => return Ok(None),

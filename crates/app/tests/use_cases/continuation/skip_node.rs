@@ -23,7 +23,7 @@ async fn storage(world: &World) -> DeployedView {
 }
 
 #[tokio::test]
-async fn what_depends_on_a_skipped_node_goes_on_and_the_version_of_the_install_stays() {
+async fn what_depends_on_a_skipped_node_continues_and_the_version_of_the_install_stays() {
     let (mut world, workflow) = failed().await;
     let before = table::install(&*world.memory, &globex()).await.unwrap().value;
 

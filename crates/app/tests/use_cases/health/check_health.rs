@@ -76,7 +76,7 @@ async fn a_check_asks_what_can_be_asked_and_says_since_when_it_is_so() {
     assert_eq!(
         (asked.hold_secs, asked.limit_secs, asked.gate),
         (0, 30, false),
-        "it is no gate, although a deploy's is one"
+        "the check is not a gate, although that of a deploy is"
     );
     assert_eq!((order.group.as_str(), order.approval.is_none()), ("health:storage.check", true));
     let view = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();

@@ -58,7 +58,7 @@ async fn the_order_asks_the_probes_that_the_runner_knows_under_the_role_of_the_d
 }
 
 #[tokio::test]
-async fn a_gate_that_closes_stops_the_dependents_and_a_retry_lets_them_go_on() {
+async fn a_gate_that_closes_stops_the_dependents_and_a_retry_lets_them_continue() {
     let mut world = World::with_health(true).await;
     world.runner("globex").behaviours.insert("health:storage".into(), sick());
 

@@ -1,4 +1,4 @@
-//! Resuming a run: it goes on at the step that failed, once, and says who asked and why.
+//! Resuming a run: it continues at the step that failed, once, and says who asked and why.
 
 use freehold_app::workflow::start_workflow::Asked;
 use freehold_app::{Kind, read};

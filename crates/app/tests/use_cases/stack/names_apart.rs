@@ -1,5 +1,5 @@
-//! Two tenants in one account of a vendor, and two installs in one account of a customer, are apart whatever their names are:
-//! no name and no wildcard of one covers a resource of the other.
+//! Two tenants in one account of a vendor, and two installs in one account of a customer, are apart whatever names they
+//! have. Neither a name nor a wildcard of one covers a resource of the other.
 
 use std::collections::BTreeSet;
 use std::fs;

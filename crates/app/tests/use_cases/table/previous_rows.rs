@@ -1,5 +1,5 @@
 //! Rows of the version before, as its own tests wrote them at commit d19711f5: each is read as its type, and a tenant in the
-//! middle of a deploy goes on.
+//! middle of a deploy continues.
 
 use std::collections::{BTreeMap, BTreeSet};
 

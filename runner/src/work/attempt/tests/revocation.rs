@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_runner_whose_session_was_revoked_ends_its_job_at_once_and_goes_on_with_a_new_session() {
+async fn a_runner_whose_session_was_revoked_ends_its_job_at_once_and_continues_with_a_new_session() {
     let world = World::new(Play::Wait);
     world.queue.send(sealed(&order(1, 7)));
     world.until("the start", |world| world.begun() == 1).await;
@@ -13,7 +13,7 @@ async fn a_runner_whose_session_was_revoked_ends_its_job_at_once_and_goes_on_wit
     let revoked = Instant::now();
     poll::run(world.agent.clone(), Default::default()).await;
     let (took, agent) = (revoked.elapsed(), world.agent.clone());
-    // The process goes on with another session.
+    // The process continues with another session.
     let world = world.restarted();
     world.queue.closed.store(false, Ordering::Relaxed);
     *world.stage.play.lock().unwrap() = Play::Succeed;

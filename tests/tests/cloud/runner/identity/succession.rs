@@ -1,4 +1,4 @@
-//! Another root key follows the tenant's: an install that names the first one goes on without a new launch, also one whose
+//! Another root key follows the tenant's: an install that names the first one works without a new launch, also one whose
 //! runner slept meanwhile, and whoever has the first key can do nothing more.
 
 use anyhow::Context as _;
