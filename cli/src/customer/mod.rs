@@ -4,6 +4,7 @@
 mod approve;
 mod changes;
 mod gone;
+mod hold;
 mod log;
 mod man;
 mod man_page;
@@ -12,13 +13,13 @@ mod permissions;
 mod question;
 mod runner_checksum;
 mod stop;
-mod stop_check;
+mod stopped;
 mod verify_template;
 mod windows;
 
 use clap::Subcommand;
 
-use self::log::{approvals, askers, audit, origin, outside, ran, sent};
+use self::log::{approvals, asked, audit, origin, outside, ran, sent};
 
 pub(crate) use self::question::questions;
 use crate::context::Context;
@@ -29,14 +30,13 @@ pub(crate) enum CustomerCommand {
     VerifyTemplate(verify_template::VerifyTemplate),
     Permissions(permissions::Permissions),
     Changes(changes::Changes),
-    Asked(askers::Asked),
+    Asked(asked::Asked),
     Approvals(approvals::Approvals),
     Approve(approve::Approve),
     Reject(approve::Reject),
     Ran(ran::Ran),
     Origin(origin::Origin),
-    #[command(name = "sent")]
-    SentReports(sent::SentReports),
+    Sent(sent::Sent),
     Outside(outside::Outside),
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -45,11 +45,10 @@ pub(crate) enum CustomerCommand {
     RevokeSessions(stop::RevokeSessions),
     Close(stop::Close),
     Open(stop::Open),
-    #[command(name = "windows")]
-    ShowWindows(windows::ShowWindows),
-    Hold(windows::Hold),
-    LiftHold(windows::LiftHold),
-    Stopped(stop_check::Stopped),
+    Windows(windows::Windows),
+    Hold(hold::Hold),
+    LiftHold(hold::LiftHold),
+    Stopped(stopped::Stopped),
     Gone(gone::Gone),
     Man(man::Man),
 }
@@ -66,7 +65,7 @@ impl CustomerCommand {
             Self::Reject(args) => args.run(context).await,
             Self::Ran(args) => args.run(context).await,
             Self::Origin(args) => args.run(context).await,
-            Self::SentReports(args) => args.run(context).await,
+            Self::Sent(args) => args.run(context).await,
             Self::Outside(args) => args.run(context).await,
             Self::Audit(command) => command.run(context).await,
             Self::Pause(args) => args.run(context).await,
@@ -74,7 +73,7 @@ impl CustomerCommand {
             Self::RevokeSessions(args) => args.run(context).await,
             Self::Close(args) => args.run(context).await,
             Self::Open(args) => args.run(context).await,
-            Self::ShowWindows(args) => args.run(context).await,
+            Self::Windows(args) => args.run(context).await,
             Self::Hold(args) => args.run(context).await,
             Self::LiftHold(args) => args.run(context).await,
             Self::Stopped(args) => args.run(context).await,

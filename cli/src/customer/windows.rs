@@ -1,5 +1,4 @@
-//! `freehold customer windows`: shows when changes may start, as the launched stack says; `hold` and `lift-hold` change whether
-//! they may at all.
+//! `freehold customer windows`: shows when changes may start, as the launched stack says.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +8,6 @@ use freehold_windows::{ACTIONS, Decision, FREEZES, HELD, NOW_BY, Rules, WINDOWS}
 use serde_json::{Value, json};
 
 use super::own_install::OwnInstall;
-use super::stop::set;
 use crate::clock;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -28,52 +26,12 @@ Set them with the stack's parameters `ChangeWindows`, such as `Europe/Berlin: Mo
 `ChangeFreezes`, such as `2026-12-20..2027-01-02`.
 
 Exit code 1 when no window opens within 400 days.")]
-pub(crate) struct ShowWindows {
+pub(crate) struct Windows {
     /// Name of the install.
     install: InstallId,
 }
 
-/// For customers: let no change of the vendor start; changes wait.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Example:
-  freehold customer hold globex --tenant acme
-
-Sets `ChangesHeld=true`. Deploys, removals and actions that have not started wait until `freehold customer lift-hold`; what has
-started continues to its end. Health checks that you name in `ActionsAnyTime` continue, and break-glass works as you have
-switched it. The runner reads the hold before each job, and holds jobs that start a minute later. To stop what runs: pause.")]
-pub(crate) struct Hold {
-    /// Name of the install.
-    install: InstallId,
-}
-
-/// For customers: let changes start again when the windows allow it.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Example:
-  freehold customer lift-hold globex --tenant acme
-
-Sets `ChangesHeld=false`. The runner sees it within two minutes, and what waits continues when a window is open.")]
-pub(crate) struct LiftHold {
-    /// Name of the install.
-    install: InstallId,
-}
-
-impl Hold {
-    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let does = "changes that start from a minute on wait until the hold is lifted; what has started continues";
-        set(context, &self.install, &|_| Ok(vec![(HELD.to_owned(), "true".to_owned())]), does).await
-    }
-}
-
-impl LiftHold {
-    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let does = "changes may start again, as the windows say";
-        set(context, &self.install, &|_| Ok(vec![(HELD.to_owned(), "false".to_owned())]), does).await
-    }
-}
-
-impl ShowWindows {
+impl Windows {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let stack = OwnInstall::find(context, &self.install).await?.stack().await?;
         let shown = Shown::of(&stack.name, &stack.parameters, clock::now()?)?;

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::super::question::Question;
 use super::evidence::Records;
 use super::history::{records, runs};
-use super::{answer, askers};
+use super::{answer, asked};
 use crate::clock;
 use crate::context::Context;
 use crate::error::Result;
@@ -71,7 +71,7 @@ impl Approvals {
         let attempts: BTreeSet<&JobId> = approved.applied.iter().chain(&approved.waiting).map(|one| &one.job).collect();
         let without_approval = runs.iter().filter(|run| !attempts.contains(&run.job)).count();
         approved.without_approval = without_approval;
-        let doubts = askers::doubts(&runs);
+        let doubts = asked::doubts(&runs);
         answer::give(Question::Approved, &evidence, (&approved, &doubts), context, |_| text(&approved))
     }
 }

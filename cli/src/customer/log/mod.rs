@@ -2,7 +2,7 @@
 
 mod answer;
 pub(super) mod approvals;
-pub(super) mod askers;
+pub(super) mod asked;
 pub(super) mod audit;
 mod evidence;
 mod history;

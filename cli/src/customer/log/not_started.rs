@@ -33,7 +33,7 @@ pub(super) struct NotStarted {
     pub(super) reason: Option<String>,
     /// What the signed order asked for; absent in records of earlier versions.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<OrderedWork>,
     /// The reason why the record is not proven by the order that it names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) doubt: Option<String>,
@@ -41,7 +41,7 @@ pub(super) struct NotStarted {
 
 /// What a signed order asked for.
 #[derive(Debug, Serialize)]
-pub(super) struct Asked {
+pub(super) struct OrderedWork {
     workflow: WorkflowId,
     work: String,
     mode: Mode,
@@ -124,14 +124,14 @@ fn asked(
     (job, fence): (&JobId, Fence),
     copy: &RecordsCopy,
     roots: Option<&Roots>,
-) -> Result<Asked, String> {
+) -> Result<OrderedWork, String> {
     let order = signed_order(digest, copy, roots)?;
     if order.job != *job || order.dispatch != fence.dispatch {
         return Err(format!("the record says job `{job}`, and the signed order `{}`", order.job));
     }
     let work = order.work.kind().to_owned();
     let (workflow, mode, role, asked_by) = (order.workflow, order.mode, order.role, order.asked_by);
-    Ok(Asked { workflow, work, mode, role, asked_by, order: digest.clone() })
+    Ok(OrderedWork { workflow, work, mode, role, asked_by, order: digest.clone() })
 }
 
 /// Returns the reasons that the reports of ends give, by job and attempt.

@@ -14,7 +14,7 @@ use super::evidence::Records;
 use super::history::{records, runs};
 use super::not_started::{self, not_started};
 use super::reconcile::{Call, Log, Reconciled, reconcile};
-use super::{answer, askers};
+use super::{answer, asked};
 use crate::clock;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result, ResultExt};
@@ -85,7 +85,7 @@ impl Outside {
         let records = records(&evidence.copy);
         let log = Log { runs: &runs, not_started: &refused, records: &records, own_doctor: self.own_doctor };
         let reconciled = reconcile((tenant, install), &calls, log, from);
-        let mut doubts = askers::doubts(&runs);
+        let mut doubts = asked::doubts(&runs);
         doubts.extend(not_started::doubts(&refused));
         doubts.extend(reconciled.unexplained.iter().map(|one| {
             let call = &one.call;

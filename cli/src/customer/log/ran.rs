@@ -11,7 +11,7 @@ use super::super::question::Question;
 use super::evidence::{Evidence, Records};
 use super::history::{Run, runs};
 use super::not_started::{self, NotStarted, not_started};
-use super::{answer, askers};
+use super::{answer, asked};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, clean, time};
@@ -86,7 +86,7 @@ impl Ran {
                     .or("`freehold customer ran` without `--job` lists all jobs"));
             }
         }
-        let mut doubts = askers::doubts(&runs);
+        let mut doubts = asked::doubts(&runs);
         doubts.extend(not_started::doubts(&refused));
         let mut shown: Vec<Row> = refused.into_iter().map(|one| Row::NotStarted(Box::new(one))).collect();
         for run in runs {

@@ -33,7 +33,7 @@ Examples:
 
 The digest of a report is that of the signed message, the object `audit/reports/DIGEST` of the bucket. With `--report`, the text
 in that message is printed as it was signed, on one line."))]
-pub(crate) struct SentReports {
+pub(crate) struct Sent {
     #[command(flatten)]
     records: Records,
     /// Print the full text of this report.
@@ -57,7 +57,7 @@ struct Left {
     text: Option<Report>,
 }
 
-impl SentReports {
+impl Sent {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let evidence = self.records.read(context).await?;
         let (mut left, doubts) = left(&evidence.copy, evidence.chain.to);

@@ -1,0 +1,49 @@
+//! `freehold customer hold` and `lift-hold`: change whether changes may start at all, whatever the windows say.
+
+use clap::Args;
+use freehold_protocol::InstallId;
+use freehold_windows::HELD;
+
+use super::stop::set;
+use crate::context::Context;
+use crate::error::Result;
+
+/// For customers: let no change of the vendor start; changes wait.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  freehold customer hold globex --tenant acme
+
+Sets `ChangesHeld=true`. Deploys, removals and actions that have not started wait until `freehold customer lift-hold`; what has
+started continues to its end. Health checks that you name in `ActionsAnyTime` continue, and break-glass works as you have
+switched it. The runner reads the hold before each job, and holds jobs that start a minute later. To stop what runs: pause.")]
+pub(crate) struct Hold {
+    /// Name of the install.
+    install: InstallId,
+}
+
+/// For customers: let changes start again when the windows allow it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  freehold customer lift-hold globex --tenant acme
+
+Sets `ChangesHeld=false`. The runner sees it within two minutes, and what waits continues when a window is open.")]
+pub(crate) struct LiftHold {
+    /// Name of the install.
+    install: InstallId,
+}
+
+impl Hold {
+    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        let does = "changes that start from a minute on wait until the hold is lifted; what has started continues";
+        set(context, &self.install, &|_| Ok(vec![(HELD.to_owned(), "true".to_owned())]), does).await
+    }
+}
+
+impl LiftHold {
+    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        let does = "changes may start again, as the windows say";
+        set(context, &self.install, &|_| Ok(vec![(HELD.to_owned(), "false".to_owned())]), does).await
+    }
+}
