@@ -89,13 +89,15 @@ class Sentences(unittest.TestCase):
         page = """# A heading of a page
 
 One sentence of
-a text. And another one.
+a text. And another one comes.
 
 - An item of a list, with
   a second line.
 
 | a word | a cell of the table |
 |---|---|
+| `tests/figures/draw --seed 7` | [the guide](guides/of-the-vendor.md) |
+| label of two | `crates/app/src/a_file_of_four.rs` with tests |
 
 ```sh
 not a sentence of the page
@@ -108,7 +110,7 @@ not a sentence of the page
             [(line, text) for _, line, _, text in found],
             [
                 (3, "One sentence of a text."),
-                (3, "And another one."),
+                (3, "And another one comes."),
                 (6, "An item of a list, with a second line."),
                 (9, "a cell of the table"),
             ],
