@@ -101,7 +101,7 @@ fn tip(error: &Error, root: &Command) -> Option<String> {
         .or_else(|| Some(format!("`{command} --help` lists the commands")))
 }
 
-/// Returns the tip that names the commands called `word` elsewhere.
+/// Returns the tip that names all commands whose last word is `word`, such as `freehold job cancel` for `cancel`.
 fn of_this_name(word: &str, root: &Command) -> Option<String> {
     fn walk(command: &Command, path: &str, word: &str, found: &mut Vec<String>) {
         for sub in command.get_subcommands() {

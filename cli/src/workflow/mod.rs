@@ -104,8 +104,8 @@ impl WorkflowCommand {
     }
 }
 
-/// Returns the sentence after a request to cancel `what`, whose open jobs are `active`, and end by the time `ends_by` although
-/// their runner does not answer. It is an error when `what` has already ended and was not cancelled.
+/// Returns the sentence after a request to cancel `what`. `active` names its open jobs, which end by `ends_by` even if their
+/// runner does not answer. Returns an error if `what` had already ended and was not cancelled.
 pub(crate) fn cancelled(
     what: &str,
     state: &str,

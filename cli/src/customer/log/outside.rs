@@ -63,7 +63,7 @@ struct Answer {
 impl Outside {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         if self.hours == 0 || self.hours > MOST_HOURS {
-            return Err(Error::invalid(format!("`--hours {}` is not possible", self.hours))
+            return Err(Error::invalid(format!("`--hours {}` is out of range", self.hours))
                 .or(format!("pass a number from 1 to {MOST_HOURS}: CloudTrail keeps events for 90 days")));
         }
         let evidence = self.records.read(context).await?;

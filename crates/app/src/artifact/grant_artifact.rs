@@ -329,9 +329,9 @@ impl GrantArtifact {
         Ok(())
     }
 
-    /// Returns the build that made `artifact`, among the builds that the job uses: of the part that it deploys or
-    /// removes, of the directories that its steps run in, and of its tool image. If none of them made the artifact,
-    /// returns any of them, and the caller refuses the request.
+    /// Returns the build that made `artifact`. It searches the builds that the job uses: those of the part that the job
+    /// deploys or removes, of the directories of its steps, and of its tool image. If none of these builds made the
+    /// artifact, it returns one of them, and the caller refuses the request.
     async fn build_of(&self, job: &Job, artifact: &Digest) -> Result<Option<Build>, AppError> {
         let workflow = table::workflow(&*self.store, &job.workflow).await?.value;
         let builds: Vec<&BuildId> = match target(&workflow, job) {

@@ -1,4 +1,5 @@
-//! The tasks to tell people something. They are part of the commit of what they tell, so none is lost, and the sweep performs them.
+//! Writes the tasks that send notifications. A task is in the commit of the change that it tells people, so that none is
+//! lost. The sweep performs the tasks.
 
 use freehold_domain::health::LastHealth;
 use freehold_domain::notification::{DriftSeen, of_health, of_job, of_run, of_workflow};

@@ -35,10 +35,10 @@ pub enum EnvelopeError {
     /// The certificate is not valid at the time for which it is checked.
     #[error("certificate of delegate key `{0}` is not valid at this time")]
     CertificateExpired(KeyId),
-    /// The message was sent after its key had to stop signing.
+    /// The message was sent after the time until which its key may sign.
     #[error(
-        "message was sent {late_secs} s after its delegate key `{key}` had to stop signing: somebody kept the message, or the \
-         key"
+        "message was sent {late_secs} s after the time until which delegate key `{key}` may sign: somebody held the \
+         message back, or still uses the key"
     )]
     SentLate {
         /// The delegate key.

@@ -149,8 +149,8 @@ fn asked(terms: &Terms, inputs: &Inputs) -> BTreeMap<String, String> {
 /// the terms do not have, a pattern, or a variable of IAM.
 fn other_default(root: &Node, name: &str, parameter: &str, terms: &Terms) -> Option<Finding> {
     let default = root.at(&["Parameters", parameter, "Default"])?;
-    // An input without a default in the terms has an empty one in the template. A default that is not a text
-    // counts as a pattern.
+    // If the terms have no default for an input, its default in the template is the empty text. A default that is not a
+    // text counts as a pattern.
     let text = default.text().unwrap_or("*");
     let known = terms.policy_inputs.get(name).unwrap_or(&Value::Null);
     let is_wide = text.contains(['*', '?']) || text.contains("${");

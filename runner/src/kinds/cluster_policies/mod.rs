@@ -44,7 +44,7 @@ pub(super) struct ClusterPolicies {
     before: Inventory,
     /// The objects of this install that the cluster must have.
     wanted: Vec<Id>,
-    /// Those of them that it does not have, or has otherwise; with the live object.
+    /// The wanted objects that the cluster lacks or has with other contents, each with the live object.
     changed: Vec<(Object, Option<Value>)>,
     /// The objects that an earlier version of the app had.
     gone: Vec<Id>,

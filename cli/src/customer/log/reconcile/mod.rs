@@ -199,7 +199,7 @@ fn judge<'a>(call: &'a Call, roles: &Roles, known: &mut Known<'a>) -> Verdict {
             // AWS gave nothing.
             (_, true) => Verdict::Explained,
             (false, false) => {
-                Verdict::Unexplained(format!("`{}` took role `{role}`, and it is not the runner", call.caller))
+                Verdict::Unexplained(format!("`{}`, which is not the runner, took role `{role}`", call.caller))
             }
             (true, false) => known.explains_session(call, role, session, roles),
         };

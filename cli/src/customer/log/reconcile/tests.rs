@@ -93,7 +93,7 @@ fn a_role_that_somebody_else_took_is_named_with_the_principal() {
 
     let taken = found(&[takes(stranger, "fh-acme--globex--provision", JOB)], &[]);
 
-    assert_eq!(taken, [format!("`{stranger}` took role `fh-acme--globex--provision`, and it is not the runner")]);
+    assert_eq!(taken, [format!("`{stranger}`, which is not the runner, took role `fh-acme--globex--provision`")]);
 }
 
 #[test]
