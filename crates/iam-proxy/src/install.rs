@@ -7,7 +7,7 @@ use crate::home::Home;
 /// The prefix of the keys of tags that only the runner may set. IAM ignores case when it compares tag keys of roles.
 pub(crate) const RESERVED: &str = "freehold:";
 /// The key of the tag whose value names the install of a resource.
-const OWNER: &str = "freehold:owner";
+pub const OWNER_TAG: &str = "freehold:owner";
 /// The key of the tag on a role for which the module itself set the boundary. Reads of such a role show the boundary.
 pub(crate) const SHOWN_BOUNDARY: &str = "freehold:boundary-shown";
 /// The prefix of a tag key. The rest of the key is the name of a role of the install stack. Such a tag on a policy
@@ -77,7 +77,7 @@ impl Install {
 
     /// Returns whether the tag marks a resource as one of the install. Jobs may set and read this tag.
     pub(crate) fn is_owner_tag(&self, key: &str, value: &str) -> bool {
-        key == OWNER && self.prefix.strip_suffix("--") == Some(value)
+        key == OWNER_TAG && self.prefix.strip_suffix("--") == Some(value)
     }
 
     /// Returns whether the tag is left out of all answers to jobs.

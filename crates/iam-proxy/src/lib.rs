@@ -24,7 +24,7 @@ mod xml;
 
 pub use clusters::cluster_issuers;
 pub use home::{DOMAINS, Home, dns_suffix};
-pub use install::Install;
+pub use install::{Install, OWNER_TAG};
 pub use proxy::{ClusterOwner, Proxy};
 pub use record::{Change, Recorder, Stage, Used};
 pub use server::{Connections, serve};

@@ -207,6 +207,11 @@ mod tests {
     }
 
     #[test]
+    fn the_proxy_knows_the_owners_by_the_tag_of_the_protocol() {
+        assert_eq!(freehold_iam_proxy::OWNER_TAG, names::OWNER_TAG);
+    }
+
+    #[test]
     fn only_names_of_clusters_of_the_region_are_looked_up() {
         let may_be = |name: &str| may_be_cluster(name, "eu-west-1");
 

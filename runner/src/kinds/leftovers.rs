@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use aws_sdk_resourcegroupstagging::Client;
 use aws_sdk_resourcegroupstagging::types::TagFilter;
-use freehold_protocol::names;
+use freehold_protocol::names::{self, OWNER_TAG};
 use freehold_protocol::order::leftovers::{Leftovers, OUTPUT, type_and_name};
 
 use crate::aws::{explain, timeouts};
@@ -17,8 +17,6 @@ use crate::kinds::failure::Failure;
 use crate::kinds::result::{Done, sdk_config, until_stopped};
 use crate::work::job::Job;
 
-/// The tag of everything that the app's modules and stacks make.
-const OWNER: &str = "freehold:owner";
 /// The time limit for one attempt of a call.
 const ATTEMPT: Duration = Duration::from_secs(10);
 /// The time limit for all attempts of a call together.
@@ -54,7 +52,7 @@ async fn find(job: &Job) -> Leftovers {
 async fn find_tagged(job: &Job) -> Result<Vec<String>, String> {
     let sdk = sdk_config(job).await.into_builder().timeout_config(timeouts(ATTEMPT, OPERATION)).build();
     let owner = names::owner(&job.order.tenant, &job.order.install);
-    let filter = TagFilter::builder().key(OWNER).values(owner).build();
+    let filter = TagFilter::builder().key(OWNER_TAG).values(owner).build();
     let mut pages = Client::new(&sdk).get_resources().tag_filters(filter).into_paginator().send();
     let mut arns = Vec::new();
     while let Some(page) = pages.next().await {
@@ -67,7 +65,7 @@ async fn find_tagged(job: &Job) -> Result<Vec<String>, String> {
 
 fn not_asked(error: &str) -> String {
     format!(
-        "the resources with the tag `{OWNER}` could not be listed: {error}; if `tag:GetResources` is denied, launch \
+        "the resources with the tag `{OWNER_TAG}` could not be listed: {error}; if `tag:GetResources` is denied, launch \
          the current template of the install stack, in which the role of mode `deprovision` may call it; if the \
          runner's network has no way to this API, as with `PrivateEndpoints`, make a VPC endpoint for `tagging` there, \
          or run `freehold customer gone` on a machine that has one"
@@ -89,7 +87,7 @@ fn lines(found: &Leftovers) -> Vec<String> {
     match &found.unknown {
         Some(reason) => lines.push(reason.clone()),
         None if lines.is_empty() => lines.push(format!(
-            "no resource has the tag `{OWNER}` of this install, and no role has its path or name prefix"
+            "no resource has the tag `{OWNER_TAG}` of this install, and no role has its path or name prefix"
         )),
         None => lines.push("AWS may list a resource for some time after its deletion".to_owned()),
     }

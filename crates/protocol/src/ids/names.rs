@@ -7,6 +7,9 @@
 
 use crate::{AccountId, InstallId, TenantName};
 
+/// The key of the tag on resources that the app creates, whose value is [`owner`].
+pub const OWNER_TAG: &str = "freehold:owner";
+
 /// Returns the name of the tenant's table and registry. It is also the prefix of all other names of the tenant.
 pub fn tenant(tenant: &TenantName) -> String {
     format!("fh-{tenant}")
@@ -92,7 +95,7 @@ pub fn secrets_key(tenant: &TenantName, install: &InstallId) -> String {
     format!("fh-{tenant}--{install}/secrets-key")
 }
 
-/// Returns the value of the tag `freehold:owner` on resources that the app creates. Each install has its own value.
+/// Returns the value of the tag [`OWNER_TAG`] on resources that the app creates. Each install has its own value.
 pub fn owner(tenant: &TenantName, install: &InstallId) -> String {
     format!("{tenant}--{install}")
 }

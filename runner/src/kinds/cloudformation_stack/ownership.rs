@@ -16,7 +16,7 @@ pub(super) fn tags(order: &Order) -> [(&'static str, String); 3] {
     [
         ("freehold:tenant", order.tenant.to_string()),
         ("freehold:install", order.install.to_string()),
-        ("freehold:owner", names::owner(&order.tenant, &order.install)),
+        (names::OWNER_TAG, names::owner(&order.tenant, &order.install)),
     ]
 }
 

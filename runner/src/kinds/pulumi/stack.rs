@@ -31,7 +31,6 @@ const PROJECTS: [&str; 2] = ["Pulumi.yaml", "Pulumi.yml"];
 const MAX_BYTES: usize = 64 * 1024;
 /// The configuration key with the tags that the AWS provider sets on everything that it makes.
 const DEFAULT_TAGS: &str = "aws:defaultTags";
-const OWNER: &str = "freehold:owner";
 
 /// The encrypted data key of a stack, as it is stored beside the state. The names are those of the settings file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,7 +109,7 @@ fn tagged(tags: Option<Value>, owner: &str) -> Option<Value> {
         Some(other) => other,
     };
     let all = tags.as_object_mut()?.entry("tags").or_insert_with(|| json!({}));
-    all.as_object_mut()?.insert(OWNER.to_owned(), Value::from(owner));
+    all.as_object_mut()?.insert(names::OWNER_TAG.to_owned(), Value::from(owner));
     Some(tags)
 }
 
