@@ -23,8 +23,8 @@ const STORE: &str = "images";
 /// The parts of an unpacked image: its root file system, and its config as the registry has it.
 pub(crate) const ROOT: &str = "root";
 pub(crate) const CONFIG: &str = "config.json";
-/// The `PATH` for an image that does not set one.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// The `PATH` in a box, unless the image of the job sets one.
+pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// An unpacked image. It stays on the machine while this value exists.
 #[derive(Debug, Clone)]
