@@ -16,12 +16,11 @@ use crate::kinds::failure::Failure;
 use crate::kinds::inventory::Inventory;
 use crate::kinds::result::{Done, sdk_config, until_stopped};
 use crate::kinds::templates::Templates;
-use crate::kubernetes::{Api, Applied, COMPONENT, Change, ClusterAccess, ClusterError, Id, Object, Plan, annotation};
+use crate::kubernetes::{
+    Api, Applied, COMPONENT, Change, ClusterAccess, ClusterError, Id, MANAGER, Object, Plan, annotation,
+};
 use crate::state_objects;
 use crate::work::job::Job;
-
-/// The runner's field manager.
-const MANAGER: &str = "freehold";
 
 /// Copies the secrets that the order names. Removes earlier copies that the order does not name, unless the order keeps
 /// them.

@@ -21,7 +21,7 @@ use super::retry::Retries;
 use super::token::Tokens;
 
 /// The name of the runner's field manager.
-const MANAGER: &str = "freehold";
+pub(crate) const MANAGER: &str = "freehold";
 /// The time limit of one call.
 const CALL: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(10);

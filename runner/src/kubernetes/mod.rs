@@ -21,7 +21,7 @@ mod token;
 mod yaml;
 
 pub(crate) use access::{ClusterAccess, apis_of};
-pub(crate) use api::{Api, Applied};
+pub(crate) use api::{Api, Applied, MANAGER};
 pub(crate) use change::{Change, Plan, attributes_of_drift, is_marked_to_stay};
 pub(crate) use error::ClusterError;
 pub(crate) use health::{Health, health};
