@@ -23,7 +23,7 @@ use crate::table::{
 };
 use crate::workflow::accept_report::resume_run;
 use crate::workflow::advance::{self, Advanced};
-use crate::workflow::dispatch_job::change_windows::{self, Opens};
+use crate::workflow::dispatch_job::change_windows::{self, LOOK_AT_LEAST_SECS, Opens};
 use crate::workflow::dispatch_job::expiry::expiry;
 use crate::workflow::finish_workflow::FinishWorkflow;
 
@@ -53,9 +53,6 @@ const WAKE_FROM_SECS: u64 = 60;
 /// for the runner that its jobs wait for. What the customer does resumes the workflow at once; the sweep is for when that was
 /// lost, and for jobs that have waited long enough.
 const WAITING_SECS: u64 = 900;
-/// The longest time, in seconds, until the next sweep of a job that waits for an approval. The state machine of the workflow
-/// ends without a sign of life within three days.
-const LOOK_AT_LEAST_SECS: u64 = 24 * 60 * 60;
 /// The number of workflows that are handled at the same time.
 const AT_ONCE: usize = 16;
 /// The time in seconds after which a sweep begins with no further workflow. The next sweep continues. This time and the sweep's
