@@ -12,6 +12,9 @@ use aws_sdk_sts::error::ProvideErrorMetadata as _;
 use crate::aws;
 use crate::config::{Config, Role};
 
+/// The time after which a runner ends that one of its queues refuses: its stack or its install does not exist any more,
+/// or its permissions are wrong.
+pub(crate) const DENIED_LIMIT: Duration = Duration::from_secs(15 * 60);
 /// The stack parameter that switches the runner off (kill switch).
 pub const KILL_SWITCH: &str = "EnableRunner";
 /// The stack parameter that revokes the sessions that began before its time.

@@ -15,7 +15,7 @@ use tracing::{error, info, warn};
 
 use crate::aws;
 use crate::backoff::Backoff;
-use crate::identity::denial::Refused;
+use crate::identity::denial::{DENIED_LIMIT, Refused};
 use crate::identity::role_proof::{ProveError, RoleProver};
 use crate::operate::watchdog::Beat;
 use crate::repeat::Repeat;
@@ -39,8 +39,6 @@ const HELD_ROUND: Duration = Duration::from_secs(60);
 const DECISION_ROUND: Duration = Duration::from_secs(30);
 /// The time after which a runner that has never enrolled ends, if it has no credentials of a role.
 const GIVE_UP: Duration = Duration::from_secs(5 * 60);
-/// The time after which a runner that has never enrolled ends, if the reports queue refuses it.
-const DENIED_LIMIT: Duration = Duration::from_secs(15 * 60);
 /// The interval at which the runner examines why the reports queue has not taken its hello.
 const LOOK: Duration = Duration::from_secs(30);
 

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::backoff::Backoff;
-use crate::identity::denial::Refused;
+use crate::identity::denial::{DENIED_LIMIT, Refused};
 use crate::operate::drain::Phase;
 use crate::operate::watchdog::Beat;
 use crate::repeat::Repeat;
@@ -29,9 +29,6 @@ const WAIT_SECS: u64 = 20;
 const DRAINING_WAIT_SECS: u64 = 1;
 /// The time limit of one poll, in all cases.
 const DEADLINE: Duration = Duration::from_secs(35);
-/// The runner ends when its polls have been denied for this long: its stack or its install does not exist any more, or
-/// its permissions are wrong.
-const DENIED_LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// The longest pause between two signs of progress while the runner is not enrolled.
 const NOT_ENROLLED: Duration = Duration::from_secs(30);
