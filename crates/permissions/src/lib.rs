@@ -15,7 +15,7 @@ mod terms;
 pub use allowance::{Allowance, Answer};
 pub use narrow::{Narrowed, Narrowing, narrow};
 pub use permission::{Gap, Permission, Powers, compare, permissions, why_wide};
-pub use policy_text::{inputs_read, may_read_input, rendered_texts};
+pub use policy_text::{PLAIN_KEYS, inputs_read, may_read_input, rendered_texts};
 pub use stack_policies::{Answers, InStack, Refusal, RolePlace};
 pub use statements::Effect;
 pub use terms::{

@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value};
 
 /// The keys whose values the customer does not see, or that decide how a reader interprets the rest of the document.
 /// Their values must not contain templates.
-const PLAIN: [&str; 4] = ["Sid", "Id", "Version", "Effect"];
+pub const PLAIN_KEYS: [&str; 4] = ["Sid", "Id", "Version", "Effect"];
 
 /// The reason why a text is not a policy document with templates in its strings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ fn check(value: &Value) -> Result<(), String> {
             if key.contains("{{") {
                 return Err(format!("key `{key}` contains a template; write it without one, because only values of a policy can be templates"));
             }
-            if PLAIN.contains(&key.as_str()) && has_template(value) {
+            if PLAIN_KEYS.contains(&key.as_str()) && has_template(value) {
                 return Err(format!("`{key}` contains a template; write the text that it stands for"));
             }
             check(value)
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(parse(text).unwrap(), serde_json::from_str::<Value>(text).unwrap());
         assert!(matches!(parse(r#"{ "Resource": {{ .nuon.install.id }} }"#), Err(Unparsed::NotJson)));
         assert!(matches!(parse("{{ .nuon.install.id }}"), Err(Unparsed::NotJson)));
-        for key in PLAIN {
+        for key in PLAIN_KEYS {
             let of_key = unclear(&json!({ "Statement": [{ key: "x{{ printf `%c` 34 }}" }] }).to_string());
             assert!(of_key.starts_with(&format!("`{key}` contains a template")), "{of_key}");
         }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 
+use freehold_permissions::PLAIN_KEYS;
 use freehold_template::nearest;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
@@ -19,10 +20,6 @@ const DOCUMENT: [&str; 3] = ["Version", "Id", "Statement"];
 /// The keys of a statement (IAM JSON policy elements reference).
 const STATEMENT: [&str; 9] =
     ["Sid", "Effect", "Principal", "NotPrincipal", "Action", "NotAction", "Resource", "NotResource", "Condition"];
-
-/// The keys whose values the contract does not list, or that decide how the contract lists a statement. Their values
-/// must not contain templates.
-const PLAIN: [&str; 4] = ["Sid", "Id", "Version", "Effect"];
 
 /// A mistake in a policy document.
 #[derive(Debug, PartialEq, Eq)]
@@ -82,7 +79,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Reports parts that could differ between the contract and the install stack: templates in keys and in the values
-    /// of [`PLAIN`], and keys that are given twice.
+    /// of [`PLAIN_KEYS`], and keys that are given twice.
     fn structure(&mut self, raw: &'a RawValue) {
         if let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(raw.get()) {
             return items.into_iter().for_each(|item| self.structure(item));
@@ -100,7 +97,7 @@ impl<'a> Reader<'a> {
             } else if !seen.insert(key) {
                 let message = format!("key `{key}` is given twice");
                 self.error(value, &message, "remove one of them; JSON parsers differ in which value they use");
-            } else if PLAIN.contains(&key) && (self.templated(value) || value.get().contains("\\u007")) {
+            } else if PLAIN_KEYS.contains(&key) && (self.templated(value) || value.get().contains("\\u007")) {
                 let message = format!("`{key}` contains a template");
                 self.error(value, &message, "write the text itself, so that the contract shows what the role may do");
             }
