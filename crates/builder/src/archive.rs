@@ -6,15 +6,15 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use flate2::{Compression, GzBuilder};
+use freehold_protocol::source::LEFT_OUT;
 use freehold_runner::kinds::archive::{ArchiveError, MAX_ENTRIES, stays_inside, unpack_from};
 use tar::{Builder, EntryType, Header};
 
 /// The maximum size of an unpacked image layout, in bytes.
 const MAX_IMAGE_BYTES: u64 = 32 * 1024 * 1024 * 1024;
 
-/// Directories that are not packed: git's, and Terraform's except [`KEPT`].
-const LEFT_OUT: [&str; 2] = [".git", ".terraform"];
-/// The modules that Terraform installed for the root module.
+/// The modules that Terraform installed for the root module, which are packed although they are below a directory of
+/// [`LEFT_OUT`].
 const KEPT: &str = ".terraform/modules";
 
 /// Packs the files below `directory` into a new file, sorted and without times, owners or other data of the machine.

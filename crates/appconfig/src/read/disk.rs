@@ -5,8 +5,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use freehold_protocol::source::LEFT_OUT;
+
 use crate::read::paths::{normal, reason};
-use crate::read::tree::{Entry, LEFT_OUT, Tree};
+use crate::read::tree::{Entry, Tree};
 
 /// The maximum number of files in one source.
 const MAX_FILES: usize = 20_000;

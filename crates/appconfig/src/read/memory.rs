@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use freehold_protocol::source::LEFT_OUT;
+
 use crate::read::paths::{join, normal, reason};
-use crate::read::tree::{Entry, LEFT_OUT, Tree};
+use crate::read::tree::{Entry, Tree};
 
 /// The bytes of an app's files, by path.
 #[derive(Debug)]

@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 
 /// The maximum size of a file that is read as text, in bytes.
 const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
-/// The names of directories that are not packed into a source.
-pub(crate) const LEFT_OUT: [&str; 2] = [".git", ".terraform"];
 
 /// An entry of a source, to be packed.
 #[derive(Debug, Clone, PartialEq, Eq)]
