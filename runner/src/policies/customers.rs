@@ -70,6 +70,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_policy_that_fits_into_an_order_is_one_that_is_evaluated() {
+        assert_eq!(freehold_protocol::policy::MAX_POLICY_BYTES, freehold_policy::MAX_POLICY_BYTES);
+    }
+
+    #[test]
     fn only_files_with_policies_are_read() {
         assert!(is_policy("policies/a.rego") && is_policy("policies/team/b.rego"));
         assert!(!is_policy("policies/") && !is_policy("policies/readme.md") && !is_policy("policies/a_test.rego"));
