@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use freehold_oci::{BlobSource, Manifest, Repository, missing_blobs, push_manifests, push_missing_blobs};
+use freehold_oci::{
+    BlobSource, MAX_MANIFESTS, Manifest, Repository, missing_blobs, push_manifests, push_missing_blobs,
+};
 use freehold_protocol::Digest;
 use freehold_protocol::order::{Artifact, Descriptor};
 use freehold_runner::kinds::failure::Failure;
 use serde::Deserialize;
 
-/// The maximum number of manifests in a layout: the platforms and their attestations.
-const MAX_MANIFESTS: usize = 500;
 /// The largest manifest that is read, in bytes.
 const MAX_MANIFEST_BYTES: u64 = 4 * 1024 * 1024;
 

@@ -38,6 +38,7 @@ pub use signatures::{
     referring_signatures, signature_tag, tagged_signatures,
 };
 pub use source::{BlobSource, BlobStream};
+pub use tree::MAX_MANIFESTS;
 
 /// The number of blobs that are transferred at once: enough to use a fast link, and few enough for a small machine.
 pub const BLOBS_AT_ONCE: usize = 3;

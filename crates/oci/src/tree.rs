@@ -9,7 +9,7 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use super::{BLOBS_AT_ONCE, Manifest, RegistryError, Repository, Version};
 
 /// The highest number of manifests in one artifact, attestations included.
-const MAX_MANIFESTS: usize = 500;
+pub const MAX_MANIFESTS: usize = 500;
 /// The largest total size of an artifact's manifests, in bytes. All of them are held in memory; the manifests of real
 /// artifacts have several hundred KiB together.
 const MAX_TOTAL: usize = 4 * 1024 * 1024;
