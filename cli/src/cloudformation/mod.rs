@@ -2,6 +2,7 @@
 
 mod apply;
 mod events;
+mod parameters;
 mod stack;
 
 use std::time::Duration;
@@ -12,6 +13,7 @@ use aws_sdk_cloudformation::error::ProvideErrorMetadata;
 use aws_sdk_cloudformation::types::StackStatus;
 
 pub(crate) use apply::{Change, Outcome, Template};
+pub(crate) use parameters::{ACCEPTED_CONTRACT, BREAK_GLASS_UNTIL};
 pub(crate) use stack::Stack;
 
 use crate::error::{Error, Result, ResultExt};

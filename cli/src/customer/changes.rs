@@ -11,6 +11,7 @@ use similar::{ChangeTag, TextDiff};
 
 use super::permissions::Launched;
 use super::question::Question;
+use crate::cloudformation::ACCEPTED_CONTRACT;
 use crate::context::Context;
 use crate::contract;
 use crate::error::{Error, Result};
@@ -116,7 +117,7 @@ impl Changes {
             (_, _) => None,
         };
         if let Some(terms) = &contract {
-            let accepted = launched.parameters.get("AcceptedContract").map_or(names.contract.as_str(), String::as_str);
+            let accepted = launched.parameters.get(ACCEPTED_CONTRACT).map_or(names.contract.as_str(), String::as_str);
             if accepted != terms.agreed.as_str() {
                 doubts.push(format!("the stack has accepted {accepted}, and you passed {} as agreed", terms.agreed));
             }

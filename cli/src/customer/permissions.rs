@@ -11,15 +11,12 @@ use serde::Serialize;
 
 use super::own_install::OwnInstall;
 use super::question::Question;
-use crate::cloudformation::Stacks;
+use crate::cloudformation::{ACCEPTED_CONTRACT, Stacks};
 use crate::context::Context;
 use crate::contract;
 use crate::error::{Error, Kind, Result};
 use crate::inputs::{Input, by_name};
 use crate::output::{Output, Table, clean, plural};
-
-/// The stack parameter with the digest of the terms that the customer agreed to.
-const ACCEPTED: &str = "AcceptedContract";
 
 /// For customers: show what the vendor may do in your account now.
 #[derive(Debug, Args)]
@@ -136,7 +133,7 @@ impl Permissions {
         if left_out > 0 {
             doubts.push(format!("{} more", plural(left_out, "finding")));
         }
-        let accepted = launched.parameters.get(ACCEPTED).cloned();
+        let accepted = launched.parameters.get(ACCEPTED_CONTRACT).cloned();
         let accepted_contract = accepted.or_else(|| Some(names.as_ref()?.contract.to_string()));
         let answer = Answer {
             question: Question::MayDo.text(),
@@ -162,7 +159,7 @@ impl Permissions {
 fn other_contract(terms: &Terms, names: &Names, parameters: &BTreeMap<String, String>) -> Result<Option<String>> {
     let digest: Digest =
         terms.digest().map_err(|error| Error::internal(format!("cannot make the digest of terms: {error}")))?;
-    let accepted = parameters.get(ACCEPTED).map_or(names.contract.as_str(), String::as_str);
+    let accepted = parameters.get(ACCEPTED_CONTRACT).map_or(names.contract.as_str(), String::as_str);
     Ok((accepted != digest.as_str())
         .then(|| format!("the stack has accepted the contract {accepted}, and you passed {digest}")))
 }

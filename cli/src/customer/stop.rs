@@ -11,13 +11,11 @@ use serde_json::json;
 
 use super::own_install::OwnInstall;
 use super::question::Question;
-use crate::cloudformation::{Change, Outcome, Stack, Stacks, Template};
+use crate::cloudformation::{BREAK_GLASS_UNTIL, Change, Outcome, Stack, Stacks, Template};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::progress::{Progress, or_stopped};
 
-/// The parameter with the end of break-glass.
-const UNTIL: &str = "BreakGlassUntil";
 /// The switches of the stack that are not of a role.
 const NOT_OF_ROLES: [&str; 2] = ["EnableRunner", "EnableAppRoles"];
 
@@ -148,9 +146,9 @@ impl Open {
                     .or(format!("leave it out; `freehold customer close {} {role}` closes the role", self.install))),
             };
         }
-        let set_before = stack.parameters.get(UNTIL).and_then(|until| until.parse::<Timestamp>().ok());
+        let set_before = stack.parameters.get(BREAK_GLASS_UNTIL).and_then(|until| until.parse::<Timestamp>().ok());
         match self.until {
-            Some(until) if until > now => Ok(vec![on, (UNTIL.to_owned(), written(until))]),
+            Some(until) if until > now => Ok(vec![on, (BREAK_GLASS_UNTIL.to_owned(), written(until))]),
             None if set_before.is_some_and(|until| until > now) => Ok(vec![on]),
             Some(until) => Err(Error::invalid(format!("`--until {}` has passed", written(until)))
                 .or("pass a time in the future, in UTC, such as `--until 2026-11-30T18:00:00Z`")),
@@ -290,13 +288,14 @@ mod tests {
         let changes = |role: &str, until: Option<&str>, before: &str| {
             let until = until.map(|text| time(text).unwrap());
             let open = Open { install: "globex".parse().unwrap(), role: role.parse().unwrap(), until };
-            let stack = stack(&[("EnableBreakGlassX", "false"), ("EnableProvision", "false"), (UNTIL, before)]);
+            let stack =
+                stack(&[("EnableBreakGlassX", "false"), ("EnableProvision", "false"), (BREAK_GLASS_UNTIL, before)]);
             let names = open.changes(&stack, now).map_err(|error| error.to_string())?;
             Ok::<_, String>(names.into_iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>())
         };
         let (past, future) = ("1970-01-01T00:00:00Z", "2026-11-30T18:00:00Z");
 
-        let both = ["EnableBreakGlassX=true".to_owned(), format!("{UNTIL}={future}")];
+        let both = ["EnableBreakGlassX=true".to_owned(), format!("{BREAK_GLASS_UNTIL}={future}")];
         assert_eq!(changes("break-glass-x", Some(future), past).unwrap(), both);
         assert_eq!(changes("break-glass-x", None, future).unwrap(), ["EnableBreakGlassX=true"]);
         assert_eq!(changes("provision", None, past).unwrap(), ["EnableProvision=true"]);

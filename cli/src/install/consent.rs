@@ -3,11 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Launch;
-use crate::cloudformation::Stack;
+use crate::cloudformation::{ACCEPTED_CONTRACT, Stack};
 use crate::error::{Error, Result};
-
-/// The stack parameter, and the output, with the digest of the contract that the customer agrees to.
-pub(super) const ACCEPTED: &str = "AcceptedContract";
 
 impl Launch {
     /// Adds the contract of the template to `parameters` where this launch accepts it: in a stack that has accepted none
@@ -20,18 +17,19 @@ impl Launch {
         former: Option<&Stack>,
         parameters: &mut BTreeMap<String, String>,
     ) -> Result<()> {
-        if self.accept_contract && parameters.contains_key(ACCEPTED) {
-            let twice =
-                format!("`--accept-contract` and parameter `{ACCEPTED}` both name a contract; pass one of them");
+        if self.accept_contract && parameters.contains_key(ACCEPTED_CONTRACT) {
+            let twice = format!(
+                "`--accept-contract` and parameter `{ACCEPTED_CONTRACT}` both name a contract; pass one of them"
+            );
             return Err(Error::invalid(twice));
         }
         let (file, was) = (self.template.display(), former.and_then(accepted));
         let Some(offered) = offered else { return self.without_contract(was) };
-        let (digest, agreed) = match (parameters.get(ACCEPTED), was) {
-            (Some(named), _) => (named.as_str(), format!("parameter `{ACCEPTED}` names {named}")),
+        let (digest, agreed) = match (parameters.get(ACCEPTED_CONTRACT), was) {
+            (Some(named), _) => (named.as_str(), format!("parameter `{ACCEPTED_CONTRACT}` names {named}")),
             (None, Some(was)) if !self.accept_contract => (was, format!("the stack has accepted {was}")),
             (None, _) => {
-                parameters.insert(ACCEPTED.to_owned(), offered.to_owned());
+                parameters.insert(ACCEPTED_CONTRACT.to_owned(), offered.to_owned());
                 return Ok(());
             }
         };
@@ -70,12 +68,12 @@ pub(super) fn about_consent(former: Option<&Stack>, now: &Stack) -> Option<Strin
 }
 
 fn accepted(stack: &Stack) -> Option<&str> {
-    stack.parameters.get(ACCEPTED).map(String::as_str).filter(|digest| !digest.is_empty())
+    stack.parameters.get(ACCEPTED_CONTRACT).map(String::as_str).filter(|digest| !digest.is_empty())
 }
 
-/// Returns the contract that a template asks the customer to accept: the default of the parameter [`ACCEPTED`].
+/// Returns the contract that a template asks the customer to accept: the default of the parameter [`ACCEPTED_CONTRACT`].
 pub(super) fn offered(template: &str) -> Option<String> {
-    let mut lines = template.lines().skip_while(|line| line.trim_end() != format!("  {ACCEPTED}:")).skip(1);
+    let mut lines = template.lines().skip_while(|line| line.trim_end() != format!("  {ACCEPTED_CONTRACT}:")).skip(1);
     let default = lines
         .by_ref()
         .take_while(|line| line.starts_with("    "))
@@ -110,7 +108,7 @@ mod tests {
             name: "freehold-acme--globex".into(),
             status: StackStatus::UpdateComplete,
             reason: String::new(),
-            parameters: contract.map(|digest| (ACCEPTED.to_owned(), digest.to_owned())).into_iter().collect(),
+            parameters: contract.map(|digest| (ACCEPTED_CONTRACT.to_owned(), digest.to_owned())).into_iter().collect(),
             outputs: BTreeMap::new(),
             changed_at: String::new(),
         }
@@ -118,9 +116,10 @@ mod tests {
 
     /// Returns the contract that a launch sets in a stack that has accepted `former`.
     fn set(accept: bool, former: Option<&Stack>, given: Option<&str>) -> Result<Option<String>> {
-        let mut parameters = given.map(|digest| (ACCEPTED.to_owned(), digest.to_owned())).into_iter().collect();
+        let mut parameters =
+            given.map(|digest| (ACCEPTED_CONTRACT.to_owned(), digest.to_owned())).into_iter().collect();
         launch(accept).add_consent(Some(NEW), former, &mut parameters)?;
-        Ok(parameters.remove(ACCEPTED))
+        Ok(parameters.remove(ACCEPTED_CONTRACT))
     }
 
     #[test]

@@ -11,8 +11,7 @@ use freehold_protocol::{Digest, InstallId, TenantName, names};
 use serde_json::json;
 
 use super::RunnerConfig as Command;
-use super::consent::ACCEPTED;
-use crate::cloudformation::{Stack, Stacks};
+use crate::cloudformation::{ACCEPTED_CONTRACT, Stack, Stacks};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::policy::Policies;
@@ -121,9 +120,9 @@ fn named_roles(stack: &Stack, tenant: &TenantName, install: &InstallId) -> BTree
     named.filter(|(key, _)| key.starts_with("custom") || key.starts_with("break-glass")).collect()
 }
 
-/// Returns the contract that the customer agreed to, or nothing for a stack without the output [`ACCEPTED`].
+/// Returns the contract that the customer agreed to, or nothing for a stack without the output [`ACCEPTED_CONTRACT`].
 fn accepted(stack: &Stack) -> Result<Option<Digest>> {
-    if stack.outputs.contains_key(ACCEPTED) { parsed(stack, ACCEPTED).map(Some) } else { Ok(None) }
+    if stack.outputs.contains_key(ACCEPTED_CONTRACT) { parsed(stack, ACCEPTED_CONTRACT).map(Some) } else { Ok(None) }
 }
 
 /// Returns the names of the app's secrets.

@@ -7,11 +7,9 @@ pub(super) use freehold_stackcheck::Facts;
 use freehold_stackcheck::{Own, verify};
 use freehold_windows::Rules;
 
+use crate::cloudformation::BREAK_GLASS_UNTIL;
 use crate::error::{Error, Kind, Result};
 use crate::output::plural;
-
-/// The parameter with the end of break-glass.
-const UNTIL: &str = "BreakGlassUntil";
 
 /// The maximum size of a parameter's value, in bytes (AWS CloudFormation quotas, "Parameters").
 const MOST_OF_A_VALUE: usize = 4_096;
@@ -82,11 +80,13 @@ pub(super) fn check_given(
         return Err(Error::invalid(wrong.to_string()));
     }
     let opened = given.iter().find(|(name, value)| name.starts_with("EnableBreakGlass") && *value == "true");
-    let until = given.get(UNTIL).or_else(|| kept.get(UNTIL)).map_or("", String::as_str);
+    let until = given.get(BREAK_GLASS_UNTIL).or_else(|| kept.get(BREAK_GLASS_UNTIL)).map_or("", String::as_str);
     match opened {
         Some((name, _)) if until.is_empty() || until.starts_with("1970-") => {
-            Err(Error::invalid(format!("`{name}=true` opens break-glass, which needs an end"))
-                .or(format!("pass `--parameter {UNTIL}=TIME` too, in UTC, such as `{UNTIL}=2026-11-30T18:00:00Z`")))
+            Err(Error::invalid(format!("`{name}=true` opens break-glass, which needs an end")).or(format!(
+                "pass `--parameter {BREAK_GLASS_UNTIL}=TIME` too, in UTC, such as \
+                     `{BREAK_GLASS_UNTIL}=2026-11-30T18:00:00Z`"
+            )))
         }
         Some(_) | None => Ok(()),
     }
