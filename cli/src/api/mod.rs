@@ -23,7 +23,7 @@ pub(crate) use discover::{Profile, stack_name, tenant_stack};
 pub(crate) use retry::{Failed, until_ready, with_retries};
 pub(crate) use runner_wait::describe_wait;
 pub(crate) use short_reason::brief;
-pub(crate) use watch::{follow, has_ended, verdict, watch};
+pub(crate) use watch::{LOOK, follow, has_ended, verdict, watch};
 
 use crate::error::{Error, Kind, Result, chain};
 use sign::Signer;

@@ -2,8 +2,6 @@
 
 pub(crate) mod plan;
 
-use std::time::Duration;
-
 use clap::{Args, Subcommand};
 use freehold_protocol::JobId;
 use freehold_protocol::api::{CancelJobRequest, JobView, LogPage};
@@ -11,15 +9,12 @@ use freehold_protocol::preflight::{FINDINGS, Finding};
 use freehold_protocol::report::Fence;
 use serde_json::Value;
 
-use crate::api::Api;
+use crate::api::{Api, LOOK};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, note, print_json, print_log, time};
 use crate::progress::or_stopped;
 use crate::workflow::{Retry, cancelled};
-
-/// The pause between two requests for more of a log.
-const LOOK: Duration = Duration::from_millis(700);
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {

@@ -1,20 +1,15 @@
 //! `freehold runbook run`: starts a run of a runbook and follows it.
 
-use std::time::Duration;
-
 use clap::Args;
 use freehold_protocol::api::{RunRunbookRequest, RunView, WorkflowView};
 use freehold_protocol::{InstallId, RunId, RunbookName};
 
 use super::text::{outcome, step_name};
-use crate::api::{Api, describe_wait};
+use crate::api::{Api, LOOK, describe_wait};
 use crate::error::Result;
 use crate::inputs::{Input, texts_by_name};
 use crate::output::Output;
 use crate::progress::{Progress, or_stopped};
-
-/// The pause between two requests for the state of a run.
-const LOOK: Duration = Duration::from_millis(700);
 
 /// Run a runbook of an install and wait until its last step has ended. The first step that does not succeed ends the run, and
 /// such a run can be resumed. The runbook is that of the app version that was last deployed completely; before the first
