@@ -5,15 +5,12 @@ use freehold_protocol::AppName;
 use freehold_protocol::api::{BuildComponentsRequest, BuildStarted, BuildView};
 use serde::Serialize;
 
-use crate::api::{Api, brief, has_ended, until_ready, verdict, watch};
+use crate::api::{Api, IN_A_WIDE_TABLE, brief, has_ended, until_ready, verdict, watch};
 use crate::app::VersionName;
 use crate::context::Context;
 use crate::error::Result;
 use crate::output::{Output, Table, bytes};
 use crate::progress::Progress;
-
-/// The maximum number of characters of a reason next to a component.
-const IN_A_TABLE: usize = 100;
 
 /// Build the components of an app version that have no artifact yet.
 #[derive(Debug, Args)]
@@ -92,7 +89,7 @@ fn render(builds: &[BuildView], out: Output) -> String {
     for one in builds {
         let artifact = one.artifact.as_ref().map(ToString::to_string).unwrap_or_default();
         let size = one.size.map(bytes).unwrap_or_default();
-        table.row([one.component.to_string(), one.state.clone(), artifact, size, brief(&one.reason, IN_A_TABLE)]);
+        table.row([one.component.to_string(), one.state.clone(), artifact, size, brief(&one.reason, IN_A_WIDE_TABLE)]);
     }
     out.table(&table)
 }

@@ -4,13 +4,10 @@ use clap::Args;
 use freehold_protocol::InstallId;
 use freehold_protocol::api::{HistoryEntry, Page};
 
-use crate::api::brief;
+use crate::api::{IN_A_WIDE_TABLE, brief};
 use crate::context::Context;
 use crate::error::Result;
 use crate::output::{Output, Table, time};
-
-/// The maximum number of characters of a sentence in the table.
-const IN_A_TABLE: usize = 100;
 
 /// Show what happened to an install, newest first: workflows with who asked for them, approvals, runs of runbooks, drift, and
 /// whether the runner is away. Exit code 0 also when nothing has happened.
@@ -52,9 +49,9 @@ fn render(install: &InstallId, items: &[HistoryEntry], is_more: bool, out: Outpu
         table.row([
             time(one.at),
             one.what.clone(),
-            brief(&one.result, IN_A_TABLE),
+            brief(&one.result, IN_A_WIDE_TABLE),
             one.by.as_ref().map(ToString::to_string).unwrap_or_default(),
-            brief(&one.why, IN_A_TABLE),
+            brief(&one.why, IN_A_WIDE_TABLE),
             id(one),
         ]);
     }

@@ -1,5 +1,12 @@
 //! Shortens a long reason to fit on a line. `freehold job logs` shows the whole reason.
 
+/// The maximum number of characters of a reason in a table.
+pub(crate) const IN_A_TABLE: usize = 160;
+/// The maximum number of characters of a reason in a table with other wide columns.
+pub(crate) const IN_A_WIDE_TABLE: usize = 100;
+/// The maximum number of characters of a reason in a sentence.
+pub(crate) const IN_A_SENTENCE: usize = 500;
+
 /// Returns the beginning of `reason` as one line of at most `limit` characters. The cut is between two problems, or
 /// else between two words.
 pub(crate) fn brief(reason: &str, limit: usize) -> String {

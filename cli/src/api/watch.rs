@@ -6,7 +6,7 @@ use freehold_protocol::api::{NodeView, WorkflowStarted, WorkflowView};
 use freehold_protocol::{JobId, WorkflowId};
 
 use super::runner_wait::Waiting;
-use super::{Api, brief};
+use super::{Api, IN_A_SENTENCE, brief};
 use crate::error::{Error, Kind, Result};
 use crate::output::Output;
 use crate::progress::{Progress, or_stopped};
@@ -15,8 +15,6 @@ use crate::progress::{Progress, or_stopped};
 pub(crate) const LOOK: Duration = Duration::from_millis(700);
 /// The maximum number of characters of a reason next to a node.
 const IN_A_LINE: usize = 100;
-/// The maximum number of characters of a reason in the sentence about a failed workflow.
-const IN_A_SENTENCE: usize = 500;
 
 /// Shows the workflow's nodes until the workflow has ended, and returns its last state. Ctrl-c ends only the command;
 /// the workflow continues.

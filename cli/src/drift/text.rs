@@ -3,11 +3,8 @@
 use freehold_protocol::api::{DriftView, DriftedView, InstallDrift};
 use freehold_protocol::approval::ChangeKind;
 
-use crate::api::brief;
+use crate::api::{IN_A_TABLE, brief};
 use crate::output::{Output, Table, time};
-
-/// The maximum number of characters of a sentence in a table.
-const IN_A_TABLE: usize = 160;
 
 /// Returns what differs in an install, and its rules.
 pub(super) fn list(found: &InstallDrift, out: Output) -> String {

@@ -3,14 +3,9 @@
 use freehold_protocol::InstallId;
 use freehold_protocol::api::{InstallRunbooks, RunStepView, RunView};
 
-use crate::api::brief;
+use crate::api::{IN_A_SENTENCE, IN_A_TABLE, brief};
 use crate::error::{Error, Kind, Result};
 use crate::output::{Output, Table, duration, time};
-
-/// The maximum number of characters of a reason in a table.
-const IN_A_TABLE: usize = 160;
-/// The maximum number of characters of a reason in a sentence.
-const IN_A_SENTENCE: usize = 500;
 
 /// Returns the list of an install's runbooks.
 pub(super) fn runbooks(install: &InstallId, all: &InstallRunbooks, out: Output) -> String {

@@ -7,7 +7,7 @@ use freehold_protocol::api::{CancelWorkflowRequest, NodeView, RolledBackView, Wo
 use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 use serde::Serialize;
 
-use crate::api::{brief, describe_wait, follow};
+use crate::api::{IN_A_TABLE, brief, describe_wait, follow};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, duration, time};
@@ -17,8 +17,6 @@ use continuation::{Resume, Skip};
 
 /// The maximum number of characters of a reason in a list of workflows.
 const IN_A_LIST: usize = 60;
-/// The maximum number of characters of a reason next to a node.
-const IN_A_TABLE: usize = 160;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkflowCommand {
