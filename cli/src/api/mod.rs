@@ -31,8 +31,9 @@ use sign::Signer;
 /// The maximum length of an idempotency key, in characters. The API accepts 128, and requests add a suffix to the key.
 const LONGEST_KEY: usize = 100;
 /// The maximum number of tries for one request.
-const TRIES: u32 = 5;
-const ANSWER: Duration = Duration::from_secs(35);
+pub(crate) const TRIES: u32 = 5;
+/// The time limit of one try, except for an upload.
+pub(crate) const ANSWER: Duration = Duration::from_secs(35);
 /// The maximum time for one try of an upload.
 const UPLOAD: Duration = Duration::from_secs(600);
 const CONNECT: Duration = Duration::from_secs(10);

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
 
 use clap::Args;
 use freehold_protocol::api::{CallWebhookRequest, WebhookCalled};
@@ -11,15 +10,11 @@ use freehold_protocol::{ReleaseName, Timestamp};
 use url::Url;
 
 use super::{key, text};
-use crate::api::{Failed, http_builder, with_retries};
+use crate::api::{ANSWER, Failed, TRIES, http_builder, with_retries};
 use crate::error::{Error, Kind, Result, chain};
 use crate::inputs::{Input, texts_by_name};
 use crate::output::Output;
 use crate::{clock, random};
-
-/// The maximum number of tries for one call.
-const TRIES: u32 = 5;
-const ANSWER: Duration = Duration::from_secs(35);
 
 /// Call a webhook: sign with its key file, and start what it is for. Needs no AWS credentials.
 #[derive(Debug, Args)]
