@@ -1,11 +1,11 @@
 //! Writes small files atomically: after a crash, a file has its old or its new contents. Also removes directory trees.
 
 use std::ffi::{CStr, CString};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{Read as _, Result, Seek as _, Write as _};
 use std::ops::RangeFrom;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use freehold_protocol::Digest;
@@ -16,22 +16,44 @@ use sha2::{Digest as _, Sha256};
 /// The maximum number of directory entries that are held in memory at once.
 const AT_ONCE: usize = 10_000;
 
+/// The permissions of a file that only this user can read.
+const PRIVATE: u32 = 0o600;
+/// The permissions of a file that every user can read.
+const READABLE: u32 = 0o644;
+
 /// Writes `bytes` to a temporary file next to `path` and renames it to `path`. The file is durable when this function
 /// returns.
 pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
+    replace(path, bytes)?;
+    sync_parent(path)
+}
+
+/// Writes `bytes` like [`write_atomic`], and returns the new file, open to read and to append. It is durable after
+/// [`sync_parent`]. Until then, a power failure may bring the old file back.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<File> {
     let staged = staged(path);
-    let mut file = open_private(&staged)?;
+    let mut file = open_empty(&staged, PRIVATE)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     std::fs::rename(&staged, path)?;
-    sync_parent(path)
+    Ok(file)
 }
 
 /// Writes `bytes` like [`write_atomic`], but not durably: a power failure soon afterwards may lose the file. A crash of
 /// the process does not lose the file.
 pub(crate) fn write_atomic_relaxed(path: &Path, bytes: &[u8]) -> Result<()> {
     let staged = staged(path);
-    open_private(&staged)?.write_all(bytes)?;
+    open_empty(&staged, PRIVATE)?.write_all(bytes)?;
+    std::fs::rename(&staged, path)
+}
+
+/// Writes `bytes` like [`write_atomic_relaxed`], and lets every user read the file.
+pub(crate) fn write_readable(path: &Path, bytes: &[u8]) -> Result<()> {
+    let staged = staged(path);
+    let mut file = open_empty(&staged, READABLE)?;
+    file.write_all(bytes)?;
+    // The process may have a mask that takes permissions from new files.
+    file.set_permissions(Permissions::from_mode(READABLE))?;
     std::fs::rename(&staged, path)
 }
 
@@ -171,15 +193,34 @@ fn staged(path: &Path) -> std::path::PathBuf {
     path.with_file_name(name)
 }
 
-fn open_private(path: &Path) -> Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+/// Opens a file without contents, to read and to append.
+fn open_empty(path: &Path, mode: u32) -> Result<File> {
+    let file = OpenOptions::new().read(true).append(true).create(true).mode(mode).open(path)?;
+    file.set_len(0)?;
+    Ok(file)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
+
+    #[test]
+    fn a_replaced_file_has_only_the_new_bytes_its_permissions_and_what_is_appended() {
+        let top = tempfile::tempdir().unwrap();
+        let (private, readable) = (top.path().join("private"), top.path().join("readable"));
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        // A crash left a longer file.
+        std::fs::write(top.path().join("private.new"), "what a crash left").unwrap();
+        std::fs::set_permissions(top.path().join("private.new"), Permissions::from_mode(PRIVATE)).unwrap();
+
+        replace(&private, b"old").unwrap();
+        replace(&private, b"new").unwrap().write_all(b", and more").unwrap();
+        write_readable(&readable, b"token").unwrap();
+
+        assert_eq!(std::fs::read_to_string(&private).unwrap(), "new, and more");
+        assert_eq!(std::fs::read_to_string(&readable).unwrap(), "token");
+        assert_eq!((mode(&private), mode(&readable)), (PRIVATE, READABLE));
+    }
 
     #[test]
     fn a_tree_whose_directories_are_closed_is_removed_and_what_its_links_name_stays() {

@@ -37,9 +37,9 @@ impl Kubeconfig {
         std::fs::create_dir(&directory)?;
         let mut made = Self { directory, renewal: None };
         std::fs::set_permissions(&made.directory, Permissions::from_mode(0o755))?;
-        readable(&made.directory, TOKEN, token)?;
+        files::write_readable(&made.directory.join(TOKEN), token.as_bytes())?;
         let config = text(cluster, &made.directory.join(TOKEN));
-        readable(&made.directory, CONFIG, &config)?;
+        files::write_readable(&made.file(), config.as_bytes())?;
         made.renewal = Some(AbortOnDropHandle::new(tokio::spawn(renew(made.directory.clone(), tokens))));
         Ok(made)
     }
@@ -68,21 +68,15 @@ async fn renew(directory: PathBuf, tokens: Tokens) {
     loop {
         tokens.until_renewal().await;
         let renewed = match tokens.current().await {
-            Ok(token) => readable(&directory, TOKEN, &token).map_err(|error| error.to_string()),
+            Ok(token) => {
+                files::write_readable(&directory.join(TOKEN), token.as_bytes()).map_err(|error| error.to_string())
+            }
             Err(error) => Err(error.to_string()),
         };
         if let Err(why) = renewed {
             tokens.log.line(&format!("[freehold: the token of the kubeconfig was not renewed: {why}]"));
         }
     }
-}
-
-/// Replaces a file atomically, and lets every user read it.
-fn readable(directory: &Path, name: &str, text: &str) -> io::Result<()> {
-    let new = directory.join(format!("{name}.new"));
-    std::fs::write(&new, text)?;
-    std::fs::set_permissions(&new, Permissions::from_mode(0o644))?;
-    std::fs::rename(new, directory.join(name))
 }
 
 /// Returns the kubeconfig as JSON, which is also valid YAML.

@@ -270,14 +270,8 @@ impl Spool {
             bytes.extend(serde_json::to_vec(&line).map_err(|error| self.io(error.into()))?);
             bytes.push(b'\n');
         }
-        let staged = self.path.with_extension("spool.new");
-        let io = |source| AuditError::Io { path: self.path.clone(), source };
-        let mut file = open_file(&staged).map_err(io)?;
-        file.set_len(0).map_err(io)?;
-        file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(io)?;
-        std::fs::rename(&staged, &self.path).map_err(io)?;
+        self.file = files::replace(&self.path, &bytes).map_err(|source| self.io(source))?;
         self.length = length_of(&bytes);
-        self.file = file;
         files::sync_parent(&self.path).map_err(|source| self.io(source))
     }
 
