@@ -66,6 +66,18 @@ impl AppError {
     pub fn is_transient(&self) -> bool {
         matches!(self.kind, Kind::Transient)
     }
+
+    /// Returns the message of a refusal: what was asked for is wrong, or something that exists does not permit it. The same
+    /// call is refused again until somebody changes that.
+    ///
+    /// # Errors
+    /// The error itself if it is not a refusal.
+    pub fn refusal(self) -> Result<String, Self> {
+        match self.kind {
+            Kind::Invalid | Kind::NotFound | Kind::Conflict => Ok(self.message),
+            Kind::Unauthorized | Kind::Transient | Kind::Internal => Err(self),
+        }
+    }
 }
 
 impl From<PortError> for AppError {
@@ -216,5 +228,20 @@ impl From<freehold_protocol::EnvelopeError> for AppError {
             soon: false,
             source: Some(Box::new(error)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_what_the_same_call_would_meet_again() {
+        let refused = |kind: &Kind| AppError::new(*kind, "install `globex` is gone").refusal().is_ok();
+
+        let refusals: Vec<Kind> = Kind::ALL.into_iter().filter(refused).collect();
+
+        assert_eq!(refusals, [Kind::Invalid, Kind::NotFound, Kind::Conflict]);
+        assert_eq!(AppError::conflict("install `globex` is gone").refusal().unwrap(), "install `globex` is gone");
     }
 }

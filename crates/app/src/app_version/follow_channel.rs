@@ -8,12 +8,12 @@ use freehold_protocol::api::{DeployComponentsRequest, Follows};
 use freehold_protocol::order::AskedBy;
 use freehold_protocol::{AppName, ChannelName, InstallId, Timestamp};
 
+use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::ports::{Clock, Expect, Machines, Store, Write};
 use crate::table::{self, Due, DueWhat, NotFollowed, RanRecord, Stored, channel_key, load, put};
 use crate::workflow::deploy_components::DeployComponents;
 use crate::workflow::start_workflow::Asked;
-use crate::{AppError, Kind};
 
 /// The number of installs whose deploy is due in the same minute after a move.
 const PER_MINUTE: usize = 50;
@@ -100,10 +100,7 @@ impl FollowChannel {
                 self.note(id, None).await?;
                 return Ok(None);
             }
-            Err(error) => match error.kind {
-                Kind::Invalid | Kind::NotFound | Kind::Conflict => error.message,
-                _ => return Err(error),
-            },
+            Err(error) => error.refusal()?,
         };
         tracing::info!(install.id = %id, "Install `{id}` does not follow channel `{}` yet: {refused}", channel.name);
         let now = self.clock.now();

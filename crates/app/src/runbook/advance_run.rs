@@ -13,6 +13,7 @@ use freehold_protocol::api::{DeployComponentsRequest, RunActionRequest, Teardown
 use freehold_protocol::app_version::{AppVersion, StepKind};
 use freehold_protocol::{ComponentName, RunId};
 
+use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::notification::task;
 use crate::ports::{Clock, Expect, Machines, Store};
@@ -21,7 +22,6 @@ use crate::workflow::deploy_components::DeployComponents;
 use crate::workflow::run_action::RunAction;
 use crate::workflow::start_workflow::{Asked, RunStep};
 use crate::workflow::teardown_install::TeardownInstall;
-use crate::{AppError, Kind};
 
 /// The maximum number of steps of one run in one call. A run has at most a few for each step that ends at once.
 const MOST: usize = 500;
@@ -148,10 +148,7 @@ impl AdvanceRun {
         };
         match started {
             Ok(()) => Ok(Started::Yes),
-            Err(error) => match error.kind {
-                Kind::Invalid | Kind::NotFound | Kind::Conflict => Ok(Started::Refused(error.message)),
-                _ => Err(error),
-            },
+            Err(error) => error.refusal().map(Started::Refused),
         }
     }
 

@@ -13,9 +13,9 @@ use freehold_protocol::order::{AskedBy, Mode};
 use freehold_protocol::{ComponentName, Digest, InstallId, Timestamp, WorkflowId};
 
 use super::start_workflow::{Asked, NewWorkflow, came_before, require_runner};
+use crate::AppError;
 use crate::ports::{Machines, Store};
 use crate::table::{self, Contact, Due, DueWhat, Stored};
-use crate::{AppError, Kind};
 
 /// A check that somebody asks for.
 #[derive(Debug)]
@@ -163,10 +163,7 @@ impl Scheduled {
     fn of(started: Result<WorkflowId, AppError>) -> Result<Self, AppError> {
         match started {
             Ok(_) => Ok(Self::Started),
-            Err(error) => match error.kind {
-                Kind::Invalid | Kind::NotFound | Kind::Conflict => Ok(Self::Skipped(error.message)),
-                _ => Err(error),
-            },
+            Err(error) => error.refusal().map(Self::Skipped),
         }
     }
 }

@@ -10,11 +10,11 @@ use freehold_protocol::{ActionName, InstallId, Timestamp, WorkflowId};
 
 use super::schedules::{next_run, schedules};
 use super::{HandleDueTasks, Handled, LATE_SECS};
+use crate::AppError;
 use crate::ports::{Expect, Write};
 use crate::table::{self, Due, DueWhat, SkippedRun, Stored, put};
 use crate::workflow::run_action::RunAction;
 use crate::workflow::start_workflow::Asked;
-use crate::{AppError, Kind};
 
 impl HandleDueTasks {
     /// Starts or skips a run, and returns the next run of the action, if there is one.
@@ -118,10 +118,7 @@ impl HandleDueTasks {
         let asked = Asked { by: &AskedBy::Schedule, cause: &cause, step: None };
         match run.run(install, action, &RunActionRequest::default(), (RunTrigger::Schedule, asked)).await {
             Ok(started) => Ok(Ok(started.workflow)),
-            Err(error) => match error.kind {
-                Kind::Invalid | Kind::NotFound | Kind::Conflict => Ok(Err(error.message)),
-                _ => Err(error),
-            },
+            Err(error) => error.refusal().map(Err),
         }
     }
 

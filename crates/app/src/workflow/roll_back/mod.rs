@@ -54,10 +54,7 @@ impl RollBackDeploy {
         }
         match self.begin(&stored, &before).await {
             Ok(()) => Ok(()),
-            Err(error) => match error.kind {
-                Kind::Invalid | Kind::NotFound | Kind::Conflict => self.refuse(&stored, error.message).await,
-                _ => Err(error),
-            },
+            Err(error) => self.refuse(&stored, error.refusal()?).await,
         }
     }
 
