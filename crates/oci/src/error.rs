@@ -105,9 +105,7 @@ impl RegistryError {
 
     /// Returns the wait that the registry asks for, if it asks for one.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Status { retry_after, .. } => *retry_after,
-            _ => None,
-        }
+        let Self::Status { retry_after, .. } = self else { return None };
+        *retry_after
     }
 }

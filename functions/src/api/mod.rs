@@ -399,10 +399,12 @@ fn to_json<T: Serialize>(answer: &T) -> Result<String, AppError> {
 
 /// Returns the maximum size of a request's body, in bytes.
 const fn longest_body(operation: Operation) -> usize {
-    match operation {
-        Operation::SyncApp => MAX_VERSION_REQUEST_BYTES,
-        Operation::CallWebhook => webhook::MAX_BODY_BYTES,
-        _ => MAX_REQUEST_BYTES,
+    if matches!(operation, Operation::SyncApp) {
+        MAX_VERSION_REQUEST_BYTES
+    } else if matches!(operation, Operation::CallWebhook) {
+        webhook::MAX_BODY_BYTES
+    } else {
+        MAX_REQUEST_BYTES
     }
 }
 

@@ -95,7 +95,68 @@ impl Operation {
             Self::ListRuns => Some(List::Runs),
             Self::ListLogs => Some(List::Logs),
             Self::ShowLineage => Some(List::Uses),
-            _ => None,
+            Self::ShowTenant
+            | Self::EnrolBuildRunner
+            | Self::ShowApp
+            | Self::UploadSource
+            | Self::SyncApp
+            | Self::ShowVersion
+            | Self::ShowInputsSchema
+            | Self::ShowContract
+            | Self::ShowTerms
+            | Self::BuildComponents
+            | Self::CreateInstall
+            | Self::ShowInstall
+            | Self::ShowInputs
+            | Self::SetInputs
+            | Self::ShowToggles
+            | Self::SetToggles
+            | Self::SetApprovals
+            | Self::SetRelease
+            | Self::RenderStack
+            | Self::RenderStackOfVersion
+            | Self::DeployComponents
+            | Self::RunAction
+            | Self::ListRunbooks
+            | Self::RunRunbook
+            | Self::ShowRun
+            | Self::ResumeRun
+            | Self::CancelRun
+            | Self::TeardownInstall
+            | Self::UpgradeRunner
+            | Self::ListDrift
+            | Self::DetectDrift
+            | Self::AcknowledgeDrift
+            | Self::IgnoreDrift
+            | Self::CheckHealth
+            | Self::ShowWorkflow
+            | Self::CancelWorkflow
+            | Self::ResumeWorkflow
+            | Self::SkipNode
+            | Self::ShowJob
+            | Self::CancelJob
+            | Self::RetryJob
+            | Self::ApproveJob
+            | Self::RejectJob
+            | Self::RevokeArtifact
+            | Self::CreateRelease
+            | Self::ShowRelease
+            | Self::MoveChannel
+            | Self::ListChannels
+            | Self::DeleteInstall
+            | Self::ForgetInstall
+            | Self::DisableInstall
+            | Self::EnableInstall
+            | Self::ListArtifacts
+            | Self::PruneArtifacts
+            | Self::AddSubscription
+            | Self::ListSubscriptions
+            | Self::RemoveSubscription
+            | Self::TestSubscriptions
+            | Self::AddWebhook
+            | Self::ListWebhooks
+            | Self::RemoveWebhook
+            | Self::CallWebhook => None,
         }
     }
 

@@ -22,10 +22,7 @@ pub async fn show_job(store: &dyn Store, id: &JobId, now: Timestamp) -> Result<J
 
 /// Returns the API's view of a job at the time `now`.
 pub fn job_view(job: Job, now: Timestamp) -> JobView {
-    let outputs = match &job.state {
-        JobState::Succeeded { outputs, .. } => outputs.clone(),
-        _ => BTreeMap::new(),
-    };
+    let outputs = if let JobState::Succeeded { outputs, .. } = &job.state { outputs.clone() } else { BTreeMap::new() };
     let ended_at = job.state.is_terminal().then(|| job.history.last().map(|record| record.at)).flatten();
     let waits_since = job.waits_since(now);
     JobView {

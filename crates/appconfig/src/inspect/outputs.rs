@@ -36,7 +36,12 @@ fn output_of<'a>(owner: &Checked, path: &'a [String]) -> Option<&'a str> {
             let is_named = ["name", "var_name"].iter().any(|key| owner.root.text(key) == Some(word));
             is_named.then_some(name.as_str())?
         }
-        _ => return None,
+        Target::Input(_)
+        | Target::Component(..)
+        | Target::Action(..)
+        | Target::Secret(_)
+        | Target::Sandbox(_)
+        | Target::InstallStack(_) => return None,
     };
     (!matches!(name, "" | "*")).then_some(name)
 }
@@ -51,9 +56,10 @@ struct Source {
 
 fn source(owner: &Checked, held: &Held, declared: &Outputs) -> Source {
     let path = held.path.trim_end_matches('/');
-    let part = match owner.kind {
-        Kind::Sandbox => "the sandbox".to_owned(),
-        _ => format!("component `{}`", owner.root.text("name").unwrap_or_default()),
+    let part = if owner.kind == Kind::Sandbox {
+        "the sandbox".to_owned()
+    } else {
+        format!("component `{}`", owner.root.text("name").unwrap_or_default())
     };
     let whole = match (owner.kind, declared.form) {
         (Kind::Sandbox, _) => format!("the sandbox's module in `{path}`"),

@@ -16,9 +16,10 @@ pub fn kept_outputs(
     work: &Work,
     deployed: &BTreeMap<ComponentName, Deployed>,
 ) -> Vec<KeptOutputs> {
-    let references = match work {
-        Work::Action(action) => version.action(&action.action).map(|action| action.references.clone()),
-        _ => work.component().and_then(|name| version.part(name)).map(|part| part.references.clone()),
+    let references = if let Work::Action(action) = work {
+        version.action(&action.action).map(|action| action.references.clone())
+    } else {
+        work.component().and_then(|name| version.part(name)).map(|part| part.references.clone())
     };
     let read = references.unwrap_or_default().into_iter().filter_map(|reference| match reference {
         Reference::Component(name) => Some(name),

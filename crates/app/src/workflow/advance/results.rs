@@ -205,10 +205,10 @@ async fn failed_writes(
 
 /// Returns the part that a target deploys or removes, if it does either.
 fn part_of(target: &Target) -> Option<ComponentName> {
-    match target {
-        Target::Teardown { part, .. } => Some(part.clone()),
-        _ => target.deploys().map(|deploys| deploys.part.clone()),
+    if let Target::Teardown { part, .. } = target {
+        return Some(part.clone());
     }
+    target.deploys().map(|deploys| deploys.part.clone())
 }
 
 /// Returns the write of a part's record that marks it as partial because of a job.

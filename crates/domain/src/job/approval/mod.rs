@@ -72,13 +72,14 @@ impl Job {
     /// again: a later delivery of an order reports its plan again.
     fn waiting_for_approval(&self, fence: Fence, runner: &KeyId, plan: ProposedPlan, now: Timestamp) -> JobState {
         let (runner, until) = (runner.clone(), plan.until.min(now.plus_secs(APPROVAL_SECS + CLOCK_TOLERANCE_SECS)));
-        let known = match &self.state {
-            JobState::WaitingForApproval { plan: known, since, vendor, customer, .. } if known.plan == plan.plan => {
-                Some((*since, vendor.clone(), customer.clone()))
-            }
-            _ => None,
-        };
-        let (since, vendor, customer) = known.unwrap_or((now, None, None));
+        let (since, vendor, customer) =
+            if let JobState::WaitingForApproval { plan: known, since, vendor, customer, .. } = &self.state
+                && known.plan == plan.plan
+            {
+                (*since, vendor.clone(), customer.clone())
+            } else {
+                (now, None, None)
+            };
         let plan = Box::new(ProposedPlan { until, ..plan });
         JobState::WaitingForApproval { fence, runner, since, plan, vendor, customer }
     }

@@ -375,14 +375,12 @@ impl Chain<'_> {
     /// Adds the first record of a key.
     fn begin(&mut self, record: &AuditRecord) {
         let (key, seq) = (record.runner.clone(), record.seq);
-        let host = match &record.event {
-            AuditEvent::Joined { host, .. } => host.clone(),
-            _ => {
-                let text =
-                    format!("record {seq} is the first record of runner key {key} and does not say that it joins");
-                self.note(Some(seq), text);
-                String::new()
-            }
+        let host = if let AuditEvent::Joined { host, .. } = &record.event {
+            host.clone()
+        } else {
+            let text = format!("record {seq} is the first record of runner key {key} and does not say that it joins");
+            self.note(Some(seq), text);
+            String::new()
         };
         self.verified.runners.push(Writer { key, host, from: seq, to: seq, records: 1 });
     }
