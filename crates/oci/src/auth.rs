@@ -170,7 +170,7 @@ impl Auth {
 }
 
 /// Returns the host of a URL, with its port if the URL names one that is not the default.
-fn authority(url: &Url) -> String {
+pub fn authority(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }

@@ -21,7 +21,7 @@ mod tree;
 mod upload;
 
 pub use address::{AddressError, base_url, is_loopback_name};
-pub use auth::Login;
+pub use auth::{Login, authority};
 pub use blob::fetch;
 pub use copy::{Copied, CopyOptions, copy};
 pub use error::RegistryError;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use freehold_oci::client_builder;
+use freehold_oci::{authority, client_builder};
 use freehold_protocol::source::{Hidden, Scheme, SourceAddress};
 use freehold_runner::kinds::failure::Failure;
 use freehold_runner::sandbox::{Outside, Serve, Through};
@@ -219,11 +219,6 @@ fn redirected(
     let mut passed = plain_text(answer.status(), "");
     passed.headers_mut().insert(LOCATION, location);
     Ok(passed)
-}
-
-fn authority(url: &reqwest::Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 /// Explains a status that is not a success. The body of the answer is left out: a server may repeat the token in it.
