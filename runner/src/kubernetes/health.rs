@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::object::text;
 use super::pod;
 
 /// The health of one object.
@@ -106,10 +107,6 @@ fn condition(object: &Value, name: &str, needed: bool) -> Health {
 fn of_type<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
     let all = object.pointer("/status/conditions")?.as_array()?;
     all.iter().find(|condition| text(condition, "type") == name)
-}
-
-fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -48,6 +48,11 @@ pub(crate) fn annotation<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
     object.get("metadata")?.get("annotations")?.get(name)?.as_str()
 }
 
+/// Returns the text at a key of a part of an object; empty if there is none.
+pub(super) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
 /// One object of a manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Object {

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::object::text;
+
 /// Returns the reason why a pod waits or has failed, such as `exit code 1 (Error)`; `None` when it has no reason.
 pub(crate) fn reason(pod: &Value) -> Option<String> {
     terminated(pod)
@@ -49,10 +51,6 @@ fn of_status(status: &Value) -> Option<String> {
 
 fn in_brackets(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(" ({text})") }
-}
-
-fn text<'v>(value: &'v Value, key: &str) -> &'v str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]
