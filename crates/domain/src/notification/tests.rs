@@ -13,6 +13,7 @@ use crate::health::LastHealth;
 use crate::install::connection::{Connection, ConnectionState};
 use crate::job::{Job, JobState, NewJob, WaitLimits};
 use crate::runbook::{Run, RunState};
+use crate::workflow::tests::pending;
 use crate::workflow::{Node, NodeState, Request, RollBack, RunTrigger, Target, Workflow, WorkflowKind, WorkflowState};
 
 const AT: Timestamp = Timestamp::from_millis(1_795_250_000_000);
@@ -36,30 +37,7 @@ fn succeeded() -> WorkflowState {
 }
 
 fn workflow(kind: WorkflowKind, request: Request, state: WorkflowState) -> Workflow {
-    Workflow {
-        id: WorkflowId::derive("globex", "test"),
-        install: globex(),
-        kind,
-        mode: Mode::Maintenance,
-        created_at: AT,
-        serial: 1,
-        request,
-        request_digest: None,
-        now: false,
-        run: None,
-        asked_by: None,
-        version: None,
-        tool_image: None,
-        cancel_requested: None,
-        cancelled_by: None,
-        cancel_reason: String::new(),
-        last_report: None,
-        again: Vec::new(),
-        planned_from: None,
-        roll_back: RollBack::None,
-        nodes: Vec::new(),
-        state,
-    }
+    Workflow { kind, created_at: AT, request, state, ..pending() }
 }
 
 fn deploy(state: WorkflowState) -> Workflow {
