@@ -154,6 +154,18 @@ impl World {
         (world, workflow)
     }
 
+    /// Returns a world in which the job of `storage` was lost, and the next attempt of its runner would succeed.
+    pub(crate) async fn with_lost_job() -> (Self, WorkflowId, JobId) {
+        let (mut world, workflow) = Self::deploying(Behaviour::Hangs).await;
+        let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
+        assert_eq!(world.sweep_with_runner_there(LOST_SECS).await.lost, 1);
+        world.run().await;
+        world.runner("globex").behaviours.clear();
+        world.runner("globex").attempts.clear();
+        world.runner("globex").started.clear();
+        (world, workflow, job)
+    }
+
     /// Returns a world with `globex` provisioned, and [`app::with_health`] synced and built.
     pub(crate) async fn with_health(gate: bool) -> Self {
         let mut world = Self::with_install().await;

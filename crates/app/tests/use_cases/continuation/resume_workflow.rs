@@ -22,7 +22,7 @@ use freehold_protocol::{Digest, Envelope, Payload as _, WorkflowId};
 
 use crate::support::runner::Behaviour;
 use crate::support::walk::{At, Rng};
-use crate::support::{LOST_SECS, World, caller, globex, with_input};
+use crate::support::{World, caller, globex};
 
 fn failing() -> Behaviour {
     Behaviour::Ends(Outcome::Failed { reason: "exit status 1".into(), partial: false })
@@ -278,16 +278,7 @@ async fn an_execution_that_was_not_started_is_started_by_the_sweep() {
 
 #[tokio::test]
 async fn a_job_that_succeeded_after_all_does_not_run_again() {
-    let mut world = World::with_install().await;
-    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Hangs);
-    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
-    world.run().await;
-    let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
-    assert_eq!(world.sweep_with_runner_there(LOST_SECS).await.lost, 1);
-    world.run().await;
-    world.runner("globex").behaviours.clear();
-    world.runner("globex").attempts.clear();
-    world.runner("globex").started.clear();
+    let (mut world, workflow, job) = World::with_lost_job().await;
     resume(&world, &workflow, "resume-1").await.unwrap();
     let outcome = Outcome::Succeeded { outputs: Default::default(), sensitive: Default::default(), artifact: None };
     let event = AttemptEvent::Finished { outcome, log: String::new(), policies: Vec::new() };

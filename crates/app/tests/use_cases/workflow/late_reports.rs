@@ -26,18 +26,9 @@ fn ended() -> AttemptEvent {
     }
 }
 
-/// Returns a world in which the job of `storage` was lost, and the job.
+/// Returns a world in which the job of `storage` was lost an hour ago, and the job.
 async fn lost() -> (World, WorkflowId, JobId) {
-    let mut world = World::with_install().await;
-    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Hangs);
-    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
-    world.run().await;
-    let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
-    assert_eq!(world.sweep_with_runner_there(LOST_SECS).await.lost, 1);
-    world.run().await;
-    world.runner("globex").behaviours.clear();
-    world.runner("globex").attempts.clear();
-    world.runner("globex").started.clear();
+    let (world, workflow, job) = World::with_lost_job().await;
     world.memory.advance_secs(3600);
     (world, workflow, job)
 }
