@@ -170,7 +170,9 @@ impl Protocol {
         if bounds.resumes && has_place && (may_resume || seeded!(bounds.seed, ResumeBeforeEnd)) {
             actions.push(Action::Resume { j });
         }
-        if part.job.is_retryable() || seeded!(bounds.seed, RetryBeforeEnd) {
+        // A job whose workflow was continued has all its retries again, more than the world has place for.
+        let is_used_up = part.job.tries() >= bounds.dispatches;
+        if (has_place || is_used_up) && (part.job.is_retryable() || seeded!(bounds.seed, RetryBeforeEnd)) {
             actions.push(Action::Retry { j });
         }
         for dispatch in 1..=dispatch {

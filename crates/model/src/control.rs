@@ -98,6 +98,7 @@ impl Protocol {
         world.watch(Rule::AttemptsAreBounded, is_retry && after.tries() > self.bounds.dispatches);
         if usize::from(after.dispatch) > DISPATCHES {
             world.jobs[j].job = before;
+            return Some(());
         }
         world.jobs[j].dispatched(after.dispatch);
         world.jobs[j].waited = false;
