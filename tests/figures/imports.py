@@ -22,6 +22,11 @@ def circles(read):
     return [(folder, names) for folder in _crates(read) for names in _Crate(read, folder).circles()]
 
 
+def folder_circles(read):
+    """Returns the circles of the modules at the top of each crate: whose files, taken together, mention each other."""
+    return [(folder, names) for folder in _crates(read) for names in _Crate(read, folder).folder_circles()]
+
+
 def _crates(read):
     return [
         path.removesuffix("Cargo.toml")
@@ -51,6 +56,13 @@ class _Crate:
         """Returns the names of the modules of each circle."""
         arrows = {module: self._arrows(module) for module in self.modules}
         return sorted(["::".join(module) or "crate" for module in sorted(knot)] for knot in _knots(arrows))
+
+    def folder_circles(self):
+        """Returns the names of the modules at the top that mention each other, directly or through others."""
+        arrows = {module[0]: set() for module in self.modules if module}
+        for module in filter(None, self.modules):
+            arrows[module[0]] |= {other[0] for other in self._arrows(module) if other and other[0] != module[0]}
+        return sorted(sorted(knot) for knot in _knots(arrows))
 
     def _exports(self, module):
         uses = (match for match in _USE.finditer(self.modules[module]) if match.group(1))
