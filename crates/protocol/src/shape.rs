@@ -106,6 +106,45 @@ fn is_region(text: &str) -> bool {
         && number.bytes().all(|b| b.is_ascii_digit())
 }
 
+/// Returns whether YAML allows a character without an escape and does not read it as the end of a line (YAML 1.1,
+/// sections 5.1 and 5.4).
+pub fn is_printable_in_yaml(c: char) -> bool {
+    !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// Returns the escape of a character in a double-quoted scalar of YAML (YAML 1.1, section 5.6).
+pub fn yaml_escape(c: char) -> String {
+    format!("\\U{:08X}", u32::from(c))
+}
+
+/// Returns whether a character is invisible and changes how other text is shown, such as the order of its letters
+/// (Unicode, general category `Cf`).
+pub const fn is_format(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{600}'..='\u{605}'
+            | '\u{61c}'
+            | '\u{6dd}'
+            | '\u{70f}'
+            | '\u{890}'..='\u{891}'
+            | '\u{8e2}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{110bd}'
+            | '\u{110cd}'
+            | '\u{13430}'..='\u{1343f}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0001}'
+            | '\u{e0020}'..='\u{e007f}'
+    )
+}
+
 #[cfg(all(test, feature = "schema"))]
 mod tests {
     use proptest::prelude::*;
@@ -157,42 +196,4 @@ mod tests {
             assert!(shape.accepts(text), "{shape:?} {text}");
         }
     }
-}
-/// Returns whether YAML allows a character without an escape and does not read it as the end of a line (YAML 1.1,
-/// sections 5.1 and 5.4).
-pub fn is_printable_in_yaml(c: char) -> bool {
-    !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
-}
-
-/// Returns the escape of a character in a double-quoted scalar of YAML (YAML 1.1, section 5.6).
-pub fn yaml_escape(c: char) -> String {
-    format!("\\U{:08X}", u32::from(c))
-}
-
-/// Returns whether a character is invisible and changes how other text is shown, such as the order of its letters
-/// (Unicode, general category `Cf`).
-pub const fn is_format(c: char) -> bool {
-    matches!(
-        c,
-        '\u{ad}'
-            | '\u{600}'..='\u{605}'
-            | '\u{61c}'
-            | '\u{6dd}'
-            | '\u{70f}'
-            | '\u{890}'..='\u{891}'
-            | '\u{8e2}'
-            | '\u{180e}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{110bd}'
-            | '\u{110cd}'
-            | '\u{13430}'..='\u{1343f}'
-            | '\u{1bca0}'..='\u{1bca3}'
-            | '\u{1d173}'..='\u{1d17a}'
-            | '\u{e0001}'
-            | '\u{e0020}'..='\u{e007f}'
-    )
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::{NO_PANIC, read, sources, targets, top};
+use crate::{NO_PANIC, offences, read, sources, targets, top};
 
 /// The folders of crates that are not shipped: they may panic.
 const MAY_PANIC: [&str; 4] = ["crates/fuzz", "crates/model", "crates/skips", "tests"];
@@ -72,6 +72,21 @@ fn a_declared_module_has_its_folder_and_says_whether_only_tests_have_it() {
 
     assert_eq!(files, ["/x/y/a/mod.rs", "/x/y/b/mod.rs", "/x/y/c/d/mod.rs", "/x/f.rs"].map(PathBuf::from));
     assert_eq!(found.iter().map(|child| child.is_test).collect::<Vec<_>>(), [false, true, false, false]);
+}
+
+/// How items begin that would not be read behind a module of tests.
+const ITEMS: [&str; 8] = ["fn ", "pub", "impl", "struct ", "enum ", "trait ", "const ", "#["];
+
+#[test]
+fn nothing_follows_the_tests_of_a_file() {
+    let wrong = offences(|_, text| {
+        let tests = &text[without_tests(text).len()..];
+        let (_, behind) = tests.split_once("\n}\n")?;
+        let is_item = |line: &str| ITEMS.iter().any(|item| line.starts_with(item));
+        behind.lines().any(is_item).then(|| "has something behind its tests; put the tests at the end".to_owned())
+    });
+
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

@@ -6,6 +6,8 @@ use super::{files, read, sources, top};
 
 /// Pages outside of `docs/`.
 const OUTSIDE: [&str; 3] = ["README.md", "CONTRIBUTING.md", "localstack/README.md"];
+/// Pages whose paths begin in a folder of their own.
+const BASES: [(&str, &str); 2] = [("docs/runner.md", "runner/src"), ("localstack/README.md", "localstack")];
 
 #[test]
 fn every_path_that_a_page_names_exists() {
@@ -22,11 +24,12 @@ fn every_path_that_a_page_names_exists() {
     for page in pages {
         let text = read(&page);
         let prose = text.split("\n```").step_by(2);
+        let base = BASES.iter().find(|(name, _)| page == top().join(name)).map_or("", |(_, base)| base);
         for path in
             prose.flat_map(|text| text.split('`').skip(1).step_by(2)).filter(|word| is_path(word) || is_module(word))
         {
             named += 1;
-            if !exists(path) && !modules.contains(path) {
+            if !exists(path, base) && !modules.contains(path) {
                 wrong.push(format!("{} names `{path}`, which is not there", page.display()));
             }
         }
@@ -77,7 +80,8 @@ fn links_to(text: &str, page: &str) -> bool {
     [")", "#"].iter().any(|end| text.contains(&format!("]({page}{end}")))
 }
 
-/// Returns whether `word` is a path from the root of the repository, or from the sources of a crate, as in `app/lib.rs`.
+/// Returns whether `word` is a path from the root of the repository, or from the sources of a crate, as in `app/lib.rs`. What
+/// ends like a source is one in any case, so that a directory that is renamed does not hide it.
 fn is_path(word: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
     let first = word.split('/').next().unwrap_or_default();
@@ -86,7 +90,8 @@ fn is_path(word: &str) -> bool {
     let is_version =
         |last: &str| last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     let other = matches!(first, "" | "." | ".." | "target") || word.rsplit('/').next().is_some_and(is_version);
-    word.chars().all(plain) && word.contains('/') && !other && (is_known("") || is_known("crates"))
+    let is_source = [".rs", ".py"].iter().any(|ending| word.ends_with(ending));
+    word.chars().all(plain) && word.contains('/') && !other && (is_source || is_known("") || is_known("crates"))
 }
 
 /// Returns whether `word` is the name of a Rust source without its folder, as in a list of the files of one folder.
@@ -95,7 +100,9 @@ fn is_module(word: &str) -> bool {
     word.strip_suffix(".rs").is_some_and(|name| !name.is_empty() && name.chars().all(plain))
 }
 
-fn exists(path: &str) -> bool {
+/// Returns whether there is such a file from the root, from the sources of a crate, or from the `base` of the page.
+fn exists(path: &str, base: &str) -> bool {
     let of_sources = path.split_once('/').map(|(first, rest)| format!("{first}/src/{rest}")).unwrap_or_default();
-    [path, &of_sources, &format!("crates/{of_sources}")].iter().any(|place| top().join(place).exists())
+    let places = [path, &of_sources, &format!("crates/{of_sources}"), &format!("{base}/{path}")];
+    places.iter().any(|place| top().join(place).exists())
 }

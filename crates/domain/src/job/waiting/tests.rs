@@ -119,7 +119,7 @@ fn an_order_that_can_still_be_started_is_not_replaced_whatever_the_runners_clock
 }
 
 #[test]
-fn a_job_that_was_stopped_by_the_pause_goes_on_and_its_old_attempt_counts_no_more() {
+fn a_job_that_was_stopped_by_the_pause_continues_and_its_old_attempt_counts_no_more() {
     let running = changed(&job(), &started(1, 1), at(60));
     let waiting = changed(&running, &JobEvent::Wait, at(2 * HOUR));
 
