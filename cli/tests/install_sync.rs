@@ -47,7 +47,7 @@ fn api(replicas: u32, web: bool, option: &'static str) -> (String, Posts) {
         { "name": "replicas", "type": "number", "required": false, "sensitive": false, "from": "vendor", "value": replicas }] });
     let toggles = json!({ "install": "globex", "app": "shop", "version": version,
         "toggles": [{ "component": "web", "on": web, "from": "vendor", "deployed": true }] });
-    let latest = json!({ "app": "shop", "latest": version, "number": 1 });
+    let latest = json!({ "app": "shop", "latest": version, "number": 1, "updated_at": 0 });
     let schema = json!({ "app": "shop", "version": version, "schema": { "properties": {} } });
     let address = tenant_api::loopback::listen(move |method, path, body| {
         if method == "POST" {
@@ -56,7 +56,7 @@ fn api(replicas: u32, web: bool, option: &'static str) -> (String, Posts) {
         let answer = match (method, path) {
             ("POST", "/v1/installs") => {
                 json!({ "install": { "install": "initech", "app": "shop", "account": "333333333333",
-                "region": "eu-west-1", "state": "waiting for runner" }, "workflow": "wf-00000000000000000000000000000000" })
+                "region": "eu-west-1", "state": "waiting for runner" }, "workflow": "wf_00000000000000000001" })
             }
             (_, "/v1/installs/globex" | "/v1/installs/globex/approvals") => globex.clone(),
             (_, "/v1/installs/globex/inputs") => inputs.clone(),
@@ -90,7 +90,7 @@ fn what_differs_is_changed_and_what_is_missing_is_created() {
     let rows = "\
 globex   installs/globex.toml       replicas=3; web off; approvals prompt
 initech  installs/new/initech.toml  created in 333333333333, eu-west-1; replicas=2";
-    assert_eq!((planned, before), (0, 0), "{would}");
+    assert_eq!((planned, before), (0, 0), "{would}{warned}");
     assert_eq!(would.trim_end(), format!("INSTALL  FILE                       WOULD CHANGE\n{rows}"));
     assert!(warned.contains("input `key` is sensitive") && !format!("{warned}{would}{out}").contains("hunter22"));
     let next = "next: freehold deploy globex\nnext: freehold install stack initech -o initech.yaml";

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
 
+use freehold_protocol::InstallId;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
@@ -42,6 +43,14 @@ impl FromStr for Input {
         }
         Ok(Self { name: name.to_owned(), value })
     }
+}
+
+/// Refuses the name of the build runner as the name of a new install.
+pub(crate) fn refuse_reserved(install: &InstallId) -> Result<()> {
+    if install.as_str() == "build" {
+        return Err(Error::invalid("`build` is the name of the build runner; choose another name for the install"));
+    }
+    Ok(())
 }
 
 /// Returns all inputs by name. Two values for the same name are an error.

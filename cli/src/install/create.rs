@@ -1,13 +1,12 @@
 //! `freehold install create`: creates an install.
 
-use freehold_protocol::InstallId;
 use freehold_protocol::api::{CreateInstallRequest, InstallCreated};
 
 use super::{Create, release, toggles};
 use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::inputs::by_name;
+use crate::error::Result;
 use crate::inputs::sealing::refuse_sensitive;
+use crate::inputs::{by_name, refuse_reserved};
 
 impl Create {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
@@ -43,12 +42,4 @@ impl Create {
             )
         })
     }
-}
-
-/// Refuses the name of the build runner.
-pub(super) fn refuse_reserved(install: &InstallId) -> Result<()> {
-    if install.as_str() == "build" {
-        return Err(Error::invalid("`build` is the name of the build runner; choose another name for the install"));
-    }
-    Ok(())
 }

@@ -18,6 +18,7 @@ use crate::api::Api;
 use crate::app::load;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
+use crate::inputs::refuse_reserved;
 use crate::inputs::sealing::{accepted, refuse_sensitive};
 use crate::job::plain;
 use crate::output::{Output, Table};
@@ -134,7 +135,7 @@ impl Sync {
         context.out.show(&Answer { dry_run: self.dry_run, installs }, |answer| render(answer, context.out))
     }
 
-    /// Returns the files to sync. An option that names an install without a file is an error, and so is no file at all.
+    /// Returns the files to sync. An option that names an install without a file is an error, and so is an app without any file.
     fn chosen<'a>(&self, files: &'a [InstallFile]) -> Result<Vec<&'a InstallFile>> {
         if files.is_empty() {
             let dir = self.dir.display();
@@ -190,7 +191,7 @@ impl Sync {
     /// Returns the change that makes an install.
     async fn created(&self, api: &Api, app: &AppName, file: &InstallFile) -> Result<Change> {
         let install = &file.install;
-        super::create::refuse_reserved(install)?;
+        refuse_reserved(install)?;
         let Some(region) = file.region.clone() else {
             return Err(Error::invalid(format!(
                 "install `{install}` does not exist yet, and its file names no AWS region"

@@ -15,9 +15,9 @@ fn installs_and_branches_are_checked_and_no_part_of_the_version() {
     let plain = good().with("components/web.toml", TOGGLEABLE);
     let more = good()
         .with("components/web.toml", TOGGLEABLE)
-        .with("installs/a.toml", "name = \"a\"\napproval_option = \"approve-all\"\n[aws_account]\nregion = \"eu-west-1\"\n[inputs]\nregion = \"x\"\n[component_toggles]\nweb = false\n")
-        .with("installs/b.toml", "name = \"b\"\napproval_option = \"prompt\"\n[azure_account]\nlocation = \"westeurope\"\n[[inputs]]\nregion = \"x\"\n")
-        .with("branch.toml", "ignore_changes_regex = '^docs/|\\.md$'\n[[install_groups]]\nname = \"first\"\norder = 1\ninstall_names = [\"a\"]\nauto_approve_on_policies_passing = true\n[[install_groups]]\nname = \"rest\"\n[install_groups.label_selector]\ntier = \"free\"\n[preview]\nmode = \"build-only\"\n")
+        .with("installs/a.toml", "name = \"a1\"\napproval_option = \"approve-all\"\n[aws_account]\nregion = \"eu-west-1\"\n[inputs]\nregion = \"x\"\n[component_toggles]\nweb = false\n")
+        .with("installs/b.toml", "name = \"b1\"\napproval_option = \"prompt\"\n[azure_account]\nlocation = \"westeurope\"\n[[inputs]]\nregion = \"x\"\n")
+        .with("branch.toml", "ignore_changes_regex = '^docs/|\\.md$'\n[[install_groups]]\nname = \"first\"\norder = 1\ninstall_names = [\"a1\"]\nauto_approve_on_policies_passing = true\n[[install_groups]]\nname = \"rest\"\n[install_groups.label_selector]\ntier = \"free\"\n[preview]\nmode = \"build-only\"\n")
         .with("triggers.toml", "[[anything]]\nname = \"x\"\n")
         .with("installer.toml", "name = \"x\"\nnew_key = 1\n");
 
@@ -30,7 +30,7 @@ fn installs_and_branches_are_checked_and_no_part_of_the_version() {
     let region: BTreeMap<_, _> = [("region".to_owned(), "x".to_owned())].into();
     let file = |name: &str, place: Option<&str>, option| InstallFile {
         path: format!("installs/{name}.toml"),
-        install: name.parse().unwrap(),
+        install: format!("{name}1").parse().unwrap(),
         region: place.map(str::to_owned),
         approval_option: Some(option),
         inputs: region.clone(),
@@ -42,17 +42,33 @@ fn installs_and_branches_are_checked_and_no_part_of_the_version() {
 
 #[test]
 fn what_a_sync_of_installs_does_not_read_is_a_warning() {
-    let input = "[[group]]\nname = \"main\"\n[[input]]\nname = \"zone\"\ndisplay_name = \"N\"\ndescription = \"d\"\ngroup = \"main\"\nuser_configurable = true\n";
+    let input = "[[input]]\nname = \"zone\"\ndisplay_name = \"N\"\ndescription = \"d\"\ngroup = \"main\"\nuser_configurable = true\n";
     let config = with_install("[inputs]\nzone = \"x\"\n[labels]\ntier = \"free\"\n")
         .with("inputs/more.toml", input)
         .with("installs/b.toml", "name = \"Not A Name\"\n");
 
-    insta::assert_snapshot!(config.faults(), @"");
+    insta::assert_snapshot!(config.faults(), @r#"
+    warning: input `zone` is the customer's, so its value is not read from a file
+     --> installs/a.toml:3:1
+      |
+    3 | zone = "x"
+      | ^^^^
+      |
+      = help: remove the value from this file; the customer enters it in the install stack
+
+    warning: `freehold install sync` leaves this install out, because `Not A Name` is not an install name; expected 2 to 20 lower-case letters, digits or single dashes, starting with a letter
+     --> installs/b.toml:1:8
+      |
+    1 | name = "Not A Name"
+      |        ^^^^^^^^^^^^
+      |
+      = help: give the install another name
+    "#);
     assert_eq!(config.load().installs.iter().map(|one| one.inputs.len()).collect::<Vec<_>>(), [0]);
 }
 
 fn with_install(text: &str) -> Config {
-    good().with("installs/a.toml", &format!("name = \"a\"\n{text}"))
+    good().with("installs/a.toml", &format!("name = \"a1\"\n{text}"))
 }
 
 #[test]
@@ -151,7 +167,7 @@ fn only_a_toggleable_component_is_left_out() {
 #[test]
 fn an_install_has_a_region_and_a_name_of_its_own() {
     let config = with_install("approval_option = \"never\"\n[aws_account]\nregions = \"x\"\n")
-        .with("installs/b.toml", "name = \"a\"\n");
+        .with("installs/b.toml", "name = \"a1\"\n");
 
     insta::assert_snapshot!(config.faults(), @r#"
     error: `approval_option` is `never`
@@ -176,16 +192,16 @@ fn an_install_has_a_region_and_a_name_of_its_own() {
       |
       = help: did you mean `region`?
 
-    error: install `a` is defined twice, in installs/a.toml:1 and here
+    error: install `a1` is defined twice, in installs/a.toml:1 and here
      --> installs/b.toml:1:8
       |
-    1 | name = "a"
-      |        ^^^
+    1 | name = "a1"
+      |        ^^^^
       |
      ::: installs/a.toml:1:8
       |
-    1 | name = "a"
-      |        --- first defined here
+    1 | name = "a1"
+      |        ---- first defined here
       |
       = help: rename one of them, or remove it
     "#);
