@@ -32,8 +32,8 @@ pub(crate) struct Run {
     /// An input of the action: `name=text`, or `name=@FILE` for the text of a file. Can be given several times.
     #[arg(long = "input", value_name = "NAME=TEXT")]
     inputs: Vec<Input>,
-    /// Start also while the customer's change windows are closed. The customer's runner lets only those pass whom the
-    /// customer names.
+    /// Start also while the customer's change windows are closed. This works only for callers whom the customer has named
+    /// (`ChangesNowBy` of the install stack).
     #[arg(long)]
     now: bool,
     /// Start the action and return at once.

@@ -120,7 +120,7 @@ enum Command {
     /// What versions may do in a customer's account, and what customers agreed to.
     #[command(subcommand)]
     Contract(contract::ContractCommand),
-    /// Policies in Rego, which are asked before something is changed.
+    /// Policies in Rego, which are evaluated before something is changed.
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
     /// OCI artifacts that builds made.

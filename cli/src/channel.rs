@@ -28,7 +28,7 @@ Examples:
 
 The first move creates the channel. At most 50 installs start their deploys each minute, and each starts one deploy per move. An
 install that cannot start is tried again after 5 minutes, then after longer pauses, up to an hour; `freehold install show` has
-the reason. A deploy that failed or was cancelled is not repeated by itself: move the channel on, retry the deploy as every other,
+the reason. A deploy that failed or was cancelled is not repeated automatically: move the channel on, retry the deploy like any other,
 or give `--again`. To go back, move the channel to the release before.")]
 pub(crate) struct Move {
     /// Name of the app.
@@ -37,7 +37,7 @@ pub(crate) struct Move {
     channel: ChannelName,
     /// Name of the release.
     release: ReleaseName,
-    /// Deploy again the installs that follow the channel and do not have its release, although the channel has it.
+    /// Deploy the installs that follow the channel and do not run its release yet, even if the channel already has this release.
     #[arg(long)]
     again: bool,
 }

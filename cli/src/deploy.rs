@@ -65,8 +65,8 @@ pub(crate) struct Deploy {
     /// of a role as `freehold contract show` lists it, such as `break-glass-admin`.
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
-    /// Start also while the customer's change windows are closed. The customer's runner lets only those pass whom the
-    /// customer names.
+    /// Start also while the customer's change windows are closed. This works only for callers whom the customer has named
+    /// (`ChangesNowBy` of the install stack).
     #[arg(long)]
     now: bool,
     /// Roll back by itself when the deploy fails: to the version, artifacts, inputs and toggles that ran before.

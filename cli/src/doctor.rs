@@ -10,7 +10,7 @@ use crate::output::Table;
 
 /// The detail of a check that has the same problem as the check of the credentials.
 const NOT_CHECKED: &str = "not checked, because the check of the credentials failed";
-const SAME: &str = "do first what the detail of `credentials` says";
+const SAME: &str = "first correct the problem that the check `credentials` shows";
 
 /// Check credentials, `git` and the tenant API.
 #[derive(Debug, Args)]

@@ -16,8 +16,8 @@ pub(crate) enum HealthCommand {
     Check(Check),
 }
 
-/// Ask deployed components whether they are healthy, and wait for the answers. A check changes nothing. Components with
-/// `[health]` in their config can be asked; `schedule` there asks by itself.
+/// Check the health of deployed components, and wait for the results. A check changes nothing. Components with
+/// `[health]` in their config can be checked; its key `schedule` starts checks automatically.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -25,7 +25,7 @@ Examples:
   freehold health check globex --component web
 
 Each component has a minute to be found healthy. `freehold install show` has the last answers. The exit code says whether the
-components could be asked: it is 0 also when one is unhealthy.")]
+checks could run: it is 0 even when a component is unhealthy.")]
 pub(crate) struct Check {
     /// Name of the install.
     install: InstallId,

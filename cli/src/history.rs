@@ -21,7 +21,7 @@ Examples:
 pub(crate) struct History {
     /// Name of the install.
     install: InstallId,
-    /// Show everything, and not only what happened since the fiftieth last workflow.
+    /// Show the whole history. By default it begins at the 50th most recent workflow.
     #[arg(long)]
     all: bool,
 }

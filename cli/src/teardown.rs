@@ -46,8 +46,8 @@ pub(crate) struct Teardown {
     /// of a role as `freehold contract show` lists it.
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
-    /// Start also while the customer's change windows are closed. The customer's runner lets only those pass whom the
-    /// customer names.
+    /// Start also while the customer's change windows are closed. This works only for callers whom the customer has named
+    /// (`ChangesNowBy` of the install stack).
     #[arg(long)]
     now: bool,
     /// The install's name, to confirm without being asked.

@@ -67,7 +67,7 @@ fn list_shows_who_gets_what_and_who_has_not_confirmed() {
     assert_eq!(rows[2], ["b@example.com", "confirmed", "runner-away about app shop"]);
     assert_eq!(rows[3], ["c@example.com", "to be confirmed"]);
     assert_eq!(serde_json::from_str::<Value>(&json).unwrap().as_array().unwrap().len(), 3);
-    assert!(none.starts_with("nobody is told; `freehold subscription add ENDPOINT`"), "{none}");
+    assert!(none.starts_with("there are no subscriptions; `freehold subscription add ENDPOINT`"), "{none}");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn remove_and_test_name_what_they_did() {
     let id = "ntf_00000000000000000001";
     let (tested, _, sent) = subscription(&["test", "--install", "globex"], json!({ "id": id }));
 
-    assert!(removed.starts_with("a@example.com is told nothing any more"), "{removed}");
+    assert!(removed.starts_with("a@example.com gets no more notifications"), "{removed}");
     assert!(
         unknown.contains("`b@example.com` is not subscribed; `freehold subscription list` shows who is"),
         "{unknown}"

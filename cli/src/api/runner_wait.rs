@@ -85,7 +85,7 @@ fn window(view: &WorkflowView) -> Option<String> {
         return None;
     }
     let until = node.opens_at.map(|at| format!(" until {}", time(at))).unwrap_or_default();
-    Some(format!("waits for the customer's window{until}: {}", node.reason))
+    Some(format!("waits for the customer's change window{until}: {}", node.reason))
 }
 
 /// Returns the sentence about the approval that the workflow waits for, if none of its jobs works.

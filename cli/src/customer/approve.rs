@@ -67,12 +67,15 @@ async fn decide(context: &Context, (install, plan): (&InstallId, &Digest), appro
     let record = record(&own, plan).await?;
     let now = clock::now()?;
     if now > record.until {
-        return Err(Error::conflict(format!("plan {plan} could be approved until {}", time(record.until)))
-            .or("the vendor starts the job again, which makes a new plan"));
+        return Err(Error::conflict(format!(
+            "plan {plan} expired at {} and can no longer be approved",
+            time(record.until)
+        ))
+        .or("ask the vendor to start the job again, which makes a new plan"));
     }
     if !record.asks.contains(&Side::Customer) {
-        return Err(Error::conflict(format!("plan {plan} does not wait for you"))
-            .or("set the stack's parameter `ApproveChanges` to be asked"));
+        return Err(Error::conflict(format!("plan {plan} does not need the customer's approval"))
+            .or("to approve such plans in future, set parameter `ApproveChanges` of the stack"));
     }
     let by = crate::aws::caller(&own.config).await?.arn;
     let decision = WrittenDecision {

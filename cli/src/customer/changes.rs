@@ -83,7 +83,7 @@ struct Line {
 impl Changes {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         if self.new_template.is_none() && self.new_contract.is_none() {
-            return Err(Error::invalid("nothing new is given to compare with")
+            return Err(Error::invalid("no new template and no new contract is given")
                 .or("pass `--new-template FILE`, or `--agreed FILE` and `--new-contract FILE`, or all three"));
         }
         let launched = Launched::read(context, self.install.as_ref(), self.template.as_ref()).await?;

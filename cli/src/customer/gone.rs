@@ -93,8 +93,8 @@ impl Gone {
                 "check the name, `--tenant`, the region and the credentials; AWS forgets a deleted stack after 90 days",
             ));
         }
-        Err(Error::failed(format!("{} of install `{}` still exist", plural(count, "thing"), self.install))
-            .or("the customer's guide removes them in order"))
+        Err(Error::failed(format!("install `{}` is not gone: found {}", self.install, plural(count, "thing")))
+            .or("docs/guides/customer.md describes how to remove them"))
     }
 }
 

@@ -16,7 +16,7 @@ Example:
 
 Sets `ChangesHeld=true`. Deploys, removals and actions that have not started wait until `freehold customer lift-hold`; what has
 started continues to its end. Health checks that you name in `ActionsAnyTime` continue, and break-glass works as you have
-switched it. The runner reads the hold before each job, and holds jobs that start a minute later. To stop what runs: pause.")]
+switched it. The hold takes effect within a minute. To stop jobs that run, use `freehold customer pause`.")]
 pub(crate) struct Hold {
     /// Name of the install.
     install: InstallId,
@@ -36,14 +36,14 @@ pub(crate) struct LiftHold {
 
 impl Hold {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let does = "changes that start from a minute on wait until the hold is lifted; what has started continues";
+        let does = "within a minute the hold takes effect: no new change starts until it is lifted; changes that have started continue";
         set(context, &self.install, &|_| Ok(vec![(HELD.to_owned(), "true".to_owned())]), does).await
     }
 }
 
 impl LiftHold {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let does = "changes may start again, as the windows say";
+        let does = "changes may start again within the change windows";
         set(context, &self.install, &|_| Ok(vec![(HELD.to_owned(), "false".to_owned())]), does).await
     }
 }

@@ -25,7 +25,7 @@ const NOT_OF_ROLES: [&str; 2] = ["EnableRunner", "EnableAppRoles"];
 Example:
   freehold customer pause globex --tenant acme
 
-Sets `EnableRunner=false`. Jobs that run are ended, and the runner can take no order and no role. What the app made keeps
+Sets `EnableRunner=false`. Jobs that run are ended, and the runner can neither receive orders nor assume roles. What the app made keeps
 running with its own roles. `freehold customer stopped` checks that the pause took effect, and `freehold customer resume`
 undoes it."))]
 pub(crate) struct Pause {
@@ -51,7 +51,7 @@ pub(crate) struct Resume {
 Example:
   freehold customer revoke-sessions globex --tenant acme
 
-Sets `RevokeSessionsBefore` to the present time: sessions that began before it may do nothing any more, also those of roles that
+Sets `RevokeSessionsBefore` to the present time: sessions that began before it lose all permissions, including those of roles that
 the app made. New sessions are not affected: pause or close first. The stack's own machine is replaced by a new one. A runner that
 runs elsewhere notices within about a minute, ends the jobs that run, and continues with a new session by itself; jobs that may be
 done again are done again, others end as interrupted. Only if it gets its credentials from outside, such as from variables of its
@@ -68,7 +68,7 @@ Examples:
   freehold customer close globex maintenance --tenant acme
   freehold customer close globex break-glass-restart --tenant acme
 
-Sets the parameter of the role to `false`, such as `EnableMaintenance`. Nobody can take the role, and its live sessions may do
+Sets the parameter of the role to `false`, such as `EnableMaintenance`. Nobody can assume the role, and its live sessions may do
 nothing; a job that needs it ends as blocked. While the runner is paused, the stack does not store this: resume it first."))]
 pub(crate) struct Close {
     /// Name of the install.
@@ -99,7 +99,7 @@ pub(crate) struct Open {
 
 impl Pause {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let does = "the runner can take no order and no role, and no mode has a permission; the app keeps running";
+        let does = "the runner can neither receive orders nor assume roles, and no mode has permissions; the app keeps running";
         set(context, &self.install, &|_| Ok(vec![("EnableRunner".to_owned(), "false".to_owned())]), does).await
     }
 }
@@ -122,7 +122,7 @@ impl RevokeSessions {
 
 impl Close {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let does = format!("nobody can take the role `{}`, and its live sessions have no permissions", self.role);
+        let does = format!("nobody can assume the role `{}`, and its live sessions have no permissions", self.role);
         let off = |stack: &Stack| Ok(vec![(switch(stack, &self.install, &self.role)?, "false".to_owned())]);
         set(context, &self.install, &off, &does).await
     }
@@ -130,7 +130,7 @@ impl Close {
 
 impl Open {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let does = format!("the runner may take the role `{}` for jobs of the accepted contract", self.role);
+        let does = format!("the runner may assume the role `{}` for jobs that the accepted contract allows", self.role);
         let on = |stack: &Stack| self.changes(stack, Timestamp::now());
         set(context, &self.install, &on, &does).await
     }
@@ -142,8 +142,10 @@ impl Open {
         if !role.as_str().starts_with("break-glass") {
             return match self.until {
                 None => Ok(vec![on]),
-                Some(_) => Err(Error::invalid(format!("`--until` is the end of break-glass, and `{role}` has none"))
-                    .or(format!("leave it out; `freehold customer close {} {role}` closes the role", self.install))),
+                Some(_) => {
+                    Err(Error::invalid(format!("`--until` is for break-glass roles only, and `{role}` is not one"))
+                        .or(format!("leave it out; `freehold customer close {} {role}` closes the role", self.install)))
+                }
             };
         }
         let set_before = stack.parameters.get(BREAK_GLASS_UNTIL).and_then(|until| until.parse::<Timestamp>().ok());
@@ -246,8 +248,10 @@ fn stored(stack: &Stack, name: &str, value: &str) -> Result<()> {
     if stack.parameters.get(name).is_some_and(|now| now == value) {
         return Ok(());
     }
-    Err(Error::conflict(format!("stack `{}` did not store `{name}={value}`, since no resource depends on it now", stack.name))
-        .or("run `freehold customer resume` first; until this command has succeeded, the mode is as it was before the pause"))
+    let what = "because this changes no resource while the runner is paused";
+    Err(Error::conflict(format!("CloudFormation did not store `{name}={value}` in stack `{}`, {what}", stack.name)).or(
+        "run `freehold customer resume`, then this command again; until then the mode stays as it was before the pause",
+    ))
 }
 
 #[cfg(test)]
@@ -305,7 +309,7 @@ mod tests {
             "{without}"
         );
         assert!(changes("break-glass-x", Some(past), past).unwrap_err().contains("has passed"));
-        assert!(changes("provision", Some(future), past).unwrap_err().contains("`provision` has none"));
+        assert!(changes("provision", Some(future), past).unwrap_err().contains("`provision` is not one"));
         assert!(time("tomorrow").unwrap_err().contains("such as 2026-11-30T18:00:00Z"));
     }
 

@@ -19,7 +19,7 @@ use crate::output::{Output, Table, plural};
 /// The end of the names of the stack's outputs with the ARNs of roles.
 const ROLE_ARN: &str = "RoleArn";
 
-/// For customers: look up whether the runner and every mode can do nothing now.
+/// For customers: check that neither the runner nor any mode can do anything now.
 #[derive(Debug, Args)]
 #[command(after_help = Question::IsStopped.help("\
 Example:
@@ -84,7 +84,7 @@ impl Stopped {
         if open == 0 {
             return Ok(());
         }
-        Err(Error::failed(format!("install `{}` is not stopped: {} possible", self.install, plural(open, "thing")))
+        Err(Error::failed(format!("install `{}` is not stopped: {} failed", self.install, plural(open, "check")))
             .or(format!("run `freehold customer pause {}`, then look again", self.install)))
     }
 }
@@ -144,7 +144,7 @@ async fn sessions(iam: &Client, name: &str, arn: &str) -> Result<Look> {
             }
         }
     }
-    Ok(Look { what, stopped: false, found: "no policy denies them everything".to_owned() })
+    Ok(Look { what, stopped: false, found: "no policy denies live sessions everything".to_owned() })
 }
 
 /// Returns the trust policy of a role; of a role that does not exist, one that trusts nobody.
@@ -185,12 +185,11 @@ async fn machines(own: &OwnInstall) -> Result<Look> {
     let found = found.doing(format!("look up the group `{group}`"))?;
     let what = "machines of the stack".to_owned();
     let Some(group) = found.auto_scaling_groups().first() else {
-        let found =
-            "the stack has no group of machines: a runner elsewhere is a program of yours, which you end".to_owned();
+        let found = "the stack has no Auto Scaling group: if you run the runner elsewhere, stop it there".to_owned();
         return Ok(Look { what, stopped: true, found });
     };
     let (count, wanted) = (group.instances().len(), group.desired_capacity().unwrap_or_default());
-    let found = format!("{} of {wanted} wanted", plural(count, "machine"));
+    let found = format!("{}, desired capacity {wanted}", plural(count, "machine"));
     Ok(Look { what, stopped: count == 0 && wanted == 0, found })
 }
 
@@ -220,7 +219,7 @@ fn trusted(document: &Value, runner: &str) -> Vec<String> {
     let principals = allowing.flat_map(|statement| match statement.get("Principal") {
         Some(Value::Object(kinds)) => kinds.values().flat_map(|value| texts(Some(value))).collect(),
         // A statement without a principal trusts everybody whom it does not name.
-        None => vec!["everybody but some"],
+        None => vec!["everybody except `NotPrincipal`"],
         other => texts(other),
     });
     principals.filter(|principal| *principal != runner).map(str::to_owned).collect()

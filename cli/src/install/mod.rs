@@ -328,7 +328,7 @@ Examples:
 
 The customer permits this by `RunnerReleaseKey` in the install stack, the public key that signs releases. The runner compares the
 program with the signed checksums, lets running jobs end, and starts the program. When the program does not prove its health in
-time, the old one works again and the command fails. A new machine begins with the program of the stack.")]
+time, the runner rolls back to the old one and the command fails. A new machine begins with the program of the stack.")]
 pub(crate) struct UpgradeRunner {
     /// Name of the install.
     install: InstallId,
@@ -344,8 +344,8 @@ pub(crate) struct UpgradeRunner {
     /// Seconds within which the new runner has to prove its health.
     #[arg(long, value_name = "SECS", default_value_t = 180, value_parser = clap::value_parser!(u32).range(10..=1800))]
     health_secs: u32,
-    /// Start also while the customer's change windows are closed. The customer's runner lets only those pass whom the
-    /// customer names.
+    /// Start also while the customer's change windows are closed. This works only for callers whom the customer has named
+    /// (`ChangesNowBy` of the install stack).
     #[arg(long)]
     now: bool,
     /// Start the upgrade and return at once.

@@ -29,7 +29,7 @@ pub(crate) struct Release {
     choice: Choice,
 }
 
-/// What an install follows; none of the options for no change.
+/// What an install follows. Without any of these options, nothing changes.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub(crate) struct Choice {

@@ -91,7 +91,7 @@ fn changes_text(changes: &ChangesView) -> String {
     if changes.open {
         return format!("may start{until}; windows `{}`, freezes `{}`", changes.windows, changes.freezes);
     }
-    format!("wait for the customer's window{until}; {}", changes.reason)
+    format!("wait for the customer's change window{until}; {}", changes.reason)
 }
 
 /// The facts about an install, one in a line.

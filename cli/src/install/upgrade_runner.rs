@@ -35,7 +35,7 @@ impl UpgradeRunner {
         let api = context.api().await?;
         let install: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
         let app = install.app.ok_or_else(|| {
-            Error::invalid(format!("`{}` has no runner that a release replaces", self.install))
+            Error::invalid(format!("`{}` is the build runner, which this command cannot upgrade", self.install))
                 .or("name an install of an app")
         })?;
         upload(&api, app.as_str(), &request, &archive).await?;

@@ -125,7 +125,7 @@ fn without_log(view: &JobView) -> String {
             format!("job `{job}` has no log yet: its plan waits for an approval; `freehold job show {job}` shows it")
         }
         "waiting_for_window" => format!(
-            "job `{job}` has no log yet, because it waits for the customer's window; `freehold job show {job}` shows until when"
+            "job `{job}` has no log yet, because it waits for the customer's change window; `freehold job show {job}` shows until when"
         ),
         "queued" | "waiting_for_runner" => format!(
             "job `{job}` has no log yet, because no runner has started it; `freehold install show {install}` shows when \
@@ -145,14 +145,14 @@ fn show(view: &JobView, out: Output) -> String {
     parts.push(format!("install {}, {}, mode {}{role}", view.install, view.workflow, view.mode.as_str()));
     if view.state == "waiting_for_window" {
         let until = view.opens_at.map(|at| format!(" until {}", time(at))).unwrap_or_default();
-        parts.push(format!("waits for the customer's window{until}"));
+        parts.push(format!("waits for the customer's change window{until}"));
     } else if let Some(waiting) = &view.plan {
         parts.push(plan::waiting(waiting, &view.job, &view.install));
     } else if let Some(since) = view.waits_since {
         let until = view.waits_until.map(|until| format!(", at most until {}", time(until))).unwrap_or_default();
         let install = &view.install;
         parts.push(format!(
-            "no runner has it since {}; it waits{until}; `freehold install show {install}` shows the connection",
+            "no runner has taken the job since {}; it waits{until}; `freehold install show {install}` shows the connection",
             time(since)
         ));
     }

@@ -16,7 +16,7 @@ use crate::file;
 const WAY_OUT: &str =
     "pass a file with the extension `.rego`, a directory of such files, or the directory of an app config";
 
-/// Returns the policies at `path` that are asked about `documents`, and the number of those that are not in Rego.
+/// Returns the policies at `path` that are evaluated on `documents`, and the number of those that are not in Rego.
 pub(super) fn find(
     path: &Path,
     component: Option<&ComponentName>,

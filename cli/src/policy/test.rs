@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::output::{Output, Table, plural};
 
-/// Ask policies about a recorded plan, objects or an image, without an account.
+/// Evaluate policies for a recorded plan, objects or an image, without an account.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -36,18 +36,18 @@ A policy is Rego in package `nuon` or `freehold`:
   }
 
 Each message of `deny` stops the job between its plan and its apply; messages of `warn` are shown. The command asks as a
-runner does, with its limits of time and memory. Without a document it only reads the policies. Of an app config it asks
-the policies of the types that the documents are for. Exit code 1 when a policy denies, and 2 when one cannot be read.")]
+runner does, with its limits of time and memory. Without a document it only parses them. For an app config, it evaluates
+only the policies whose type matches the documents. Exit code 1 when a policy denies, and 2 when one cannot be read.")]
 pub(crate) struct Test {
     /// A file with one policy, a directory of such files, or the directory of an app config.
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// Ask only what guards this component; `input.freehold.component`.
+    /// Evaluate only the policies that guard this component; `input.freehold.component`.
     #[arg(long, value_name = "NAME")]
     component: Option<ComponentName>,
     #[command(flatten)]
     from: From,
-    /// Ask the policies of every install too.
+    /// Evaluate the built-in policies too, which every install has.
     #[arg(long)]
     built_in: bool,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Test {
 /// What was found, as `--json` prints it.
 #[derive(Debug, Serialize)]
 struct Found {
-    /// The number of documents that each policy was asked about.
+    /// The number of documents on which each policy was evaluated.
     documents: usize,
     /// Whether a policy denies, or cannot be evaluated.
     denied: bool,
@@ -137,7 +137,7 @@ fn text(found: &Found, out: Output) -> String {
     }
     let mut text = if found.policies.is_empty() { String::new() } else { format!("{}\n\n", out.table(&table)) };
     text.push_str(&format!(
-        "{} asked about {}",
+        "{} evaluated on {}",
         plural_or_no(found.policies.len(), "policy", "policies"),
         plural_or_no(found.documents, "document", "documents")
     ));

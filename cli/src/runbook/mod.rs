@@ -32,7 +32,7 @@ pub(crate) enum RunbookCommand {
     Resume(Resume),
     /// Cancel a run: the running step is asked to stop, and the steps after it do not start.
     #[command(after_help = "\
-A running step ends as a workflow that is cancelled does: see `freehold workflow cancel --help`. A run that was cancelled can
+A running step is cancelled like a workflow: see `freehold workflow cancel --help`. A run that was cancelled can
 be resumed.
 
 Exit code 0 when the run was asked to stop or is cancelled already, 4 when it has already succeeded or failed.")]
@@ -51,7 +51,7 @@ pub(crate) struct One {
 pub(crate) struct Resume {
     /// Id of the run, as `freehold runbook runs` shows it.
     run: RunId,
-    /// Why you resume the run; the run shows it. From then on you ask for its steps, and they wait for closed change windows.
+    /// Why you resume the run; the run shows it. From then on its steps run in your name, and wait while change windows are closed.
     #[arg(long, value_name = "REASON")]
     reason: String,
     /// Resume the run and return at once.

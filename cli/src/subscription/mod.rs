@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 #[derive(Debug, Subcommand)]
 pub(crate) enum SubscriptionCommand {
     Add(Add),
-    /// List the subscriptions, those that nobody has confirmed too.
+    /// List the subscriptions, including those that nobody has confirmed.
     #[command(after_help = "Examples:\n  freehold subscription list\n  freehold subscription list --json")]
     List,
     Remove(Remove),

@@ -20,7 +20,7 @@ pub(super) fn added(one: &SubscriptionView) -> String {
 /// Returns the subscriptions as a table.
 pub(super) fn list(all: &[SubscriptionView], out: Output) -> String {
     if all.is_empty() {
-        return "nobody is told; `freehold subscription add ENDPOINT` subscribes a mailbox, a URL or a queue"
+        return "there are no subscriptions; `freehold subscription add ENDPOINT` subscribes a mailbox, a URL or a queue"
             .to_owned();
     }
     let mut table = Table::new(&["ENDPOINT", "STATE", "GETS"]);
@@ -33,7 +33,7 @@ pub(super) fn list(all: &[SubscriptionView], out: Output) -> String {
 
 /// Returns what is left after a removal.
 pub(super) fn removed(endpoint: &Endpoint, left: &[SubscriptionView], out: Output) -> String {
-    format!("{endpoint} is told nothing any more\n\n{}", list(left, out))
+    format!("{endpoint} gets no more notifications\n\n{}", list(left, out))
 }
 
 /// Returns what a subscriber chose, as a phrase.
@@ -41,7 +41,7 @@ fn choice(one: &SubscriptionView) -> String {
     match &one.filter {
         Some(filter) => phrase(filter),
         None if one.pending => String::new(),
-        None => "what a filter takes that Freehold did not write".to_owned(),
+        None => "notifications by a filter that Freehold did not write".to_owned(),
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) fn code(named: Option<&Path>) -> Result<Vec<Code>> {
 fn remark(release: Release, directory: &Path, is_named: bool) -> Result<Option<String>> {
     let shown = directory.display();
     let other = format!(
-        "the functions in `{shown}` are of another build than this program: `SHA256SUMS` of their release does not list it"
+        "the functions in `{shown}` are from another build than this program: `SHA256SUMS` of their release does not list this program"
     );
     match (release, is_named) {
         (Release::Own | Release::Unknown, true) => Ok(None),
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!([said(Release::Own, true), said(Release::Unknown, true)], [""; 2]);
         insta::assert_snapshot!(said(Release::Own, false), @"deploying the functions in `target/dist/arm64/functions`, of the same release as this program");
         insta::assert_snapshot!(said(Release::Unknown, false), @"warning: the functions in `target/dist/arm64/functions`, which are deployed, may be of another build than this program: no `SHA256SUMS`, as `make dist` writes it, shows their release");
-        insta::assert_snapshot!(said(Release::Other, true), @"warning: the functions in `target/dist/arm64/functions` are of another build than this program: `SHA256SUMS` of their release does not list it");
-        insta::assert_snapshot!(said(Release::Other, false), @"error: the functions in `target/dist/arm64/functions` are of another build than this program: `SHA256SUMS` of their release does not list it; run the `freehold` of that release, or pass `--functions target/dist/arm64/functions` to deploy them anyway");
+        insta::assert_snapshot!(said(Release::Other, true), @"warning: the functions in `target/dist/arm64/functions` are from another build than this program: `SHA256SUMS` of their release does not list this program");
+        insta::assert_snapshot!(said(Release::Other, false), @"error: the functions in `target/dist/arm64/functions` are from another build than this program: `SHA256SUMS` of their release does not list this program; run the `freehold` of that release, or pass `--functions target/dist/arm64/functions` to deploy them anyway");
     }
 }

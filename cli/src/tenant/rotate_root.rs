@@ -39,14 +39,14 @@ Examples:
   freehold tenant rotate-root --to arn:aws:kms:eu-west-1:111111111111:key/KEY
   freehold tenant rotate-root --to arn:aws:kms:eu-west-1:111111111111:key/KEY --lost
 
-An announced key stands in each install stack that is launched or updated afterwards: it alone can follow, and it needs no signature of
-the old key. So keep it where nobody who can use the root key can use it. Installs that do not know it need the old key's
+Each install stack that is launched or updated afterwards contains the announced key. Then only this key can replace the root key, and
+the old key need not sign. So give nobody access to both keys. Installs without the announced key also require the old key's
 signature too.")]
 pub(crate) struct RotateRoot {
     /// Name of the tenant; the same as `--tenant`.
     #[arg(long)]
     name: Option<TenantName>,
-    /// ARN of the KMS key that follows. If one was announced, no other can.
+    /// ARN of the new root key, a key in KMS. If a second root key was announced, only that key is accepted.
     #[arg(long, value_name = "ARN", conflicts_with = "announce")]
     to: Option<String>,
     /// ARN of the only key that may follow the key of `--to`. With `--announce`: the only key that may follow the
@@ -56,7 +56,7 @@ pub(crate) struct RotateRoot {
     /// Only announce `--second`; the root key stays.
     #[arg(long, requires = "second")]
     announce: bool,
-    /// The old key is lost or stolen: it does not sign, and no message under it counts if it is sent from now on.
+    /// The old key is lost or stolen: it does not sign, and installs refuse messages under it that are sent from now on.
     #[arg(long, conflicts_with = "announce")]
     lost: bool,
     /// Minutes during which messages under the old root key may still be sent; 60 by default.
@@ -124,8 +124,7 @@ impl RotateRoot {
     ) -> Result<Next> {
         let given = |name: &str| stack.parameters.get(name).map(String::as_str).filter(|text| !text.is_empty());
         let arn = self.to.as_deref().ok_or_else(|| {
-            Error::invalid("no key is named that could follow")
-                .or("pass `--to ARN` with a KMS key of ECC_NIST_EDWARDS25519")
+            Error::invalid("no new root key is given").or("pass `--to ARN` with a KMS key of ECC_NIST_EDWARDS25519")
         })?;
         let to = keys.key(arn).await?;
         if to.arn == from.arn {
@@ -299,7 +298,7 @@ fn with_signer(arn: &str, policy: &str, caller: &str) -> Result<String> {
 fn text(done: &Done) -> String {
     let second = match &done.second {
         Some(second) => format!("\nonly {second} may follow it; install stacks name it from their next launch on"),
-        None => "\nno key is announced that may follow it".to_owned(),
+        None => "\nno second root key is announced".to_owned(),
     };
     match (&done.former, done.until) {
         (Some(former), Some(until)) => format!(

@@ -172,7 +172,7 @@ fn state_of(node: &NodeView) -> String {
 /// Returns until when a node waits for the customer's window.
 fn awaited_window(node: &NodeView) -> String {
     let until = node.opens_at.map(|at| format!(" until {}", time(at))).unwrap_or_default();
-    format!("for the customer's window{until}")
+    format!("for the customer's change window{until}")
 }
 
 /// Returns the sentence about a verified deploy, or about a roll back; `None` for any other workflow.

@@ -183,7 +183,7 @@ fn what_is_missing_in_a_question_is_named_with_every_way_to_give_it() {
     insta::assert_snapshot!(refused(&["audit", "verify"]) + &refused(&["permissions"]) + &refused(&["changes", "globex"]), @r"
     error: no install is given; name it, or pass `--copy DIR`
     error: no install is given; name it, or pass a file with its template as `--template FILE`
-    error: nothing new is given to compare with; pass `--new-template FILE`, or `--agreed FILE` and `--new-contract FILE`, or all three
+    error: no new template and no new contract is given; pass `--new-template FILE`, or `--agreed FILE` and `--new-contract FILE`, or all three
     ");
 }
 

@@ -67,7 +67,7 @@ pub struct UnresolvedGit {
 /// The error for a text that is not a commit, or for a branch that the app does not need.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{commit}` is not a commit for `{branch}` of {url}: a commit is 40 lowercase hex digits, and the app \
+    "cannot use commit `{commit}` for `{branch}` of {url}: a commit has 40 lowercase hex digits, and the app \
      has to use the branch"
 )]
 pub struct NotACommit {

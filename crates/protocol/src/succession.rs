@@ -68,7 +68,7 @@ impl Roots {
         self.all().any(|root| root.key == key)
     }
 
-    /// Follows `statements`, oldest first. Those before the given root, and those that are known, change nothing.
+    /// Adds the successors in `statements`, oldest first. Statements before the given root, and known statements, change nothing.
     ///
     /// # Errors
     /// A [`SuccessionError`]; then nothing was followed.

@@ -76,7 +76,7 @@ pub const RULES: [(Rule, &str); 10] = [
     ),
     (Rule::NoCode, "nothing runs while the stack is made: no transform, custom resource, function or nested stack"),
     (Rule::NoOutsidePrincipal, "nobody outside of the account may assume a role or use a resource"),
-    (Rule::NoWildcardAssumeRole, "a policy that allows to assume roles names each of them"),
+    (Rule::NoWildcardAssumeRole, "a policy that allows `sts:AssumeRole` names each role"),
     (
         Rule::Boundary,
         "every role that the vendor's policies belong to has a boundary, and nobody can remove the boundary",

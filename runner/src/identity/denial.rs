@@ -198,8 +198,8 @@ impl Standing {
         }
         Refused::Otherwise(match (self.role().await, &self.stack, state) {
             (Ok(arn), Some(stack), StackState::Unreadable(_)) => format!(
-                "{why}; this runner has the right role, `{arn}`, but it may not read install stack `{stack}` either, and its \
-                 credentials, looked up again, may not: check that the install still exists; if the customer has set \
+                "{why}; this runner has the right role, `{arn}`, but it may not read install stack `{stack}` either, even with \
+                 newly fetched credentials: check that the install still exists; if the customer has set \
                  `{REVOKED_BEFORE}`, give the runner a session that began later"
             ),
             (Ok(arn), ..) => {

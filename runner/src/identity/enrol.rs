@@ -108,7 +108,7 @@ pub async fn run(agent: Arc<Agent>, prover: RoleProver, key: PublicKey, beat: Be
                 info!("A secret of the app changed: this runner announces itself again");
             }
             if is_other_rule {
-                info!("The customer's rules about changes are others: this runner announces itself again");
+                info!("The customer's rules about changes have changed: this runner announces itself again");
             }
             if is_decided {
                 info!("The customer decided about a plan: this runner announces itself again");
@@ -139,7 +139,7 @@ async fn digests(agent: &Agent) -> Digests {
     }
 }
 
-/// Returns when changes may start, as the stack says now, or as it was `known` if the stack cannot be read.
+/// Returns the times at which changes may start, from the stack, or `known` if the stack cannot be read.
 async fn changes(agent: &Agent, known: Option<&ChangeTimes>) -> Option<ChangeTimes> {
     if agent.standing.stack_name().is_empty() {
         return None;

@@ -25,7 +25,7 @@ pub struct KnownRoots {
 /// The reason why the runner cannot know which root key counts.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot read the root keys that followed in `{file}`: {reason}; make the file readable, or launch the vendor's newest template and \
+    "cannot read the list of later root keys in `{file}`: {reason}; make the file readable, or launch the vendor's newest template and \
      then remove it"
 )]
 pub struct RootsError {
@@ -51,7 +51,7 @@ impl KnownRoots {
         if let Err(error) = roots.follow(&statements) {
             // The customer launched a template with another root, which decides.
             warn!(
-                "The root keys in `{}` do not follow the one of the install stack, which counts alone: {error}",
+                "Ignored the root keys in `{}`: they do not continue from the root key of the install stack ({error})",
                 file.display()
             );
         }
@@ -75,7 +75,9 @@ impl KnownRoots {
         next.follow(&statements).map_err(EnvelopeError::Succession)?;
         if next.statements().len() > roots.statements().len() {
             let (former, current) = (roots.current().key_id(), next.current().key_id());
-            warn!("Root key `{current}` of the tenant follows `{former}`, which signs nothing that counts any more");
+            warn!(
+                "Root key `{current}` of the tenant has replaced `{former}`, whose new signatures are no longer accepted"
+            );
             if let Some(file) = &self.file {
                 keep(file, &next);
             }

@@ -41,7 +41,7 @@ fn not_permitted(config: &Config, work: &UpgradeRunner) -> Option<String> {
         Some(key) => {
             let why = Released::of(work).permitted_by(key).err()?;
             format!(
-                "the program is of no release that the customer permits: {why}; order a program of a release that the key signed"
+                "the program does not belong to a release that the customer permits: {why}; order a program of a release that the customer's `RunnerReleaseKey` signed"
             )
         }
     })

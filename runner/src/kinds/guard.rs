@@ -77,7 +77,7 @@ fn named(id: &Id) -> Value {
         "metadata": { "name": id.name, "namespace": id.namespace } })
 }
 
-/// Asks about an image. `metadata` is what the tenant's signed statement says about it.
+/// Evaluates the policies for an image. `metadata` is what the tenant's signed statement says about it.
 pub(super) async fn image(job: &Job, name: &str, digest: &Digest, metadata: Value) -> Result<(), Failure> {
     let (name, tag) = match name.split_once('@').map_or(name, |(name, _)| name).rsplit_once(':') {
         Some((name, tag)) if !tag.contains('/') => (name, tag),
@@ -108,7 +108,7 @@ async fn ask(job: &Job, documents: Vec<Value>, known: &[PolicyResult]) -> Result
 
 fn say(job: &Job, results: &[PolicyResult]) {
     let silent = results.iter().filter(|one| !one.stops() && one.warn.is_empty()).count();
-    job.log.line(&format!("policies: {} asked, {silent} of them have nothing to say", results.len()));
+    job.log.line(&format!("policies: {} evaluated, {silent} of them without a message", results.len()));
     let warnings = results.iter().flat_map(|one| one.warn.iter().map(move |message| (one, message)));
     for (one, message) in warnings.take(LINES) {
         job.log.line(&format!("  policy `{}` ({}) warns: {message}", one.name, one.origin.describe()));

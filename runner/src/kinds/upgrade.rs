@@ -36,7 +36,7 @@ pub(super) async fn run(job: &Job, work: &UpgradeRunner) -> Result<Done, Failure
         return until_stopped(job, report_health(job, work, programs)).await;
     }
     if let Some(Candidate { phase: Phase::Failed { reason }, .. }) = programs.candidate_of(&job.order) {
-        return Err(Failure::new(format!("{reason}; the old program works again")));
+        return Err(Failure::new(format!("{reason}; rolled back to the old program")));
     }
     if let Some(Candidate { released, job: other, .. }) = programs.on_trial(&own) {
         let version = &released.version;

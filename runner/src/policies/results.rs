@@ -12,7 +12,7 @@ const MOST: usize = 50;
 /// The maximum length of one message that leaves the account, in characters.
 const LONGEST: usize = 500;
 
-/// The documents that policies were asked about, and how secrets are taken out of a text.
+/// The documents on which policies were evaluated, and how secrets are taken out of a text.
 pub(super) struct Asked<'a> {
     pub(super) documents: &'a [Value],
     pub(super) redact: &'a (dyn Fn(&str) -> String + Sync),

@@ -1,6 +1,6 @@
 //! The notes about orders that went back to the queue before any attempt at their job had started. They are in the
-//! customer's bucket, where jobs cannot write them, for the other machines of the install, which have not seen that
-//! delivery. Without the note, another machine does not start a job that must not start twice, and ends it as
+//! customer's bucket, where jobs cannot write. The other machines of the install, which have not seen that delivery, read
+//! them there. Without the note, another machine does not start a job that must not start twice, and ends it as
 //! interrupted.
 
 use std::sync::Arc;

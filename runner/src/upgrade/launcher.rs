@@ -22,7 +22,7 @@ use crate::upgrade::programs::{
 use crate::upgrade::trial::{self, Verdict, forward};
 use crate::work::agent::Execute;
 
-/// The exit code with which a program that the launcher started hands over.
+/// The exit code of a program that hands over to the launcher, which started it.
 const HANDED_OVER: u8 = 10;
 
 /// Runs the runner of `config` until it ends, whichever program works, and returns its exit code.
@@ -40,7 +40,7 @@ pub async fn run(config: Config, source: Option<StackSource>, kinds: Arc<dyn Exe
             Ok(next) => next,
             Err(error) => {
                 warn!(
-                    "An upgrade of this runner cannot be looked at, so the program that the machine starts works: {error}"
+                    "Cannot read the state of this runner's upgrade, so the program that the machine starts is used: {error}"
                 );
                 Next::Work
             }
@@ -200,7 +200,7 @@ impl Launcher<'_> {
 
     /// Lets the old program work again.
     fn back(&self, reason: &str) -> Ended {
-        error!("The old program works again: {reason}");
+        error!("Rolled back to the old program: {reason}");
         if let Err(error) = Programs::load(self.state_dir()).failed(reason).store(self.state_dir()) {
             return Ended::With(program::fail(1, &format!("cannot record that the upgrade failed: {error}")));
         }

@@ -29,8 +29,8 @@ pub const ARCHITECTURE: &str = if cfg!(target_arch = "aarch64") { "arm64" } else
 /// The programs of a runner.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Programs {
-    /// The digest of the launcher that the rest belongs to. When the customer gives the machine another program, that one
-    /// is used, and the rest counts no more.
+    /// The digest of the launcher that wrote the other fields. If the customer installs another program on the machine, that program
+    /// is used, and the other fields are ignored.
     pub launcher: Option<Digest>,
     /// The program that an upgrade put in the launcher's place; absent when the launcher itself works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,12 +95,12 @@ impl Programs {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Self::default(),
             Err(error) => {
-                warn!("Cannot read `{}`, so the program that the machine starts works: {error}", path.display());
+                warn!("Cannot read `{}`, so the program that the machine starts is used: {error}", path.display());
                 return Self::default();
             }
         };
         serde_json::from_slice(&text).unwrap_or_else(|error| {
-            warn!("`{}` is damaged, so the program that the machine starts works: {error}", path.display());
+            warn!("`{}` is damaged, so the program that the machine starts is used: {error}", path.display());
             Self::default()
         })
     }

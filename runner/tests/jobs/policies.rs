@@ -104,7 +104,7 @@ async fn a_denied_plan_is_not_applied_and_the_vendor_sees_no_value_of_it() {
         "policy `no-creation` (of the vendor) denies this: terraform_data.this would hold [value]; nothing was changed; \
          change the component or the policy, and deploy the new version"
     );
-    assert!(log.contains("policies: 2 asked, 0 of them have nothing to say\n"), "{log}");
+    assert!(log.contains("policies: 2 evaluated, 0 of them without a message\n"), "{log}");
     assert!(log.contains("policy `permissive` (of the vendor) warns: be careful\n"), "{log}");
     assert!(!log.contains("would hold the-value"), "{log}");
     assert_eq!(results.len(), 2);

@@ -312,7 +312,7 @@ async fn the_old_program_reports_why_the_new_one_did_not_work_and_another_order_
     bench.change_order(|order| order.dispatch = 2);
     let _ = execute(&bench.job).await;
 
-    assert_eq!(why, "it ended; the old program works again");
+    assert_eq!(why, "it ended; rolled back to the old program");
     assert_eq!(phase(&bench), Some(Phase::Ready));
 }
 

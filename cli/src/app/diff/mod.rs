@@ -130,6 +130,9 @@ fn read(dir: &Path) -> Result<Side> {
 /// Says why a sync refuses the directory, if it does.
 fn note_refused(loaded: &Loaded) {
     if !loaded.refused.is_empty() {
-        note(&format!("warning: a sync refuses this directory; what it lacks counts as changed\n{}", loaded.refused));
+        note(&format!(
+            "warning: `freehold app sync` refuses this directory; parts that are missing count as changed\n{}",
+            loaded.refused
+        ));
     }
 }

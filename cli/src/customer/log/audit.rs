@@ -36,7 +36,7 @@ Examples:
 The runners of an install write one chain. Each record has the signature of its runner and the digest of the record before it,
 so the command finds records that are missing, changed, exchanged, of another key or of another install, and names the first
 one that is wrong. Reports and the control plane's receipts name records too, so a chain without such a record was cut. A chain
-that is cut behind the last of these records cannot be told from a shorter one: note the last record that the command prints,
+that was cut after the last of these records looks like a shorter chain: note the last record that the command prints,
 and pass it as `--seen` the next time. Exit code 1 when something is wrong."))]
 pub(crate) struct Verify {
     #[command(flatten)]
@@ -138,7 +138,7 @@ fn render(answer: &Answer<'_>, any_key: bool, out: Output) -> String {
                 rest.push(format!("the control plane confirmed the records up to {seq}; {}", receipts(chain)));
             }
             Some(seq) => rest.push(format!(
-                "receipts that nobody checked confirm the records up to {seq}: pass the vendor's key as `--root-key KEY`"
+                "receipts confirm the records up to {seq}, but their signatures were not verified: pass the vendor's key as `--root-key KEY`"
             )),
             None => rest.push("there is no receipt of the control plane yet".to_owned()),
         }

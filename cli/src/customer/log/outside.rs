@@ -35,7 +35,7 @@ Examples:
   freehold customer outside --copy globex-bucket --events events.json
 
 CloudTrail answers two requests a second, with 50 events each, so in a busy account the command can run for minutes. Exit code 1
-when an event has no record. `freehold-runner doctor` takes each role once without a job: pass `--own-doctor` if you ran it
+when an event has no record. `freehold-runner doctor` assumes each role once without a job: pass `--own-doctor` if you ran it
 yourself."))]
 pub(crate) struct Outside {
     #[command(flatten)]

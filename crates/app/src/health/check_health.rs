@@ -33,7 +33,7 @@ impl CheckHealth {
     /// Starts a check. A repeated call with the same cause returns the same workflow.
     ///
     /// # Errors
-    /// NotFound for an unknown install, Invalid for a named component that has nothing to ask, Conflict without a runner, while
+    /// NotFound for an unknown install, Invalid for a named component that has no health check, Conflict without a runner, while
     /// a workflow changes the install or another check has not ended, for a named component that is not deployed, or when no
     /// component can be asked, or the ports' errors.
     pub async fn check(
@@ -61,7 +61,7 @@ impl CheckHealth {
         }
         if plan.nodes.is_empty() {
             return Err(AppError::conflict(format!(
-                "no deployed component of install `{install}` can be asked whether it is healthy; give a component `[health]` with \
+                "no deployed component of install `{install}` has a health check; give a component `[health]` with \
                  a probe of type `http` or `tcp`, or without one where its type has a check of its own, and \
                  deploy it"
             )));

@@ -156,7 +156,7 @@ fn nothing_ran(workflow: &Workflow) -> Option<String> {
         Request::Teardown { .. } => "nothing was left to remove".to_owned(),
         Request::Upgrade { .. } => "the runner has the program already".to_owned(),
         Request::CheckHealth { .. } => {
-            "no component could be asked; `freehold install show` has the last answers".to_owned()
+            "the health of no component could be checked; `freehold install show` has the last results".to_owned()
         }
         Request::DetectDrift { .. } => "no part could be checked; `freehold drift list` shows the reasons".to_owned(),
     })

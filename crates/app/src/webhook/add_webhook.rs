@@ -59,7 +59,7 @@ impl AddWebhook {
             let reserved = ReservedKey { key: key.key_id(), webhook: name.clone() };
             if let Some(other) = load::<ReservedKey>(store, &row::reserved_key(&reserved.key)).await? {
                 return Err(AppError::conflict(format!(
-                    "webhook `{}` has this key, and a call that is signed for one would be a call of both; give `{name}` a key of its \
+                    "webhook `{}` has this key, and a call signed for one webhook would be valid for both; give `{name}` a key of its \
                      own, by another `--key-file`",
                     other.value.webhook
                 )));

@@ -153,7 +153,7 @@ pub(super) fn health_work(version: &AppVersion, name: &ComponentName, alone: boo
     let component = version.component(name);
     let (component, health) = component.and_then(|one| Some((one, checked(one)?))).ok_or_else(|| {
         // INVARIANT: the plan has a check only at components that have something to ask.
-        AppError::internal(format!("component `{name}` has nothing to ask"))
+        AppError::internal(format!("component `{name}` has no health check"))
     })?;
     let cluster = || cluster_of(version, &component.settings.kubernetes_context);
     let asks = match &component.spec {

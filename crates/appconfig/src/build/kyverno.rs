@@ -109,7 +109,7 @@ fn without_effect(app: &App, checked: &Checked, node: &Node) -> Option<Draft> {
         return Some(draft.help("remove the policy, or write it in Rego with `engine = \"opa\"`"));
     }
     let named = node.tables("components").iter().find(|one| one.as_text() != Some("*"))?;
-    let message = "`components` has no effect: Kyverno asks a policy about everything in the cluster";
+    let message = "`components` has no effect: Kyverno applies a policy to everything in the cluster";
     let draft = Draft::warning(checked.place(named), message);
     Some(draft.help("remove `components`, and select objects with `match` in the policy"))
 }

@@ -54,7 +54,8 @@ pub(crate) fn add_environment(app: &mut App, index: &Index, programs: Programs<'
     let (variables, reads) = (scalars(checked.root.get("env_vars")), references(checked, index));
     let mut drafts = refused_variables(checked);
     drafts.extend(checked.uses.iter().filter(|reading| made_by_jobs(&reading.path)).map(|reading| {
-        let message = "the environment of every job cannot read what a job makes, because the first job has it too";
+        let message =
+            "`env_vars` of the runner cannot read outputs of jobs, because the first job already gets these variables";
         Draft::error(reading.place.clone(), message)
             .help("set the variable in the component or the action that needs it")
     }));

@@ -42,8 +42,8 @@ const ACTION_INPUT: &[Key] = &[
         "The name of the input. Each step has the text in an environment variable of this name in upper case. Templates read it as `{{ .nuon.action.inputs.<name> }}`; use that in `env_vars` only, so that a shell does not run the text",
     ),
     may("description", Text).doc("What the text is used for"),
-    may("required", Flag).doc("Whether a run without the text is refused; default `false`. Then a person or a runbook has to start the action, or the input needs a default"),
-    may("default", Text).doc("The text of a run that gives none"),
+    may("required", Flag).doc("Whether a run without the text is refused; default `false`. If `true`, only a person or a runbook can start the action, unless the input has a default"),
+    may("default", Text).doc("The default text"),
 ];
 
 /// The triggers that start nothing yet, because Freehold never causes their events.
@@ -104,7 +104,7 @@ const RUNBOOK_INPUT: &[Key] = &[
     ),
     may("description", Text).doc("What the text is used for"),
     may("required", Flag).doc("Whether a run without the text is refused; default `false`"),
-    may("default", Text).doc("The text of a run that gives none"),
+    may("default", Text).doc("The default text"),
 ];
 
 const RUNBOOK_STEP: &[Key] = &[

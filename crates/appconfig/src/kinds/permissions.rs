@@ -27,7 +27,7 @@ const POLICIES: Key = may("policies", Tables(POLICY_OF_ROLE)).doc("What the role
 const BOUNDARY: Key = may("permissions_boundary", TemplateFile)
     .doc(
         "The permissions boundary of the role: a policy document in JSON, or `./path` of one. The install stack denies the role \
-what it does not allow. Empty for no boundary",
+everything that this boundary does not allow. Empty for no boundary",
     );
 const ENABLED: Key = may("enabled_in_stack", Flag).doc(
     "Whether a custom role is switched on in a new install stack; default `true`. No effect on roles of other types",

@@ -37,7 +37,7 @@ pub(super) const SANDBOX: &[Key] = &[
 pub(super) const RUNNER: &[Key] = &[
     must("runner_type", Word(&["aws", "gcp", "azure"])).doc("The cloud that the runner runs in"),
     may("env_vars", Scalars).doc(
-        "Environment of Terraform, Pulumi and the steps of all actions; values are templates. A variable that a part sets itself stays. The customer agrees to the steps of actions with their environment, so a change asks them again",
+        "Environment of Terraform, Pulumi and the steps of all actions; values are templates. A variable that a component or an action sets itself takes precedence. The customer agrees to the steps of actions with their environment, so a change needs a new consent",
     ),
     may("helm_driver", Word(&["secret", "configmap", "nuon"]))
         .doc("Where Helm keeps its releases unless a component sets another place; default `secret`")

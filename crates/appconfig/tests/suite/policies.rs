@@ -132,7 +132,7 @@ fn a_kyverno_policy_is_of_a_kind_of_kyverno_and_limits_a_whole_cluster() {
         .with("policies/b.yaml", &format!("{KYVERNO}spec:\n  rules: [{{message: \"{{{{ request.object }}}}\"}}]\n"));
 
     insta::assert_snapshot!(config.faults(), @r#"
-    warning: `components` has no effect: Kyverno asks a policy about everything in the cluster
+    warning: `components` has no effect: Kyverno applies a policy to everything in the cluster
      --> policies.toml:6:15
       |
     6 | components = ["web"]

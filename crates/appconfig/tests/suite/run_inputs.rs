@@ -86,7 +86,10 @@ fn an_environment_that_terraform_must_not_have_or_that_a_job_would_have_to_make_
 
     let found = good().with("runner.toml", runner).faults().to_string();
 
-    assert!(found.contains("cannot read what a job makes, because the first job has it too"), "{found}");
+    assert!(
+        found.contains("cannot read outputs of jobs, because the first job already gets these variables"),
+        "{found}"
+    );
     assert!(found.contains("`TF_CLI_CONFIG_FILE`"), "{found}");
 }
 
@@ -114,6 +117,6 @@ fn the_environment_of_every_job_reads_no_subtree_with_what_jobs_make() {
 
         let found = good().with("runner.toml", &runner).faults().to_string();
 
-        assert!(found.contains("cannot read what a job makes"), "{path}: {found}");
+        assert!(found.contains("cannot read outputs of jobs"), "{path}: {found}");
     }
 }

@@ -44,7 +44,7 @@ fn push_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend_from_slice(text.as_bytes());
 }
 
-/// Decodes an object; returns `None` for a resource that does not exist, and for what is not an object of texts.
+/// Decodes an object; returns `None` for a resource that does not exist, and for a value that is not an object of strings.
 pub(crate) fn decode(mut bytes: &[u8]) -> Option<Object> {
     let count = match byte(&mut bytes)? {
         head @ 0x80..=0x8f => usize::from(head & 0x0f),

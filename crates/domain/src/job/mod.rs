@@ -130,7 +130,7 @@ pub enum Rejected {
     #[error("job `{job}` waits for the approval of plan `{waits}`, not of `{named}`; look at the present plan first")]
     OtherPlan { job: JobId, waits: Digest, named: Digest },
     /// The time for the approval has passed.
-    #[error("plan `{plan}` of job `{job}` could be approved until {}; start the job again", utc(*.until))]
+    #[error("plan `{plan}` of job `{job}` expired at {} and can no longer be approved; start the job again", utc(*.until))]
     ExpiredPlan { job: JobId, plan: Digest, until: Timestamp },
 }
 

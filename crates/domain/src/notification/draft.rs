@@ -1,4 +1,4 @@
-//! What all notifications have: an id that is derived from their cause, whom they are about, and their words.
+//! The parts that every notification has: an id that is derived from its cause, its install or app, and its text.
 
 use freehold_protocol::notification::{Notification, NotificationKind};
 use freehold_protocol::time::rfc3339;

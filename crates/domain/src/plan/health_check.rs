@@ -12,10 +12,10 @@ use crate::workflow::{Node, Target};
 /// The reason why a component cannot be asked whether it is healthy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAsked {
-    #[error("`{0}` is not deployed, so there is nothing to ask")]
+    #[error("`{0}` is not deployed, so its health cannot be checked")]
     Absent(ComponentName),
     #[error(
-        "`{0}` has nothing to ask: its config has no `health`, or its type offers nothing and there is no probe of type `http` or \
+        "`{0}` has no health check: its config has no `health`, or its type has no check of its own and there is no probe of type `http` or \
          `tcp`"
     )]
     Nothing(ComponentName),

@@ -178,8 +178,8 @@ pub(crate) fn denials(boundary: &Value, own: &Own) -> Result<Vec<Value>, String>
         for action in &actions {
             if let Some(other) = whole.iter().chain(&before).find(|other| meet(other, action)) {
                 return Err(format!(
-                    "`{action}` is allowed within limits, and another statement allows `{other}`, which is a part of it or \
-                     meets it; name actions so that each is in one statement"
+                    "`{action}` is allowed for some resources or under a condition, and another statement allows \
+                     `{other}`, which overlaps with it; name the actions so that no two statements overlap"
                 ));
             }
         }
@@ -203,7 +203,9 @@ fn statements(document: &Value) -> Result<Vec<&Map<String, Value>>, String> {
 
 fn allowed(statement: &Map<String, Value>) -> Result<Allowed, String> {
     if let Some(other) = statement.keys().find(|key| !ELEMENTS.contains(&key.as_str())) {
-        return Err(format!("`{other}` cannot be turned into what it does not allow; write `Action` and `Resource`"));
+        return Err(format!(
+            "an `Allow` statement with `{other}` cannot be converted into a `Deny`; write `Action` and `Resource`"
+        ));
     }
     let resources = texts(statement, "Resource")?;
     if let Some(text) = resources.iter().find(|text| has_variable(text)) {
@@ -305,7 +307,9 @@ fn denial(
             let tests = condition.entry("StringNotEquals").or_insert_with(|| json!({}));
             let tests = tests.as_object_mut().ok_or("its condition `StringNotEquals` is not an object")?;
             if tests.insert(TAG.to_owned(), json!(own.install)).is_some() {
-                return Err(format!("its condition has `{TAG}`, which tells the install's own key; use another tag"));
+                return Err(format!(
+                    "its condition has `{TAG}`, by which the install's own key is recognized; use another tag"
+                ));
             }
         }
         let (element_of, resources) =

@@ -292,7 +292,7 @@ fn what_has_no_exact_opposite_is_refused() {
         (json!({ "Effect": "Deny", "Action": "ec2:*", "Resource": "*", "Principal": "*" }), "cannot have `Principal`"),
         (
             json!([whole(), allow(json!({ "Resource": "arn:aws:ec2:*" }))]),
-            "`ec2:*` is allowed within limits, and another",
+            "`ec2:*` is allowed for some resources or under a condition, and another",
         ),
         (
             json!(allow(json!({ "Action": "iam:*", "Resource": "arn:aws:iam::*" }))),
@@ -303,7 +303,7 @@ fn what_has_no_exact_opposite_is_refused() {
             "no exact opposite",
         ),
         (json!(allow(json!({ "Resource": "arn:aws:s3:::${aws:username}" }))), "a variable of IAM"),
-        (json!(allow(json!({ "Principal": "*" }))), "`Principal` cannot be turned"),
+        (json!(allow(json!({ "Principal": "*" }))), "`Principal` cannot be converted into a `Deny`"),
         (json!([whole(), { "Effect": "Allow", "NotAction": "iam:*", "Resource": "*" }]), "`NotAction` with `Allow`"),
         (
             json!({ "Effect": "Deny", "Action": "iam:*", "Resource": "*" }),

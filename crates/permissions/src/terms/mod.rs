@@ -229,7 +229,10 @@ impl TermsDiff {
         }
         for policy in after.difference(before).filter(|policy| !same(before, policy)) {
             if is_for_clusters(policy.engine, &policy.kind) {
-                self.widen(&about(policy), "is new; it comes into the cluster, where Kyverno follows it".to_owned());
+                self.widen(
+                    &about(policy),
+                    "is new; it is applied to the cluster, where Kyverno enforces it".to_owned(),
+                );
             } else {
                 self.narrow(&about(policy), "is new".to_owned());
             }

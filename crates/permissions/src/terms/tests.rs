@@ -286,7 +286,7 @@ fn a_new_policy_in_rego_only_refuses_and_one_of_kyverno_is_asked_about() {
     assert_eq!(summary(&without, &with("opa")), "- policy `p` of kubernetes_cluster is new\n");
     assert_eq!(
         summary(&without, &with("kyverno")),
-        "+ policy `p` of kubernetes_cluster is new; it comes into the cluster, where Kyverno follows it\n"
+        "+ policy `p` of kubernetes_cluster is new; it is applied to the cluster, where Kyverno enforces it\n"
     );
     assert_eq!(summary(&with("kyverno"), &without), "+ policy `p` of kubernetes_cluster is gone\n");
 }

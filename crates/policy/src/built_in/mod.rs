@@ -9,7 +9,7 @@ pub struct BuiltIn {
     /// The name with which the customer loosens this policy in the install stack.
     pub name: &'static str,
     text: &'static str,
-    /// Whether the customer can loosen it. The other policies enforce other parameters of the install stack.
+    /// Whether the customer can loosen this policy (`LoosenedPolicies`). A policy that cannot be loosened has parameters of its own in the stack.
     pub can_be_loosened: bool,
 }
 

@@ -128,7 +128,7 @@ everybody_inside(name, statement) if {
 
 principals(statement) := {"*"} if {
 	statement.Principal == "*"
-} else := {"everybody but some"} if {
+} else := {"everybody except NotPrincipal"} if {
 	statement.NotPrincipal
 } else := {name |
 	some kind in ["AWS", "Federated", "CanonicalUser"]

@@ -111,7 +111,7 @@ fn documents_are_found_at_any_depth_and_whatever_permits_whom_it_does_not_list_i
 
     assert_eq!(
         created("no-strangers", "aws_x", nested).deny,
-        ["aws_x.x: `rule` gives access to `everybody but some`, which is outside of the account"]
+        ["aws_x.x: `rule` gives access to `everybody except NotPrincipal`, which is outside of the account"]
     );
     assert_eq!(created("no-strangers", "aws:s3/bucketPolicy:BucketPolicy", object.clone()).deny.len(), 1);
     assert_eq!(created("no-strangers", "aws_vpc_endpoint", object), Verdict::default());

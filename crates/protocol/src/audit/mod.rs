@@ -104,7 +104,7 @@ pub enum AuditEvent {
         /// The digest of the signed order, without the texts that are attached to it.
         order: Digest,
     },
-    /// The policies that guard a job were asked about its plan. The record is written before the plan is applied. If a
+    /// The policies that guard a job were evaluated on its plan. The record is written before the plan is applied. If a
     /// policy stops the job, its plan is not applied.
     PoliciesAsked {
         job: JobId,

@@ -112,7 +112,7 @@ pub enum SuccessionError {
     #[error("the succession is of tenant `{0}`")]
     OtherTenant(TenantName),
     /// A root ends before the one before it.
-    #[error("root key `{0}` ends before the root before it")]
+    #[error("root key `{0}` expires before the root key that it replaced")]
     Backwards(KeyId),
     /// There are too many statements.
     #[error("more than {max} successions are not followed", max = limits::MAX_SUCCESSIONS)]

@@ -36,11 +36,11 @@ pub(in crate::kinds) async fn admit(job: &Job, api: &Api, registry: Option<&str>
     match install(api, &name, &sessions(job), &registry).await {
         Ok(true) => job.log.line(&format!("`{POLICY}` `{name}` refuses images that are not in the install registry")),
         Ok(false) => job.log.line(&format!(
-            "the cluster has no `{POLICY}` of `{GROUP}`, which Kubernetes has from 1.30: only charts and manifests are \
-             looked at, by the runner"
+            "the cluster has no `{POLICY}` of `{GROUP}`, which Kubernetes has from 1.30: the runner checks images \
+             only in charts and manifests"
         )),
         Err(error) => job.log.line(&format!(
-            "`{POLICY}` `{name}` could not be applied, so only charts and manifests are looked at, by the runner: {}",
+            "`{POLICY}` `{name}` could not be applied, so the runner checks images only in charts and manifests: {}",
             chain(&error)
         )),
     }
@@ -118,7 +118,7 @@ fn policy(sessions: &str, registry: &str) -> Value {
             rule("apps", &["deployments", "daemonsets", "statefulsets", "replicasets"]),
             rule("batch", &["jobs", "cronjobs"]),
         ] },
-        // EKS names a session by its ARN, and repeats the ARN beside the name, which an access entry may change.
+        // EKS uses the ARN of a session as its user name. An access entry may set another name, so the ARN in `extra` is read too.
         "matchConditions": [{ "name": "session-of-the-install", "expression": format!(
             "request.userInfo.username.contains({sessions}) || (has(request.userInfo.extra) && \
              'arn' in request.userInfo.extra && request.userInfo.extra['arn'].exists(arn, arn.contains({sessions})))"

@@ -61,7 +61,7 @@ pub(super) async fn run(job: &Job, work: &CheckHealth) -> Result<Done, Failure> 
     Ok(Done { outputs: [(OUTPUT.to_owned(), value)].into(), ..Done::default() })
 }
 
-/// Returns the outcome of a gate: it fails when the component is not healthy, or when nobody knows. Other outcomes stay.
+/// Returns the outcome of a gate: it does not succeed when the component is unhealthy or its health is unknown. Any other outcome is returned unchanged.
 pub(super) fn gated(work: &CheckHealth, outcome: Outcome) -> Outcome {
     let Outcome::Succeeded { outputs, .. } = &outcome else { return outcome };
     let found = outputs.get(OUTPUT).cloned().and_then(|value| serde_json::from_value::<Health>(value).ok());
@@ -83,7 +83,8 @@ pub(super) fn gated(work: &CheckHealth, outcome: Outcome) -> Outcome {
 /// Returns the health of a component whose time is over. It may be healthy at last, but not for long enough.
 fn given_up(work: &CheckHealth, seen: Health, healthy_for: Option<Duration>) -> Health {
     let Some(time) = healthy_for else { return seen };
-    let reason = format!("it is healthy for {} s only, and has to stay so for {} s", time.as_secs(), work.hold_secs);
+    let reason =
+        format!("it has been healthy for only {} s, and has to stay healthy for {} s", time.as_secs(), work.hold_secs);
     Health::new(HealthState::Unhealthy, &reason)
 }
 
@@ -126,7 +127,10 @@ fn of_kind<'a>(job: &'a Job, work: &'a CheckHealth) -> Option<Question<'a>> {
 
 fn worst(found: &[Health]) -> Health {
     let Some(state) = found.iter().map(|one| one.state).max() else {
-        return Health::new(HealthState::Unknown, "components of this kind offer nothing to ask, and it has no probe");
+        return Health::new(
+            HealthState::Unknown,
+            "components of this type have no health check of their own, and this one has no probe",
+        );
     };
     let reasons: Vec<&str> = found
         .iter()

@@ -65,7 +65,7 @@ pub(super) async fn make(
             let without_hooks = render(Hooks::LeftOut).await?;
             read_objects(CHART, &without_hooks).map_err(unreadable)?;
             return Err(unreadable(format!(
-                "a hook of the chart cannot be read, so no policy can be asked about it and its images are not known; correct \
+                "a hook of the chart cannot be read, so no policy can be evaluated on it and its images are not known; correct \
                  the YAML of the hook: {why}"
             )));
         }

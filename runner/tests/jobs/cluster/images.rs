@@ -177,7 +177,7 @@ async fn a_hook_that_cannot_be_read_fails_a_chart() {
 
     let refused = reason(execute(&bench.job).await);
 
-    let text = "component `network`: a hook of the chart cannot be read, so no policy can be asked about it";
+    let text = "component `network`: a hook of the chart cannot be read, so no policy can be evaluated on it";
     assert!(!refused.1 && refused.0.starts_with(text), "{refused:?}");
     assert!(refused.0.contains("key `a` is before a `<<`"), "{refused:?}");
     assert_eq!(cluster.object("configmap", NAMESPACE, "settings"), Value::Null);

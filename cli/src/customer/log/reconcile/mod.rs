@@ -64,7 +64,7 @@ pub(super) struct Reconciled {
     pub(super) of_the_app: u64,
     /// The numbers of the records of jobs that did not start and for which the runner asked AWS for a session.
     pub(super) not_started: Vec<u64>,
-    /// The sessions that the customer said to be of their own `freehold-runner doctor`.
+    /// The number of sessions that come from the customer's own run of `freehold-runner doctor` (`--own-doctor`).
     pub(super) of_own_doctor: usize,
     /// The numbers of the records of starts for which CloudTrail shows nothing.
     pub(super) unseen: Vec<u64>,
@@ -199,7 +199,7 @@ fn judge<'a>(call: &'a Call, roles: &Roles, known: &mut Known<'a>) -> Verdict {
             // AWS gave nothing.
             (_, true) => Verdict::Explained,
             (false, false) => {
-                Verdict::Unexplained(format!("`{}`, which is not the runner, took role `{role}`", call.caller))
+                Verdict::Unexplained(format!("`{}`, which is not the runner, assumed role `{role}`", call.caller))
             }
             (true, false) => known.explains_session(call, role, session, roles),
         };
@@ -262,7 +262,7 @@ impl<'a> Known<'a> {
             begun && !over
         };
         if !runs.iter().any(during) {
-            return Verdict::Unexplained(format!("job `{session}` did not run at that time, by its records"));
+            return Verdict::Unexplained(format!("according to its records, job `{session}` did not run at that time"));
         }
         // A stack that a job changes makes its roles itself, and the record of the job is that of the change.
         if call.service == "iam" && call.changes && call.error.is_none() && call.through.is_none() {

@@ -93,7 +93,7 @@ fn a_role_that_somebody_else_took_is_named_with_the_principal() {
 
     let taken = found(&[takes(stranger, "fh-acme--globex--provision", JOB)], &[]);
 
-    assert_eq!(taken, [format!("`{stranger}`, which is not the runner, took role `fh-acme--globex--provision`")]);
+    assert_eq!(taken, [format!("`{stranger}`, which is not the runner, assumed role `fh-acme--globex--provision`")]);
 }
 
 #[test]
@@ -106,8 +106,8 @@ fn a_session_without_a_job_under_another_role_or_at_another_time_is_named() {
     assert!(of("maintenance", "by-hand", 1500).starts_with("no record of a start names the session `by-hand`"));
     assert!(of("maintenance", "freehold-doctor", 1500).starts_with("no record of a start names the session"));
     assert!(of("provision", JOB, 1500).contains("has no record of a start under role `fh-acme--globex--provision`"));
-    assert!(of("maintenance", JOB, 2400).ends_with("did not run at that time, by its records"));
-    assert!(of("maintenance", JOB, 600).ends_with("did not run at that time, by its records"));
+    assert!(of("maintenance", JOB, 2400).ends_with("did not run at that time"));
+    assert!(of("maintenance", JOB, 600).ends_with("did not run at that time"));
     assert_eq!(of("maintenance", JOB, 2200), "", "the clocks differ by some minutes");
 }
 

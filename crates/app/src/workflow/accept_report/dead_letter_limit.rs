@@ -47,7 +47,7 @@ impl AcceptReport {
             let whose =
                 counted.install.as_ref().map_or_else(|| "unknown roles".to_owned(), |id| format!("install `{id}`"));
             tracing::error!(
-                "{MAX_KEPT} messages of {whose} that nobody can believe came within a day: further ones are dropped"
+                "{MAX_KEPT} messages of {whose} were rejected as invalid within a day: further ones are dropped"
             );
         }
         // A conflict means that another message was counted at this moment.

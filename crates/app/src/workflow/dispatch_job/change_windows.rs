@@ -18,7 +18,7 @@ const ASK_AGAIN_SECS: u64 = 60 * 60;
 /// The time, in seconds, until the next look at a job when it is not known until when changes may not start.
 const LOOK_AGAIN_SECS: u64 = 15 * 60;
 /// The longest time, in seconds, until the next look at a job that waits for a window or an approval. The state
-/// machine of the workflow ends without a sign of life within three days.
+/// machine of the workflow times out when it gets no heartbeat for three days.
 pub(crate) const LOOK_AT_LEAST_SECS: u64 = 24 * 60 * 60;
 
 /// Why and until when a job has to wait.

@@ -165,12 +165,12 @@ async fn a_check_is_refused_with_its_reason() {
     let other = refused(&one, &[]).await;
 
     for (error, kind, text) in [
-        (nothing, Kind::Invalid, "`info` has nothing to ask: its config has no `health`, or its type"),
-        (absent, Kind::Conflict, "`cache` is not deployed, so there is nothing to ask"),
+        (nothing, Kind::Invalid, "`info` has no health check: its config has no `health`, or its type"),
+        (absent, Kind::Conflict, "`cache` is not deployed, so its health cannot be checked"),
         (
             never,
             Kind::Conflict,
-            "no deployed component of install `globex` can be asked whether it is healthy; give a component `[health]`",
+            "no deployed component of install `globex` has a health check; give a component `[health]`",
         ),
         (live, Kind::Conflict, "install `globex` is being worked on by `wf_"),
         (other, Kind::Conflict, "the health of install `globex` is being checked by `wf_"),

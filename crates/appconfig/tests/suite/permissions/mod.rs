@@ -257,13 +257,13 @@ fn a_boundary_without_an_exact_opposite_is_an_error() {
         );
 
     insta::assert_snapshot!(config.faults(), @r#"
-    error: the permissions boundary: `ec2:*` is allowed within limits, and another statement allows `ec2:Describe*`, which is a part of it or meets it
+    error: the permissions boundary: `ec2:*` is allowed for some resources or under a condition, and another statement allows `ec2:Describe*`, which overlaps with it
      --> permissions/p.toml:4:24
       |
     4 | permissions_boundary = "./boundary.json"
       |                        ^^^^^^^^^^^^^^^^^
       |
-      = help: name actions so that each is in one statement
+      = help: name the actions so that no two statements overlap
     "#);
 }
 

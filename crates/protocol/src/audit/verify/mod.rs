@@ -254,8 +254,9 @@ impl Chain<'_> {
                 Ok(record) => {
                     // After a gap, the record before is unknown.
                     if Some(seq) == last.checked_add(1) && record.previous != head {
-                        let text =
-                            format!("record {seq} does not follow record {last}: it names another one before it");
+                        let text = format!(
+                            "record {seq} does not follow record {last}: it names another record as its predecessor"
+                        );
                         self.note(Some(seq), text);
                     }
                     self.take(&record);
@@ -378,7 +379,9 @@ impl Chain<'_> {
         let host = if let AuditEvent::Joined { host, .. } = &record.event {
             host.clone()
         } else {
-            let text = format!("record {seq} is the first record of runner key {key} and does not say that it joins");
+            let text = format!(
+                "record {seq} is the first record of runner key {key} but does not announce that this key joins the chain"
+            );
             self.note(Some(seq), text);
             String::new()
         };

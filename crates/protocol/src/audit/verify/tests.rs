@@ -155,7 +155,10 @@ fn the_first_records_are_missed_too() {
     let mut copy = chain(&[1, 1, 1]);
     copy.records.remove(&record_name(1));
 
-    let first_of_key = format!("record 2 is the first record of runner key {} and does not say that it joins", id(1));
+    let first_of_key = format!(
+        "record 2 is the first record of runner key {} but does not announce that this key joins the chain",
+        id(1)
+    );
     assert_eq!(found(&copy), ["record 1 is missing", first_of_key.as_str()]);
 }
 
@@ -169,7 +172,10 @@ fn a_changed_record_is_found_by_its_signature() {
 
     let expected =
         format!("record 2 is not as its runner wrote it: signature of key `{}` does not match the message", id(1));
-    assert_eq!(found(&copy), [expected.as_str(), "record 3 does not follow record 2: it names another one before it"]);
+    assert_eq!(
+        found(&copy),
+        [expected.as_str(), "record 3 does not follow record 2: it names another record as its predecessor"]
+    );
 }
 
 #[test]
@@ -196,7 +202,7 @@ fn two_records_that_changed_places_are_both_found() {
     let expected = [
         "`000000000002.json` is not record 2: its runner wrote it as record 3",
         "`000000000003.json` is not record 3: its runner wrote it as record 2",
-        "record 4 does not follow record 3: it names another one before it",
+        "record 4 does not follow record 3: it names another record as its predecessor",
     ];
     assert_eq!(found(&copy), expected);
 }
@@ -208,7 +214,10 @@ fn a_record_of_another_chain_or_install_does_not_fit() {
     let mut of_other_install = chain(&[1, 1]);
     add(&mut of_other_install, 1, 3, "initech", ended(3));
 
-    assert_eq!(found(&of_other_chain), ["record 3 does not follow record 2: it names another one before it"]);
+    assert_eq!(
+        found(&of_other_chain),
+        ["record 3 does not follow record 2: it names another record as its predecessor"]
+    );
     assert_eq!(
         found(&of_other_install),
         [
@@ -225,7 +234,10 @@ fn a_key_that_did_not_join_is_found() {
 
     assert_eq!(
         found(&copy),
-        [format!("record 3 is the first record of runner key {} and does not say that it joins", id(2))]
+        [format!(
+            "record 3 is the first record of runner key {} but does not announce that this key joins the chain",
+            id(2)
+        )]
     );
 }
 
