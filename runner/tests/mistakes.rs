@@ -3,7 +3,7 @@
 
 #![cfg(test)]
 
-#[path = "../../cli/tests/loopback/mod.rs"]
+#[path = "../../cli/tests/command/support/loopback.rs"]
 mod loopback;
 
 use std::io::{BufRead as _, BufReader};

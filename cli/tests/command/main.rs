@@ -1,0 +1,25 @@
+//! `freehold` as a person runs it: the real binary, on files, against prepared answers, or against the local cloud.
+
+#![cfg(test)]
+
+mod app;
+mod contract_propose;
+mod customer;
+mod empty_lists;
+mod hostile_texts;
+mod install_stack;
+mod install_sync;
+mod lineage;
+mod mistakes;
+mod policy_test;
+mod proxy;
+mod subscription;
+mod support;
+mod tenant;
+#[cfg(target_os = "linux")]
+mod terminal;
+mod tools;
+mod verify_template;
+mod verify_template_contract;
+mod watch;
+mod webhook;

@@ -1,0 +1,112 @@
+//! `freehold policy test` with the real command: policies of a file, a folder and an app config, and each exit code.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+const NO_EIP: &str = "package nuon\n\ndeny contains msg if {\n  some r in input.plan.resource_changes\n  r.type == \"aws_eip\"\n  \"delete\" in r.change.actions\n  msg := sprintf(\"%s must stay\", [r.address])\n}\n\nwarn contains \"be careful\"\n";
+
+fn freehold(directory: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_freehold"));
+    command.current_dir(directory).args(["policy", "test"]).args(arguments).output().unwrap()
+}
+
+/// Returns the exit code, and what the command printed.
+fn told(output: &Output) -> (Option<i32>, String) {
+    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    (output.status.code(), format!("{out}{err}"))
+}
+
+fn plan(action: &str) -> String {
+    let change = json!({ "actions": [action], "before": {}, "after": {} });
+    json!({ "format_version": "1.2", "resource_changes": [{ "address": "aws_eip.web", "type": "aws_eip", "change": change }] })
+        .to_string()
+}
+
+/// Returns a directory with policies and plans.
+fn directory() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("policies/no-eip.rego", NO_EIP);
+    write("bad/bad.rego", "package nuon\n\ndeny contains {\n");
+    write("deleted.json", &plan("delete"));
+    write("kept.json", &plan("no-op"));
+    write(
+        "endless.rego",
+        "package nuon\ndeny contains \"x\" if {\n  some a in numbers.range(1, 100000)\n  some b in numbers.range(1, 100000)\n  some c in numbers.range(1, 100000)\n  a + b + c < 0\n}\n",
+    );
+    write(
+        "service.json",
+        r#"{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"},"spec":{"type":"LoadBalancer"}}"#,
+    );
+    directory
+}
+
+#[test]
+fn a_policy_that_denies_ends_with_1_and_one_that_warns_with_0() {
+    let directory = directory();
+
+    let denied = told(&freehold(directory.path(), &["policies/no-eip.rego", "--plan", "deleted.json"]));
+    let kept = told(&freehold(directory.path(), &["policies", "--plan", "kept.json"]));
+    let read = told(&freehold(directory.path(), &["policies/no-eip.rego"]));
+
+    assert_eq!(denied.0, Some(1), "{}", denied.1);
+    assert!(denied.1.contains("deny") && denied.1.contains("aws_eip.web must stay"), "{}", denied.1);
+    assert!(denied.1.contains("error: the policies deny this: 1 reason; a runner would stop the job"), "{}", denied.1);
+    assert_eq!(kept.0, Some(0), "{}", kept.1);
+    assert!(kept.1.contains("be careful") && kept.1.contains("1 policy evaluated on 1 document"), "{}", kept.1);
+    assert_eq!((read.0, read.1.contains("can be read")), (Some(0), true), "{}", read.1);
+}
+
+#[test]
+fn a_policy_that_cannot_be_read_or_has_no_end_ends_with_2_and_is_named() {
+    let directory = directory();
+
+    let unreadable = told(&freehold(directory.path(), &["bad", "--plan", "kept.json"]));
+    let endless = told(&freehold(directory.path(), &["endless.rego", "--plan", "kept.json"]));
+    let absent = told(&freehold(directory.path(), &["nothing.rego"]));
+    let no_plan = told(&freehold(directory.path(), &["policies", "--plan", "service.json"]));
+
+    assert_eq!(unreadable.0, Some(2), "{}", unreadable.1);
+    assert!(unreadable.1.contains("bad/bad.rego:4:"), "{}", unreadable.1);
+    assert_eq!(endless.0, Some(2), "{}", endless.1);
+    assert!(endless.1.contains("endless.rego: the policy took longer than 10 s"), "{}", endless.1);
+    assert_eq!((absent.0, absent.1.contains("there is no file `nothing.rego`")), (Some(2), true), "{}", absent.1);
+    assert!(no_plan.1.contains("`service.json` is not a plan of Terraform in JSON"), "{}", no_plan.1);
+}
+
+#[test]
+fn an_app_config_asks_the_policies_of_the_documents_type_and_json_has_each_answer() {
+    let directory = directory();
+    let app = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/demo");
+    assert!(Command::new("cp").args(["-r", app, "demo"]).current_dir(directory.path()).status().unwrap().success());
+    let policies = "[[policy]]\ntype = \"terraform_module\"\nengine = \"opa\"\ncontents = \"./policies/no-eip.rego\"\n\n\
+                    [[policy]]\ntype = \"container_image\"\nengine = \"opa\"\nname = \"images\"\ncontents = \"package \
+                    nuon\\ndeny contains \\\"x\\\"\"\n";
+    std::fs::write(directory.path().join("demo/policies.toml"), policies).unwrap();
+    std::fs::create_dir(directory.path().join("demo/policies")).unwrap();
+    std::fs::write(directory.path().join("demo/policies/no-eip.rego"), NO_EIP).unwrap();
+
+    let asked = freehold(directory.path(), &["demo", "--component", "settings", "--plan", "deleted.json", "--json"]);
+    let built_in = freehold(directory.path(), &["policies", "--objects", "service.json", "--built-in", "--json"]);
+    let unknown = told(&freehold(directory.path(), &["demo", "--component", "nothing", "--plan", "deleted.json"]));
+
+    let found: Value = serde_json::from_slice(&asked.stdout).unwrap();
+    assert_eq!((&found["denied"], &found["documents"]), (&json!(true), &json!(1)), "{found}");
+    assert_eq!(found["policies"].as_array().unwrap().len(), 1, "{found}");
+    assert_eq!((&found["policies"][0]["policy"], asked.status.code()), (&json!("no-eip"), Some(1)), "{found}");
+    let found: Value = serde_json::from_slice(&built_in.stdout).unwrap();
+    assert_eq!(found["policies"].as_array().unwrap().len(), 5, "{found}");
+    assert!(found.to_string().contains("Service web: the load balancer may have a public address"), "{found}");
+    assert_eq!(
+        (unknown.0, unknown.1.contains("app `demo` has no component `nothing`")),
+        (Some(3), true),
+        "{}",
+        unknown.1
+    );
+}

@@ -1,0 +1,242 @@
+//! What a person sees on terminals of 60 and of 200 columns: the real binary on a pseudo-terminal. The pages in
+//! `tests/command/golden` are what it shows; run with `FREEHOLD_UPDATE=1` to write them.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use serde_json::{Value, json};
+
+use crate::support::{loopback, tenant_api};
+
+const DIGEST: &str = "sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f";
+const AT: u64 = 1_795_253_621_000;
+
+const COMMANDS: [&[&str]; 10] = [
+    &["install", "list"],
+    &["install", "show", "globex"],
+    &["workflow", "list", "globex"],
+    &["workflow", "show", "wf_00000000000000000001"],
+    &["job", "show", "job_00000000000000000001"],
+    &["install", "show", "umbrella"],
+    &["deploy", "--help"],
+    &["doctor", "--tenant", "acme"],
+    &["tenant", "status", "--name", "acme"],
+    &["app", "check", "broken"],
+];
+
+fn answers() -> Vec<(&'static str, Value)> {
+    let reason = "2 of 20 checks fail; `permissions`: role `globex-provision` may not `sqs:CreateQueue` on `globex-topic`; \
+                  fix: allow it in the app's policy";
+    let workflow = json!({
+        "workflow": "wf_00000000000000000001", "install": "globex", "kind": "deploy-components", "state": "failed",
+        "reason": format!("`preflight:install` failed: {reason}"), "created_at": AT, "ended_at": AT + 12_000, "version": DIGEST,
+        "nodes": [
+            { "name": "preflight:install", "state": "failed", "job": "job_00000000000000000001", "reason": reason },
+            { "name": "queue", "state": "skipped", "dependencies": ["preflight:install"], "reason": "a node before it failed" },
+        ],
+    });
+    let run = json!({
+        "workflow": "wf_00000000000000000002", "install": "globex", "kind": "run-action", "state": "succeeded",
+        "action": "backup", "trigger": "schedule", "created_at": AT + 60_000, "ended_at": AT + 61_000, "version": DIGEST,
+    });
+    let globex = json!({
+        "install": "globex", "app": "web-shop", "account": "222222222222", "region": "eu-west-1", "state": "ready",
+        "version": DIGEST, "inputs": { "retention_days": 14 },
+        "runner": {
+            "key": "7300c0ae1429cd153252736a781b78f4", "version": "0.1.0", "slots": 4, "host": "i-0123456789abcdef0",
+            "since": AT, "last_contact": AT + 60_000,
+        },
+        "components": [
+            { "component": "queue", "version": DIGEST, "artifact": DIGEST, "at": AT, "job": "job_00000000000000000002" },
+            {
+                "component": "table", "version": DIGEST, "artifact": DIGEST, "at": AT, "job": "job_00000000000000000003",
+                "partial": {
+                    "since": AT + 30_000, "workflow": "wf_00000000000000000001", "job": "job_00000000000000000001",
+                },
+            },
+        ],
+    });
+    let initech = json!({
+        "install": "initech", "app": "web-shop", "account": "333333333333", "region": "eu-central-1",
+        "state": "waiting for runner",
+    });
+    let job = json!({
+        "job": "job_00000000000000000001", "install": "globex", "workflow": "wf_00000000000000000001",
+        "node": "preflight:install", "mode": "provision", "state": "failed", "reason": reason, "created_at": AT,
+        "history": [
+            { "at": AT, "what": "dispatch", "from": "queued", "to": "queued" },
+            { "at": AT + 9000, "what": "finished", "from": "running", "to": "failed", "reason": reason },
+        ],
+    });
+    vec![
+        (
+            "/v1/tenant",
+            json!({
+                "tenant": "acme", "account": "111111111111", "region": "eu-west-1", "reports_queue_url": "",
+                "tenant_key": "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",
+            }),
+        ),
+        ("/v1/installs", json!({ "items": [globex.clone(), initech] })),
+        ("/v1/installs/globex", globex),
+        ("/v1/installs/globex/workflows", json!({ "items": [run, workflow.clone()] })),
+        ("/v1/workflows/wf_00000000000000000001", workflow),
+        ("/v1/jobs/job_00000000000000000001", job),
+    ]
+}
+
+/// Starts the tenant's API and what AWS answers about the tenant at one address; returns it.
+fn cloud() -> String {
+    let answers = answers();
+    loopback::listen(move |_, path, body| {
+        let found = answers.iter().find(|(known, _)| *known == path).map(|(_, body)| body.to_string());
+        // The tenant has no second reports queue.
+        if body.contains("--reports--") {
+            return (400, json!({ "__type": "AWS.SimpleQueueService.NonExistentQueue" }).to_string());
+        }
+        found.or_else(|| aws(path, body)).map_or_else(|| (404, tenant_api::absent(path)), |body| (200, body))
+    })
+}
+
+/// Answers as STS, CloudFormation, Lambda and SQS do about a tenant with one message in its dead-letter queue.
+fn aws(path: &str, body: &str) -> Option<String> {
+    if body.starts_with("Action=GetCallerIdentity") {
+        let identity = "<Arn>arn:aws:iam::111111111111:user/me</Arn><Account>111111111111</Account>";
+        let result = format!("<GetCallerIdentityResult>{identity}</GetCallerIdentityResult>");
+        return Some(format!("<GetCallerIdentityResponse>{result}</GetCallerIdentityResponse>"));
+    }
+    if body.starts_with("Action=DescribeStacks") {
+        let output = |key: &str, value: &str| {
+            format!("<member><OutputKey>{key}</OutputKey><OutputValue>{value}</OutputValue></member>")
+        };
+        let outputs = output("ApiUrl", "https://a1b2c3d4e5.execute-api.eu-west-1.amazonaws.com")
+            + &output("BuildRoleArn", "arn:aws:iam::111111111111:role/fh-acme--build-runner");
+        let stack = format!(
+            "<StackName>freehold-acme</StackName><StackStatus>UPDATE_COMPLETE</StackStatus>\
+             <CreationTime>2026-11-22T10:00:00Z</CreationTime><Outputs>{outputs}</Outputs>"
+        );
+        let result = format!("<DescribeStacksResult><Stacks><member>{stack}</member></Stacks></DescribeStacksResult>");
+        return Some(format!("<DescribeStacksResponse>{result}</DescribeStacksResponse>"));
+    }
+    if path.starts_with("/2015-03-31/functions/") {
+        let function = json!({
+            "State": "Active", "Architectures": ["arm64"], "CodeSize": 2_600_000,
+            "CodeSha256": "uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek=", "LastModified": "2026-11-22T10:00:00.000+0000",
+        });
+        return Some(function.to_string());
+    }
+    let asked: Value = serde_json::from_str(body).ok()?;
+    if let Some(name) = asked["QueueName"].as_str() {
+        return Some(json!({ "QueueUrl": format!("http://localhost/111111111111/{name}") }).to_string());
+    }
+    let waiting = if asked["QueueUrl"].as_str()?.ends_with("--dead") { "1" } else { "0" };
+    let counts = json!({ "ApproximateNumberOfMessages": waiting, "ApproximateNumberOfMessagesNotVisible": "0" });
+    Some(json!({ "Attributes": counts }).to_string())
+}
+
+/// Returns a directory with `broken`, an app with two mistakes, and with a `git` of a fixed version.
+fn place() -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(place.path().join("broken/components")).unwrap();
+    std::fs::write(place.path().join("broken/metadata.toml"), "version = \"v2\"\nversoin = \"v2\"\n").unwrap();
+    let web = "name = \"web\"\ntype = \"container_imag\"\n";
+    std::fs::write(place.path().join("broken/components/web.toml"), web).unwrap();
+    let git = place.path().join("git");
+    std::fs::write(&git, "#!/bin/sh\necho git version 2.39.5\n").unwrap();
+    std::fs::set_permissions(&git, std::fs::Permissions::from_mode(0o755)).unwrap();
+    place
+}
+
+/// Returns what a command prints that waits, where stderr is not a terminal: the width is that of `COLUMNS`.
+fn in_a_log(api: &str, columns: u16, args: &[&str]) -> String {
+    let mut command = tenant_api::freehold(api, Path::new("/"), args);
+    let done = command.env("COLUMNS", columns.to_string()).output().unwrap();
+    String::from_utf8(done.stdout).unwrap() + &String::from_utf8(done.stderr).unwrap()
+}
+
+/// Runs `freehold` on a terminal of `columns`; returns all that appears there.
+fn on_a_terminal(api: &str, columns: u16, args: &[&str], environment: &[(&str, &str)]) -> String {
+    let place = place();
+    let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&main).unwrap();
+    unlockpt(&main).unwrap();
+    let name = ptsname(&main, Vec::new()).unwrap();
+    let side: OwnedFd = open(name.as_c_str(), OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    tcsetwinsize(&main, Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    let mut command = tenant_api::freehold(api, place.path(), args);
+    command
+        .env("PATH", place.path())
+        .env("AWS_ENDPOINT_URL", api)
+        .env("TERM", "xterm-256color")
+        .envs(environment.iter().copied());
+    command.stdout(side.try_clone().unwrap()).stderr(side);
+    let mut child = command.spawn().unwrap();
+    // The command's copies of the terminal; the reader below ends when the last one is closed.
+    drop(command);
+    let mut seen = Vec::new();
+    // A terminal that nobody has open any more reads as an error.
+    let _ = File::from(main).read_to_end(&mut seen);
+    child.wait().unwrap();
+    String::from_utf8(seen).unwrap().replace("\r\n", "\n")
+}
+
+/// Returns `text` without colours and other marks of clap and of tables.
+fn without_escapes(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        plain.push_str(before);
+        rest = after.split_once(|c: char| c.is_ascii_alphabetic()).map_or("", |(_, after)| after);
+    }
+    plain + rest
+}
+
+fn session(columns: u16, environment: &[(&str, &str)]) -> String {
+    let api = cloud();
+    let page = |args: &[&str], shown: String| format!("$ freehold {}\n{shown}", args.join(" "));
+    let mut pages = COMMANDS.map(|args| page(args, on_a_terminal(&api, columns, args, environment))).to_vec();
+    let watch = ["workflow", "watch", "wf_00000000000000000001"];
+    pages.push(page(&watch, in_a_log(&api, columns, &watch)));
+    // Every free port has five digits.
+    let port = api.rsplit(':').next().unwrap_or_default();
+    pages.join("\n").replace(port, "50000")
+}
+
+#[test]
+fn what_is_shown_fits_terminals_of_60_and_of_200_columns() {
+    for columns in [60, 200] {
+        let shown = without_escapes(&session(columns, &[]));
+
+        let whole = |line: &str| line.split_whitespace().any(|word| word.len() > 40);
+        // The lines of an excerpt of a config stand below each other, so they are not broken.
+        let excerpt =
+            |line: &str| line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit()).starts_with(['|', '=']);
+        let too_long = |line: &&str| line.chars().count() > usize::from(columns) && !whole(line) && !excerpt(line);
+        let too_long = shown.lines().find(too_long);
+        assert_eq!(too_long, None);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/command/golden/terminal-{columns}.txt"));
+        if std::env::var_os("FREEHOLD_UPDATE").is_some() {
+            std::fs::write(&path, &shown).unwrap();
+        }
+        let golden = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(shown, golden, "{} is old; run with FREEHOLD_UPDATE=1", path.display());
+    }
+}
+
+#[test]
+fn colours_are_on_a_terminal_and_not_with_no_color() {
+    let api = tenant_api::of_answers(answers());
+    for args in [&COMMANDS[3], &COMMANDS[5]] {
+        let coloured = on_a_terminal(&api, 60, args, &[]);
+        let plain = on_a_terminal(&api, 60, args, &[("NO_COLOR", "1")]);
+
+        assert!(coloured.contains("\u{1b}["), "{coloured}");
+        assert!(!plain.contains('\u{1b}'), "{plain}");
+        assert_eq!(without_escapes(&coloured), plain);
+    }
+}
