@@ -1,7 +1,5 @@
 //! Provenance: a statement is believed when the root key signed it and it says what the reader expects, and only then.
 
-#![cfg(test)]
-
 use std::collections::BTreeMap;
 
 use ed25519_dalek::SigningKey;

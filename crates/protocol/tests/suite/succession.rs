@@ -1,7 +1,5 @@
 //! Root keys that follow each other: what a reader with an older root believes, and what nobody can make it believe.
 
-#![cfg(test)]
-
 use ed25519_dalek::SigningKey;
 use freehold_protocol::audit::{ChainHead, Receipt};
 use freehold_protocol::envelope::{Delegate, EnvelopeError, PublicKey, SuccessionError};

@@ -1,7 +1,5 @@
 //! Times as text.
 
-#![cfg(test)]
-
 use freehold_protocol::Timestamp;
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};

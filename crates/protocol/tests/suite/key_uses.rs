@@ -1,7 +1,5 @@
 //! A reader of a statement demands the use of this statement from the certificate of the key that signed it.
 
-#![cfg(test)]
-
 use std::fmt::Debug;
 
 use ed25519_dalek::SigningKey;
@@ -74,12 +72,12 @@ fn outcome<P: Delegated + Debug>(text: &str, cert: &Envelope) -> (KeyUse, Result
 /// Returns what became of one statement of each kind.
 fn outcomes(cert: &Envelope) -> [(KeyUse, Result<(), String>); 6] {
     [
-        outcome::<Order>(include_str!("../golden/order-container-image.json"), cert),
-        outcome::<Cancel>(include_str!("../golden/cancel.json"), cert),
-        outcome::<Retired>(include_str!("../golden/retired.json"), cert),
-        outcome::<ArtifactGrant>(include_str!("../golden/grant.json"), cert),
-        outcome::<SignedContract>(include_str!("../golden/signed-contract.json"), cert),
-        outcome::<Receipt>(include_str!("../golden/receipt.json"), cert),
+        outcome::<Order>(include_str!("../../golden/order-container-image.json"), cert),
+        outcome::<Cancel>(include_str!("../../golden/cancel.json"), cert),
+        outcome::<Retired>(include_str!("../../golden/retired.json"), cert),
+        outcome::<ArtifactGrant>(include_str!("../../golden/grant.json"), cert),
+        outcome::<SignedContract>(include_str!("../../golden/signed-contract.json"), cert),
+        outcome::<Receipt>(include_str!("../../golden/receipt.json"), cert),
     ]
 }
 
@@ -138,7 +136,7 @@ proptest! {
     #[test]
     fn a_field_that_is_not_a_list_of_names_is_refused(number in any::<u32>()) {
         for uses in [json!(number), json!([number]), json!("orders"), json!(null), json!({"orders": true})] {
-            let order = include_str!("../golden/order-container-image.json");
+            let order = include_str!("../../golden/order-container-image.json");
             let error = read::<Order>(order, &certificate(Some(uses))).unwrap_err();
             prop_assert!(matches!(error, EnvelopeError::Malformed(_)), "{}", error);
         }

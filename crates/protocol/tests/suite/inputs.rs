@@ -1,7 +1,5 @@
 //! Inputs: what counts as an answer, and the schema that says so to others.
 
-#![cfg(test)]
-
 use freehold_protocol::app_version::{Input, InputKind, inputs_schema};
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,8 +1,6 @@
 //! The wire format of version 1: what is written today must stay readable, and be written the same tomorrow.
 //! `FREEHOLD_UPDATE=1` writes the files anew; read the difference before you accept it.
 
-#![cfg(test)]
-
 mod approvals;
 mod orders;
 mod previous_version;

@@ -1,7 +1,5 @@
 //! A lineage holds when nothing is changed, and whatever is changed in it is found and named.
 
-#![cfg(test)]
-
 mod forgeries;
 mod keys;
 
@@ -23,7 +21,7 @@ use freehold_protocol::{
 };
 use serde_json::{Value, json};
 
-use crate::keys::{key, public, root};
+use self::keys::{key, public, root};
 
 const AT: Timestamp = Timestamp::from_millis(1_795_250_000_000);
 const FENCE: Fence = Fence { dispatch: 1, receive: 1 };
