@@ -1,15 +1,13 @@
 //! A template is the one that Freehold renders for its install, or the difference is found in its line.
 
-#![cfg(test)]
-
 use freehold_stackcheck::{Finding, Rule, check, check_rules, verify};
 use proptest::prelude::*;
 
 /// A stack of an app that asks the customer everything, and one of an app that asks nothing.
-const RENDERED: &str = include_str!("../../app/golden/install-with-inputs.yaml");
-const PLAIN: &str = include_str!("../../app/golden/install.yaml");
+const RENDERED: &str = include_str!("../../../app/golden/install-with-inputs.yaml");
+const PLAIN: &str = include_str!("../../../app/golden/install.yaml");
 /// One of an app with a sandbox.
-const WITH_NETWORK: &str = include_str!("../../app/golden/install-with-network.yaml");
+const WITH_NETWORK: &str = include_str!("../../../app/golden/install-with-network.yaml");
 
 fn changed(old: &str, new: &str) -> String {
     assert_eq!(RENDERED.matches(old).count(), 1, "{old}");

@@ -1,13 +1,11 @@
 //! The answer of a check: its size, its texts, and what it lists for the customer.
 
-#![cfg(test)]
-
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use freehold_stackcheck::{Checked, MAX_FINDINGS, verify};
 
-const RENDERED: &str = include_str!("../../app/golden/install-with-inputs.yaml");
+const RENDERED: &str = include_str!("../../../app/golden/install-with-inputs.yaml");
 
 fn checked(template: &str) -> Checked {
     verify(template, &[], None).unwrap()

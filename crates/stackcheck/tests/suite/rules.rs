@@ -1,12 +1,10 @@
 //! The stack that we render keeps every rule; each change for the worse is found in its line.
 
-#![cfg(test)]
-
 use freehold_stackcheck::{Finding, RULES, Rule, check_rules as check};
 use proptest::prelude::*;
 
 /// A stack as `freehold install stack` renders it, of an app that asks the customer everything.
-const RENDERED: &str = include_str!("../../app/golden/install-with-inputs.yaml");
+const RENDERED: &str = include_str!("../../../app/golden/install-with-inputs.yaml");
 
 /// Returns the only finding after `old` was exchanged for `new`, and the text of its line.
 fn after(old: &str, new: &str) -> (Finding, String) {

@@ -1,14 +1,12 @@
 //! With the contract, each role of a template has the policies of the terms and no other.
 
-#![cfg(test)]
-
 use std::collections::BTreeMap;
 
 use freehold_protocol::contract::Terms;
 use freehold_stackcheck::{Agreed, Finding, verify};
 use serde_json::{Value, json};
 
-const RENDERED: &str = include_str!("../../app/golden/install-with-inputs.yaml");
+const RENDERED: &str = include_str!("../../../app/golden/install-with-inputs.yaml");
 const TABLES: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"dynamodb:*","Resource":"arn:aws:dynamodb:*:{{ .nuon.install_stack.outputs.account_id }}:table/{{ .nuon.install.id }}-*"}]}"#;
 
 fn terms(tables: &str, policy_inputs: &Value) -> Terms {
