@@ -136,7 +136,7 @@ fn odd(checked: &Checked, node: &Node, input: &Input, drafts: &mut Vec<Draft>) {
     if let Some(default) = default.filter(|_| input.sensitive) {
         let message = format!("input `{name}` is sensitive, and everyone who reads the app can read its default");
         let draft = Draft::warning(checked.key_place(default), message);
-        drafts.push(draft.help("remove the default, or make it a secret in `secrets.toml`"));
+        drafts.push(draft.secret().help("remove the default, or make it a secret in `secrets.toml`"));
     }
     if let (Some(source), Some(flag)) = (node.entry("source"), node.entry("user_configurable"))
         && (source.value.as_text() == Some("customer")) != node.flag("user_configurable")

@@ -108,7 +108,7 @@ fn answer(app: &App, checked: &Checked, entry: &Entry, input: &Input) -> Option<
             checked.key_place(entry),
             format!("input `{name}` is sensitive, so its value is not read from a file"),
         );
-        return Some(draft.help(
+        return Some(draft.secret().help(
             "remove the value from this file; `freehold install inputs` sets it when the install has a runner, or the \
              customer enters it in the install stack",
         ));

@@ -35,6 +35,9 @@ pub struct Diagnostic {
     /// The marked bytes of the file.
     #[serde(skip)]
     pub(crate) span: std::ops::Range<usize>,
+    /// Whether the line may have a secret value and is not shown.
+    #[serde(skip)]
+    pub(crate) is_secret: bool,
 }
 
 /// Another place that belongs to a mistake.

@@ -13,6 +13,7 @@ pub(crate) struct Draft {
     expected: Option<String>,
     help: Option<String>,
     related: Vec<(Place, String)>,
+    is_secret: bool,
 }
 
 impl Draft {
@@ -25,7 +26,15 @@ impl Draft {
     }
 
     pub(crate) fn new(severity: Severity, place: Place, message: impl Into<String>) -> Self {
-        Self { severity, place, message: message.into(), expected: None, help: None, related: Vec::new() }
+        Self {
+            severity,
+            place,
+            message: message.into(),
+            expected: None,
+            help: None,
+            related: Vec::new(),
+            is_secret: false,
+        }
     }
 
     /// Returns the mistake for a file in a directory that does not exist. `named` is how the message names the file,
@@ -42,6 +51,12 @@ impl Draft {
 
     pub(crate) fn help(mut self, text: impl Into<String>) -> Self {
         self.help = Some(text.into());
+        self
+    }
+
+    /// Names the place without its line, because a secret value may be there.
+    pub(crate) fn secret(mut self) -> Self {
+        self.is_secret = true;
         self
     }
 
@@ -83,6 +98,7 @@ impl Draft {
             help: self.help,
             related,
             span: self.place.span,
+            is_secret: self.is_secret,
         }
     }
 }

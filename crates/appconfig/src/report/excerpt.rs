@@ -15,6 +15,10 @@ pub(crate) fn render(one: &Diagnostic, texts: &BTreeMap<String, String>, colour:
     };
     let mut group = Group::with_title(level.primary_title(&one.message));
     match texts.get(&one.file) {
+        Some(_) if one.is_secret => {
+            let origin = annotate_snippets::Origin::path(one.file.as_str());
+            group = group.element(origin.line(one.line).char_column(one.column));
+        }
         Some(text) if !text.is_empty() => {
             let label = one.expected.as_deref().unwrap_or_default();
             let primary = AnnotationKind::Primary.span(inside(text, &one.span));

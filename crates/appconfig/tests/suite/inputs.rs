@@ -227,12 +227,8 @@ fn an_input_that_contradicts_itself_is_reported() {
        = help: remove one of them
 
     warning: input `b` is sensitive, and everyone who reads the app can read its default
-      --> inputs.toml:22:1
-       |
-    22 | default = "hunter2"
-       | ^^^^^^^
-       |
-       = help: remove the default, or make it a secret in `secrets.toml`
+    --> inputs.toml:22:1
+     = help: remove the default, or make it a secret in `secrets.toml`
 
     error: `source` and `user_configurable` of input `c` contradict each other
       --> inputs.toml:28:1
