@@ -230,7 +230,7 @@ async fn a_pending_workflow_whose_machine_is_gone_lets_go_of_its_install_in_the_
     // Its execution exists and has died.
     let warned = sweep_after(&world, 601).await;
 
-    sweep_after(&world, 20 * 60 - 602).await;
+    sweep_after(&world, 50 * 60 - 602).await;
     let before = world.workflow(&workflow).await.state.as_str();
     sweep_after(&world, 3).await;
 
