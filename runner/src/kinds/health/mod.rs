@@ -222,7 +222,7 @@ mod tests {
 
         let found = given_up(&work(true), seen, Some(Duration::from_secs(7)));
 
-        assert_eq!(found.reason, "it is healthy for 7 s only, and has to stay so for 30 s");
+        assert_eq!(found.reason, "it has been healthy for only 7 s, and has to stay healthy for 30 s");
         assert_eq!(found.state, HealthState::Unhealthy);
     }
 }
