@@ -191,12 +191,12 @@ pub fn work_digest(order: &Order) -> Result<Digest, serde_json::Error> {
     canonical::digest(&json!({ "work": order.work, "tools": tools, "mode": order.mode, "role": order.role }))
 }
 
-/// Returns the digest of the values that a plan is made from.
+/// Returns the digest of the values that a plan is made from. An output among them may be an integer that has no canonical form.
 ///
 /// # Errors
-/// As [`canonical::digest`].
+/// As [`canonical::digest`], which these values do not cause.
 pub fn inputs_digest(inputs: &Value, salt: &str) -> Result<Digest, serde_json::Error> {
-    canonical::digest(&json!({ "salt": salt, "inputs": inputs }))
+    canonical::digest(&canonical::with_long_integers_as_text(json!({ "salt": salt, "inputs": inputs })))
 }
 
 #[cfg(test)]

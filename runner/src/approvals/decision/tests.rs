@@ -165,3 +165,10 @@ fn a_plan_is_applied_when_the_same_bytes_have_the_approval_of_everybody_who_is_a
     let both = agreed(&bytes, &policies, &[Side::Vendor, Side::Customer]);
     assert!(matches!(both, Err(NotApplied::Refused(why)) if why.contains("the customer has not approved it")));
 }
+
+#[test]
+fn an_output_with_more_digits_than_json_keeps_has_a_digest() {
+    let inputs = |id: u64| inputs_digest(&json!({ "nuon": { "id": id } }), "salt").unwrap();
+
+    assert_ne!(inputs(9_007_199_254_740_993), inputs(9_007_199_254_740_995));
+}
