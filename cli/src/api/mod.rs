@@ -29,7 +29,7 @@ use crate::error::{Error, Kind, Result, chain};
 use sign::Signer;
 
 /// The maximum length of an idempotency key, in characters. The API accepts 128, and requests add a suffix to the key.
-const LONGEST_KEY: usize = 100;
+const LONGEST_KEY: usize = 96;
 /// The maximum number of tries for one request.
 pub(crate) const TRIES: u32 = 5;
 /// The time limit of one try, except for an upload.

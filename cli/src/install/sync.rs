@@ -10,6 +10,7 @@ use freehold_protocol::api::{
     AnsweredBy, ApprovalOption, CreateInstallRequest, Follows, InstallCreated, InstallInputs, InstallToggles,
     InstallView, SetApprovalsRequest, SetInputsRequest, SetTogglesRequest, ToggledBy,
 };
+use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{AccountId, AppName, ComponentName, InstallId, WorkflowId};
 use serde::Serialize;
 use serde_json::Value;
@@ -20,7 +21,6 @@ use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::inputs::refuse_reserved;
 use crate::inputs::sealing::{accepted, refuse_sensitive};
-use crate::job::plain;
 use crate::output::{Output, Table};
 use crate::progress::Progress;
 
@@ -46,6 +46,9 @@ pub(crate) struct Sync {
     /// Sync only this install; may be repeated.
     #[arg(long, value_name = "INSTALL")]
     only: Vec<InstallId>,
+    /// Accept a region of a new install that this version of Freehold does not know.
+    #[arg(long)]
+    unknown_region: bool,
     /// Show what would change, and change nothing.
     #[arg(long)]
     dry_run: bool,
@@ -74,7 +77,7 @@ struct Change {
     #[serde(skip_serializing_if = "Option::is_none")]
     create: Option<Place>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    inputs: BTreeMap<String, Value>,
+    inputs: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     toggles: BTreeMap<ComponentName, bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,26 +116,35 @@ impl Sync {
         if !loaded.warnings.is_empty() {
             progress.say(&loaded.warnings.to_string());
         }
-        let app = &loaded.version.app;
         let files = self.chosen(&loaded.installs)?;
         let api = context.api().await?;
         let mut changes = Vec::new();
         for file in files {
             progress.now(format!("comparing install `{}`", file.install));
-            let change = self.compared(&api, app, file).await.map_err(|error| error.within(&file.path))?;
+            let change = self.compared(&api, &loaded.version, file).await.map_err(|error| error.within(&file.path))?;
             changes.push((file, change));
         }
-        let mut installs = Vec::new();
+        let (mut installs, mut failed) = (Vec::new(), None);
         for (file, change) in changes {
             let mut workflow = None;
             if !self.dry_run {
                 progress.now(format!("changing install `{}`", file.install));
-                workflow = perform(&api, app, file, &change).await.map_err(|error| error.within(&file.path))?;
+                match self.perform(&api, &loaded.version.app, file, &change).await {
+                    Ok(started) => workflow = started,
+                    Err(error) => {
+                        failed = Some(error.within(&file.path));
+                        break;
+                    }
+                }
             }
             installs.push(Synced { install: file.install.clone(), file: file.path.clone(), change, workflow });
         }
         drop(progress);
-        context.out.show(&Answer { dry_run: self.dry_run, installs }, |answer| render(answer, context.out))
+        // What was done before a failure is shown too.
+        if failed.is_none() || !installs.is_empty() {
+            context.out.show(&Answer { dry_run: self.dry_run, installs }, |answer| render(answer, context.out))?;
+        }
+        failed.map_or(Ok(()), Err)
     }
 
     /// Returns the files to sync. An option that names an install without a file is an error, and so is an app without any file.
@@ -151,19 +163,29 @@ impl Sync {
                     .or(format!("files describe {}", all.join(", "))));
             }
         }
+        for Account { install, account } in &self.accounts {
+            if !self.only.is_empty() && !self.only.contains(install) {
+                return Err(Error::invalid(format!(
+                    "`--account` names install `{install}`, and `--only` leaves it out"
+                )));
+            }
+            if self.accounts.iter().any(|other| other.install == *install && other.account != *account) {
+                return Err(Error::invalid(format!("`--account` names two accounts of install `{install}`; give one")));
+            }
+        }
         let is_chosen = |file: &&InstallFile| self.only.is_empty() || self.only.contains(&file.install);
         Ok(files.iter().filter(is_chosen).collect())
     }
 
     /// Returns what has to change so that an install is as its file says.
-    async fn compared(&self, api: &Api, app: &AppName, file: &InstallFile) -> Result<Change> {
-        let install = &file.install;
+    async fn compared(&self, api: &Api, version: &AppVersion, file: &InstallFile) -> Result<Change> {
+        let (install, app) = (&file.install, &version.app);
         let known: Option<InstallView> = match api.get(&["v1", "installs", install.as_str()]).await {
             Ok(view) => Some(view),
             Err(error) if error.kind() == Kind::NotFound => None,
             Err(error) => return Err(error),
         };
-        let Some(known) = known else { return self.created(api, app, file).await };
+        let Some(known) = known else { return self.created(api, version, file).await };
         if known.app.as_ref() != Some(app) {
             let of = known.app.map_or_else(|| "no app".to_owned(), |of| format!("app `{of}`"));
             return Err(Error::invalid(format!("install `{install}` is one of {of}, not of app `{app}`"))
@@ -189,7 +211,7 @@ impl Sync {
     }
 
     /// Returns the change that makes an install.
-    async fn created(&self, api: &Api, app: &AppName, file: &InstallFile) -> Result<Change> {
+    async fn created(&self, api: &Api, version: &AppVersion, file: &InstallFile) -> Result<Change> {
         let install = &file.install;
         refuse_reserved(install)?;
         let Some(region) = file.region.clone() else {
@@ -204,15 +226,61 @@ impl Sync {
                  installs to sync"
             )));
         };
-        let inputs: BTreeMap<String, Value> =
-            file.inputs.iter().map(|(name, text)| (name.clone(), Value::from(text.clone()))).collect();
-        refuse_sensitive(api, app, install, &inputs).await?;
+        refuse_sensitive(api, &version.app, install, &values(&file.inputs)).await?;
+        for input in version.inputs.iter().filter(|input| !input.customer && !input.sensitive) {
+            let given = file.inputs.get(&input.name).map(|text| Value::from(text.clone()));
+            let given = given.or_else(|| input.default.clone()).unwrap_or_default();
+            input.accept(&given).map_err(|error| Error::invalid(error.to_string()))?;
+        }
         Ok(Change {
             create: Some(Place { account, region }),
-            inputs,
+            inputs: file.inputs.clone(),
             toggles: file.toggles.clone(),
             approval_option: file.approval_option,
         })
+    }
+
+    /// Makes or changes one install. Returns the workflow of a new one.
+    async fn perform(
+        &self,
+        api: &Api,
+        app: &AppName,
+        file: &InstallFile,
+        change: &Change,
+    ) -> Result<Option<WorkflowId>> {
+        let install = file.install.as_str();
+        let (inputs, toggles) = (values(&change.inputs), change.toggles.clone());
+        if let Some(Place { account, region }) = &change.create {
+            let body = CreateInstallRequest {
+                install: file.install.clone(),
+                app: app.clone(),
+                account: account.clone(),
+                region: region.clone(),
+                unknown_region: self.unknown_region,
+                inputs,
+                toggles,
+                approval_option: change.approval_option.unwrap_or_default(),
+                release: Follows::Latest,
+            };
+            let created: InstallCreated = api.post_part(&["v1", "installs"], &body, install).await?;
+            return Ok(Some(created.workflow));
+        }
+        if !inputs.is_empty() {
+            let path = ["v1", "installs", install, "inputs"];
+            let _: InstallInputs =
+                api.post_part(&path, &SetInputsRequest { inputs }, &format!("{install}.inputs")).await?;
+        }
+        if !toggles.is_empty() {
+            let toggles = toggles.into_iter().map(|(name, on)| (name, Some(on))).collect();
+            let path = ["v1", "installs", install, "toggles"];
+            let _: InstallToggles =
+                api.post_part(&path, &SetTogglesRequest { toggles }, &format!("{install}.toggles")).await?;
+        }
+        if let Some(approval_option) = change.approval_option {
+            let (path, body) = (["v1", "installs", install, "approvals"], SetApprovalsRequest { approval_option });
+            let _: InstallView = api.post_part(&path, &body, &format!("{install}.approvals")).await?;
+        }
+        Ok(None)
     }
 
     fn account_of(&self, install: &InstallId) -> Option<&AccountId> {
@@ -220,8 +288,21 @@ impl Sync {
     }
 }
 
-/// Returns the inputs whose value in the install is not the one of the file.
-async fn inputs_to_change(api: &Api, file: &InstallFile) -> Result<BTreeMap<String, Value>> {
+/// Returns the values of inputs as the API takes them: texts, which it reads by the types of the inputs.
+fn values(inputs: &BTreeMap<String, String>) -> BTreeMap<String, Value> {
+    inputs.iter().map(|(name, text)| (name.clone(), Value::from(text.clone()))).collect()
+}
+
+/// Returns the error about something in the file that the install's version lacks.
+fn unknown(what: &str, install: &InstallId) -> Error {
+    Error::invalid(format!("the version that install `{install}` follows has no {what}")).or(format!(
+        "sync the app first, with `freehold app sync`; an install that is pinned or follows a channel has to get a release with it \
+         (`freehold install release {install}`)"
+    ))
+}
+
+/// Returns the texts of the inputs whose value in the install is not the one of the file.
+async fn inputs_to_change(api: &Api, file: &InstallFile) -> Result<BTreeMap<String, String>> {
     if file.inputs.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -229,12 +310,18 @@ async fn inputs_to_change(api: &Api, file: &InstallFile) -> Result<BTreeMap<Stri
     let mut changed = BTreeMap::new();
     for (name, text) in &file.inputs {
         let Some(view) = shown.inputs.iter().find(|view| view.name == *name) else {
-            return Err(Error::invalid(format!("the latest version of app `{}` has no input `{name}`", shown.app))
-                .or("sync the app first, with `freehold app sync`"));
+            return Err(unknown(&format!("input `{name}`"), &file.install));
         };
+        if view.sensitive || view.parameter.is_some() {
+            let whose = if view.sensitive { "sensitive" } else { "the customer's" };
+            return Err(Error::invalid(format!(
+                "input `{name}` is {whose} in the install's version, so no file sets it"
+            ))
+            .or("remove it from the file"));
+        }
         let wanted = accepted(view, &Value::from(text.clone())).map_err(|error| Error::invalid(error.to_string()))?;
-        if view.from != AnsweredBy::Vendor || view.value.as_ref() != Some(&wanted) {
-            changed.insert(name.clone(), wanted);
+        if view.from != AnsweredBy::Vendor || *view.value.as_ref().unwrap_or(&Value::Null) != wanted {
+            changed.insert(name.clone(), text.clone());
         }
     }
     Ok(changed)
@@ -246,48 +333,16 @@ async fn toggles_to_change(api: &Api, file: &InstallFile) -> Result<BTreeMap<Com
         return Ok(BTreeMap::new());
     }
     let shown: InstallToggles = api.get(&["v1", "installs", file.install.as_str(), "toggles"]).await?;
-    let is_as_wanted = |name: &ComponentName, on: bool| {
-        let known = shown.toggles.iter().find(|toggle| toggle.component == *name);
-        known.is_some_and(|toggle| toggle.on == on && toggle.from == ToggledBy::Vendor)
-    };
-    let differ = file.toggles.iter().filter(|(name, on)| !is_as_wanted(name, **on));
-    Ok(differ.map(|(name, on)| (name.clone(), *on)).collect())
-}
-
-/// Makes or changes one install. Returns the workflow of a new one.
-async fn perform(api: &Api, app: &AppName, file: &InstallFile, change: &Change) -> Result<Option<WorkflowId>> {
-    let install = file.install.as_str();
-    let (inputs, toggles) = (change.inputs.clone(), change.toggles.clone());
-    if let Some(Place { account, region }) = &change.create {
-        let body = CreateInstallRequest {
-            install: file.install.clone(),
-            app: app.clone(),
-            account: account.clone(),
-            region: region.clone(),
-            unknown_region: false,
-            inputs,
-            toggles,
-            approval_option: change.approval_option.unwrap_or_default(),
-            release: Follows::Latest,
+    let mut changed = BTreeMap::new();
+    for (name, on) in &file.toggles {
+        let Some(known) = shown.toggles.iter().find(|toggle| toggle.component == *name) else {
+            return Err(unknown(&format!("toggleable component `{name}`"), &file.install));
         };
-        let created: InstallCreated = api.post_part(&["v1", "installs"], &body, install).await?;
-        return Ok(Some(created.workflow));
+        if known.on != *on || known.from != ToggledBy::Vendor {
+            changed.insert(name.clone(), *on);
+        }
     }
-    if !inputs.is_empty() {
-        let path = ["v1", "installs", install, "inputs"];
-        let _: InstallInputs = api.post_part(&path, &SetInputsRequest { inputs }, &format!("{install}.inputs")).await?;
-    }
-    if !toggles.is_empty() {
-        let toggles = toggles.into_iter().map(|(name, on)| (name, Some(on))).collect();
-        let path = ["v1", "installs", install, "toggles"];
-        let _: InstallToggles =
-            api.post_part(&path, &SetTogglesRequest { toggles }, &format!("{install}.toggles")).await?;
-    }
-    if let Some(approval_option) = change.approval_option {
-        let (path, body) = (["v1", "installs", install, "approvals"], SetApprovalsRequest { approval_option });
-        let _: InstallView = api.post_part(&path, &body, &format!("{install}.approvals")).await?;
-    }
-    Ok(None)
+    Ok(changed)
 }
 
 fn render(answer: &Answer, out: Output) -> String {
@@ -309,7 +364,7 @@ fn render(answer: &Answer, out: Output) -> String {
 /// Returns the change of one install in words.
 fn words(change: &Change) -> String {
     let place = change.create.iter().map(|place| format!("created in {}, {}", place.account, place.region));
-    let inputs = change.inputs.iter().map(|(name, value)| format!("{name}={}", plain(value)));
+    let inputs = change.inputs.iter().map(|(name, value)| format!("{name}={value}"));
     let toggles = change.toggles.iter().map(|(name, on)| format!("{name} {}", if *on { "on" } else { "off" }));
     let option = change.approval_option.iter().map(|option| format!("approvals {}", option.as_str()));
     let all: Vec<_> = place.chain(inputs).chain(toggles).chain(option).collect();

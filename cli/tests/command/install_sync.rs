@@ -14,12 +14,16 @@ const WEB: &str = "# image\nname = \"web\"\ntype = \"container_image\"\ntoggleab
 const INPUTS: &str = "\
 [[group]]\nname = \"main\"\ndescription = \"d\"\n
 [[input]]\nname = \"replicas\"\ndisplay_name = \"N\"\ndescription = \"d\"\ngroup = \"main\"\ntype = \"number\"\n
+[[input]]\nname = \"release\"\ndisplay_name = \"N\"\ndescription = \"d\"\ngroup = \"main\"\ntype = \"json\"\n
 [[input]]\nname = \"key\"\ndisplay_name = \"N\"\ndescription = \"d\"\ngroup = \"main\"\nsensitive = true\n";
-const GLOBEX: &str = "name = \"globex\"\napproval_option = \"prompt\"\n[aws_account]\nregion = \"eu-west-1\"\n[inputs]\nreplicas = \"3\"\nkey = \"hunter22\"\n[component_toggles]\nweb = false\n";
+const GLOBEX: &str = "name = \"globex\"\napproval_option = \"prompt\"\n[aws_account]\nregion = \"eu-west-1\"\n[inputs]\nreplicas = \"3\"\nrelease = '\"1.29\"'\nkey = \"hunter22\"\n[component_toggles]\nweb = false\n";
 const INITECH: &str = "name = \"initech\"\n[aws_account]\nregion = \"eu-west-1\"\n[inputs]\nreplicas = \"2\"\n";
 
+/// The path of a file and its text.
+type File<'a> = (&'a str, &'a str);
+
 /// Writes an app with these files of installs.
-fn app(place: &Path, installs: &[(&str, &str)]) {
+fn app(place: &Path, installs: &[File<'_>]) {
     let all = [
         ("metadata.toml", "version = \"v2\"\ndisplay_name = \"Shop\"\ndescription = \"d\"\n"),
         ("inputs.toml", INPUTS),
@@ -39,7 +43,8 @@ fn api(replicas: u32, web: bool, option: &'static str) -> (String, Posts) {
     let globex = json!({ "install": "globex", "app": "shop", "account": "222222222222", "region": "eu-west-1", "state": "ready",
         "approval_option": option });
     let inputs = json!({ "install": "globex", "app": "shop", "version": version, "inputs": [
-        { "name": "replicas", "type": "number", "required": false, "sensitive": false, "from": "vendor", "value": replicas }] });
+        { "name": "replicas", "type": "number", "required": false, "sensitive": false, "from": "vendor", "value": replicas },
+        { "name": "release", "type": "json", "required": false, "sensitive": false, "from": "vendor", "value": "1.29" }] });
     let toggles = json!({ "install": "globex", "app": "shop", "version": version,
         "toggles": [{ "component": "web", "on": web, "from": "vendor", "deployed": true }] });
     let latest = json!({ "app": "shop", "latest": version, "number": 1, "updated_at": 0 });
@@ -49,6 +54,10 @@ fn api(replicas: u32, web: bool, option: &'static str) -> (String, Posts) {
             seen.lock().unwrap().push((path.to_owned(), serde_json::from_str(body).unwrap()));
         }
         let answer = match (method, path) {
+            ("POST", "/v1/installs") if body.contains("umbrella") => {
+                let error = json!({ "error": { "kind": "not_found", "message": "app `shop` is gone" } });
+                return (404, error.to_string());
+            }
             ("POST", "/v1/installs") => {
                 json!({ "install": { "install": "initech", "app": "shop", "account": "333333333333",
                 "region": "eu-west-1", "state": "waiting for runner" }, "workflow": "wf_00000000000000000001" })
@@ -95,7 +104,7 @@ initech  installs/new/initech.toml  created in 333333333333, eu-west-1; replicas
     assert_eq!(
         *posts.lock().unwrap(),
         [
-            ("/v1/installs/globex/inputs".to_owned(), json!({ "inputs": { "replicas": 3 } })),
+            ("/v1/installs/globex/inputs".to_owned(), json!({ "inputs": { "replicas": "3" } })),
             ("/v1/installs/globex/toggles".to_owned(), json!({ "toggles": { "web": false } })),
             ("/v1/installs/globex/approvals".to_owned(), json!({ "approval_option": "prompt" })),
             ("/v1/installs".to_owned(), create),
@@ -121,7 +130,8 @@ fn what_is_as_its_file_says_is_left_alone() {
 fn nothing_is_changed_when_one_of_the_files_cannot_be_synced() {
     let elsewhere = GLOBEX.replace("eu-west-1", "us-east-1");
     let unplaced = "name = \"initech\"\n";
-    let cases: [(&[(&str, &str)], &[&str], &str); 6] = [
+    let twice = ["--account", "globex=333333333333", "--account", "globex=222222222222"];
+    let cases: [(&[File<'_>], &[&str], &str); 8] = [
         (
             &[("installs/a.toml", GLOBEX), ("installs/b.toml", INITECH)],
             &[],
@@ -147,6 +157,12 @@ fn nothing_is_changed_when_one_of_the_files_cannot_be_synced() {
             &["--only", "globx"],
             "no file in `installs/` describes install `globx`; files describe `globex`",
         ),
+        (&[("installs/a.toml", GLOBEX)], &twice, "`--account` names two accounts of install `globex`; give one"),
+        (
+            &[("installs/a.toml", GLOBEX), ("installs/b.toml", INITECH)],
+            &["--only", "globex", "--account", "initech=333333333333"],
+            "`--account` names install `initech`, and `--only` leaves it out",
+        ),
         (&[], &[], "`shop` describes no install in `installs/`; write one file for each install"),
     ];
     for (installs, args, expected) in cases {
@@ -160,4 +176,21 @@ fn nothing_is_changed_when_one_of_the_files_cannot_be_synced() {
         assert!(code == 2 && error.contains(expected), "{code} {error}");
         assert!(posts.lock().unwrap().is_empty(), "{expected}");
     }
+}
+
+#[test]
+fn what_was_done_before_a_failure_is_shown() {
+    let place = tempfile::tempdir().unwrap();
+    let another = INITECH.replace("initech", "umbrella");
+    app(place.path(), &[("installs/globex.toml", GLOBEX), ("installs/umbrella.toml", &another)]);
+    let (address, posts) = api(1, false, "prompt");
+
+    let (code, out, error) = sync(&address, place.path(), &["--account", "umbrella=444444444444"]);
+
+    assert_eq!((code, posts.lock().unwrap().len()), (3, 2), "{error}");
+    assert!(
+        out.starts_with("INSTALL  FILE                  CHANGED\nglobex   installs/globex.toml  replicas=3\n"),
+        "{out}"
+    );
+    assert!(error.contains("installs/umbrella.toml: app `shop` is gone"), "{error}");
 }
