@@ -45,6 +45,7 @@ pub(crate) fn build(app: &mut App, index: &Index, inputs: &[Input]) -> Vec<Insta
         match root.get("inputs").map(|value| (&value.data, value)) {
             Some((Data::Table(_) | Data::List(_), value)) => {
                 value.items().iter().for_each(|item| answers(app, checked, item, index, inputs, &mut drafts));
+                drafts.extend(answered_twice(app, checked, value));
             }
             Some((_, value)) => {
                 let draft = Draft::error(checked.place(value), format!("`inputs` is {}", value.kind()));
@@ -81,6 +82,22 @@ fn install(app: &App, checked: &Checked, install: InstallId, inputs: &[Input]) -
         inputs: answers.filter_map(|entry| Some((entry.key.clone(), entry.value.as_text()?.to_owned()))).collect(),
         toggles: toggles.iter().filter_map(toggle).collect(),
     }
+}
+
+/// Returns the inputs that several tables of one file answer.
+fn answered_twice(app: &App, checked: &Checked, tables: &Node) -> Vec<Draft> {
+    let mut seen: BTreeMap<&str, Place> = BTreeMap::new();
+    let mut drafts = Vec::new();
+    for entry in tables.items().iter().flat_map(|table| table.entries()) {
+        let place = checked.key_place(entry);
+        match seen.get(entry.key.as_str()) {
+            Some(first) => drafts.push(names::twice(&app.files, &format!("input `{}`", entry.key), first, place)),
+            None => {
+                seen.insert(&entry.key, place);
+            }
+        }
+    }
+    drafts
 }
 
 fn answers(app: &App, checked: &Checked, table: &Node, index: &Index, inputs: &[Input], drafts: &mut Vec<Draft>) {
