@@ -41,7 +41,7 @@ Examples:
 
 Each install stack that is launched or updated afterwards contains the announced key. Then only this key can replace the root key, and
 the old key need not sign. So give nobody access to both keys. Installs without the announced key also require the old key's
-signature too.")]
+signature.")]
 pub(crate) struct RotateRoot {
     /// Name of the tenant; the same as `--tenant`.
     #[arg(long)]

@@ -42,7 +42,7 @@ const ACTION_INPUT: &[Key] = &[
         "The name of the input. Each step has the text in an environment variable of this name in upper case. Templates read it as `{{ .nuon.action.inputs.<name> }}`; use that in `env_vars` only, so that a shell does not run the text",
     ),
     may("description", Text).doc("What the text is used for"),
-    may("required", Flag).doc("Whether a run without the text is refused; default `false`. If `true`, only a person or a runbook can start the action, unless the input has a default"),
+    may("required", Flag).doc("Whether a run without the text is refused; default `false`. If `true`, only a person, a webhook or a runbook can start the action, unless the input has a default"),
     may("default", Text).doc("The default text"),
 ];
 

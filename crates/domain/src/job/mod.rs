@@ -118,7 +118,9 @@ pub enum Rejected {
     #[error("dispatch {found} of job `{job}` does not exist: the last dispatch is {last}")]
     NeverDispatched { job: JobId, found: u32, last: u32 },
     /// The job was dispatched [`MAX_DISPATCHES`] times.
-    #[error("job `{job}` was dispatched {MAX_DISPATCHES} times; deploy again to start a new job")]
+    #[error(
+        "job `{job}` was dispatched {MAX_DISPATCHES} times since its workflow began or was last continued; deploy again to start a new job"
+    )]
     Exhausted { job: JobId },
     /// A job in this state cannot be retried.
     #[error("job `{job}` is {state}, but only a failed, interrupted or lost job can be retried")]

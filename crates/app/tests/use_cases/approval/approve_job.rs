@@ -148,6 +148,6 @@ async fn a_plan_that_nobody_approves_ends_the_job_when_its_time_is_over() {
     world.sweeper().sweep().await.unwrap();
     world.run().await;
 
-    assert!(world.job(&job).await.reason().unwrap().contains("no approval of the plan came before"));
+    assert!(world.job(&job).await.reason().unwrap().contains("not all approvals of the plan came before"));
     assert_eq!(world.machines[&workflow].at, At::Ended("failed"));
 }

@@ -223,7 +223,7 @@ impl Job {
         let missing: Vec<&str> = self.waits_for().into_iter().map(Side::as_str).collect();
         let until = rfc3339::text(plan.until).unwrap_or_default();
         let reason = format!(
-            "no approval of the plan came before {until} (missing: {}), so nothing was changed; start the job again",
+            "not all approvals of the plan came before {until} (missing: {}), so nothing was changed; start the job again",
             missing.join(", ")
         );
         self.ended(event, fence, &Outcome::Blocked { block: Block::NotApproved, reason }, now)
