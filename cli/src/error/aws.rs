@@ -61,6 +61,7 @@ fn service_error(code: &str, message: &str) -> Error {
     let kind = kind_of_code(code);
     let error = Error::quoting(kind, format!("{code}: {}", first_line(message)));
     match Meaning::of(Some(code)) {
+        Meaning::Credentials if code.contains("RequestTimeTooSkewed") => error.or("correct the clock of this machine"),
         Meaning::Credentials => Error {
             message: format!("AWS does not accept these credentials ({code}: {})", first_line(message)),
             ..error.or("sign in again (`aws sso login`), or check AWS_PROFILE and the AWS_... variables")
@@ -121,6 +122,16 @@ mod tests {
     fn an_answer_that_has_no_error_code_is_said_to_be_foreign() {
         insta::assert_snapshot!(without_code(""), @"the answer does not come from AWS; check the network, the proxy and AWS_ENDPOINT_URL");
         insta::assert_snapshot!(without_code("<html>Blocked</html>\nx"), @"the answer does not come from AWS (<html>Blocked</html>); check the network, the proxy and AWS_ENDPOINT_URL");
+    }
+
+    #[test]
+    fn a_wrong_clock_is_corrected_and_nobody_signs_in_again() {
+        let error = service_error(
+            "RequestTimeTooSkewed",
+            "The difference between the request time and the current time is too large.",
+        );
+
+        assert_eq!(error.way_out(), Some("correct the clock of this machine"));
     }
 
     #[test]
