@@ -18,7 +18,14 @@ fn no_crate_has_a_circle_of_imports() {
     let mut files = 0;
 
     for folder in source_folders() {
-        let sources = Sources::parse(&read(&folder));
+        let texts = read(&folder);
+        hidden.extend(
+            texts
+                .iter()
+                .filter(|(_, text)| renames_the_root(text))
+                .map(|(name, _)| format!("{}/{name}: another name of the crate's root; write `crate`", shown(&folder))),
+        );
+        let sources = Sources::parse(&texts);
         let imports = sources.imports();
         files += imports.len();
         hidden.extend(sources.hidden().into_iter().map(|what| format!("{}/{what}", shown(&folder))));
@@ -35,6 +42,11 @@ fn no_crate_has_a_circle_of_imports() {
         found.len(),
         found.join("\n")
     );
+}
+
+/// Returns whether a file gives the root of its crate another name, behind which an import cannot be followed.
+fn renames_the_root(text: &str) -> bool {
+    ["use crate as ", "use crate::{self", "use super::{self as ", "use self as "].iter().any(|word| text.contains(word))
 }
 
 /// Returns the `src` folder of every crate of the workspace.
