@@ -377,8 +377,3 @@ impl InstallCommand {
 }
 
 pub(crate) use template::{WAY_OUT as TEMPLATE_WAY_OUT, sha256};
-
-/// The warning to a vendor whose templates name no runner for the stack's own machine.
-pub(crate) const NO_RUNNER: &str = "warning: the tenant names no runner for customers' machines, so a customer cannot launch a \
-     stack with a machine of its own; build the runner for arm64, put it where customers can download it, and run `freehold \
-     tenant deploy` with `--runner-url` and `--runner-sha256`. A customer who runs the runner elsewhere sets `RunnerPrincipal`.";

@@ -10,14 +10,14 @@ use serde_json::json;
 use similar::TextDiff;
 use url::Url;
 
+use super::Stack;
 use super::template::{self, Facts};
-use super::{NO_RUNNER, Stack};
 use crate::api::{Api, until_ready};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{note, print, print_exactly};
 use crate::progress::Progress;
-use crate::tenant::{Bucket, bucket_name};
+use crate::tenant::{Bucket, NO_RUNNER, bucket_name};
 
 /// The lifetime of a link. The link expires earlier when temporary credentials that signed it expire.
 const LINK_LIFE: Duration = Duration::from_secs(12 * 60 * 60);

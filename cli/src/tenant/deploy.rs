@@ -7,14 +7,13 @@ use freehold_protocol::{Digest, TenantName};
 use serde_json::json;
 
 use super::concurrency::{self, Reserves};
-use super::names::{DEFINITIONS, TEMPLATE, TENANT_TAG, bucket_name, code_parameter};
+use super::names::{DEFINITIONS, NO_RUNNER, TEMPLATE, TENANT_TAG, bucket_name, code_parameter};
 use super::{Architecture, Bucket, Deploy, build_machine, code, functions_directory, table_settings};
 use crate::api::stack_name;
 use crate::aws::Caller;
 use crate::cloudformation::{Change, Outcome, Stack, Stacks, Template};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
-use crate::install::NO_RUNNER;
 use crate::output::note;
 use crate::progress::{Progress, or_stopped};
 

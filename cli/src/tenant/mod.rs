@@ -31,7 +31,7 @@ use crate::inputs::{mail_address, number, sha256};
 
 pub(crate) use architecture::Architecture;
 pub(crate) use bucket::Bucket;
-pub(crate) use names::bucket_name;
+pub(crate) use names::{NO_RUNNER, bucket_name};
 
 /// Whether something of the tenant is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
