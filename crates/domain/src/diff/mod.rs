@@ -2,7 +2,6 @@
 //! the first version.
 
 mod answers;
-mod egress;
 mod impact;
 mod items;
 mod roles;
@@ -12,11 +11,12 @@ use freehold_protocol::AppName;
 use freehold_protocol::app_version::AppVersion;
 use serde::{Deserialize, Serialize};
 
+use crate::contacted_hosts;
+
 pub use freehold_permissions::{Effect, Permission};
 
+pub use crate::contacted_hosts::{Egress, EgressChange};
 pub use answers::{Answer, Question, Reason};
-pub(crate) use egress::hosts;
-pub use egress::{Egress, EgressChange};
 pub use impact::{Cause, Run};
 pub use items::{Changed, Items, Named};
 pub use roles::{Presence, RoleDiff};
@@ -77,7 +77,7 @@ pub fn diff(from: &AppVersion, to: &AppVersion) -> Diff {
         app: to.app.clone(),
         answers: answers::answers(from, to),
         roles: roles::roles(from, to),
-        egress: egress::change(from, to),
+        egress: contacted_hosts::change(from, to),
         components: items::components(from, to),
         actions: items::actions(from, to),
         inputs: items::inputs(from, to),

@@ -1,12 +1,17 @@
 //! Lists the hosts that an install contacts from the customer's account: hosts that the app version names, the AWS API,
 //! and the registries of Terraform providers.
 
+mod egress;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::terraform::REGISTRIES;
 
-use crate::diff::hosts as named_hosts;
+use egress::hosts as named_hosts;
+
+pub(crate) use egress::change;
+pub use egress::{Egress, EgressChange};
 
 /// A pattern of AWS's API endpoints, which the runner and its jobs call.
 const AWS: &str = "*.amazonaws.com";

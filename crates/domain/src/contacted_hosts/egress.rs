@@ -41,7 +41,7 @@ pub struct Egress {
 type Hosts = BTreeMap<String, BTreeSet<String>>;
 
 /// Returns the hosts that only one of the two versions names.
-pub(super) fn change(from: &AppVersion, to: &AppVersion) -> EgressChange {
+pub(crate) fn change(from: &AppVersion, to: &AppVersion) -> EgressChange {
     let (before, after) = (hosts(from), hosts(to));
     let beyond = |these: &Hosts, those: &Hosts| {
         let only = these.iter().filter(|(host, _)| !those.contains_key(*host));
