@@ -7,12 +7,12 @@ use freehold_protocol::api::ApprovalOption;
 use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input, SandboxTool, Secret, StepSource};
 use freehold_protocol::approval::ApprovalRule;
 use freehold_protocol::order::health::{Asks, CheckHealth, Probe, Times, checked};
+use freehold_protocol::order::policy_scope::carries;
 use freehold_protocol::order::{
     ApplyManifest, ApplyTerraform, Artifact, ClusterOf, CopySecrets, DeployStack, InstallChart, JobImage, RunAction,
     RunKubernetesJob, RunPulumi, SecretCopy, Source, StepDirectory, SyncImage, Work,
 };
 use freehold_protocol::policy::OrderPolicy;
-use freehold_protocol::policy::scope::carries;
 use freehold_protocol::{ActionName, ComponentName, Digest};
 
 use crate::AppError;

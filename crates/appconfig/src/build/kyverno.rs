@@ -1,8 +1,8 @@
 //! Reads the texts of Kyverno policies, which the runner applies to the app's clusters.
 
 use freehold_protocol::app_version::PolicyEngine;
+use freehold_protocol::order::policy_scope::{is_for_clusters, is_kind_of_kyverno};
 use freehold_protocol::policy::MAX_POLICY_BYTES;
-use freehold_protocol::policy::scope::{is_for_clusters, is_kind_of_kyverno};
 
 use crate::build::data_files::{documents, value};
 use crate::check::syntax;

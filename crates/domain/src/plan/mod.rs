@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::app_version::{AppVersion, Component, ComponentSpec, Reference, Sandbox};
 use freehold_protocol::order::Mode;
-use freehold_protocol::policy::scope::is_for_clusters;
+use freehold_protocol::order::policy_scope::is_for_clusters;
 use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, canonical};
 use serde_json::Value;
 

@@ -7,7 +7,7 @@ use freehold_protocol::ActionName;
 use freehold_protocol::app_version::Reference;
 use freehold_protocol::contract::{ActionTerms, FORMAT, PolicyTerms, RoleTerms, Terms};
 use freehold_protocol::order::Mode;
-use freehold_protocol::policy::scope::is_for_clusters;
+use freehold_protocol::order::policy_scope::is_for_clusters;
 use serde::{Deserialize, Serialize};
 
 use crate::permission::{Powers, compare};

@@ -1,6 +1,7 @@
 //! Approvals of plans: each is for exactly one plan. The runner makes the plan, and its bytes stay in the customer's account. The
 //! digest of its record ([`PlanRecord`]) names the plan.
 
+mod asked_by;
 mod record;
 
 use std::collections::BTreeSet;
@@ -8,9 +9,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::order::AskedBy;
 use crate::{Digest, InstallId, JobId, TenantName, Timestamp};
 
+pub use asked_by::{AskedBy, CallerArn, CallerArnError, Principal};
 pub use record::PlanRecord;
 
 /// The prefix of the records of plans in the install's bucket. The roles of modes may neither read nor write them. Components have

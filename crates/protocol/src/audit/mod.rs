@@ -4,7 +4,6 @@
 //! public key of each runner that wrote into the chain, `audit/<key id>.pub`. Below `audit/` are also the messages that
 //! the records name: the signed orders, the reports, and the receipts of the control plane ([`message_name`]).
 
-mod chain_head;
 pub mod verify;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +18,7 @@ use crate::{
     ComponentName, Digest, Group, InstallId, JobId, KeyId, Payload, RoleKey, TenantName, Timestamp, WorkflowId,
 };
 
-pub use self::chain_head::{ChainHead, Receipt};
+pub use crate::report::{ChainHead, Receipt};
 
 /// The folder, below `audit/`, of the signed orders that started jobs.
 pub const ORDERS: &str = "orders";

@@ -16,7 +16,6 @@ use crate::{
 };
 
 mod approval_subject;
-mod asked_by;
 mod build_artifact;
 mod demands;
 pub mod drift;
@@ -25,13 +24,13 @@ pub mod health;
 mod kept_outputs;
 mod kubernetes;
 pub mod leftovers;
+pub mod policy_scope;
 mod retirement;
 mod secrets;
 pub mod upgrade;
 mod work;
 
 pub use self::approval_subject::ApprovalSubject;
-pub use self::asked_by::{AskedBy, CallerArn, CallerArnError, Principal};
 pub use self::build_artifact::BuildArtifact;
 pub use self::demands::Demands;
 pub use self::head::{CancelHead, OrderHead};
@@ -46,6 +45,7 @@ pub use self::work::{
 };
 
 pub use crate::app_version::ActionStep;
+pub use crate::approval::{AskedBy, CallerArn, CallerArnError, Principal};
 pub use crate::artifact::{Artifact, Descriptor};
 pub use crate::build::{
     CHART_CONFIG, CHART_LAYER, KUSTOMIZATION_ARTIFACT, KUSTOMIZATION_LAYER, MANIFEST_ARTIFACT, MANIFEST_LAYER,

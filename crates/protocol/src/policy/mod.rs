@@ -1,7 +1,5 @@
 //! Policies as orders carry them to the runner, and their results there.
 
-pub mod scope;
-
 use serde::{Deserialize, Serialize};
 
 use crate::Digest;

@@ -1,6 +1,7 @@
 //! Reports: the messages of a runner about itself and about its jobs.
 
 mod away;
+mod chain_head;
 mod change_times;
 mod role_proof;
 
@@ -11,7 +12,6 @@ use serde_json::Value;
 
 use crate::approval::{CustomerDecision, ProposedPlan};
 use crate::artifact::Artifact;
-use crate::audit::ChainHead;
 use crate::envelope::{Payload, PublicKey};
 use crate::flag::is_false;
 use crate::policy::PolicyResult;
@@ -21,6 +21,7 @@ use crate::{Digest, GrantId, InstallId, JobId, KeyId, TenantName, Timestamp};
 
 pub use crate::fence::Fence;
 pub use away::{Away, AwayReason};
+pub use chain_head::{ChainHead, Receipt};
 pub use change_times::{ChangeTimes, FreeActions, OpenTime};
 pub use role_proof::{CallerRequest, RoleProof, RoleProofError};
 

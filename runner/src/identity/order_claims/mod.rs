@@ -3,9 +3,9 @@
 
 use freehold_protocol::app_version::PolicyEngine;
 use freehold_protocol::contract::{ActionTerms, PolicyTerms, Terms};
+use freehold_protocol::order::policy_scope::carries;
 use freehold_protocol::order::{Order, Redelivery, RunAction, Work};
 use freehold_protocol::policy::OrderPolicy;
-use freehold_protocol::policy::scope::carries;
 use freehold_protocol::report::{Block, Outcome};
 use freehold_protocol::{ActionName, ComponentName, Digest, RoleKey};
 

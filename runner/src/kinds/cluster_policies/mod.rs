@@ -8,8 +8,8 @@ mod policy_objects;
 
 use freehold_aws_errors::chain;
 use freehold_protocol::app_version::PolicyEngine;
+use freehold_protocol::order::policy_scope::is_for_clusters;
 use freehold_protocol::order::{Order, RemovePart};
-use freehold_protocol::policy::scope::is_for_clusters;
 use freehold_protocol::policy::{OrderPolicy, PolicyOrigin, PolicyResult};
 use freehold_protocol::{ComponentName, names};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! The objects in the text of a Kyverno policy.
 
-use freehold_protocol::policy::scope::is_kind_of_kyverno;
+use freehold_protocol::order::policy_scope::is_kind_of_kyverno;
 use serde_json::{Map, Value};
 
 use crate::kubernetes::{Object, documents};
