@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr as _;
 
+use freehold_domain::region::{RegionError, check_region};
 use freehold_protocol::api::ApprovalOption;
 use freehold_protocol::app_version::Input;
 use freehold_protocol::{ComponentName, InstallId};
@@ -53,11 +54,26 @@ pub(crate) fn build(app: &mut App, index: &Index, inputs: &[Input]) -> Vec<Insta
             }
             None => {}
         }
+        drafts.extend(wrong_region(checked));
         toggles(app, checked, index, &mut drafts);
     }
     app.drafts.extend(drafts);
     installs.sort_by(|a, b| a.install.cmp(&b.install));
     installs
+}
+
+/// Returns the mistake in the region of an install. A region that this release does not know may be a new one.
+fn wrong_region(checked: &Checked) -> Option<Draft> {
+    let account = checked.root.get("aws_account")?;
+    let region = account.text("region")?;
+    let place = checked.place_of(account, "region");
+    match check_region(region, false).err()? {
+        error @ RegionError::Malformed(_) => Some(Draft::error(place, error.to_string())),
+        RegionError::Unknown { nearest, .. } => {
+            let message = format!("this release does not know region `{region}`");
+            Some(Draft::warning(place, message).meant(nearest.as_deref()))
+        }
+    }
 }
 
 /// Returns what a file says of an install.

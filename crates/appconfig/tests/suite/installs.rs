@@ -41,6 +41,28 @@ fn installs_and_branches_are_checked_and_no_part_of_the_version() {
 }
 
 #[test]
+fn a_region_is_one_of_aws() {
+    let regions = ["eu-wset-1", "EU-WEST-1", ""].map(|region| {
+        with_install(&format!("[aws_account]\nregion = \"{region}\"\n"))
+            .faults()
+            .to_string()
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    });
+
+    assert_eq!(
+        regions,
+        [
+            "warning: this release does not know region `eu-wset-1`",
+            "error: `EU-WEST-1` is not an AWS region; expected one like `eu-west-1`",
+            "error: `` is not an AWS region; expected one like `eu-west-1`",
+        ]
+    );
+}
+
+#[test]
 fn what_a_sync_of_installs_does_not_read_is_a_warning() {
     let input = "[[input]]\nname = \"zone\"\ndisplay_name = \"N\"\ndescription = \"d\"\ngroup = \"main\"\nuser_configurable = true\n";
     let config = with_install("[inputs]\nzone = \"x\"\n[labels]\ntier = \"free\"\n")
