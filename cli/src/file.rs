@@ -163,9 +163,8 @@ fn exists(path: &Path) -> Error {
     if path.is_dir() {
         return Error::invalid(format!("`{shown}` is a directory; name a file"));
     }
-    Error::conflict(format!(
-        "`{shown}` exists and was left as it is; name another file, or pass `--force` to replace it"
-    ))
+    Error::conflict(format!("`{shown}` exists and was left as it is"))
+        .or("name another file, or pass `--force` to replace it")
 }
 
 #[cfg(test)]

@@ -15,12 +15,17 @@ use crate::output::plural;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  freehold app check ./my-app\n\nThe command also reads the app's own modules, templates and charts, and \
-                  checks whether the policies of the roles allow what the components need. It needs no account and no network. Exit code 2 when there are errors."
+                  checks whether the policies of the roles allow what the components need. It needs no account and no network. Exit code 2 when there are errors, \
+                  and with `--deny-warnings` also when there are warnings.",
+    aliases = ["lint", "validate"]
 )]
 pub(crate) struct Check {
     /// The directory of the app config; its name is the name of the app.
     #[arg(value_name = "DIR")]
     pub(super) dir: PathBuf,
+    /// Take warnings for errors, for instance in CI.
+    #[arg(long)]
+    pub(super) deny_warnings: bool,
 }
 
 impl Check {
@@ -41,7 +46,10 @@ impl Check {
                 (false, _) => report(),
             }
         })?;
-        if errors == 0 { Ok(()) } else { Err(has_errors(dir, &found)) }
+        if errors == 0 && (warnings == 0 || !self.deny_warnings) {
+            return Ok(());
+        }
+        Err(has_errors(dir, &found))
     }
 }
 

@@ -48,7 +48,8 @@ Examples:
   cd my-app && freehold app init .
 
 The app has a Terraform module, a CloudFormation stack that reads its output, an action, inputs and permissions, each file
-with comments. It passes `freehold app check` and deploys as it is. Exit code 4 when the directory is not empty.")]
+with comments. It passes `freehold app check`, with a warning about the program that its module needs: deploys run Terraform where the
+runner's machine or the app's tool image has it (`freehold tools init`). Exit code 4 when the directory is not empty.")]
 pub(crate) struct Init {
     /// The new directory; its name is the name of the app.
     #[arg(value_name = "DIR")]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use freehold_policy::input::{self, About, Operation};
-use freehold_protocol::ComponentName;
+use freehold_protocol::{AccountId, ComponentName, InstallId};
 use serde_json::{Deserializer, Value, json};
 
 use crate::error::{Error, Result};
@@ -32,12 +32,12 @@ pub(super) struct From {
     input: Vec<PathBuf>,
     /// The customer's AWS account, for policies that compare accounts; `input.freehold.account`.
     #[arg(long, value_name = "ID", default_value = "222222222222")]
-    account: String,
+    account: AccountId,
     /// Name of the install; `input.freehold.install`.
     #[arg(long, value_name = "NAME", default_value = "example")]
-    install: String,
+    install: InstallId,
     /// The mode of the job; `input.freehold.mode`.
-    #[arg(long, value_name = "MODE", default_value = "provision")]
+    #[arg(long, value_name = "MODE", default_value = "provision", value_parser = ["provision", "maintenance", "deprovision", "break_glass"])]
     mode: String,
     /// Whether the plan is that of a removal; `input.freehold.removal`.
     #[arg(long)]
@@ -60,8 +60,8 @@ impl Documents {
     pub(super) fn read(from: &From, component: Option<&ComponentName>) -> Result<Self> {
         let about = About {
             tenant: "example".into(),
-            install: from.install.clone(),
-            account: from.account.clone(),
+            install: from.install.to_string(),
+            account: from.account.to_string(),
             component: component.map(ToString::to_string).unwrap_or_default(),
             mode: from.mode.clone(),
             is_removal: from.removal,

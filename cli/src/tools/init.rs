@@ -31,7 +31,8 @@ impl Init {
             if let Some(directory) = path.parent() {
                 std::fs::create_dir_all(directory).doing(format!("make `{}`", directory.display()))?;
             }
-            file::may_create(path, text, false)?;
+            file::may_create(path, text, false)
+                .map_err(|error| error.or("edit the file, or remove it to start anew"))?;
         }
         let runner = self.app.join(RUNNER_FILE);
         let settings = settings(&runner)?;
@@ -42,6 +43,7 @@ impl Init {
                 file::replace(&runner, text)?;
                 format!("\nset `tool_image = \"tools\"` in `{}`", runner.display())
             }
+            Settings::Kept(image) if image == "tools" => String::new(),
             Settings::Kept(image) => format!(
                 "\n`{}` keeps `tool_image = \"{image}\"`; write `tool_image = \"tools\"` there to use this image",
                 runner.display()

@@ -85,7 +85,7 @@ impl Graph {
                 Ok(loaded.version)
             }
             Err(found) => {
-                Check { dir: dir.to_owned() }.run(context)?;
+                Check { dir: dir.to_owned(), deny_warnings: false }.run(context)?;
                 Err(has_errors(dir, &found))
             }
         }
