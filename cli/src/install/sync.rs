@@ -113,8 +113,10 @@ impl Sync {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let progress = Progress::start();
         let loaded = load(&self.dir, &progress, load_for_comparison).await?;
-        if !loaded.warnings.is_empty() {
-            progress.say(&loaded.warnings.to_string());
+        // `app check` has the warnings about everything else.
+        let warnings = loaded.warnings.clone().filter(|one| loaded.installs.iter().any(|file| file.path == one.file));
+        if !warnings.is_empty() {
+            progress.say(&warnings.to_string());
         }
         let files = self.chosen(&loaded.installs)?;
         let api = context.api().await?;
