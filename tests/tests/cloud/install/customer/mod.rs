@@ -76,7 +76,7 @@ async fn a_customer_gets_every_answer_and_stops_the_vendor_without_the_vendor() 
     // Nothing in the stack changes by it now, and CloudFormation would forget it.
     let early = ["customer", "close", "globex", "maintenance", "--tenant", world.tenant()];
     let refused = world.command(&install.account, &early).await?.ended_with(4)?;
-    assert!(refused.contains("run `freehold customer resume` first"), "{refused}");
+    assert!(refused.contains("run `freehold customer resume`, then this command again"), "{refused}");
     let (on, resume) = ask(&world, &install, &["resume", "globex"]).await?;
     let (closed, close) = ask(&world, &install, &["close", "globex", "maintenance"]).await?;
     assert_eq!((on, closed), (0, 0), "{resume} {close}");
