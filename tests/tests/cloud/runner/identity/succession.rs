@@ -90,7 +90,7 @@ async fn another_root_follows_while_a_runner_sleeps_and_the_first_one_is_worth_n
     {
         assert!(said.starts_with("order refused as bad_signature: "), "{what}: {said}");
     }
-    assert!(log.contains("of the tenant follows"), "{log}");
+    assert!(log.contains("of the tenant has replaced"), "{log}");
 
     // With the first key, which the stack still names, the customer verifies what both roots signed.
     let asked = |words: &'static [&'static str]| {
