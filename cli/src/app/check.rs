@@ -46,10 +46,15 @@ impl Check {
                 (false, _) => report(),
             }
         })?;
-        if errors == 0 && (warnings == 0 || !self.deny_warnings) {
-            return Ok(());
+        if errors > 0 {
+            return Err(has_errors(dir, &found));
         }
-        Err(has_errors(dir, &found))
+        if warnings > 0 && self.deny_warnings {
+            let counted = plural(warnings, "warning");
+            let error = Error::invalid(format!("the app config in `{}` has {counted}", dir.display()));
+            return Err(error.or("correct what they name, or leave `--deny-warnings` out"));
+        }
+        Ok(())
     }
 }
 

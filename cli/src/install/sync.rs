@@ -169,7 +169,8 @@ impl Sync {
             if !self.only.is_empty() && !self.only.contains(install) {
                 return Err(Error::invalid(format!(
                     "`--account` names install `{install}`, and `--only` leaves it out"
-                )));
+                ))
+                .or(format!("add `--only {install}`, or leave `--account` out")));
             }
             if self.accounts.iter().any(|other| other.install == *install && other.account != *account) {
                 return Err(Error::invalid(format!("`--account` names two accounts of install `{install}`; give one")));
@@ -231,8 +232,10 @@ impl Sync {
         refuse_sensitive(api, &version.app, install, &values(&file.inputs)).await?;
         for input in version.inputs.iter().filter(|input| !input.customer && !input.sensitive) {
             let given = file.inputs.get(&input.name).map(|text| Value::from(text.clone()));
-            let given = given.or_else(|| input.default.clone()).unwrap_or_default();
-            input.accept(&given).map_err(|error| Error::invalid(error.to_string()))?;
+            if given.is_none() && input.default.is_some() {
+                continue;
+            }
+            input.accept(&given.unwrap_or_default()).map_err(|error| Error::invalid(error.to_string()))?;
         }
         Ok(Change {
             create: Some(Place { account, region }),

@@ -213,3 +213,18 @@ fn with_json_a_sync_prints_every_mistake_of_the_config() {
     let errors = |all: &Value| all.as_array().unwrap().iter().filter(|one| one["severity"] == "error").count();
     assert_eq!(errors(&error["error"]["found"]), errors(&checked["found"]));
 }
+
+#[test]
+fn a_warning_fails_a_check_that_denies_warnings_under_every_name_of_the_command() {
+    let place = tempfile::tempdir().unwrap();
+    json(place.path(), &["app", "init", "web-shop"]);
+
+    for name in ["check", "lint", "validate"] {
+        let passed = freehold(place.path(), &["app", name, "web-shop"]);
+        let denied = freehold(place.path(), &["app", name, "web-shop", "--deny-warnings"]);
+
+        let error = text(&denied.stderr);
+        assert_eq!((passed.status.code(), denied.status.code()), (Some(0), Some(2)), "{name}: {error}");
+        assert!(error.contains("the app config in `web-shop` has 1 warning"), "{error}");
+    }
+}

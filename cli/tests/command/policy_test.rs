@@ -110,3 +110,17 @@ fn an_app_config_asks_the_policies_of_the_documents_type_and_json_has_each_answe
         unknown.1
     );
 }
+
+#[test]
+fn a_mode_or_an_account_that_cannot_be_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(place.path().join("a.rego"), "package nuon\n").unwrap();
+
+    for (option, value) in [("--mode", "deprovison"), ("--account", "abc"), ("--install", "Not A Name")] {
+        let done =
+            crate::support::freehold(place.path(), &["policy", "test", "a.rego", option, value]).output().unwrap();
+
+        let error = crate::support::text(&done.stderr);
+        assert!(done.status.code() == Some(2) && error.contains(&format!("'{value}'")), "{option}: {error}");
+    }
+}

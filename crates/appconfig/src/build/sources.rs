@@ -167,17 +167,14 @@ impl Sources {
                 Some(Source::Directory { digest })
             }
             Err(error) => {
-                let is_file = error.kind() == std::io::ErrorKind::NotADirectory;
-                let message = match is_file {
-                    true => format!("the source `{}` is a file, and a directory is expected", held.word),
-                    false => format!("the source `{}` cannot be read: {}", held.word, reason(&error)),
-                };
-                let help = match is_file {
-                    true => "name the directory of the file",
-                    false => {
-                        "create the source, or correct the path: it is relative to this file or to the app's directory"
-                    }
-                };
+                if error.kind() == std::io::ErrorKind::NotADirectory {
+                    let message = format!("the source `{}` is a file, and a directory is expected", held.word);
+                    self.error(held.place, message, "name the directory of the file");
+                    return None;
+                }
+                let message = format!("the source `{}` cannot be read: {}", held.word, reason(&error));
+                let help =
+                    "create the source, or correct the path: it is relative to this file or to the app's directory";
                 self.error(held.place, message, help);
                 None
             }

@@ -94,3 +94,18 @@ fn sources_in_repositories_are_named_and_not_looked_at() {
     assert_eq!(elsewhere, [("component `net`", "https://github.com/acme/modules")]);
     assert!(good().check().not_looked_at().is_empty());
 }
+
+#[test]
+fn a_file_is_no_source_and_its_directory_is_named_as_the_way_out() {
+    let net = "name = \"net\"\ntype = \"terraform_module\"\nterraform_version = \"1.11.3\"\nsource = \"./modules/net/main.tf\"\n";
+
+    let found = said(&good().with("components/net.toml", net));
+
+    assert!(
+        found.contains(
+            "components/net.toml:4: the source `./modules/net/main.tf` is a file, and a directory is expected; name the \
+             directory of the file"
+        ),
+        "{found}"
+    );
+}
