@@ -83,7 +83,7 @@ pub(super) fn state_word(job: &Job, now: Timestamp) -> &'static str {
 /// # Errors
 /// NotFound, or the store's errors.
 pub async fn list_logs(store: &dyn Store, id: &JobId, after: Option<&str>) -> Result<LogPage, AppError> {
-    // The job is read before its log: if the job has ended by then, the query below finds its complete log.
+    // The job is read before its log: if the job has ended by then, the query below finds the last part.
     let job = table::job(store, id).await?.value;
     let rows = store.query(&job_pk(id), List::Logs.prefix(), after, PAGE_ITEMS).await?;
     let full = rows.len() == PAGE_ITEMS as usize;

@@ -5,12 +5,12 @@ use freehold_protocol::report::Fence;
 use freehold_protocol::{JobId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::record::{Record, Stored, key, load};
+use super::record::{Record, Stored, key, load, put_until};
 use crate::AppError;
-use crate::ports::{Key, Store};
+use crate::ports::{Expect, Key, Store, Write};
 
 /// The time for which log lines are stored, in seconds.
-pub const LOG_TTL_SECS: u64 = 30 * 24 * 3600;
+const LOG_TTL_SECS: u64 = 30 * 24 * 3600;
 
 /// The log text of one report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +19,16 @@ pub struct LogRecord {
     pub fence: Fence,
     pub seq: u64,
     pub text: String,
+}
+
+impl LogRecord {
+    /// Returns the write that keeps this part of a log for [`LOG_TTL_SECS`].
+    ///
+    /// # Errors
+    /// The errors of [`put_until`].
+    pub fn write(&self, now: Timestamp) -> Result<Write, AppError> {
+        put_until(self, Expect::Any, now.plus_secs(LOG_TTL_SECS))
+    }
 }
 
 /// The tries to send an order that was stored before. An order whose first try succeeds has no such row.

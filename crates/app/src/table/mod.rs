@@ -72,7 +72,7 @@ pub use install::{
     deployed_among, deployed_key, health_key, install, install_entry_key, install_key, install_pk, leftovers_key,
     name_prefixes, parts, prefix_key, ran_key, sandbox_outputs,
 };
-pub use job::{LOG_TTL_SECS, LogRecord, Sending, job, job_key, job_pk, sending_key};
+pub use job::{LogRecord, Sending, job, job_key, job_pk, sending_key};
 pub use record::{PAGE, Record, Stored, load, load_all, load_all_stored, parse, put, put_until};
 pub use refusal::{
     NOTICE_SECS, Refused, RetiredNotice, TRACE_TTL_SECS, Unbelievable, UnknownReports, notice_key, store_refusal,

@@ -12,7 +12,7 @@ use super::{AcceptReport, Accepted};
 use crate::AppError;
 use crate::messages::{GrantMessage, Wants};
 use crate::ports::{Callbacks, Store};
-use crate::table::{Phase, Stored, TaskToken, load, token_key};
+use crate::table::{LogRecord, Phase, Stored, TaskToken, load, token_key};
 use crate::workflow::advance::{self, Advanced, Reported};
 
 /// The minimum time between two recorded contacts of a running job, in seconds.
@@ -29,23 +29,25 @@ impl AcceptReport {
         let Some(current) = self.job_of(install, &report.job).await? else {
             return Err(not_its_job(install, &report.job));
         };
-        let now = self.clock.now();
+        let (now, log) = (self.clock.now(), log_of(report));
         if is_quiet_progress(&current, runner, report, now) {
-            self.store_log(report, now).await?;
+            self.store_log(log.as_ref(), now).await?;
             return self.after_progress(&current, runner, report).await;
         }
         let event = job_event(report, runner);
-        let reported = Reported { message: Some(envelope), sent_at };
+        let ends = matches!(report.event, AttemptEvent::Finished { .. });
+        let reported = Reported { message: Some(envelope), sent_at, last_log: log.as_ref().filter(|_| ends) };
         let advanced = advance::job_event(&*self.store, &report.job, &event, Some(reported), now).await?;
-        // A report that proves a deploy is stored as evidence together with its log, so its log is not stored a second
-        // time. The log of a rejected report is stored only if its attempt ended the job.
+        // The log of an accepted end is stored by then, before the end. The log of a rejected report is stored only if its
+        // attempt ended the job, unless the job changed after its end was accepted and before it was committed.
         let keeps_log = match &advanced {
             Advanced::Rejected(job, Rejected::Ended { .. }) => is_ended_by(job, report.fence),
             Advanced::Rejected(..) => false,
-            Advanced::Now { .. } | Advanced::NotYet(_) => !proves_deploy(report, &advanced),
+            Advanced::Now { job, changed, .. } => !ends || !(*changed || is_ended_by(job, report.fence)),
+            Advanced::NotYet(_) => true,
         };
         if keeps_log {
-            self.store_log(report, now).await?;
+            self.store_log(log.as_ref(), now).await?;
         }
         match advanced {
             Advanced::Now { job, workflow, started, changed } => {
@@ -94,7 +96,7 @@ impl AcceptReport {
 
     /// Ends a job that the runner refused to start. The effects are the same as for a report of the job's end.
     async fn end_unstarted(&self, job: &Job, event: &JobEvent, sent_at: Timestamp) -> Result<Accepted, AppError> {
-        let reported = Reported { message: None, sent_at };
+        let reported = Reported { message: None, sent_at, last_log: None };
         if let Advanced::Now { workflow: Some(workflow), started, .. } =
             advance::job_event(&*self.store, &job.id, event, Some(reported), self.clock.now()).await?
         {
@@ -180,15 +182,14 @@ fn is_ended_by(job: &Job, fence: Fence) -> bool {
     job.history.iter().any(|record| record.what == "finished" && record.fence == Some(fence))
 }
 
-/// Returns whether the accepted report was stored as the proof that an artifact was deployed or run.
-fn proves_deploy(report: &AttemptReport, advanced: &Advanced) -> bool {
-    if !matches!(&report.event, AttemptEvent::Finished { outcome: Outcome::Succeeded { .. }, .. }) {
-        return false;
-    }
-    let Advanced::Now { job, workflow: Some(workflow), .. } = advanced else { return false };
-    let node = workflow.nodes.iter().find(|node| node.name == job.node);
-    let uses = node.is_some_and(|node| !node.target.uses().is_empty());
-    uses && matches!(job.state, JobState::Succeeded { .. })
+/// Returns the part of the log that a report contains, if there is one.
+fn log_of(report: &AttemptReport) -> Option<LogRecord> {
+    let text = match &report.event {
+        AttemptEvent::Progress { log } | AttemptEvent::Finished { log, .. } => log,
+        AttemptEvent::Started | AttemptEvent::GrantRequest { .. } | AttemptEvent::AttestRequest { .. } => return None,
+    };
+    let record = || LogRecord { job: report.job.clone(), fence: report.fence, seq: report.seq, text: text.clone() };
+    (!text.is_empty()).then(record)
 }
 
 fn job_event(report: &AttemptReport, runner: &KeyId) -> JobEvent {

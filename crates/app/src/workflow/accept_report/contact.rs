@@ -3,7 +3,6 @@
 use freehold_domain::install::connection::{self, Sign};
 use freehold_domain::job::Job;
 use freehold_domain::reports::head::ReportedHead;
-use freehold_protocol::report::{AttemptEvent, AttemptReport};
 use freehold_protocol::{InstallId, Timestamp};
 
 use super::{AcceptReport, Arrival};
@@ -11,8 +10,8 @@ use crate::AppError;
 use crate::notification::runner_watch;
 use crate::ports::Expect;
 use crate::table::{
-    self, Contact, Decided, InstallSender, KnownSender, LOG_TTL_SECS, LogRecord, Phase, QueueTurn, Record as _, Stored,
-    TaskToken, change, load, put, put_until, token_key,
+    self, Contact, Decided, InstallSender, KnownSender, LogRecord, Phase, QueueTurn, Record as _, Stored, TaskToken,
+    change, load, put, token_key,
 };
 
 impl AcceptReport {
@@ -32,19 +31,10 @@ impl AcceptReport {
         Ok(())
     }
 
-    pub(super) async fn store_log(&self, report: &AttemptReport, now: Timestamp) -> Result<(), AppError> {
-        let text = match &report.event {
-            AttemptEvent::Progress { log } | AttemptEvent::Finished { log, .. } => log,
-            AttemptEvent::Started | AttemptEvent::GrantRequest { .. } | AttemptEvent::AttestRequest { .. } => {
-                return Ok(());
-            }
-        };
-        if text.is_empty() {
-            return Ok(());
+    pub(super) async fn store_log(&self, log: Option<&LogRecord>, now: Timestamp) -> Result<(), AppError> {
+        if let Some(log) = log {
+            let _ = self.store.commit(vec![log.write(now)?]).await?;
         }
-        let record = LogRecord { job: report.job.clone(), fence: report.fence, seq: report.seq, text: text.clone() };
-        let write = put_until(&record, Expect::Any, now.plus_secs(LOG_TTL_SECS))?;
-        let _ = self.store.commit(vec![write]).await?;
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use crate::messages::DispatchMessage;
 use crate::notification::task;
 use crate::ports::{Expect, Outbox, Store, Write};
 use crate::table::evidence::{ProofRecord, Signed, UsedBy};
-use crate::table::{self, Decided, Stored, put};
+use crate::table::{self, Decided, LogRecord, Stored, put};
 use crate::workflow::continuation;
 
 pub use results::build_app;
@@ -42,6 +42,9 @@ pub struct Reported<'a> {
     pub message: Option<&'a Envelope>,
     /// The time at which the queue took the first copy of the report.
     pub sent_at: Timestamp,
+    /// The last part of the attempt's log, when the report ends the attempt. It is stored before the end, so a reader who sees
+    /// the end finds it.
+    pub last_log: Option<&'a LogRecord>,
 }
 
 /// Applies `event` to the job `id`. `report` is the report that contains the event, if a report caused it.
@@ -111,12 +114,15 @@ async fn apply(
         }
         let stored = Stored { value: job, rev: current.rev };
         let proof = proof(&stored.value, event, report.and_then(|report| report.message), now)?;
-        if let (Some(proof), Some(before)) = (&proof, &workflow)
-            && keep_use(store, &stored.value, &before.value, proof, &is_kept).await?
+        let last_log = report.and_then(|report| report.last_log);
+        let before = workflow.as_ref().map(|before| &before.value);
+        if !is_kept.swap(true, Ordering::Relaxed)
+            && keep_end(store, (&stored.value, before), proof.as_ref(), last_log, now).await?
+            && before.is_some()
         {
             // Other jobs of the workflow may have ended meanwhile. The workflow is loaded again, because a commit that
             // conflicts is billed too.
-            workflow = Some(table::workflow(store, &before.value.id).await?);
+            workflow = Some(table::workflow(store, &stored.value.workflow).await?);
         }
         let (mut writes, workflow, started) = writes_for(store, &stored, workflow, proof, now).await?;
         if current.value.is_left_to_wait() && !stored.value.is_left_to_wait() {
@@ -173,27 +179,34 @@ fn proof(
     }
 }
 
-/// Stores the proof that a job deployed or ran its artifacts, once for all tries of the commit. The proof is written before the
-/// commit and not in it, because DynamoDB bills a row of a transaction twice. Its key contains the fence, so it never
-/// overwrites the proof of another attempt. Returns true if this call stored the proof.
-async fn keep_use(
+/// Stores the proof that a job deployed or ran its artifacts. Its report contains the last part of the log. For any other
+/// end of an attempt, stores this part alone. Call it once for all tries of the commit. Both are written before
+/// the commit and not in it, because DynamoDB bills a row of a transaction twice. Their keys contain the fence, so they never
+/// overwrite those of another attempt. Returns true if something was stored.
+async fn keep_end(
     store: &dyn Store,
-    job: &Job,
-    workflow: &Workflow,
-    proof: &ProofRecord,
-    is_kept: &AtomicBool,
+    (job, workflow): (&Job, Option<&Workflow>),
+    proof: Option<&ProofRecord>,
+    last_log: Option<&LogRecord>,
+    now: Timestamp,
 ) -> Result<bool, AppError> {
-    let node = workflow.nodes.iter().find(|node| node.name == job.node);
+    let node = workflow.and_then(|workflow| workflow.nodes.iter().find(|node| node.name == job.node));
     let uses = node.map(|node| node.target.uses()).unwrap_or_default();
-    if uses.is_empty() || is_kept.swap(true, Ordering::Relaxed) {
-        return Ok(false);
+    match (proof, last_log) {
+        (Some(proof), _) if !uses.is_empty() => {
+            for (component, Use { build, artifact }) in uses {
+                let (artifact, build, workflow) = (artifact.clone(), build.clone(), job.workflow.clone());
+                let used = UsedBy { artifact, component, build, workflow, proof: proof.clone() };
+                let _ = store.commit(vec![put(&used, Expect::Any)?]).await?;
+            }
+            Ok(true)
+        }
+        (_, Some(log)) => {
+            let _ = store.commit(vec![log.write(now)?]).await?;
+            Ok(true)
+        }
+        (_, None) => Ok(false),
     }
-    for (component, Use { build, artifact }) in uses {
-        let (artifact, build, workflow) = (artifact.clone(), build.clone(), workflow.id.clone());
-        let used = UsedBy { artifact, component, build, workflow, proof: proof.clone() };
-        let _ = store.commit(vec![put(&used, Expect::Any)?]).await?;
-    }
-    Ok(true)
 }
 
 /// Returns the writes for a changed job and, when the job has ended, for its workflow and for the jobs that start next.

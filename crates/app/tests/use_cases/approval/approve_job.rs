@@ -60,6 +60,16 @@ async fn decides(world: &mut World, job: &JobId, approved: bool) {
 }
 
 #[tokio::test]
+async fn a_job_whose_plan_waits_has_the_log_of_the_plan() {
+    let (world, _, job) = waiting(&[Side::Vendor]).await;
+
+    let page = read::list_logs(&*world.memory, &job, None).await.unwrap();
+
+    assert!(!page.ended);
+    assert_eq!(page.chunks.into_iter().map(|chunk| chunk.text).collect::<String>(), "done\n");
+}
+
+#[tokio::test]
 async fn a_plan_waits_without_an_order_or_a_look_and_its_approval_orders_exactly_this_plan_once() {
     let (mut world, workflow, job) = waiting(&[Side::Vendor]).await;
     let before = orders_of(&world, "storage");

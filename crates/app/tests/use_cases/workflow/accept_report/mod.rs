@@ -2,6 +2,7 @@
 
 mod attempted_parts;
 mod heads;
+mod last_log;
 mod last_report;
 mod policies;
 mod replaced_runner;
