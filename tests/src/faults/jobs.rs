@@ -6,8 +6,9 @@ use anyhow::{Context as _, ensure};
 use freehold_domain::job::JobState;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::cell::{Begun, Cell, states};
+use super::cell::{Begun, Cell, LIMIT, states};
 use super::class::{Point, Tried, declare};
+use crate::harness::wait::until;
 
 declare! {
     21 "Terraform dies in the middle of an apply" dead_terraform ["terraform|tofu"];
@@ -103,9 +104,13 @@ async fn flooded_log(cell: &mut Cell, _: Point) -> anyhow::Result<Tried> {
     let begun = cell.act("flood").await?;
     cell.succeeds(&begun).await?;
     let job = only_job(cell, &begun).await?;
-    let log = cell.world.run(&["job", "logs", &job]).await?.out;
-    ensure!(log.len() < 4 << 20, "{} bytes of the log reached the vendor", log.len());
-    ensure!(log.contains("left out") || log.contains("dropped"), "the log does not say that it was cut");
+    // Parts of a log may arrive after the report of the end: docs/guarantees.md does not promise them.
+    let look = || async {
+        let log = cell.world.run(&["job", "logs", &job]).await?.out;
+        ensure!(log.len() < 4 << 20, "{} bytes of the log reached the vendor", log.len());
+        Ok(log.contains("bytes of log left out here]").then_some(()))
+    };
+    until("the log shows that it was cut", LIMIT, look).await?;
     let next = cell.act("note").await?;
     cell.succeeds(&next).await?;
     Ok(Tried::Passed)
