@@ -2,6 +2,8 @@
 
 pub(crate) mod plan;
 
+use std::collections::BTreeSet;
+
 use clap::{Args, Subcommand};
 use freehold_protocol::JobId;
 use freehold_protocol::api::{CancelJobRequest, JobView, LogPage};
@@ -83,35 +85,74 @@ impl JobCommand {
 
 impl Logs {
     async fn print(&self, api: &Api, out: Output) -> Result<()> {
+        let mut log = Printed { out, parts: BTreeSet::new(), attempt: None };
         let mut cursor = String::new();
-        let mut attempt: Option<Fence> = None;
-        let mut is_empty = true;
         loop {
-            let page: LogPage = api.get_after(&["v1", "jobs", self.job.as_str(), "logs"], Some(&cursor)).await?;
-            is_empty &= page.chunks.is_empty();
-            for chunk in &page.chunks {
-                if out.is_json() {
-                    print_json(&serde_json::to_string(chunk).map_err(|e| Error::internal(e.to_string()))?);
-                    continue;
-                }
-                if attempt.as_ref().is_some_and(|before| *before != chunk.fence) {
-                    note("--- another attempt ---");
-                }
-                attempt = Some(chunk.fence);
-                print_log(&chunk.text);
-            }
+            let page = self.page(api, &cursor).await?;
+            log.print(&page)?;
             let moved = page.cursor != cursor && !page.chunks.is_empty();
             cursor = page.cursor;
             match (moved, page.ended, self.follow) {
                 // The log may have more chunks.
                 (true, _, _) => {}
                 (false, false, true) => tokio::time::sleep(LOOK).await,
-                (false, true, _) | (false, false, false) => break,
+                (false, true, true) => {
+                    self.print_late(api, &mut log).await?;
+                    break;
+                }
+                (false, true, false) | (false, false, false) => break,
             }
         }
-        if is_empty {
+        if log.parts.is_empty() {
             let view: JobView = api.get(&["v1", "jobs", self.job.as_str()]).await?;
             note(&without_log(&view));
+        }
+        Ok(())
+    }
+
+    /// Prints the parts that the tenant got after later ones, so that the cursor was beyond them.
+    async fn print_late(&self, api: &Api, log: &mut Printed) -> Result<()> {
+        let mut cursor = String::new();
+        loop {
+            let mut page = self.page(api, &cursor).await?;
+            let moved = page.cursor != cursor && !page.chunks.is_empty();
+            page.chunks.retain(|chunk| !log.parts.contains(&(chunk.fence, chunk.seq)));
+            if !page.chunks.is_empty() {
+                note("--- earlier parts, which the tenant got later ---");
+            }
+            log.print(&page)?;
+            cursor = page.cursor;
+            if !moved {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn page(&self, api: &Api, cursor: &str) -> Result<LogPage> {
+        api.get_after(&["v1", "jobs", self.job.as_str(), "logs"], Some(cursor)).await
+    }
+}
+
+/// What was printed of a log.
+struct Printed {
+    out: Output,
+    parts: BTreeSet<(Fence, u64)>,
+    /// The attempt that wrote the last printed part.
+    attempt: Option<Fence>,
+}
+
+impl Printed {
+    fn print(&mut self, page: &LogPage) -> Result<()> {
+        for chunk in &page.chunks {
+            self.parts.insert((chunk.fence, chunk.seq));
+            if self.out.is_json() {
+                print_json(&serde_json::to_string(chunk).map_err(|e| Error::internal(e.to_string()))?);
+                continue;
+            }
+            if self.attempt.replace(chunk.fence).is_some_and(|before| before != chunk.fence) {
+                note("--- another attempt ---");
+            }
+            print_log(&chunk.text);
         }
         Ok(())
     }

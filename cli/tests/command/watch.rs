@@ -334,3 +334,29 @@ fn a_typo_in_the_name_of_an_install_names_the_nearest() {
     error: install `umbrella` does not exist; `freehold install list` shows all installs
     ");
 }
+
+#[test]
+fn a_followed_log_has_the_parts_that_came_late() {
+    let part =
+        |seq: u64| json!({ "fence": { "dispatch": 1, "receive": 1 }, "seq": seq, "text": format!("part {seq}\n") });
+    let api = tenant_api::serve(move |path, before| {
+        let query = path.strip_prefix("/v1/jobs/job_00000000000000000001/logs")?;
+        let after = query.strip_prefix("?after=").unwrap_or_default();
+        // Part 1 arrives after part 2 was read.
+        let (parts, ended) = match (after, before) {
+            ("", 0) => (vec![part(2)], false),
+            ("", _) => (vec![part(1), part(2), part(3)], true),
+            ("2", _) => (vec![part(3)], true),
+            (_, _) => (Vec::new(), true),
+        };
+        let cursor = parts.last().map_or(json!(after), |last| json!(last["seq"].to_string()));
+        Some(json!({ "chunks": parts, "cursor": cursor, "ended": ended }))
+    });
+    let place = tempfile::tempdir().unwrap();
+
+    let done = tenant_api::freehold(&api, place.path(), &["job", "logs", JOB, "-f"]).output().unwrap();
+
+    let (log, note) = (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
+    assert_eq!(log, "part 2\npart 3\npart 1\n");
+    assert!(note.contains("earlier parts, which the tenant got later"), "{note}");
+}
