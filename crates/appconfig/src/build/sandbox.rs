@@ -5,18 +5,14 @@ use freehold_protocol::order::Source;
 
 use crate::build::schedule::not_a_drift_schedule;
 use crate::build::sources::Sources;
-use crate::build::values::{
-    mistakes_in_variables, not_a_version, provider_source, refused_variables, scalars, values, whole,
-};
+use crate::build::values::{mistakes_in_variables, not_a_version, refused_variables, scalars, values, whole};
 use crate::check::links::{Index, references};
 use crate::check::operation_roles;
 use crate::kinds::Kind;
 use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
-
-/// The name of the sandbox in messages.
-pub(crate) const OWNER: &str = "the sandbox";
+use crate::state::source::{SANDBOX, provider_source};
 
 /// Keys that only have an effect with Terraform.
 const TERRAFORM: [&str; 4] = ["terraform_version", "vars", "var_file", "providers"];
@@ -65,10 +61,10 @@ pub(crate) fn build(app: &mut App, index: &Index, sources: &mut Sources) -> Opti
 /// Returns the source of the module: a repository, or a directory of the app.
 fn source(app: &App, checked: &Checked, sources: &mut Sources) -> Option<Source> {
     let keys = ["source", "public_repo", "connected_repo"];
-    let entry = sources.one_of(checked, &checked.root, &keys, OWNER, "module")?;
+    let entry = sources.one_of(checked, &checked.root, &keys, SANDBOX, "module")?;
     match entry.value.as_text() {
-        Some(word) if entry.key == "source" => sources.directory(&app.files, checked, &entry.value, word, OWNER),
-        Some(_) | None => sources.repo(&app.files, checked, entry, OWNER),
+        Some(word) if entry.key == "source" => sources.directory(&app.files, checked, &entry.value, word, SANDBOX),
+        Some(_) | None => sources.repo(&app.files, checked, entry, SANDBOX),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use freehold_protocol::app_version::RunInput;
 use freehold_protocol::limits::MAX_RUN_INPUT_BYTES;
-use freehold_protocol::terraform::{ProviderSource, REFUSED_VARIABLE_HELP, is_refused_variable, refused_variable};
+use freehold_protocol::terraform::{REFUSED_VARIABLE_HELP, is_refused_variable, refused_variable};
 use serde_json::Value;
 
 use crate::build::data_files::{self, Language};
@@ -13,11 +13,6 @@ use crate::read::document::{Data, Entry, Node};
 use crate::read::files::Files;
 use crate::report::draft::Draft;
 use crate::state::file::Checked;
-
-/// Returns where the part in `root` gets its Terraform providers from.
-pub(crate) fn provider_source(root: &Node) -> ProviderSource {
-    if root.text("providers") == Some("registry") { ProviderSource::Registry } else { ProviderSource::Packed }
-}
 
 /// Returns a table of numbers, booleans and strings, all converted to strings.
 pub(crate) fn scalars(node: Option<&Node>) -> BTreeMap<String, String> {

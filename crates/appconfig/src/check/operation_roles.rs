@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use freehold_protocol::app_version::OperationRole;
 use freehold_template::nearest;
 
-use crate::build::roles::Roles;
 use crate::check::index::Thing;
 use crate::check::links::Index;
 use crate::check::names;
@@ -16,6 +15,7 @@ use crate::read::files::Place;
 use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
+use crate::state::roles::Roles;
 
 /// Operations of a sandbox.
 pub(crate) const SANDBOX: &[&str] = &["provision", "reprovision", "deprovision"];

@@ -9,7 +9,6 @@ use freehold_protocol::app_version::{Input, RolePolicy};
 use freehold_protocol::{AccountId, AppName, InstallId, TenantName};
 use serde_json::value::RawValue;
 
-use crate::build::roles::{boundaries_in, policies_in};
 use crate::check::policy_document;
 use crate::kinds::Kind;
 use crate::read::document::Node;
@@ -17,6 +16,7 @@ use crate::read::files::Place;
 use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
+use crate::state::roles::{boundaries_in, policies_in};
 
 /// Reports values of policies, and defaults of the customer's inputs, that an install stack cannot have.
 pub(crate) fn check(app: &mut App, inputs: &[Input]) {

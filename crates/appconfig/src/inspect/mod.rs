@@ -13,14 +13,13 @@ mod variable_reads;
 
 use std::collections::BTreeMap;
 
-use crate::build::sandbox;
 use crate::inspect::declarations::Found;
 use crate::inspect::reader::Reader;
 use crate::kinds::Kind;
 use crate::read::files::Place;
 use crate::state::app::App;
 use crate::state::file::Checked;
-use crate::state::source::{Held, Made};
+use crate::state::source::{Held, Made, SANDBOX};
 
 /// Checks every local source. Returns the resources that components declare.
 pub(crate) fn look(app: &mut App, held: &[Held]) -> Vec<Made> {
@@ -73,7 +72,7 @@ fn of(component: &str, types: &[(String, Place)]) -> Vec<Made> {
 fn owner(checked: &Checked) -> Option<String> {
     match checked.kind {
         Kind::Component => Some(format!("component `{}`", checked.root.text("name")?)),
-        Kind::Sandbox => Some(sandbox::OWNER.to_owned()),
+        Kind::Sandbox => Some(SANDBOX.to_owned()),
         _ => None,
     }
 }

@@ -13,12 +13,11 @@ use super::brackets;
 use super::declarations::Outputs;
 use super::reader::Reader;
 use super::variable_reads;
-use crate::build::values::provider_source;
 use crate::read::files::Place;
 use crate::read::paths::{join, normal};
 use crate::report::draft::Draft;
 use crate::state::file::Checked;
-use crate::state::source::Held;
+use crate::state::source::{Held, provider_source};
 
 /// The endings of module files in HCL. OpenTofu prefers `.tofu` (OpenTofu manual, "Files and Directories").
 const NATIVE: [&str; 2] = [".tf", ".tofu"];

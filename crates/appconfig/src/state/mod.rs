@@ -2,4 +2,5 @@
 
 pub(crate) mod app;
 pub(crate) mod file;
+pub(crate) mod roles;
 pub(crate) mod source;

@@ -1,8 +1,14 @@
-//! Local sources that were packed, and the resources that they declare.
+//! Local sources that were packed, the resources that they declare, and where their Terraform providers come from.
 
 use std::collections::BTreeSet;
 
+use freehold_protocol::terraform::ProviderSource;
+
+use crate::read::document::Node;
 use crate::read::files::Place;
+
+/// The name of the sandbox in messages.
+pub(crate) const SANDBOX: &str = "the sandbox";
 
 /// A directory or file of the app that is the source of one part.
 #[derive(Debug, Clone)]
@@ -27,4 +33,9 @@ pub(crate) struct Made {
     /// The type of the resource, as Terraform or CloudFormation names it.
     pub(crate) kind: String,
     pub(crate) place: Place,
+}
+
+/// Returns where the part in `root` gets its Terraform providers from.
+pub(crate) fn provider_source(root: &Node) -> ProviderSource {
+    if root.text("providers") == Some("registry") { ProviderSource::Registry } else { ProviderSource::Packed }
 }

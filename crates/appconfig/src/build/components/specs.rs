@@ -7,15 +7,13 @@ use freehold_protocol::order::{Package, Source};
 
 use super::builder::{Builder, Subject};
 use crate::build::data_files::{self, Language};
-use crate::build::values::{
-    mistakes_in_variables, not_a_version, provider_source, refused_variables, scalars, texts, values,
-};
+use crate::build::values::{mistakes_in_variables, not_a_version, refused_variables, scalars, texts, values};
 use crate::read::addresses::naming;
 use crate::read::archive;
 use crate::read::document::{Entry, Node};
 use crate::read::paths::join;
 use crate::state::file::Checked;
-use crate::state::source::Held;
+use crate::state::source::{Held, provider_source};
 
 /// The prefix of the names of an install's stacks, as a template. By default, the name of a stack is this prefix and
 /// the name of its component.
