@@ -91,13 +91,13 @@ fn kind(node: &Node) -> InputKind {
 /// of all types as strings.
 fn default(files: &Files, checked: &Checked, node: &Node, kind: InputKind, drafts: &mut Vec<Draft>) -> Option<Value> {
     let default = node.get("default")?;
-    let name = node.text("name").unwrap_or_default();
+    let (name, is_secret) = (node.text("name").unwrap_or_default(), node.flag("sensitive"));
     let expected = match (kind, &default.data) {
         (_, Data::Text(text)) => {
             if let Some(Misfit { offset, message, expected }) = misfit(kind, text) {
                 let place = offset.map_or(checked.place(default), |at| checked.place_in(files, default, at));
                 let draft = Draft::error(place, format!("the default of input `{name}` {message}"));
-                drafts.push(draft.expected(expected));
+                drafts.push(draft.expected(expected).secret_if(is_secret));
             }
             return Some(default.to_json());
         }
@@ -108,7 +108,7 @@ fn default(files: &Files, checked: &Checked, node: &Node, kind: InputKind, draft
         (InputKind::String, Data::Whole(_) | Data::Fraction(_) | Data::Flag(_) | Data::Date(_)) => {
             let message = format!("the default of input `{name}` is {}, but its type is a string", default.kind());
             let draft = Draft::warning(checked.place(default), message);
-            drafts.push(draft.help("put the value in quotes, or set `type`"));
+            drafts.push(draft.help("put the value in quotes, or set `type`").secret_if(is_secret));
             return default.to_scalar_text().map(Value::from);
         }
         (InputKind::String, _) => "a string; put the value in quotes, or set `type`",
@@ -120,7 +120,7 @@ fn default(files: &Files, checked: &Checked, node: &Node, kind: InputKind, draft
         (InputKind::Json, _) => "a table, a list, or a string that holds JSON",
     };
     let message = format!("the default of input `{name}` does not fit its type");
-    drafts.push(Draft::error(checked.place(default), message).expected(expected));
+    drafts.push(Draft::error(checked.place(default), message).expected(expected).secret_if(is_secret));
     None
 }
 
@@ -131,7 +131,8 @@ fn odd(checked: &Checked, node: &Node, input: &Input, drafts: &mut Vec<Draft>) {
     if let (Some(default), Some(required)) = (default, node.entry("required").filter(|_| input.required)) {
         let message = format!("input `{name}` has a default, so `required` has no effect");
         let draft = Draft::warning(checked.key_place(required), message);
-        drafts.push(draft.related(checked.key_place(default), "the default").help("remove one of them"));
+        let draft = draft.related(checked.key_place(default), "the default").help("remove one of them");
+        drafts.push(draft.secret_if(input.sensitive));
     }
     if let Some(default) = default.filter(|_| input.sensitive) {
         let message = format!("input `{name}` is sensitive, and everyone who reads the app can read its default");

@@ -46,7 +46,7 @@ pub(crate) fn build(app: &mut App, index: &Index, inputs: &[Input]) -> Vec<Insta
         match root.get("inputs").map(|value| (&value.data, value)) {
             Some((Data::Table(_) | Data::List(_), value)) => {
                 value.items().iter().for_each(|item| answers(app, checked, item, index, inputs, &mut drafts));
-                drafts.extend(answered_twice(app, checked, value));
+                drafts.extend(answered_twice(app, checked, value, inputs));
             }
             Some((_, value)) => {
                 let draft = Draft::error(checked.place(value), format!("`inputs` is {}", value.kind()));
@@ -101,13 +101,17 @@ fn install(app: &App, checked: &Checked, install: InstallId, inputs: &[Input]) -
 }
 
 /// Returns the inputs that several tables of one file answer.
-fn answered_twice(app: &App, checked: &Checked, tables: &Node) -> Vec<Draft> {
+fn answered_twice(app: &App, checked: &Checked, tables: &Node, inputs: &[Input]) -> Vec<Draft> {
     let mut seen: BTreeMap<&str, Place> = BTreeMap::new();
     let mut drafts = Vec::new();
     for entry in tables.items().iter().flat_map(|table| table.entries()) {
         let place = checked.key_place(entry);
         match seen.get(entry.key.as_str()) {
-            Some(first) => drafts.push(names::twice(&app.files, &format!("input `{}`", entry.key), first, place)),
+            Some(first) => {
+                let draft = names::twice(&app.files, &format!("input `{}`", entry.key), first, place);
+                let is_secret = inputs.iter().any(|input| input.name == entry.key && input.sensitive);
+                drafts.push(draft.secret_if(is_secret));
+            }
             None => {
                 seen.insert(&entry.key, place);
             }
@@ -134,7 +138,7 @@ fn answer(app: &App, checked: &Checked, entry: &Entry, input: &Input) -> Option<
     let (name, value) = (&entry.key, &entry.value);
     let Some(text) = value.as_text() else {
         let draft = Draft::error(checked.place(value), format!("input `{name}` is {}", value.kind()));
-        return Some(draft.expected("a string, whatever the input's type"));
+        return Some(draft.expected("a string, whatever the input's type").secret_if(input.sensitive));
     };
     if input.sensitive {
         let draft = Draft::warning(

@@ -56,7 +56,10 @@ pub(crate) fn check(app: &mut App, inputs: &[Input]) {
         let input = inputs.iter().find(|input| node.text("name") == Some(input.name.as_str()));
         if let (Some(input), Some(default)) = (input, node.get("default")) {
             let flaw = of_default(input, &read);
-            drafts.extend(flaw.map(|(message, help)| Draft::error(checked.place(default), message).help(help)));
+            let draft = |(message, help): (String, String)| {
+                Draft::error(checked.place(default), message).help(help).secret_if(input.sensitive)
+            };
+            drafts.extend(flaw.map(draft));
         }
     }
     app.drafts.extend(drafts);

@@ -60,6 +60,11 @@ impl Draft {
         self
     }
 
+    /// As [`Draft::secret`], if `is_secret`.
+    pub(crate) fn secret_if(self, is_secret: bool) -> Self {
+        if is_secret { self.secret() } else { self }
+    }
+
     /// Adds the help "did you mean" with the name `near`, if there is one.
     pub(crate) fn meant(self, near: Option<&str>) -> Self {
         match near {

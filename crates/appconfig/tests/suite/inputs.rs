@@ -376,3 +376,24 @@ fn an_unknown_group_lists_the_groups() {
       = help: the groups are `main`, `network`; name one of them, or define another one in a `[[group]]`
     "#);
 }
+
+#[test]
+fn no_finding_about_a_sensitive_input_shows_its_value() {
+    let answered_twice = "name = \"a1\"\n[[inputs]]\nkey = \"hunter2\"\n[[inputs]]\nkey = \"hunter2\"\n";
+    let faulty = [
+        "required = true\ndefault = \"hunter2\"",
+        "type = \"number\"\ndefault = \"hunter2\"",
+        "type = \"json\"\ndefault = \"{hunter2\"",
+        "type = \"list\"\ndefault = { hunter2 = 1 }",
+        "default = { hunter2 = 1 }",
+    ];
+    let in_app = faulty.map(|more| with_inputs(&[input("key", &format!("sensitive = true\n{more}"))]));
+    let in_install = [answered_twice, "name = \"a1\"\n[inputs]\nkey = { hunter2 = 1 }\n"]
+        .map(|install| with_inputs(&[input("key", "sensitive = true")]).with("installs/a.toml", install));
+
+    for config in in_app.iter().chain(&in_install) {
+        let faults = config.faults().to_string();
+
+        assert!(faults.contains("`key`") && !faults.contains("hunter2"), "{faults}");
+    }
+}
