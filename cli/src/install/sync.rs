@@ -123,7 +123,7 @@ impl Sync {
         let mut changes = Vec::new();
         for file in files {
             progress.now(format!("comparing install `{}`", file.install));
-            let change = self.compared(&api, &loaded.version, file).await.map_err(|error| error.within(&file.path))?;
+            let change = self.compare(&api, &loaded.version, file).await.map_err(|error| error.within(&file.path))?;
             changes.push((file, change));
         }
         let (mut installs, mut failed) = (Vec::new(), None);
@@ -181,14 +181,14 @@ impl Sync {
     }
 
     /// Returns what has to change so that an install is as its file says.
-    async fn compared(&self, api: &Api, version: &AppVersion, file: &InstallFile) -> Result<Change> {
+    async fn compare(&self, api: &Api, version: &AppVersion, file: &InstallFile) -> Result<Change> {
         let (install, app) = (&file.install, &version.app);
         let known: Option<InstallView> = match api.get(&["v1", "installs", install.as_str()]).await {
             Ok(view) => Some(view),
             Err(error) if error.kind() == Kind::NotFound => None,
             Err(error) => return Err(error),
         };
-        let Some(known) = known else { return self.created(api, version, file).await };
+        let Some(known) = known else { return self.new_install(api, version, file).await };
         if known.app.as_ref() != Some(app) {
             let of = known.app.map_or_else(|| "no app".to_owned(), |of| format!("app `{of}`"));
             return Err(Error::invalid(format!("install `{install}` is one of {of}, not of app `{app}`"))
@@ -214,7 +214,7 @@ impl Sync {
     }
 
     /// Returns the change that makes an install.
-    async fn created(&self, api: &Api, version: &AppVersion, file: &InstallFile) -> Result<Change> {
+    async fn new_install(&self, api: &Api, version: &AppVersion, file: &InstallFile) -> Result<Change> {
         let install = &file.install;
         refuse_reserved(install)?;
         let Some(region) = file.region.clone() else {
@@ -270,20 +270,29 @@ impl Sync {
             let created: InstallCreated = api.post_part(&["v1", "installs"], &body, install).await?;
             return Ok(Some(created.workflow));
         }
+        // A repeated command finishes what a failure leaves.
+        let mut done = Vec::new();
+        let after = |done: &[&str], error: Error| match done {
+            [] => error,
+            done => error.within(&format!("after its {} changed", done.join(" and "))),
+        };
         if !inputs.is_empty() {
             let path = ["v1", "installs", install, "inputs"];
             let _: InstallInputs =
                 api.post_part(&path, &SetInputsRequest { inputs }, &format!("{install}.inputs")).await?;
+            done.push("inputs");
         }
         if !toggles.is_empty() {
             let toggles = toggles.into_iter().map(|(name, on)| (name, Some(on))).collect();
-            let path = ["v1", "installs", install, "toggles"];
-            let _: InstallToggles =
-                api.post_part(&path, &SetTogglesRequest { toggles }, &format!("{install}.toggles")).await?;
+            let (path, body) = (["v1", "installs", install, "toggles"], SetTogglesRequest { toggles });
+            let set: Result<InstallToggles> = api.post_part(&path, &body, &format!("{install}.toggles")).await;
+            set.map_err(|error| after(&done, error))?;
+            done.push("toggles");
         }
         if let Some(approval_option) = change.approval_option {
             let (path, body) = (["v1", "installs", install, "approvals"], SetApprovalsRequest { approval_option });
-            let _: InstallView = api.post_part(&path, &body, &format!("{install}.approvals")).await?;
+            let set: Result<InstallView> = api.post_part(&path, &body, &format!("{install}.approvals")).await;
+            set.map_err(|error| after(&done, error))?;
         }
         Ok(None)
     }

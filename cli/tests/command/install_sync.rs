@@ -36,12 +36,14 @@ fn app(place: &Path, installs: &[File<'_>]) {
 }
 
 /// Starts a tenant API with the install `globex`, whose replicas, toggle and approval option are these; returns its address.
+/// With the option `refused`, it refuses every other one.
 fn api(replicas: u32, web: bool, option: &'static str) -> (String, Posts) {
     let posts: Posts = Arc::default();
     let seen = Arc::clone(&posts);
     let version = format!("sha256:{}", "0".repeat(64));
+    let known = if option == "refused" { "approve-all" } else { option };
     let globex = json!({ "install": "globex", "app": "shop", "account": "222222222222", "region": "eu-west-1", "state": "ready",
-        "approval_option": option });
+        "approval_option": known });
     let inputs = json!({ "install": "globex", "app": "shop", "version": version, "inputs": [
         { "name": "replicas", "type": "number", "required": false, "sensitive": false, "from": "vendor", "value": replicas },
         { "name": "release", "type": "json", "required": false, "sensitive": false, "from": "vendor", "value": "1.29" }] });
@@ -61,6 +63,10 @@ fn api(replicas: u32, web: bool, option: &'static str) -> (String, Posts) {
             ("POST", "/v1/installs") => {
                 json!({ "install": { "install": "initech", "app": "shop", "account": "333333333333",
                 "region": "eu-west-1", "state": "waiting for runner" }, "workflow": "wf_00000000000000000001" })
+            }
+            ("POST", "/v1/installs/globex/approvals") if option == "refused" => {
+                let error = json!({ "error": { "kind": "conflict", "message": "install `globex` is being deleted" } });
+                return (409, error.to_string());
             }
             (_, "/v1/installs/globex" | "/v1/installs/globex/approvals") => globex.clone(),
             (_, "/v1/installs/globex/inputs") => inputs.clone(),
@@ -193,4 +199,17 @@ fn what_was_done_before_a_failure_is_shown() {
         "{out}"
     );
     assert!(error.contains("installs/umbrella.toml: app `shop` is gone"), "{error}");
+}
+
+#[test]
+fn a_failure_names_what_it_left_changed_in_its_install() {
+    let place = tempfile::tempdir().unwrap();
+    app(place.path(), &[("installs/globex.toml", GLOBEX)]);
+    let (address, posts) = api(1, true, "refused");
+
+    let (code, _, error) = sync(&address, place.path(), &[]);
+
+    assert_eq!((code, posts.lock().unwrap().len()), (4, 3), "{error}");
+    let expected = "installs/globex.toml: after its inputs and toggles changed: install `globex` is being deleted";
+    assert!(error.split_whitespace().collect::<Vec<_>>().join(" ").contains(expected), "{error}");
 }
