@@ -276,7 +276,7 @@ fn checked_key(key: &str) -> Result<String> {
     if valid {
         return Ok(key.to_owned());
     }
-    Err(Error::invalid("an idempotency key must have 1 to 100 visible ASCII characters"))
+    Err(Error::invalid(format!("an idempotency key must have 1 to {LONGEST_KEY} visible ASCII characters")))
 }
 
 #[cfg(test)]
