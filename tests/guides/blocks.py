@@ -19,33 +19,36 @@ class Block:
 
 def read(path):
     """Returns a dict from each heading to its blocks; a block that the test would pass over is refused."""
-    sections, heading, fence, before = {}, None, None, ""
+    sections, heading, fence, before, prose = {}, None, None, "", ""
     for number, line in enumerate(path.read_text().splitlines(), 1):
         place = f"{path.name}:{number}"
         if fence is not None:
             if line.startswith("```"):
                 sections[heading].append(fence)
-                fence = None
+                fence, prose = None, ""
             else:
                 fence.text += line + "\n"
         elif line.startswith("#"):
             heading = line.lstrip("#").strip()
             if heading in sections:
                 raise Unreadable(f"{place}: the heading `{heading}` is there twice")
-            sections[heading] = []
+            sections[heading], prose = [], ""
         elif line.startswith("```"):
-            fence = _opened(place, line, heading)
+            fence = _opened(place, line, heading, prose)
         elif line.startswith(("    ", "\t")) and not before.strip():
             raise Unreadable(f"{place}: an indented block is not run; use a fence such as `sh` or `sh elsewhere`")
         elif line.lstrip().startswith(("```", "~~~")):
             raise Unreadable(f"{place}: this fence is not run; begin the line with three backticks")
+        else:
+            prose += f" {line}"
         before = line
     if fence is not None:
         raise Unreadable(f"{fence.place}: the block has no end")
     return sections
 
 
-def _opened(place, line, heading):
+def _opened(place, line, heading, prose):
+    """Returns the block that `line` begins, below `heading` and after `prose`."""
     words = line.removeprefix("```").split()
     exits = [word.removeprefix("exit=") for word in words if word.startswith("exit=")]
     kind = " ".join(word for word in words if not word.startswith("exit="))
@@ -53,4 +56,6 @@ def _opened(place, line, heading):
         raise Unreadable(f"{place}: a block is one of `{'`, `'.join(KINDS)}`, and not `{kind}`")
     if heading is None:
         raise Unreadable(f"{place}: the block is below no heading")
+    if exits and f"exit code {exits[0]}" not in prose:
+        raise Unreadable(f"{place}: no reader sees the fence; say `exit code {exits[0]}` after the block before it")
     return Block(place, kind, int(exits[0]) if exits else 0, "")

@@ -2,7 +2,8 @@
 
 Blocks of a guide:
 
-    ```sh              is run; has to end with exit code 0, or with N where the fence says `exit=N`
+    ```sh              is run; has to end with exit code 0, or with N where the fence says `exit=N`; then the text
+                       after the block before it has to say `exit code N`, because no reader sees the fence
     ```sh background   is started, and continues
     ```sh elsewhere    is not run here, and listed at the end
     ```keys            ctrl-c in the terminal of what was started last

@@ -47,8 +47,15 @@ class Blocks(unittest.TestCase):
             return blocks.read(path)
 
     def test_a_block_has_its_kind_its_exit_code_and_its_place(self):
-        [block] = self.read("# One\n\n```sh exit=4\nfalse\n```\n")["One"]
-        self.assertEqual((block.kind, block.exit, block.text, block.place), ("sh", 4, "false\n", "guide.md:3"))
+        [block] = self.read("# One\nIt ends with exit\ncode 4:\n\n```sh exit=4\nfalse\n```\n")["One"]
+        self.assertEqual((block.kind, block.exit, block.text, block.place), ("sh", 4, "false\n", "guide.md:5"))
+
+    def test_a_reader_is_told_of_an_exit_code_right_before_its_block(self):
+        told = "It ends with exit code 4:\n"
+        block = "```sh exit=4\nfalse\n```\n"
+        for text in (f"# One\n{block}", f"{told}# One\n{block}", f"# One\n{told}{block}{block}"):
+            with self.assertRaises(blocks.Unreadable):
+                self.read(text)
 
     def test_what_would_be_passed_over_is_refused(self):
         for text in (
