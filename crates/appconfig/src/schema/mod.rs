@@ -5,6 +5,7 @@
 //! `allOf`, because taplo does not complete keys in these.
 
 mod editor;
+mod example;
 mod kind;
 mod pattern;
 mod reference;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::example;
 use super::kind::{Shape, about, schema_kinds};
 use super::rule::Rule;
 use super::rules;
@@ -23,6 +24,16 @@ An app is one directory of TOML files; its name is the name of the app. `freehol
 mistakes; `freehold app schema` writes JSON Schemas, with which editors report the same while you type. This page is
 generated from the tables that both read.
 
+- [An example](#an-example): a whole small app, file by file.
+- [Layout](#layout): which files there are, with a link to the keys of each.
+- [Types of values](#types-of-values): what a key may hold, and what templates read.
+- [What a check looks at](#what-a-check-looks-at): which mistakes are errors, and which are warnings.
+- [Toggles and events](#toggles-and-events): what an install may leave out, and when actions run.
+- The keys of each kind of file, from [the metadata](#metadata) on; each type of [component](#component) has its own.
+
+";
+
+const LAYOUT: &str = "\
 ## Layout
 
 The place of a file decides its kind: the files below are in the app's directory itself; in the directories below, each TOML
@@ -156,6 +167,8 @@ event does not happen when the action fails; `post-` means that it runs after th
 /// Returns the reference of all kinds of file, as Markdown.
 pub fn reference() -> String {
     let mut text = String::from(HEAD);
+    text.push_str(&example::section());
+    text.push_str(LAYOUT);
     text.push_str("| file | content |\n|---|---|\n");
     for kind in schema_kinds() {
         if let Shape::File(file) = kind.0 {

@@ -96,7 +96,8 @@ fn kinds_of(path: &str, file: &Value) -> Vec<&'static str> {
 /// Returns what the schemas of their kinds say against the TOML files below `app`.
 fn objections(app: &Path, schemas: &BTreeMap<&str, Validator>) -> (usize, Vec<String>) {
     let mut files = Vec::new();
-    toml_files(app, &mut files);
+    every_file(app, &mut files);
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "toml"));
     let mut found = Vec::new();
     for file in &files {
         let path = file.strip_prefix(app).unwrap().to_str().unwrap();
@@ -109,12 +110,12 @@ fn objections(app: &Path, schemas: &BTreeMap<&str, Validator>) -> (usize, Vec<St
     (files.len(), found)
 }
 
-fn toml_files(dir: &Path, found: &mut Vec<PathBuf>) {
+fn every_file(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            toml_files(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "toml") {
+            every_file(&path, found);
+        } else {
             found.push(path);
         }
     }
@@ -180,6 +181,22 @@ fn every_file_of_the_demo_is_accepted() {
 
     assert!(files >= 10, "only {files} files");
     assert!(rejected.is_empty(), "{}", rejected.join("\n"));
+}
+
+#[test]
+fn the_app_that_the_reference_shows_is_shown_whole_and_has_no_finding() {
+    let app = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/queue");
+    let mut files = Vec::new();
+    every_file(&app, &mut files);
+
+    let found = check(&app);
+    let (_, rejected) = objections(&app, &compiled());
+
+    assert!(found.is_empty(), "{found}");
+    assert!(rejected.is_empty(), "{}", rejected.join("\n"));
+    let page = reference();
+    let absent: Vec<_> = files.iter().filter(|file| !page.contains(&fs::read_to_string(file).unwrap())).collect();
+    assert!(files.len() >= 7 && absent.is_empty(), "the reference does not show {absent:?}");
 }
 
 /// The template of the sample of a stack.
