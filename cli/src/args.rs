@@ -27,8 +27,16 @@ From nothing to a running install. In the vendor's account:
   freehold tenant build-runner
   # with the credentials of that role; keep it running
   freehold-builder run --config build-runner.toml
-  # an app to start from, a version of it, and its artifacts
+  # an app to start from
   freehold app init my-app
+  # an image with the programs that its jobs run, such as Terraform, which
+  # the machine of an install stack does not have. `tools init` writes the
+  # list of them; before `tools pin`, make the archives that a comment in
+  # my-app/tools/tools.toml names
+  freehold tools init ./my-app
+  freehold tools pin ./my-app/tools
+  freehold tools build ./my-app/tools
+  # a version of the app, and its artifacts
   freehold app sync ./my-app
   freehold build my-app
   freehold install create globex --app my-app \\
@@ -56,7 +64,9 @@ Later, to deploy a new version of the app:
 
 Without `--build-runner-principal`, only EC2 instances may take the build
 runner's role. Without `--runner-url` and `--runner-sha256`, the install
-stack starts no machine, and the customer runs the runner outside EC2.";
+stack starts no machine, and the customer runs the runner outside EC2.
+Without `freehold tools`, jobs run the programs of the runner's machine.
+The guides below docs/guides explain each step.";
 
 /// Run your product inside your customers' AWS accounts, without a key to any of them.
 #[derive(Debug, Parser)]
