@@ -31,23 +31,28 @@ pub(crate) enum Format {
 
 /// Show the order in which an app is deployed, and the reasons for it.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "freehold app graph [OPTIONS] DIR\n       freehold app graph [OPTIONS] --app NAME",
+    after_help = "\
 Examples:
-  freehold app graph ./my-app
-  freehold app graph ./my-app --format dot | dot -Tsvg > graph.svg
-  freehold app graph --app my-app --version 3 --format mermaid
+  freehold app graph ./my-app                                           a directory, without an account or a network
+  freehold app graph ./my-app --format dot | dot -Tsvg > graph.svg      a picture, with Graphviz
+  freehold app graph --app my-app --version 3 --format mermaid          version 3 of an app of the tenant
 
-Components of one step are deployed in parallel. An install may leave `toggleable` components out. `(template)` means that
-a template reads the other component's outputs, `(declared)` that the component lists the other one in `dependencies`. A
-directory needs no account and no network. Exit code 2 when the config has errors.")]
+The table has one line for each component: its step, its name, its type, the components that it comes after, and what else
+it reads. Components of one step are deployed in parallel. An install may leave `toggleable` components out. `(template)`
+means that a template reads the other component's outputs, `(declared)` that the component lists the other one in
+`dependencies`. Below are the actions, each with what starts it and what it needs. Exit code 2 when the config has errors."
+)]
 pub(crate) struct Graph {
-    /// The directory of the app config.
+    /// The directory of an app config; give either this or `--app`.
     #[arg(value_name = "DIR", required_unless_present = "app", conflicts_with = "app")]
     dir: Option<PathBuf>,
     /// Name of an app of the tenant, to show instead of a directory.
     #[arg(long, value_name = "NAME")]
     app: Option<AppName>,
-    /// The version: its number, its digest or the beginning of its digest; the latest version when absent.
+    /// With `--app`: the version, by its number, its digest or the beginning of its digest; the latest version when
+    /// absent.
     #[arg(long, value_name = "VERSION", conflicts_with = "dir")]
     version: Option<VersionName>,
     /// The format: `text`, a table in the order of a deploy; `dot`, the language of Graphviz; or `mermaid`, a flowchart
