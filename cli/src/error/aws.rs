@@ -76,7 +76,9 @@ fn service_error(code: &str, message: &str) -> Error {
 /// out.
 pub(crate) fn no_credentials(chain: &str) -> Error {
     let reason = chain.split(". Attempted").next().unwrap_or_default();
-    let reason = reason.rsplit(": ").next().unwrap_or_default();
+    // When a profile may not take its role, AWS's sentence has colons of its own.
+    let last = || reason.rsplit(": ").next().unwrap_or_default();
+    let reason = reason.split_once("User: ").map_or_else(last, |(_, denied)| denied);
     let profile = std::env::var("AWS_PROFILE").ok().filter(|name| !name.is_empty());
     Error::denied(match profile {
         Some(profile) => format!(
@@ -132,6 +134,16 @@ mod tests {
         );
 
         assert_eq!(error.way_out(), Some("correct the clock of this machine"));
+    }
+
+    #[test]
+    fn a_profile_that_may_not_take_its_role_is_told_who_may_not_and_which_role() {
+        let denied = "arn:aws:iam::111111111111:user/me is not authorized to perform: sts:AssumeRole on resource: \
+                      arn:aws:iam::111111111111:role/builders (AccessDenied)";
+
+        let error = no_credentials(&format!("an error occurred while loading credentials: User: {denied}"));
+
+        assert!(error.to_string().contains(&format!("({denied})")), "{error}");
     }
 
     #[test]

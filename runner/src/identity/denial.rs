@@ -78,9 +78,15 @@ impl Account for AwsAccount {
     }
 
     async fn caller(&self) -> Result<String, String> {
-        let answer = self.sts.get_caller_identity().send().await.map_err(|error| aws::explain(&error))?;
+        let answer = self.sts.get_caller_identity().send().await;
+        let answer = answer.map_err(|error| without_announcement(&aws::explain(&error)).to_owned())?;
         answer.arn.ok_or_else(|| "the answer of AWS STS contains no ARN".to_owned())
     }
+}
+
+/// Returns `reason` without the words of the SDK before AWS's own answer, which denies a profile its role.
+fn without_announcement(reason: &str) -> &str {
+    reason.strip_prefix("an error occurred while loading credentials: ").unwrap_or(reason)
 }
 
 async fn read(formation: &aws_sdk_cloudformation::Client, name: &str) -> StackState {
@@ -306,6 +312,16 @@ mod tests {
         assert!(
             problem.contains("if parameter `EnableRunner` of install stack `freehold-acme--globex-prod` is `false`")
         );
+    }
+
+    #[test]
+    fn the_answer_of_aws_stands_without_the_words_of_the_sdk_before_it() {
+        let denied = "User: me is not authorized to perform: sts:AssumeRole (AccessDenied)";
+
+        let of_a_profile = format!("an error occurred while loading credentials: {denied}");
+
+        assert_eq!(without_announcement(&of_a_profile), denied);
+        assert_eq!(without_announcement(denied), denied);
     }
 
     #[tokio::test]
