@@ -395,6 +395,10 @@ mod tests {
         let steps = [
             "tenant deploy",
             "tenant build-runner",
+            "app init",
+            "tools init",
+            "tools pin",
+            "tools build",
             "app sync",
             "build my-app",
             "install create",
