@@ -103,7 +103,10 @@ fn append<W: io::Write>(tar: &mut Builder<W>, root: &Path, path: &Path) -> Resul
     } else if data.is_symlink() {
         let target = std::fs::read_link(&file)?;
         if !stays_inside(path, &target) {
-            return Err(ArchiveError::NotPlain { path: path.display().to_string(), what: "link out of the directory" });
+            return Err(ArchiveError::NotPlain {
+                path: path.display().to_string(),
+                what: "link out of the directory, or with `..` after a name",
+            });
         }
         header.set_entry_type(EntryType::Symlink);
         header.set_mode(0o777);
@@ -204,8 +207,8 @@ mod tests {
 
         let error = pack(&from, &directory.path().join("a")).unwrap_err();
 
-        let said = "`modules/a/out` is a link out of the directory; an archive may contain only files, directories and \
-                    links that stay inside of it";
+        let said = "`modules/a/out` is a link out of the directory, or with `..` after a name; an archive may contain only \
+                    files, directories and links that stay inside of it";
         assert_eq!(error.to_string(), said);
     }
 }

@@ -91,7 +91,7 @@ fn unpack_entries<R: Read>(
         *left = left.checked_sub(1).ok_or_else(|| most.exceeded())?;
         let path = entry.path()?.into_owned();
         let escapes = || ArchiveError::Escapes(path.display().to_string());
-        if !is_plain(&path) {
+        if !is_plain(&path) || is_below_a_link(into, &path)? {
             return Err(escapes());
         }
         match entry.header().entry_type() {
@@ -118,14 +118,30 @@ fn is_plain(path: &Path) -> bool {
     path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
-/// Returns whether a link at `path` to `target` stays inside the archive.
+/// Returns whether a part of `path` before its last one is a link in `into`. A link below it would be elsewhere than its path
+/// says, so where its target leads could not be told from the path.
+fn is_below_a_link(into: &Path, path: &Path) -> io::Result<bool> {
+    for above in path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
+        match into.join(above).symlink_metadata() {
+            Ok(data) if data.is_symlink() => return Ok(true),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(false)
+}
+
+/// Returns whether a link at `path` to `target` stays inside the archive, if no part of `path` before its last one is a link.
+/// A target with `..` after a name does not: the name may be a link.
 pub fn stays_inside(path: &Path, target: &Path) -> bool {
     let mut depth = path.components().filter(|part| matches!(part, Component::Normal(_))).count().saturating_sub(1);
+    let mut goes_down = false;
     for part in target.components() {
         match part {
-            Component::Normal(_) => depth += 1,
+            Component::Normal(_) => goes_down = true,
             Component::CurDir => {}
-            Component::ParentDir if depth > 0 => depth -= 1,
+            Component::ParentDir if depth > 0 && !goes_down => depth -= 1,
             Component::ParentDir | Component::RootDir | Component::Prefix(_) => return false,
         }
     }
@@ -180,11 +196,14 @@ mod tests {
     fn nothing_is_written_outside() {
         let directory = tempfile::tempdir().unwrap();
         let (archive, to) = (directory.path().join("a"), directory.path().join("to"));
-        let attacks: [&[(EntryType, &str, &str)]; 6] = [
+        let attacks: [&[(EntryType, &str, &str)]; 8] = [
             &[(EntryType::Regular, "../out", "")],
             &[(EntryType::Regular, "/tmp/freehold-archive-test-out", "")],
             &[(EntryType::Symlink, "link", "/etc/passwd")],
             &[(EntryType::Symlink, "a/link", "../../out")],
+            // Both lead out of `to`, though the depths of their paths and targets do not say so.
+            &[(EntryType::Symlink, "a/l", "."), (EntryType::Symlink, "a/l/l/l/evil", "../../../x")],
+            &[(EntryType::Symlink, "a/l", "."), (EntryType::Symlink, "a/evil", "l/l/l/../../../../x")],
             &[(EntryType::Link, "hard", "/etc/passwd")],
             &[(EntryType::Char, "device", "")],
         ];
@@ -195,7 +214,9 @@ mod tests {
                 }
             });
 
-            assert!(unpack(&archive, &to).is_err(), "{attack:?}");
+            let error = unpack(&archive, &to).unwrap_err();
+            assert!(matches!(error, ArchiveError::Escapes(_) | ArchiveError::NotPlain { .. }), "{attack:?}: {error}");
+            drop(std::fs::remove_dir_all(&to));
             assert!(!directory.path().join("out").exists());
         }
     }
@@ -243,6 +264,7 @@ mod tests {
         assert!(stays_inside(Path::new("a/b"), Path::new("../c")));
         assert!(!stays_inside(Path::new("a"), Path::new("..")));
         assert!(!stays_inside(Path::new("a/b"), Path::new("c/../../../d")));
+        assert!(!stays_inside(Path::new("a/b"), Path::new("c/../d")), "`c` may be a link");
     }
 
     #[test]

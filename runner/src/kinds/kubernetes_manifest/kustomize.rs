@@ -10,7 +10,7 @@ use crate::kinds::failure::Failure;
 use crate::kinds::templates::Templates;
 use crate::sandbox::{self, Ended, Output, Printed, Program};
 use crate::work::job::Job;
-use crate::workspace::{self, Kind, MAX_DOCUMENT};
+use crate::workspace::{self, Kind, MAX_DOCUMENT, WorkspaceError};
 
 /// The directory in the workspace for the unpacked layer, which holds the source and the settings of the config.
 pub(super) const DIRECTORY: &str = "packed";
@@ -29,7 +29,7 @@ pub(super) async fn render(job: &Job, work: &ApplyManifest, templates: &Template
     let directory = options.get("path").and_then(Value::as_str).unwrap_or_default();
     let source = plain(directory).ok_or_else(|| failed(format!("`{directory}` is outside of the source")))?;
     let base = Path::new(SOURCE).join(&source);
-    let patches = patches(&job.workspace.join(&base), options.get("patches")).map_err(failed)?;
+    let patches = patches(&job.workspace, &base, options.get("patches")).await.map_err(failed)?;
     let target = if patches.is_empty() { base } else { overlay(job, &base, &patches).await? };
     let words = arguments(&options);
     run(job, target, words).await.map_err(|failure| match failure {
@@ -47,25 +47,29 @@ fn plain(directory: &str) -> Option<PathBuf> {
         .collect()
 }
 
-/// Returns the patches in the form that Kustomize reads. A patch in a file becomes inline text, because the overlay
-/// cannot name files in the source.
-fn patches(base: &Path, written: Option<&Value>) -> Result<Vec<Value>, String> {
+/// Returns the patches in the form that Kustomize reads. A patch in a file below `base` becomes inline text, because the
+/// overlay cannot name files in the source.
+async fn patches(workspace: &Path, base: &Path, written: Option<&Value>) -> Result<Vec<Value>, String> {
     let written = match written {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(all)) => all.as_slice(),
         Some(one) => std::slice::from_ref(one),
     };
-    written.iter().map(|patch| one_patch(base, patch)).collect()
+    let mut patches = Vec::new();
+    for patch in written {
+        patches.push(one_patch(workspace, base, patch).await?);
+    }
+    Ok(patches)
 }
 
-fn one_patch(base: &Path, patch: &Value) -> Result<Value, String> {
+async fn one_patch(workspace: &Path, base: &Path, patch: &Value) -> Result<Value, String> {
     match patch {
         Value::String(text) if text.contains('\n') => Ok(json!({ "patch": text })),
-        Value::String(path) => Ok(json!({ "patch": file(base, path)? })),
+        Value::String(path) => Ok(json!({ "patch": file(workspace, base, path).await? })),
         Value::Object(map) => {
             let mut map = map.clone();
             if let Some(Value::String(path)) = map.remove("path") {
-                map.insert("patch".to_owned(), Value::from(file(base, &path)?));
+                map.insert("patch".to_owned(), Value::from(file(workspace, base, &path).await?));
             }
             Ok(Value::Object(map))
         }
@@ -75,15 +79,20 @@ fn one_patch(base: &Path, patch: &Value) -> Result<Value, String> {
     }
 }
 
-fn file(base: &Path, path: &str) -> Result<String, String> {
+/// Returns the text of a patch in a file of the source. No link is followed: the runner reads the file itself, and not the
+/// job's box.
+async fn file(workspace: &Path, base: &Path, path: &str) -> Result<String, String> {
     let inside = plain(path).ok_or_else(|| format!("patch `{path}` is outside of the source"))?;
-    let found = base.join(inside).canonicalize().map_err(|_| format!("there is no patch `{path}` in the source"))?;
-    let root = base.canonicalize().map_err(|error| error.to_string())?;
-    if !found.starts_with(root) {
-        return Err(format!("patch `{path}` is outside of the source"));
-    }
-    // The link check of the archive still holds, because no program has run since it was unpacked.
-    std::fs::read_to_string(found).map_err(|error| format!("patch `{path}` cannot be read: {error}"))
+    let text = workspace::read_text(workspace, base.join(inside)).await;
+    text.map_err(|error| match error {
+        WorkspaceError::Gone(_) => format!("there is no patch `{path}` in the source"),
+        WorkspaceError::NotPlain(_) => {
+            format!("patch `{path}` is a link or no file; write its text, or name the file itself")
+        }
+        other @ (WorkspaceError::TooLarge { .. } | WorkspaceError::Io { .. }) => {
+            format!("patch `{path}` cannot be read: {}", chain(&other))
+        }
+    })
 }
 
 async fn overlay(job: &Job, base: &Path, patches: &[Value]) -> Result<PathBuf, Failure> {
@@ -151,21 +160,30 @@ mod tests {
         assert_eq!(plain("a/../../b"), None);
     }
 
-    #[test]
-    fn patches_are_texts_or_files_of_the_source() {
-        let base = tempfile::tempdir().unwrap();
-        std::fs::write(base.path().join("p.yaml"), "kind: A\n").unwrap();
-        std::os::unix::fs::symlink("/etc/hostname", base.path().join("out.yaml")).unwrap();
-        let of = |written: Value| patches(base.path(), Some(&written));
+    #[tokio::test]
+    async fn patches_are_texts_or_files_of_the_source() {
+        let workspace = tempfile::tempdir().unwrap();
+        let base = workspace.path().join("base");
+        std::fs::create_dir(&base).unwrap();
+        std::fs::write(base.join("p.yaml"), "kind: A\n").unwrap();
+        std::fs::write(workspace.path().join("secret"), "kind: Secret\n").unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", base.join("out.yaml")).unwrap();
+        std::os::unix::fs::symlink("..", base.join("up")).unwrap();
+        std::os::unix::fs::symlink("base", workspace.path().join("linked")).unwrap();
+        let of = async |base: &str, written: Value| patches(workspace.path(), Path::new(base), Some(&written)).await;
 
-        assert_eq!(of(json!(["p.yaml"])).unwrap(), [json!({ "patch": "kind: A\n" })]);
-        assert_eq!(of(json!(["kind: B\na: 1\n"])).unwrap(), [json!({ "patch": "kind: B\na: 1\n" })]);
+        assert_eq!(of("base", json!(["p.yaml"])).await.unwrap(), [json!({ "patch": "kind: A\n" })]);
+        assert_eq!(of("base", json!(["kind: B\na: 1\n"])).await.unwrap(), [json!({ "patch": "kind: B\na: 1\n" })]);
         assert_eq!(
-            of(json!([{ "target": { "kind": "A" }, "path": "p.yaml" }])).unwrap(),
+            of("base", json!([{ "target": { "kind": "A" }, "path": "p.yaml" }])).await.unwrap(),
             [json!({ "target": { "kind": "A" }, "patch": "kind: A\n" })]
         );
-        assert!(of(json!(["out.yaml"])).unwrap_err().contains("is outside of the source"));
-        assert!(of(json!(["none.yaml"])).unwrap_err().contains("no patch `none.yaml`"));
-        assert!(of(json!([1])).unwrap_err().contains("not a patch"));
+        assert!(of("base", json!(["../secret"])).await.unwrap_err().contains("is outside of the source"));
+        assert!(of("base", json!(["none.yaml"])).await.unwrap_err().contains("no patch `none.yaml`"));
+        assert!(of("base", json!([1])).await.unwrap_err().contains("not a patch"));
+        for (base, path) in [("base", "out.yaml"), ("base", "up/secret"), ("linked", "p.yaml"), ("base", ".")] {
+            let refused = of(base, json!([path])).await;
+            assert!(refused.is_err(), "{base}/{path}: {refused:?}");
+        }
     }
 }
