@@ -47,7 +47,9 @@ pub struct Terms {
     /// The hosts among `hosts` that may be in a private network, such as the customer's own network.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub inside_hosts: BTreeSet<String>,
-    /// The actions, sorted by name.
+    /// The actions, sorted by name. A document that has two actions of one name is refused.
+    #[serde(deserialize_with = "distinct_actions")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<ActionTerms>"))]
     pub actions: Vec<ActionTerms>,
     /// The component in whose image jobs run their programs; absent for the file system of the runner's machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -171,6 +173,16 @@ fn distinct_roles<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Role
     match roles.iter().find(|role| !names.insert(role.role.as_str())) {
         Some(twice) => Err(D::Error::custom(format!("role `{}` is given twice", twice.role))),
         None => Ok(roles),
+    }
+}
+
+/// Reads actions, and refuses two actions of the same name: a customer could agree to one of them while the other is executed.
+fn distinct_actions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ActionTerms>, D::Error> {
+    let actions = Vec::<ActionTerms>::deserialize(deserializer)?;
+    let mut names = BTreeSet::new();
+    match actions.iter().find(|action| !names.insert(&action.name)) {
+        Some(twice) => Err(D::Error::custom(format!("action `{}` is given twice", twice.name))),
+        None => Ok(actions),
     }
 }
 
@@ -355,6 +367,16 @@ mod tests {
         let error = PackedTerms::of(&bytes).unwrap().open(&Digest::of(&bytes)).unwrap_err();
 
         assert!(error.to_string().contains("role `provision` is given twice"), "{error}");
+    }
+
+    #[test]
+    fn terms_with_two_actions_of_one_name_are_refused() {
+        let action = |cluster: bool| json!({ "name": "backup", "role": "maintenance", "cluster": cluster });
+        let bytes = terms(&json!({ "actions": [action(true), action(false)] }));
+
+        let error = PackedTerms::of(&bytes).unwrap().open(&Digest::of(&bytes)).unwrap_err();
+
+        assert!(error.to_string().contains("action `backup` is given twice"), "{error}");
     }
 
     #[test]
