@@ -227,7 +227,12 @@ impl TermsDiff {
             };
             self.widen(&about(policy), says.to_owned());
         }
-        for policy in after.difference(before).filter(|policy| !same(before, policy)) {
+        // A policy is the changed form of another one only if that one is gone. Beside it, it is a policy more.
+        let replaces = |one: &PolicyTerms| {
+            let mut gone = before.difference(after);
+            gone.any(|other| (&other.name, &other.kind, other.engine) == (&one.name, &one.kind, one.engine))
+        };
+        for policy in after.difference(before).filter(|policy| !replaces(policy)) {
             if is_for_clusters(policy.engine, &policy.kind) {
                 self.widen(
                     &about(policy),

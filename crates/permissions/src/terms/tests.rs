@@ -290,3 +290,17 @@ fn a_new_policy_in_rego_only_refuses_and_one_of_kyverno_is_asked_about() {
     );
     assert_eq!(summary(&with("kyverno"), &without), "+ policy `p` of kubernetes_cluster is gone\n");
 }
+
+#[test]
+fn a_policy_of_kyverno_beside_one_of_its_name_is_asked_about() {
+    let with = |policies: &[(&str, &str)]| {
+        let policy = |(engine, digit): &(&str, &str)| json!({ "name": "p", "type": "kubernetes_cluster", "engine": engine, "contents": format!("sha256:{}", digit.repeat(64)) });
+        terms(&json!({ "policies": policies.iter().map(policy).collect::<Vec<_>>() }))
+    };
+    let asked = "+ policy `p` of kubernetes_cluster is new; it is applied to the cluster, where Kyverno enforces it\n";
+
+    assert_eq!(summary(&with(&[("kyverno", "a")]), &with(&[("kyverno", "a"), ("kyverno", "b")])), asked);
+    assert_eq!(summary(&with(&[("opa", "a")]), &with(&[("opa", "a"), ("kyverno", "a")])), asked);
+    let changed = summary(&with(&[("opa", "a")]), &with(&[("kyverno", "a")]));
+    assert!(changed.starts_with("+ ") && changed.contains(asked), "{changed}");
+}
