@@ -1,10 +1,12 @@
 //! Derives from an order what it would do, and compares that with the order's terms: its role, the steps of its action, its
 //! policies, its group, and whether it may start twice. [`super::consent`] has compared the terms with those that the customer accepted.
 
-use freehold_protocol::app_version::PolicyEngine;
+use std::collections::BTreeSet;
+
+use freehold_protocol::app_version::{PolicyEngine, Reference};
 use freehold_protocol::contract::{ActionTerms, PolicyTerms, Terms};
 use freehold_protocol::order::policy_scope::carries;
-use freehold_protocol::order::{Order, Redelivery, RunAction, Work};
+use freehold_protocol::order::{KeptOutputs, Order, Redelivery, RunAction, Work};
 use freehold_protocol::policy::OrderPolicy;
 use freehold_protocol::report::{Block, Outcome};
 use freehold_protocol::{ActionName, ComponentName, Digest, RoleKey};
@@ -24,6 +26,8 @@ enum Beyond {
     Steps { action: ActionName, found: String, agreed: Digest },
     #[error("gives action `{0}` access to a cluster, which its contract does not")]
     Cluster(ActionName),
+    #[error("gives action `{action}` sensitive outputs of `{part}`, which its contract does not let it read")]
+    Outputs { action: ActionName, part: ComponentName },
     #[error("runs in the image of component `{0}`, and does not contain its contract, which must name this component")]
     ImageWithoutTerms(ComponentName),
     #[error("runs in the image of component `{found}`, and its contract has {agreed}")]
@@ -93,7 +97,7 @@ fn work(order: &Order, terms: Option<&Terms>) -> Option<Beyond> {
     let action = work.action.clone();
     let Some(terms) = terms else { return Some(Beyond::ActionWithoutTerms(action)) };
     match terms.actions.iter().find(|agreed| agreed.name == action) {
-        Some(agreed) => executed(work, agreed),
+        Some(agreed) => executed(work, agreed).or_else(|| outputs(order, work, agreed)),
         None => Some(Beyond::Action(action)),
     }
 }
@@ -107,12 +111,34 @@ fn executed(work: &RunAction, agreed: &ActionTerms) -> Option<Beyond> {
         return Some(Beyond::ActionImage { action, found, agreed: named(Some(&agreed.image)) });
     }
     let agreed = agreed.steps.as_ref()?;
+    let mut names = BTreeSet::new();
+    if let Some(twice) = work.directories.iter().find(|one| !names.insert(&one.component)) {
+        // The digest names the steps of a directory once, and the runner would unpack it twice.
+        let found = format!("directory `{}` twice", twice.component);
+        return Some(Beyond::Steps { action: work.action.clone(), found, agreed: agreed.clone() });
+    }
     let found = work.executed().digest();
     if found.as_ref().is_ok_and(|found| found == agreed) {
         return None;
     }
     let found = found.map_or_else(|error| error.to_string(), |found| found.to_string());
     Some(Beyond::Steps { action: work.action.clone(), found, agreed: agreed.clone() })
+}
+
+/// Returns an error for an order that puts sensitive outputs where the action reads something else, or that it does not read.
+fn outputs(order: &Order, work: &RunAction, agreed: &ActionTerms) -> Option<Beyond> {
+    let reads =
+        |name: &str| agreed.reads.iter().any(|one| matches!(one, Reference::Component(part) if part.as_str() == name));
+    let reads_sandbox = agreed.reads.iter().any(|one| matches!(one, Reference::Sandbox(_)));
+    let may_read = |kept: &&KeptOutputs| {
+        let (part, other) = (kept.part.as_str(), kept.var_name.as_str());
+        if kept.sandbox {
+            return reads_sandbox && kept.part.is_sandbox();
+        }
+        reads(part) && (other == part || !reads(other))
+    };
+    let found = order.kept_outputs.iter().find(|kept| !may_read(kept))?;
+    Some(Beyond::Outputs { action: work.action.clone(), part: found.part.clone() })
 }
 
 /// Returns an error for an order whose policies are not those that its terms have for its work.

@@ -131,6 +131,7 @@ fn lies() -> Vec<(&'static str, &'static str, Value, Verdict)> {
     let input = json!([{ "name": "password", "type": "string", "sensitive": true, "customer": true }]);
     let kept = json!([{ "part": "db", "var_name": "db", "serial": 1, "job": format!("job_{:020x}", 3),
         "fence": { "dispatch": 1, "receive": 1 }, "digests": {} }]);
+    let twice = json!([directory("action-check-step-1", &[1])[0], directory("action-check-step-1", &[0])[0]]);
     let wider = {
         let mut wider = terms(None);
         wider["hosts"] = json!(["a.example", "b.example"]);
@@ -209,9 +210,7 @@ fn lies() -> Vec<(&'static str, &'static str, Value, Verdict)> {
             "Order",
             "kept_outputs",
             kept,
-            Harmless(
-                "an output that the app made stays in the account; who reads it is the vendor's word (decision 0067)",
-            ),
+            Refused("gives action `check` sensitive outputs of `db`, which its contract does not let it read"),
         ),
         (
             "Order",
@@ -242,6 +241,7 @@ fn lies() -> Vec<(&'static str, &'static str, Value, Verdict)> {
         ("RunAction", "action", json!("other"), Refused("runs action `other`, which is not in its contract")),
         ("RunAction", "steps", json!([other]), Refused("executes other steps of action `check`")),
         ("RunAction", "directories", json!([]), Refused("executes other steps of action `check`")),
+        ("RunAction", "directories", twice, Refused("directory `action-check-step-1` twice")),
         ("RunAction", "env_vars", json!({ "LEVEL": "debug" }), Refused("executes other steps of action `check`")),
         ("RunAction", "idempotent", json!(true), Refused("executes other steps of action `check`")),
         ("RunAction", "cluster", json!("sandbox"), Refused("gives action `check` access to a cluster")),
