@@ -5,10 +5,11 @@
 //! one state. A session policy can only remove permissions (IAM user guide, "Session policies"). So no job can change
 //! the state of another component.
 
+use freehold_protocol::Digest;
 use freehold_protocol::order::{Order, Work};
 use serde_json::json;
 
-use crate::state_objects::{StateObjects, copies, inventory, kubernetes_mark, pulumi};
+use crate::state_objects::{StateObjects, cluster_policies, copies, inventory, kubernetes_mark, pulumi};
 
 /// Returns the session policy for `order`. `bucket` holds the states, inventories and plans.
 pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
@@ -18,9 +19,9 @@ pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
         own.extend([objects.state(), objects.lock(), objects.mark()].map(|key| object(&key)));
     }
     match order.work.made_by() {
-        Work::HelmChart(work) => own.push(object(&kubernetes_mark(&work.component))),
-        Work::KubernetesManifest(work) => own.push(object(&inventory(&work.component))),
-        Work::KubernetesJob(work) => own.push(object(&inventory(&work.component))),
+        Work::HelmChart(work) => own.extend([kubernetes_mark(&work.component), policies()].map(|key| object(&key))),
+        Work::KubernetesManifest(work) => own.extend([inventory(&work.component), policies()].map(|key| object(&key))),
+        Work::KubernetesJob(work) => own.extend([inventory(&work.component), policies()].map(|key| object(&key))),
         Work::Health(work) => own.push(object(&inventory(&work.component))),
         Work::CopySecrets(_) => own.push(object(&copies())),
         Work::Pulumi(work) | Work::PulumiSandbox(work) => own.push(object(&format!("{}*", pulumi(&work.component)))),
@@ -46,6 +47,13 @@ pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
         ],
     })
     .to_string()
+}
+
+/// Returns the objects that list the app's Kyverno policies, of any cluster: all deploys into a cluster share one, and the ARN
+/// of the cluster is not known yet. A program that changes such a list makes a later deploy forget a policy or look for more.
+/// The objects of the app's policies in the cluster are open to it anyway, and those of others carry another annotation.
+fn policies() -> String {
+    cluster_policies("").replace(Digest::of(b"").hex(), "*")
 }
 
 /// Returns the session policies of a drift check: the ARN of AWS's own policy of everything that only reads, and reads that it
@@ -170,7 +178,8 @@ mod tests {
             "artifact": { "digest": freehold_protocol::Digest::of(b"m"), "media_type": "", "manifests": [], "blobs": [] } });
         let order = Order { work: serde_json::from_value(work).unwrap(), ..order(1, 7) };
 
-        assert_eq!(own(&order)[1..], ["arn:aws:s3:::b/kubernetes/web.inventory.json"]);
+        let policies = "arn:aws:s3:::b/kubernetes/policies/*.inventory.json";
+        assert_eq!(own(&order)[1..], ["arn:aws:s3:::b/kubernetes/web.inventory.json", policies]);
     }
 
     #[test]
