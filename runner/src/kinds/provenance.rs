@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use freehold_oci::{Repository, push_referrer};
-use freehold_protocol::order::{Artifact, Descriptor, Source};
+use freehold_protocol::order::{Artifact, Descriptor, Order, Source};
 use freehold_protocol::provenance::{Expected, Provenance, ProvenanceError, REFERRER_TYPE, Statement};
 use freehold_protocol::{AppName, ComponentName, Digest, Envelope};
 use serde_json::{Value, json};
@@ -23,10 +23,22 @@ pub(super) fn verify<'a>(
     let Some(provenance) = &artifact.provenance else {
         return Err(refused(&ProvenanceError::Missing(artifact.digest.clone())));
     };
-    let app = job.order.context.pointer("/nuon/app/name").and_then(serde_json::Value::as_str);
-    let app: Option<AppName> = app.and_then(|name| name.parse().ok());
+    let app = app_of(&job.order)?;
     check(job, provenance, &artifact.digest, app.as_ref(), component)?;
     Ok(Believed(provenance))
+}
+
+/// Returns the app whose artifacts an order may use: the app of its terms, to which the customer agreed. An order that contains
+/// no terms names it in the values for its templates, and one that names no terms at all is refused before its job starts.
+fn app_of(order: &Order) -> Result<Option<AppName>, Failure> {
+    let terms = order.terms.as_ref().and_then(|terms| terms.asked().ok().flatten());
+    let named = order.context.pointer("/nuon/app/name").and_then(Value::as_str).and_then(|name| name.parse().ok());
+    match (terms.map(|terms| terms.app).or(named), &order.terms) {
+        (None, Some(_)) => Err(Failure::new(
+            "the order does not name its app, so the origin of its artifacts cannot be checked; report it to the vendor",
+        )),
+        (app, _) => Ok(app),
+    }
 }
 
 /// Returns what policies are told about an image: its name in its source, and the facts of the tenant's signed statement.
@@ -100,4 +112,32 @@ pub fn check(
 
 fn refused(error: &ProvenanceError) -> Failure {
     Failure::new(freehold_aws_errors::chain(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use freehold_protocol::contract::{OrderTerms, PackedTerms};
+
+    use super::*;
+    use crate::testing::order;
+
+    #[test]
+    fn the_app_of_the_terms_counts_whatever_the_values_for_templates_say() {
+        let terms = json!({ "format": 1, "app": "shop", "roles": [], "hosts": [], "actions": [] }).to_string();
+        let digest = Digest::of(terms.as_bytes());
+        let document = PackedTerms::of(terms.as_bytes()).unwrap();
+        let named = OrderTerms { digest, document: None, change: None };
+        let whole = OrderTerms { document: Some(document), ..named.clone() };
+        let context = json!({ "nuon": { "app": { "name": "blog" } } });
+        let app = |context: &Value, terms: Option<&OrderTerms>| {
+            let order = Order { context: context.clone(), terms: terms.cloned().map(Box::new), ..order(1, 7) };
+            app_of(&order).map(|app| app.map(|app| app.to_string())).ok()
+        };
+
+        assert_eq!(app(&context, Some(&whole)), Some(Some("shop".to_owned())));
+        assert_eq!(app(&json!({}), Some(&whole)), Some(Some("shop".to_owned())));
+        assert_eq!(app(&context, Some(&named)), Some(Some("blog".to_owned())));
+        assert_eq!(app(&json!({}), Some(&named)), None);
+        assert_eq!(app(&json!({}), None), Some(None));
+    }
 }
