@@ -63,7 +63,17 @@ async fn find_held(bucket: &JobBucket, key: &str) -> Result<Vec<HeldLock>, Failu
     let Some(bytes) = bucket.get(key, MAX_BYTES).await? else { return Ok(Vec::new()) };
     let lock: Lock = serde_json::from_slice(&bytes)
         .map_err(|error| Failure::because(&format!("could not read the lock `{key}`"), &error))?;
+    // The job's role may write the object, and the id becomes an argument of Terraform.
+    if !is_id(&lock.id) {
+        return Err(Failure::new(format!(
+            "the lock `{key}` has an id that Terraform does not make; remove this object"
+        )));
+    }
     Ok(vec![HeldLock { since: time(&lock.created), name: lock.id }])
+}
+
+fn is_id(text: &str) -> bool {
+    !text.starts_with('-') && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 fn time(text: &str) -> Option<Timestamp> {
@@ -74,6 +84,12 @@ fn time(text: &str) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_id_is_no_option_of_terraform() {
+        assert!(is_id("7d3b0c9e-52b8-2b8f-3c0e-6d5e0a0f1f11"));
+        assert!(["-lock=false", "a b", "../x"].iter().all(|text| !is_id(text)));
+    }
 
     #[test]
     fn the_time_of_a_lock_is_read_as_terraform_writes_it() {
