@@ -5,6 +5,7 @@ mod approval_event;
 mod effects;
 mod end;
 mod event;
+mod history;
 mod retry;
 mod state;
 mod waiting;
@@ -30,6 +31,9 @@ pub use window_event::WindowEvent;
 /// The maximum number of dispatches of one job, from one continuation of its workflow to the next. Orders that a runner
 /// gave back do not count.
 pub const MAX_DISPATCHES: u32 = 11;
+
+/// How often a job is ordered again because its runner gave the order back, or because a plan of it was approved.
+const MAX_RETURNS: u32 = 500;
 
 /// A job: one unit of work for one runner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -84,8 +88,8 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<OrderApproval>,
     pub state: JobState,
-    /// The audit records of all changes, oldest first. They are stored in the job's own item, so that a state and its
-    /// audit record are written together.
+    /// The audit records of the changes, oldest first. They are stored in the job's own item, so that a state and its
+    /// audit record are written together. A job that changes very often keeps the first ones, those of ends, and the newest.
     #[serde(default)]
     pub history: Vec<AuditRecord>,
 }
@@ -396,7 +400,7 @@ impl Job {
         job.last_report = self.last_report().max(event.attempt().map(|_| now));
         job.state = state;
         if !matches!(event, JobEvent::Progress { .. }) || audit.from != audit.to {
-            job.history.push(audit.clone());
+            history::add(&mut job.history, &audit);
         }
         Step::Changed { job: Box::new(job), audit: Box::new(audit) }
     }

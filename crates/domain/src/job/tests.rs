@@ -437,3 +437,46 @@ fn a_report_that_is_handled_late_is_heard_when_it_was_sent() {
 
     assert_eq!([&running, &late, &older].map(|job| job.last_report()), [Some(NOW), Some(sent), Some(NOW)]);
 }
+
+#[test]
+fn a_runner_that_reports_start_after_start_does_not_fill_the_row() {
+    let mut job = job_in(JobState::Queued { dispatch: 1 });
+    for receive in 1..=3_000 {
+        let started = JobEvent::Started { fence: fence(1, receive), seq: 1, runner: runner("a") };
+        job = changed(job.on(&started, NOW.plus_secs(receive.into())));
+    }
+    let first = job.history.first().and_then(|line| line.fence);
+
+    let asked = changed(job.on(&JobEvent::Cancel(CancelAsked::default()), NOW));
+    let stopped = JobEvent::finished(fence(1, 3_000), runner("a"), Outcome::Cancelled);
+    let ended = changed(asked.on(&stopped, NOW));
+
+    assert!(serde_json::to_vec(&ended).unwrap().len() < 100_000);
+    assert_eq!((first, ended.state.as_str()), (Some(fence(1, 1)), "cancelled"));
+    let newest: Vec<&str> = ended.history.iter().rev().take(3).map(|line| line.what.as_str()).collect();
+    assert_eq!(newest, ["finished", "cancel", "started"]);
+    assert!(ended.may_have_begun() && ended.may_have_changed());
+}
+
+#[test]
+fn a_runner_that_gives_orders_back_for_ever_ends_the_job() {
+    let mut job = job_in(JobState::Queued { dispatch: 1 });
+    let mut times = 0;
+    while !job.state.is_terminal() {
+        let back = WindowEvent::Refused {
+            fence: fence(job.state.dispatch(), 1),
+            runner: runner("a"),
+            until: Some(NOW),
+            reason: "r".repeat(8_000),
+        };
+        job = changed(job.on(&JobEvent::Window(back), NOW));
+        if matches!(job.state, JobState::WaitingForWindow { .. }) {
+            job = changed(job.on(&JobEvent::Window(WindowEvent::Opened), NOW));
+        }
+        times += 1;
+        assert!(times <= 1_000, "{:?}", job.state);
+    }
+
+    assert!(job.reason().is_some_and(|reason| reason.contains("gave the order of the job back 500 times")));
+    assert!(serde_json::to_vec(&job).unwrap().len() < 400_000);
+}

@@ -8,13 +8,10 @@ use freehold_protocol::report::{Block, Fence, Outcome};
 use freehold_protocol::time::rfc3339;
 use freehold_protocol::{Digest, KeyId, Timestamp};
 
-use super::{ApprovalEvent, Job, JobEvent, JobState, Rejected, Step};
+use super::{ApprovalEvent, Job, JobEvent, JobState, MAX_RETURNS, Rejected, Step};
 
 /// By how much the clock of a runner may be ahead of the control plane's, in seconds.
 const CLOCK_TOLERANCE_SECS: u64 = 60 * 60;
-/// How often a job is ordered again for windows and approvals before a plan of it is not worth another approval: each order
-/// is a line of the job's history, which has to fit into a row.
-const MAX_RETURNS: u32 = 500;
 
 impl Job {
     /// Returns whether the job waits for an approval, and each side that has to approve its plan has done so.

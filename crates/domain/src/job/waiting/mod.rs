@@ -5,9 +5,9 @@
 
 use freehold_protocol::Timestamp;
 use freehold_protocol::limits::{LOST_GRACE_SECS, MAX_WAIT_SECS, MAX_WINDOW_WAIT_SECS};
-use freehold_protocol::report::Outcome;
+use freehold_protocol::report::{Fence, Outcome};
 
-use super::{Job, JobEvent, JobState, LastAttempt, Rejected, Step};
+use super::{Job, JobEvent, JobState, LastAttempt, MAX_RETURNS, Rejected, Step};
 
 /// The age, in seconds, from which an order that nobody has started counts as waiting for its runner.
 const UNCLAIMED_SECS: u64 = 60;
@@ -177,9 +177,23 @@ impl Job {
         if self.cancel_requested.is_some() {
             return self.ended(event, fence, &Outcome::Cancelled, now);
         }
+        if let Some(ended) = self.returned_too_often(event, fence, now) {
+            return ended;
+        }
         let mut again = self.with_new_order(now);
         again.returned += 1;
         again.change(JobState::Queued { dispatch: fence.dispatch + 1 }, event, now)
+    }
+
+    /// Ends a job whose orders the runner has given back too often: each new order would be given back too.
+    pub(super) fn returned_too_often(&self, event: &JobEvent, fence: Fence, now: Timestamp) -> Option<Step> {
+        let ended = || {
+            let reason = format!(
+                "the runner gave the order of the job back {MAX_RETURNS} times; look at its log, and start the job again"
+            );
+            self.ended(event, fence, &Outcome::Failed { reason, partial: self.may_have_begun() }, now)
+        };
+        (self.returned >= MAX_RETURNS).then(ended)
     }
 
     /// Gives a job a new order if its order never reached the queue: no runner can give that one back. Ends a job that

@@ -5,6 +5,7 @@ use freehold_protocol::Timestamp;
 use freehold_protocol::limits::MAX_WINDOW_WAIT_SECS;
 use freehold_protocol::report::{Fence, Outcome};
 
+use super::history::shows_an_attempt;
 use super::{Job, JobEvent, JobState, Rejected, Step, WindowEvent};
 
 impl Job {
@@ -24,6 +25,9 @@ impl Job {
                 }
                 if self.cancel_requested.is_some() {
                     return self.ended(event, *fence, &Outcome::Cancelled, now);
+                }
+                if let Some(ended) = self.returned_too_often(event, *fence, now) {
+                    return ended;
                 }
                 let given_back = Self { returned: self.returned + 1, ..self.clone() };
                 given_back.waiting_for_window(fence.dispatch + 1, (*until, reason), event, now)
@@ -97,10 +101,7 @@ impl Job {
     /// Returns whether an attempt may have begun, perhaps under an earlier order: one reported it, or the runner refused a
     /// delivery that was not the first one.
     pub fn may_have_begun(&self) -> bool {
-        self.history.iter().any(|record| {
-            let is_later = record.fence.is_some_and(|fence| fence.receive > 1);
-            record.to == "running" || record.what == "started" || (record.what == "outside_window" && is_later)
-        })
+        self.history.iter().any(shows_an_attempt)
     }
 
     /// Returns the time from which the customer lets the job start, if it waits for that and the time is known.

@@ -1,0 +1,35 @@
+//! How long the history of a job may become. A runner decides how often it reports that an attempt starts or gives an order
+//! back, and the history is in the job's row, which has to fit into DynamoDB and is read with each report.
+
+use crate::AuditRecord;
+
+/// The maximum number of lines.
+const MOST: usize = 200;
+/// The number of lines at the beginning that stay.
+const FIRST: usize = 20;
+/// The maximum length of a reason in a line, in characters. The state of the job has the whole text.
+const LONGEST_REASON: usize = 500;
+
+/// Adds a line. Beyond [`MOST`], leaves out the oldest one after the first [`FIRST`] by which nothing is decided.
+pub(super) fn add(history: &mut Vec<AuditRecord>, record: &AuditRecord) {
+    let reason = record.reason.chars().take(LONGEST_REASON).collect();
+    history.push(AuditRecord { reason, ..record.clone() });
+    if history.len() <= MOST {
+        return;
+    }
+    let first = |decides: fn(&AuditRecord) -> bool| history.iter().position(decides);
+    let begun = [first(|line| line.to == "running"), first(shows_an_attempt)];
+    let is_spare = |at: &usize| {
+        let is_end = history.get(*at).is_some_and(|line| line.what == "finished");
+        !is_end && !begun.contains(&Some(*at))
+    };
+    let spare = (FIRST..MOST).find(is_spare);
+    history.remove(spare.unwrap_or(FIRST));
+}
+
+/// Returns whether the line shows that an attempt may have begun, perhaps under an earlier order: one reported it, or the
+/// runner refused a delivery that was not the first one.
+pub(super) fn shows_an_attempt(line: &AuditRecord) -> bool {
+    let is_later = line.fence.is_some_and(|fence| fence.receive > 1);
+    line.to == "running" || line.what == "started" || (line.what == "outside_window" && is_later)
+}
