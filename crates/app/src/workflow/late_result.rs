@@ -1,5 +1,5 @@
-//! Decides whether the result of a job that was lost may still be recorded when the report of its end comes. Workflows
-//! that began later may have changed the same part meanwhile; then their result is kept.
+//! Decides whether the result of a job may still be recorded when the report of its end comes after the job was lost or after
+//! its workflow has ended. Workflows that began later may have changed the same part meanwhile; then their result is kept.
 
 use freehold_domain::job::Job;
 use freehold_domain::workflow::{Node, NodeState, Target, Workflow, WorkflowKind};
@@ -10,15 +10,14 @@ use crate::ports::{Expect, Store, Write};
 use crate::table::{self, DeployedRecord, PAGE, Stored, WorkflowEntry, deployed_key, install_pk, load, parse};
 
 /// Returns the condition under which the job's deploy of `part` is recorded. Returns `None` when a later workflow has
-/// worked on the part, because even a failed workflow may have changed it. A job that was not lost is always recorded,
-/// because it ended before a later workflow could change the part.
+/// worked on the part, because even a failed workflow may have changed it. A job that is in turn is always recorded.
 pub(super) async fn deploy_condition(
     store: &dyn Store,
     job: &Job,
     workflow: &Workflow,
     part: &ComponentName,
 ) -> Result<Option<Expect>, AppError> {
-    if !job.is_reported_late() {
+    if is_in_turn(job, workflow) {
         return Ok(Some(Expect::Any));
     }
     let record: Option<Stored<DeployedRecord>> = load(store, &deployed_key(&job.install, part)).await?;
@@ -43,7 +42,7 @@ pub(super) async fn removal_write(
     part: &ComponentName,
 ) -> Result<Option<Write>, AppError> {
     let key = deployed_key(&job.install, part);
-    if !job.is_reported_late() {
+    if is_in_turn(job, workflow) {
         return Ok(Some(Write::Delete { key }));
     }
     if was_worked_on_since(store, workflow, part).await? {
@@ -55,9 +54,15 @@ pub(super) async fn removal_write(
 }
 
 /// Returns whether the job's result may be recorded in a place that every workflow of the install may change: the job
-/// was not reported late, or no later workflow exists.
+/// is in turn, or no later workflow exists.
 pub(super) async fn is_latest(store: &dyn Store, job: &Job, workflow: &Workflow) -> Result<bool, AppError> {
-    Ok(!job.is_reported_late() || !has_later_workflow(store, workflow).await?)
+    Ok(is_in_turn(job, workflow) || !has_later_workflow(store, workflow).await?)
+}
+
+/// Returns whether no later workflow can have begun to change something: the job was not lost, and its workflow has not ended.
+/// A workflow whose state machine failed ends while its jobs still work.
+const fn is_in_turn(job: &Job, workflow: &Workflow) -> bool {
+    !job.is_reported_late() && !workflow.state.is_terminal()
 }
 
 async fn has_later_workflow(store: &dyn Store, workflow: &Workflow) -> Result<bool, AppError> {

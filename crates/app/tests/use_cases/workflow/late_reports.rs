@@ -78,6 +78,25 @@ async fn an_outcome_after_the_loss_is_kept_and_the_next_deploy_resumes_from_it()
 }
 
 #[tokio::test]
+async fn an_outcome_after_the_end_of_its_workflow_hides_no_later_deploy() {
+    let (mut world, workflow) = World::deploying(Behaviour::Hangs).await;
+    let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
+    world.finish_workflow().finish(&workflow, 0, Some("States.Timeout")).await.unwrap();
+    // The cancel of the job is lost, and its runner works on.
+    world.memory.take_dispatched();
+    world.runner("globex").behaviours.clear();
+    world.deploy(&with_input("days", 9), "deploy-2").await.unwrap();
+    world.settle().await;
+    let later = storage(&world).await;
+    assert!(later.as_ref().is_some_and(|(by, _)| *by != job), "{later:?}");
+
+    assert_eq!(arrives(&world, &job).await, Accepted::Taken);
+
+    assert_eq!(world.job(&job).await.state.as_str(), "succeeded");
+    assert_eq!(storage(&world).await, later);
+}
+
+#[tokio::test]
 async fn an_outcome_after_the_loss_hides_no_later_deploy_that_failed_half_way() {
     let (mut world, _, job) = lost().await;
     let failed = Outcome::Failed { reason: "exit status 1".into(), partial: true };
