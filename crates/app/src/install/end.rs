@@ -4,11 +4,13 @@ use freehold_domain::install::Install;
 use freehold_protocol::InstallId;
 
 use super::report_shards::leaving;
-use crate::AppError;
 use crate::app_version::install_release;
-use crate::ports::{Store, Write};
+use crate::ports::{Committed, Store, Write};
 use crate::table::{self, GoneInstalls, Stored, install_entry_key, install_key, name_prefixes, prefix_key, put};
-use crate::webhook;
+use crate::{AppError, Kind, webhook};
+
+/// How many writes of webhooks the commit has that ends an install. It has up to 30 others, and DynamoDB takes 100.
+const MOST_WEBHOOK_WRITES: usize = 40;
 
 /// Returns the writes that remove the install's row, its entry in the list and in its shard, free its name, and count it
 /// as gone.
@@ -25,9 +27,21 @@ pub(super) async fn end_writes(store: &dyn Store, stored: &Stored<Install>) -> R
     ];
     writes.extend(leaving(store, &stored.value).await?);
     writes.extend(install_release::leaving(&stored.value));
-    writes.extend(webhook::leaving(store, id).await?);
+    writes.extend(remove_most(store, webhook::leaving(store, id).await?).await?);
     writes.extend(freed_prefixes(store, id).await?);
     Ok(writes)
+}
+
+/// Removes the webhooks of an install that has more than fit into the commit that ends it. Returns the writes for the others.
+async fn remove_most(store: &dyn Store, mut webhooks: Vec<Write>) -> Result<Vec<Write>, AppError> {
+    while webhooks.len() > MOST_WEBHOOK_WRITES {
+        let some = webhooks.split_off(webhooks.len() - MOST_WEBHOOK_WRITES);
+        if let Committed::Conflict(key) = store.commit(some).await? {
+            let message = format!("webhook `{}` has changed while its install was removed; try again", key.sk);
+            return Err(AppError::new(Kind::Transient, message));
+        }
+    }
+    Ok(webhooks)
 }
 
 /// Returns the writes that free the reserved prefixes of the name `id`, except the prefixes of another install's name.

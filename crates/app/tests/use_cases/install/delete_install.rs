@@ -7,11 +7,16 @@ use freehold_app::install::delete_install::DeleteInstall;
 use freehold_app::ports::Store as _;
 use freehold_app::read;
 use freehold_app::table::prefix_key;
+use freehold_app::webhook::list_webhooks::list_webhooks;
 use freehold_app::workflow::accept_report::Accepted;
-use freehold_protocol::api::CreateInstallRequest;
+use freehold_domain::webhook::MAX_WEBHOOKS;
+use freehold_protocol::InstallId;
+use freehold_protocol::api::{AddWebhookRequest, CreateInstallRequest, WebhookTask};
+use freehold_protocol::envelope::PublicKey;
 
 use crate::support::doubles::{Meanwhile, Racing};
 use crate::support::walk::At;
+use crate::support::webhooks::key;
 use crate::support::{World, globex, member};
 
 async fn names(world: &World) -> Vec<String> {
@@ -42,6 +47,24 @@ async fn an_install_that_never_ran_is_deleted_and_its_name_is_given_again() {
     assert_eq!(install.region, "us-east-1");
     assert_eq!(world.machines[&second].at, At::Ended("succeeded"));
     assert!(world.open().is_empty());
+}
+
+#[tokio::test]
+async fn an_install_with_the_most_webhooks_is_deleted_with_them() {
+    let world = World::with_app().await;
+    let longest: InstallId = "a-b-c-d-e-f-g-h-i-j".parse().unwrap();
+    world.create_install().create(&world.creation(longest.as_str()), member()).await.unwrap();
+    for at in 0..MAX_WEBHOOKS {
+        let starts = WebhookTask::DeployComponents { install: longest.clone() };
+        let key = PublicKey::from(key(u8::try_from(at).unwrap()).verifying_key());
+        let request = AddWebhookRequest { webhook: format!("ci-{at}").parse().unwrap(), key, starts };
+        world.add_webhook().add(&request, member()).await.unwrap();
+    }
+
+    world.delete_install().delete(&longest, member()).await.unwrap();
+
+    assert!(list_webhooks(&*world.memory).await.unwrap().webhooks.is_empty());
+    assert!(names(&world).await.is_empty());
 }
 
 #[tokio::test]
