@@ -89,6 +89,6 @@ pub use reporting::{
 pub use runbook::{OpenRun, RUNS_PREFIX, RunEntry, find_run, open_run_key, run, run_key, run_writes};
 pub use version::{Document, VersionEntry, VersionRecord, version_key};
 pub use workflow::{
-    NextSweep, OpenWorkflow, Phase, TaskToken, WorkflowEntry, due_sweeps, open_key, sweep_soon_writes, token_key,
-    token_pk,
+    NextSweep, OpenWorkflow, Phase, TaskToken, WorkflowEntry, due_sweeps, moved_sweep, open_key, sweep_soon_writes,
+    token_key, token_pk,
 };

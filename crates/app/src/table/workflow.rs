@@ -83,11 +83,22 @@ pub async fn sweep_soon_writes(
     let mut writes = Vec::new();
     let from = known.min(now);
     if from != known {
-        writes.push(Write::Delete { key: NextSweep { workflow: workflow.clone(), from: known }.key() });
-        writes.push(put(&NextSweep { workflow: workflow.clone(), from }, Expect::Any)?);
+        writes.extend(moved_sweep(workflow, known, from)?);
     }
     writes.push(put(&OpenWorkflow { next_sweep: Some(from), ..open }, Expect::Rev(rev))?);
     Ok(writes)
+}
+
+/// Returns the writes that move the row of the next sweep. The key of the row has whole seconds, and one commit must not name a
+/// key twice.
+///
+/// # Errors
+/// The errors of [`put`].
+pub fn moved_sweep(workflow: &WorkflowId, from: Timestamp, to: Timestamp) -> Result<Vec<Write>, AppError> {
+    let row = |from| NextSweep { workflow: workflow.clone(), from };
+    let (old, new) = (row(from).key(), row(to));
+    let removed = (old != new.key()).then_some(Write::Delete { key: old });
+    Ok(removed.into_iter().chain([put(&new, Expect::Any)?]).collect())
 }
 
 /// The entry of a workflow in its install's list.
@@ -182,5 +193,23 @@ impl Record for WorkflowEntry {
 impl Record for TaskToken {
     fn key(&self) -> Key {
         token_key(&self.workflow, self.phase)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_that_moves_within_its_second_is_one_write() {
+        let workflow = WorkflowId::derive("globex", "deploy");
+        let at = Timestamp::from_millis;
+
+        let (same, other) =
+            (moved_sweep(&workflow, at(1_900), at(1_100)), moved_sweep(&workflow, at(2_900), at(1_100)));
+
+        let new = NextSweep { workflow, from: at(1_100) };
+        assert_eq!(same.unwrap(), [put(&new, Expect::Any).unwrap()]);
+        assert_eq!(other.unwrap().len(), 2);
     }
 }

@@ -1,6 +1,6 @@
 //! The table in memory. It checks the conditions of writes as DynamoDB does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 
@@ -55,6 +55,12 @@ impl Store for Memory {
     async fn commit(&self, writes: Vec<Write>) -> Result<Committed, PortError> {
         if writes.len() > COMMIT_WRITES {
             let reason = format!("{} writes are more than the {COMMIT_WRITES} of one transaction", writes.len());
+            return Err(PortError::Failed { what: "commit".to_owned(), reason });
+        }
+        // DynamoDB refuses a transaction that names an item twice.
+        let mut keys = BTreeSet::new();
+        if let Some(twice) = writes.iter().map(Write::key).find(|key| !keys.insert(*key)) {
+            let reason = format!("the transaction names {} {} twice", twice.pk, twice.sk);
             return Err(PortError::Failed { what: "commit".to_owned(), reason });
         }
         self.faults.run("commit", || {

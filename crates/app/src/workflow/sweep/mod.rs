@@ -19,7 +19,7 @@ use crate::messages::DispatchMessage;
 use crate::notification::notifier::Notifier;
 use crate::ports::{BuildMachine, Callbacks, Clock, Expect, Machines, Outbox, Store, Write};
 use crate::table::{
-    self, NextSweep, OpenWorkflow, Phase, Record as _, Stored, TaskToken, load, open_key, put, token_key,
+    self, NextSweep, OpenWorkflow, Phase, Record as _, Stored, TaskToken, load, moved_sweep, open_key, put, token_key,
 };
 use crate::workflow::accept_report::resume_run;
 use crate::workflow::advance::{self, Advanced};
@@ -170,18 +170,22 @@ impl Sweep {
     async fn handle_and_move(&self, due: &NextSweep, swept: &mut Swept) -> Result<(), AppError> {
         // It is loaded first: whoever makes the workflow due meanwhile changes it, and this row is then not moved.
         let open: Option<Stored<OpenWorkflow>> = load(&*self.store, &open_key(&due.workflow)).await?;
-        let mut writes = vec![Write::Delete { key: due.key() }];
+        let removed = Write::Delete { key: due.key() };
+        let mut writes = Vec::new();
         match self.handle(&due.workflow, swept).await? {
             // The workflow is due already, so the next sweep finds it without a write.
             Next::Soon => return Ok(()),
             // The entry may be newer than what was handled, if the workflow was continued meanwhile. Then it stays.
             Next::Never => {
+                writes.push(removed);
                 writes.extend(open.map(|open| Write::DeleteAt { key: open.value.key(), rev: open.rev }));
             }
             Next::At(from) => {
                 if let Some(open) = open {
-                    writes.push(put(&NextSweep { workflow: due.workflow.clone(), from }, Expect::Any)?);
+                    writes.extend(moved_sweep(&due.workflow, due.from, from)?);
                     writes.push(put(&OpenWorkflow { next_sweep: Some(from), ..open.value }, Expect::Rev(open.rev))?);
+                } else {
+                    writes.push(removed);
                 }
             }
         }
