@@ -22,9 +22,10 @@ impl Workflow {
         }
     }
 
-    /// Returns the id of the workflow that rolls this one back.
+    /// Returns the id of the workflow that rolls this one back. The space keeps it apart from the ids of what callers start: an
+    /// idempotency key has none.
     pub fn roll_back_id(&self) -> WorkflowId {
-        WorkflowId::derive(self.install.as_str(), &format!("roll-back.{}", self.id))
+        WorkflowId::derive(self.install.as_str(), &format!("roll-back {}", self.id))
     }
 
     /// Returns the part in a roll back of the workflow that rolls this one back.
