@@ -4,6 +4,7 @@
 mod act;
 mod continuation;
 mod node;
+mod reasons;
 mod request;
 mod retry;
 mod roll_back;
@@ -325,7 +326,7 @@ impl Workflow {
             })
             .collect();
         if !failed.is_empty() {
-            return Some(failed.join("; "));
+            return Some(reasons::joined(&failed));
         }
         // A continued workflow may have nodes that an earlier execution did not reach.
         let is_missing = |node: &&Node| matches!(node.state, NodeState::Skipped { left_out: false, .. });
