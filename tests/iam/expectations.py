@@ -106,7 +106,7 @@ FUNCTIONS = {
     },
     "register-install": {
         **ROWS,
-        "orders": MADE,
+        "orders": MADE - {"sqs:DeleteQueue"},
         "reports": {SET},
         "later-reports": {SET, "sqs:CreateQueue", "sqs:TagQueue"},
     },
@@ -171,7 +171,6 @@ FUNCTIONS = {
         **dict.fromkeys(("reports", "later-reports"), {SEND, SET}),
         "open-reports": {SEND},
         **dict.fromkeys(("machine", "step-machine"), {"states:StartExecution"}),
-        "execution": {"states:DescribeExecution"},
         "versions": {GET_OBJECT},
         "notifications": {"sns:Publish"},
     },

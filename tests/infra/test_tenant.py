@@ -13,8 +13,7 @@ TABLE = {f"dynamodb:{action} Table.Arn" for action in TABLE}
 CONSUME = {"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
 START = {f"states:StartExecution states:stateMachine:fh-T--{name}" for name in templates.DEFINITIONS}
 STEPS = {one for one in START if one.endswith(("--deploy-components", "--run-action", "--teardown-install"))}
-LOOK = {f"states:DescribeExecution states:execution:fh-T--{name}:*" for name in templates.DEFINITIONS}
-RESUME = {f"states:SendTask{what} *" for what in ("Failure", "Heartbeat", "Success")}
+RESUME = {f"states:SendTask{what} *" for what in ("Heartbeat", "Success")}
 SIGN = {"kms:Sign RootKeyArn or SigningKey.Arn", "kms:GetPublicKey RootKeyArn or SigningKey.Arn"}
 ORDERS = {"sqs:SendMessage sqs:fh-T--*.fifo"}
 VERSIONS = {"s3:GetObject s3:B/versions/*"}
@@ -52,7 +51,6 @@ ALLOWED = {
         f"sqs:{action} sqs:fh-T--*.fifo"
         for action in (
             "CreateQueue",
-            "DeleteQueue",
             "GetQueueAttributes",
             "GetQueueUrl",
             "SetQueueAttributes",
@@ -99,7 +97,6 @@ ALLOWED = {
     | {"sqs:SetQueueAttributes ReportsQueue.Arn"}
     | {f"sqs:{action} {LATER}" for action in ("SendMessage", "SetQueueAttributes", "GetQueueUrl")}
     | START
-    | LOOK
     | RESUME
     | VERSIONS
     | WAKE,
@@ -107,7 +104,6 @@ ALLOWED = {
 # Actions that do not take a resource: callbacks, log delivery, a registry token.
 WITHOUT_RESOURCE = {
     "states:SendTaskSuccess",
-    "states:SendTaskFailure",
     "states:SendTaskHeartbeat",
     "ecr:GetAuthorizationToken",
     "logs:CreateLogDelivery",

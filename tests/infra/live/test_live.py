@@ -184,6 +184,7 @@ class Live(unittest.TestCase):
         )
         self.refused("register-install", "sqs", "DeleteQueue", {"QueueUrl": self.out["BuildQueueUrl"]})
         self.refused("register-install", "sqs", "DeleteQueue", {"QueueUrl": self.out["ReportsQueueUrl"]})
+        self.refused("register-install", "sqs", "DeleteQueue", {"QueueUrl": self.orders["answer"]["QueueUrl"]})
         self.refused(
             "register-install",
             "sqs",
