@@ -15,7 +15,6 @@ pub(crate) mod policy_answers;
 pub(crate) mod policy_document;
 pub(crate) mod pulumi_programs;
 pub(crate) mod references;
-mod shell;
 pub(crate) mod syntax;
 pub(crate) mod undeployable_parts;
 pub(crate) mod validate;

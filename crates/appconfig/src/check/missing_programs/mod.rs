@@ -1,10 +1,11 @@
 //! Warns about parts of an app whose jobs start a program that the machine of an install stack does not have.
 
+mod shell;
+
 use std::collections::BTreeMap;
 
 use freehold_protocol::app_version::{AppVersion, ComponentSpec, Platform, SandboxTool};
 
-use crate::check::shell;
 use crate::kinds::Kind;
 use crate::read::files::Place;
 use crate::report::draft::Draft;
