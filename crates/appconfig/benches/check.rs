@@ -75,6 +75,8 @@ fn generate(app: &Path) -> std::io::Result<()> {
         );
     }
     write("inputs.toml".into(), &inputs)?;
+    let sandbox = "terraform_version = \"1.11.3\"\n\n[public_repo]\nrepo = \"example/sandboxes\"\nbranch = \"main\"\n";
+    write("sandbox.toml".into(), sandbox)?;
     for mode in ["provision", "maintenance", "deprovision"] {
         let role = format!(
             "type = \"{mode}\"\nname = \"{{{{ .nuon.install.id }}}}-{mode}\"\ndisplay_name = \"{mode}\"\n\

@@ -25,6 +25,7 @@ use crate::check::absent_dependencies;
 use crate::check::cycles;
 use crate::check::ignored_files;
 use crate::check::links;
+use crate::check::missing_cluster;
 use crate::check::missing_permissions::{self, DefinedRoles};
 use crate::check::missing_programs;
 use crate::check::operation_roles;
@@ -145,12 +146,13 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     pulumi_programs::check(app, &version);
     missing_programs::check(app, &version);
     absent_dependencies::check(app, &version);
-    let made = inspect::look(app, &sources.held);
+    let declared = inspect::look(app, &sources.held);
+    missing_cluster::check(app, &version, declared.sandbox_outputs.as_ref());
     missing_permissions::check(
         app,
         &version,
         DefinedRoles { places: &role_places, incomplete: &incomplete_roles },
-        &made,
+        &declared.made,
     );
     ignored_files::check(app, &sources.held);
     let (sources, unresolved) = sources.finish(app);

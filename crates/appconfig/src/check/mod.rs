@@ -7,6 +7,7 @@ pub(crate) mod ignored_files;
 pub(crate) mod index;
 pub(crate) mod input_values;
 pub(crate) mod links;
+pub(crate) mod missing_cluster;
 pub(crate) mod missing_permissions;
 pub(crate) mod missing_programs;
 pub(crate) mod names;

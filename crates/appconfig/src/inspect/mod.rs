@@ -11,7 +11,7 @@ mod reader;
 mod terraform;
 mod variable_reads;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::inspect::declarations::Found;
 use crate::inspect::reader::Reader;
@@ -21,21 +21,33 @@ use crate::state::app::App;
 use crate::state::file::Checked;
 use crate::state::source::{Held, Made, SANDBOX};
 
-/// Checks every local source. Returns the resources that components declare.
-pub(crate) fn look(app: &mut App, held: &[Held]) -> Vec<Made> {
+/// What the local sources of an app declare.
+#[derive(Debug, Default)]
+pub(crate) struct Declared {
+    /// The resources of components.
+    pub(crate) made: Vec<Made>,
+    /// The names of the outputs of the sandbox's module; `None` if not all of them are known.
+    pub(crate) sandbox_outputs: Option<BTreeSet<String>>,
+}
+
+/// Checks every local source. Returns what the sources declare.
+pub(crate) fn look(app: &mut App, held: &[Held]) -> Declared {
     let App { files, checked, drafts, .. } = app;
     let owners: BTreeMap<String, &Checked> =
         checked.iter().filter_map(|checked| Some((owner(checked)?, checked))).collect();
     let files_of_app: &[Checked] = checked;
     let mut reader = Reader::new(files, drafts);
-    let mut made = Vec::new();
+    let mut declared = Declared::default();
     for held in held {
         let Some(checked) = owners.get(&held.owner) else { continue };
         let found = look_at(&mut reader, checked, held);
         outputs::check(&mut reader, files_of_app, checked, held, &found.outputs);
-        made.extend(checked.root.text("name").into_iter().flat_map(|name| of(name, &found.types)));
+        if checked.kind == Kind::Sandbox && found.outputs.whole {
+            declared.sandbox_outputs = Some(found.outputs.names.keys().cloned().collect());
+        }
+        declared.made.extend(checked.root.text("name").into_iter().flat_map(|name| of(name, &found.types)));
     }
-    made
+    declared
 }
 
 /// Checks the source of one part.

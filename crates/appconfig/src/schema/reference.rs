@@ -114,6 +114,11 @@ finding with its file, line and column.
 program in the scripts of actions where a command starts with it. It does not warn of a program in a script that contains a path or URL
 of the program, defines it as a function or alias, installs it, looks whether it exists, or sets `PATH`.
 
+**Clusters.** A chart, manifest or job without `kubernetes_context`, a secret with `kubernetes_sync` and an action with
+`enable_kube_config` use the cluster that the output `cluster` or `cluster_name` of the sandbox names. If the app has no sandbox, or its
+module in the app's directory has neither output, the check reports each of them: an error if the first deploy of every install would
+fail because of it, and otherwise a warning.
+
 A source in a repository is not checked; the check names the components that have one. The types and properties of
 CloudFormation's resources come from one version of cfn-lint, which the help of these warnings names, and AWS may have newer ones.
 Values that a template computes are not checked: functions (both branches of `Fn::If` are), dynamic references

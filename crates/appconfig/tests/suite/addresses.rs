@@ -8,7 +8,7 @@ const ADDRESS: &str = "https://crds.example/v1/crds.yaml";
 
 /// Returns a config whose manifest is what `manifest` names.
 fn with_manifest(manifest: &str) -> Config {
-    good().with(
+    good().with_sandbox().with(
         "components/crds.toml",
         &format!("name = \"crds\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\nmanifest = \"{manifest}\"\n"),
     )

@@ -49,6 +49,10 @@ variable "b" { default = "" }
 variable "x" { default = "" }
 "#;
 
+/// A sandbox that may have a cluster: its module is in a repository.
+const SANDBOX: &str = "terraform_version = \"1.11.3\"\n[public_repo]\nrepo = \"acme/sandboxes\"\n\
+                       branch = \"0123456789abcdef0123456789abcdef01234567\"\n";
+
 /// An app config on disk.
 pub(crate) struct Config {
     _home: TempDir,
@@ -82,6 +86,11 @@ impl Config {
             let all = "[[policies]]\nmanaged_policy_name = \"AdministratorAccess\"\n";
             config.with(&format!("permissions/{mode}.toml"), &(role + all))
         })
+    }
+
+    /// Adds a sandbox that may have a cluster.
+    pub(crate) fn with_sandbox(self) -> Self {
+        self.with("sandbox.toml", SANDBOX)
     }
 
     /// Removes a file.

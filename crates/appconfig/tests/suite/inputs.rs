@@ -245,6 +245,7 @@ fn an_input_that_contradicts_itself_is_reported() {
 #[test]
 fn secrets_of_both_forms_come_without_their_defaults() {
     let config = good()
+        .with_sandbox()
         .with(
             "secrets.toml",
             "[[secret]]\nname = \"b\"\ndescription = \"d\"\ndefault = \"hunter2\"\nformat = \"base64\"\n",

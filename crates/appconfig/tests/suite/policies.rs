@@ -123,6 +123,7 @@ fn a_kyverno_policy_is_of_a_kind_of_kyverno_and_limits_a_whole_cluster() {
         "# limits\n---\n{KYVERNO}---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: x\n"
     );
     let config = good()
+        .with_sandbox()
         .with("components/web.toml", "name = \"web\"\ntype = \"helm_chart\"\nchart_name = \"web\"\n[helm_repo]\nrepo_url = \"https://charts.example\"\nchart = \"web\"\nversion = \"1.0.0\"\n")
         .with(
             "policies.toml",

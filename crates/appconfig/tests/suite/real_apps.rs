@@ -69,6 +69,8 @@ fn every_real_module_and_chart_is_read() {
     let app = home.path().join("real");
     std::fs::create_dir_all(app.join("components")).unwrap();
     std::fs::write(app.join("metadata.toml"), "version = \"v2\"\n").unwrap();
+    let sandbox = "terraform_version = \"1\"\n[public_repo]\nrepo = \"acme/sandboxes\"\n";
+    std::fs::write(app.join("sandbox.toml"), sandbox).unwrap();
     copy_tree(&sources, &app.join("sources"));
     let mut count = 0;
     for (folder, kind) in modules_and_charts(&app.join("sources")) {

@@ -7,7 +7,7 @@ const CHART: &str = "apiVersion: v2\nname: web\nversion: 0.1.0\n";
 fn chart(values: &str, files: &[(&str, &str)]) -> Config {
     let component =
         format!("name = \"chart\"\ntype = \"helm_chart\"\nchart_name = \"web\"\nsource = \"./chart\"\n{values}");
-    files.iter().fold(good().with("components/chart.toml", &component), |config, (path, text)| {
+    files.iter().fold(good().with_sandbox().with("components/chart.toml", &component), |config, (path, text)| {
         config.with(&format!("chart/{path}"), text)
     })
 }
@@ -75,7 +75,7 @@ fn a_dockerfile_is_in_the_source_and_has_the_stage() {
 fn a_kustomization_has_its_file() {
     let kustomized =
         "name = \"k\"\ntype = \"kubernetes_manifest\"\nnamespace = \"n\"\n[kustomize]\npath = \"./overlay\"\n";
-    let config = good().with("components/k.toml", kustomized).with("overlay/other.yaml", "");
+    let config = good().with_sandbox().with("components/k.toml", kustomized).with("overlay/other.yaml", "");
 
     insta::assert_snapshot!(said(&config), @"Error components/k.toml:5: there is no `kustomization.yaml` in `overlay`; write it, or correct the path");
     assert_eq!(said(&config.with("overlay/kustomization.yml", "")), "");

@@ -21,7 +21,7 @@ fn a_manifest_beside_a_kustomization_is_an_error() {
 
 #[test]
 fn a_manifest_needs_no_repository() {
-    let config = good().with("components/k.toml", "name = \"k\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\nmanifest = \"{apiVersion: v1, kind: Pod}\"\n[public_repo]\nrepo = \"a/b\"\n");
+    let config = good().with_sandbox().with("components/k.toml", "name = \"k\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\nmanifest = \"{apiVersion: v1, kind: Pod}\"\n[public_repo]\nrepo = \"a/b\"\n");
 
     insta::assert_snapshot!(config.faults(), @r#"
     error: `public_repo` is not used with `manifest`
@@ -99,7 +99,7 @@ fn a_chart_with_two_sources_marks_both() {
 
 #[test]
 fn a_values_file_without_a_path_says_how_to_write_one() {
-    let config = good().with("components/c.toml", "name = \"c\"\ntype = \"helm_chart\"\nchart_name = \"c\"\n[helm_repo]\nrepo_url = \"https://charts.example\"\nchart = \"c\"\n[[values_file]]\npath = \"values/c.yaml\"\n");
+    let config = good().with_sandbox().with("components/c.toml", "name = \"c\"\ntype = \"helm_chart\"\nchart_name = \"c\"\n[helm_repo]\nrepo_url = \"https://charts.example\"\nchart = \"c\"\n[[values_file]]\npath = \"values/c.yaml\"\n");
 
     insta::assert_snapshot!(config.faults(), @r#"
     error: `values/c.yaml` is read as a text, not as a path

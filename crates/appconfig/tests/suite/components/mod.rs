@@ -1,5 +1,6 @@
 //! Every kind of component: the document that its config becomes.
 
+mod clusters;
 mod mistakes;
 
 use freehold_protocol::app_version::{Component, ComponentSpec, Reference};
@@ -23,6 +24,7 @@ fn special(config: &Config, name: &str) -> serde_json::Value {
 #[test]
 fn a_chart_of_a_chart_repository_has_values_and_files() {
     let config = good()
+        .with_sandbox()
         .with(
             "components/db.toml",
             r#"
@@ -84,7 +86,7 @@ fn a_chart_of_a_git_repository_lives_in_the_namespace_of_the_install() {
     let text = format!(
         "name = \"db\"\ntype = \"helm_chart\"\nchart_name = \"db\"\n[public_repo]\nrepo = \"acme/charts\"\ndirectory = \"./db\"\nbranch = \"{COMMIT}\"\n"
     );
-    let config = good().with("components/db.toml", &text);
+    let config = good().with_sandbox().with("components/db.toml", &text);
 
     insta::assert_snapshot!(serde_json::to_string_pretty(&special(&config, "db")).unwrap(), @r#"
     {
@@ -106,6 +108,7 @@ fn a_chart_of_a_git_repository_lives_in_the_namespace_of_the_install() {
 #[test]
 fn a_manifest_is_a_text_or_a_file() {
     let config = good()
+        .with_sandbox()
         .with(
             "components/a.toml",
             "name = \"a\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\nmanifest = '''\napiVersion: v1\nkind: Pod\n'''\n",
@@ -131,7 +134,7 @@ fn a_kustomization_is_a_path_in_a_repository_beside_it() {
     let text = format!(
         "name = \"k\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\n[public_repo]\nrepo = \"acme/apps\"\ndirectory = \".\"\nbranch = \"{COMMIT}\"\n[kustomize]\npath = \"./guestbook\"\npatches = [\"a.yaml\"]\nenable_helm = false\n"
     );
-    let config = good().with("components/k.toml", &text);
+    let config = good().with_sandbox().with("components/k.toml", &text);
 
     insta::assert_snapshot!(serde_json::to_string_pretty(&special(&config, "k")).unwrap(), @r#"
     {
@@ -161,6 +164,7 @@ fn a_kustomization_is_a_path_in_a_repository_beside_it() {
 #[test]
 fn a_kustomization_without_a_repository_is_a_directory_of_the_app() {
     let config = good()
+        .with_sandbox()
         .with("components/k.toml", "name = \"k\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\n[kustomize]\npath = \"./k8s\"\nload_restrictor = \"none\"\n")
         .with("components/w.toml", "name = \"w\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\n[kustomize]\ndirectory = \"./k8s\"\npath = \"prod\"\n")
         .with("components/k8s/kustomization.yaml", "resources: []\n")
@@ -193,7 +197,7 @@ fn a_docker_build_takes_a_directory_arguments_and_a_stage() {
 
 #[test]
 fn a_job_is_all_in_the_version_and_its_arguments_are_templates() {
-    let config = good().with(
+    let config = good().with_sandbox().with(
         "components/job.toml",
         "name = \"job\"\ntype = \"job\"\nimage_url = \"{{ .nuon.components.web.outputs.image.repository }}\"\ntag = \"1\"\ncmd = [\"migrate\"]\nargs = [\"--region\", \"{{ .nuon.inputs.inputs.region }}\"]\n[env_vars]\nN = 3\n",
     );
@@ -227,6 +231,7 @@ fn a_job_is_all_in_the_version_and_its_arguments_are_templates() {
 #[test]
 fn the_image_of_a_job_is_copied_by_its_build_unless_a_template_names_it() {
     let config = good()
+        .with_sandbox()
         .with("components/job.toml", "name = \"job\"\ntype = \"job\"\nimage_url = \"example/tools\"\ntag = \"1\"\n");
 
     assert_eq!(component(&config, "job").source, Source::Image { reference: "example/tools:1".into() });
@@ -234,7 +239,7 @@ fn the_image_of_a_job_is_copied_by_its_build_unless_a_template_names_it() {
 
 #[test]
 fn a_job_with_an_image_that_nothing_brings_is_a_warning() {
-    let config = good().with(
+    let config = good().with_sandbox().with(
         "components/job.toml",
         "name = \"job\"\ntype = \"job\"\nimage_url = \"example/tools\"\ntag = \"{{ .nuon.inputs.inputs.region }}\"\n",
     );

@@ -16,13 +16,13 @@ fn lines(config: &Config) -> String {
 
 fn manifest(text: &str) -> Config {
     let manifest = "name = \"k\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\nmanifest = \"./k.yaml\"\n";
-    good().with("components/k.toml", manifest).with("components/k.yaml", text)
+    good().with_sandbox().with("components/k.toml", manifest).with("components/k.yaml", text)
 }
 
 fn chart(values: &str) -> Config {
     let chart = "name = \"c\"\ntype = \"helm_chart\"\nchart_name = \"c\"\n[helm_repo]\nrepo_url = \"https://charts.example\"\n\
                  chart = \"c\"\n[[values_file]]\n";
-    good().with("components/c.toml", &format!("{chart}contents = '''\n{values}'''\n"))
+    good().with_sandbox().with("components/c.toml", &format!("{chart}contents = '''\n{values}'''\n"))
 }
 
 fn module(text: &str) -> Config {

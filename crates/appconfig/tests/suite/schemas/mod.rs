@@ -205,6 +205,7 @@ const BUCKET: &str = "Parameters:\n  A: {Type: String, Default: b}\nResources:\n
 /// Returns a config that each good sample fits into.
 fn small() -> Config {
     good()
+        .with_sandbox()
         .with("overlays/shop/kustomization.yaml", "")
         .with("components/bucket.yaml", BUCKET)
         .with("permissions/make.toml", good_samples().find(|(_, path, _)| *path == "permissions/make.toml").unwrap().2)
