@@ -16,14 +16,22 @@ use crate::file;
 const WAY_OUT: &str =
     "pass a file with the extension `.rego`, a directory of such files, or the directory of an app config";
 
-/// Returns the policies at `path` that are evaluated on `documents`, and the number of those that are not in Rego.
-pub(super) fn find(
-    path: &Path,
-    component: Option<&ComponentName>,
-    documents: &Documents,
-) -> Result<(Vec<PolicyText>, usize)> {
+/// The policies at a path.
+#[derive(Debug, Default)]
+pub(super) struct Chosen {
+    /// The policies that are evaluated on the documents.
+    pub(super) texts: Vec<PolicyText>,
+    /// The number of policies of an app config that are not in Rego.
+    pub(super) not_in_rego: usize,
+    /// The number of policies in Rego of an app config that guard something else.
+    pub(super) others: usize,
+}
+
+/// Returns the policies at `path` that are evaluated on `documents`. Only the policies of an app config can be for some
+/// components: those of a file or a directory are evaluated whatever `component` is.
+pub(super) fn find(path: &Path, component: Option<&ComponentName>, documents: &Documents) -> Result<Chosen> {
     if !path.is_dir() {
-        return Ok((vec![of_file(path)?], 0));
+        return Ok(Chosen { texts: vec![of_file(path)?], ..Chosen::default() });
     }
     if path.join("metadata.toml").exists() || path.join("sandbox.toml").exists() || path.join("components").is_dir() {
         return of_app(path, component, documents);
@@ -34,7 +42,7 @@ pub(super) fn find(
     if files.is_empty() {
         return Err(Error::invalid(format!("there is no file `*.rego` in `{}`", path.display())).or(WAY_OUT));
     }
-    Ok((files.iter().map(|file| of_file(file)).collect::<Result<_>>()?, 0))
+    Ok(Chosen { texts: files.iter().map(|file| of_file(file)).collect::<Result<_>>()?, ..Chosen::default() })
 }
 
 /// Returns the policies of every install.
@@ -46,7 +54,7 @@ fn of_file(path: &Path) -> Result<PolicyText> {
     Ok(PolicyText { file: path.display().to_string(), text: file::read_text(path, WAY_OUT)? })
 }
 
-fn of_app(dir: &Path, component: Option<&ComponentName>, documents: &Documents) -> Result<(Vec<PolicyText>, usize)> {
+fn of_app(dir: &Path, component: Option<&ComponentName>, documents: &Documents) -> Result<Chosen> {
     let loaded = load_for_comparison(dir, &Fetched::new()).map_err(|found| has_errors(dir, &found))?;
     let version = &loaded.version;
     if let Some(name) = component
@@ -56,12 +64,14 @@ fn of_app(dir: &Path, component: Option<&ComponentName>, documents: &Documents) 
         return Err(Error::not_found(format!("app `{}` has no component `{name}`", version.app)));
     }
     let is_rego = |policy: &&Policy| policy.engine == PolicyEngine::Opa;
-    let others = version.policies.iter().filter(|policy| !is_rego(policy)).count();
+    let in_rego = version.policies.iter().filter(is_rego).count();
     let kinds: BTreeSet<&str> = documents.kinds();
     let asked = version.policies.iter().filter(is_rego).filter(|policy| {
         let is_named = component.is_none_or(|name| policy.components.is_empty() || policy.components.contains(name));
         is_named && (kinds.is_empty() || kinds.contains(policy.kind.as_str()))
     });
     let texts = asked.map(|policy| PolicyText { file: policy.name.clone(), text: policy.contents.clone() });
-    Ok((texts.collect(), others))
+    let texts: Vec<PolicyText> = texts.collect();
+    let (not_in_rego, others) = (version.policies.len() - in_rego, in_rego - texts.len());
+    Ok(Chosen { texts, not_in_rego, others })
 }

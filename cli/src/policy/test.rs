@@ -8,7 +8,7 @@ use freehold_protocol::{ComponentName, Digest};
 use serde::Serialize;
 
 use super::documents::{Documents, From};
-use super::policies;
+use super::policies::{self, Chosen};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::output::{Output, Table, plural};
@@ -37,12 +37,14 @@ A policy is Rego in package `nuon` or `freehold`:
 
 Each message of `deny` stops the job between its plan and its apply; messages of `warn` are shown. The command asks as a
 runner does, with its limits of time and memory. Without a document it only parses them. For an app config, it evaluates
-only the policies whose type matches the documents. Exit code 1 when a policy denies, and 2 when one cannot be read.")]
+only the policies whose type matches the documents, and says so when there is none. Exit code 1 when a policy denies, and
+2 when one cannot be read.")]
 pub(crate) struct Test {
     /// A file with one policy, a directory of such files, or the directory of an app config.
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// Evaluate only the policies that guard this component; `input.freehold.component`.
+    /// The component of the documents, as `input.freehold.component`. For an app config, evaluate only the policies
+    /// that guard it.
     #[arg(long, value_name = "NAME")]
     component: Option<ComponentName>,
     #[command(flatten)]
@@ -62,6 +64,11 @@ struct Found {
     policies: Vec<Asked>,
     /// The number of policies of the app config that are not in Rego.
     not_asked: usize,
+    /// The number of policies in Rego of the app config that guard other components, or other types of documents.
+    others: usize,
+    /// Why the result says nothing about the documents, if no policy of the app config guards them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 /// One policy.
@@ -73,21 +80,41 @@ struct Asked {
     says: Verdict,
     #[serde(skip_serializing_if = "Option::is_none")]
     failed: Option<String>,
+    /// Why the policy never says anything, if it has no rule that is evaluated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<&'static str>,
 }
+
+const NO_RULE: &str = "it has no rule `deny` and no rule `warn`, and no other rule is evaluated";
 
 impl Test {
     pub(super) fn run(&self, context: &Context) -> Result<()> {
         let documents = Documents::read(&self.from, self.component.as_ref())?;
-        let (mut texts, not_asked) = policies::find(&self.path, self.component.as_ref(), &documents)?;
+        let chosen = policies::find(&self.path, self.component.as_ref(), &documents)?;
+        let note = chosen.texts.is_empty().then(|| self.unguarded(&chosen));
+        let Chosen { mut texts, not_in_rego, others } = chosen;
         if self.built_in {
             texts.extend(policies::built_in());
         }
         let answers = ask(&texts, &documents)?;
         let asked: Vec<Asked> = texts.iter().zip(answers).map(|(text, answer)| asked(text, answer)).collect();
         let denied = asked.iter().any(|one| one.failed.is_some() || !one.says.deny.is_empty());
-        let found = Found { documents: documents.all.len(), denied, policies: asked, not_asked };
+        let found =
+            Found { documents: documents.all.len(), denied, policies: asked, not_asked: not_in_rego, others, note };
         context.out.show(&found, |found| text(found, context.out))?;
         ended(&found)
+    }
+
+    /// Returns the note that no policy of the app config guards the documents.
+    fn unguarded(&self, chosen: &Chosen) -> String {
+        let what = self.component.as_ref().map_or_else(|| "this".to_owned(), |name| format!("component `{name}`"));
+        match chosen.others {
+            0 => format!("no policy guards {what}: the app config has no policy in Rego"),
+            others => format!(
+                "no policy guards {what}: {} for other components or other documents",
+                plural_or_no(others, "policy in Rego of the app config is", "policies in Rego of the app config are")
+            ),
+        }
     }
 }
 
@@ -119,7 +146,8 @@ fn asked(text: &PolicyText, answer: Answer) -> Asked {
         Answer::Says(verdict) => (verdict, None),
         Answer::Failed(why) => (Verdict::default(), Some(why)),
     };
-    Asked { policy: text.file.clone(), digest: Digest::of(text.text.as_bytes()), says, failed }
+    let warning = (failed.is_none() && matches!(freehold_policy::check(text), Ok(false))).then_some(NO_RULE);
+    Asked { policy: text.file.clone(), digest: Digest::of(text.text.as_bytes()), says, failed, warning }
 }
 
 fn text(found: &Found, out: Output) -> String {
@@ -132,7 +160,7 @@ fn text(found: &Found, out: Output) -> String {
         }
         if one.failed.is_none() && one.says == Verdict::default() {
             let says = if found.documents == 0 { "can be read" } else { "nothing" };
-            table.row([one.policy.clone(), says.to_owned(), String::new()]);
+            table.row([one.policy.clone(), says.to_owned(), one.warning.unwrap_or_default().to_owned()]);
         }
     }
     let mut text = if found.policies.is_empty() { String::new() } else { format!("{}\n\n", out.table(&table)) };
@@ -141,6 +169,9 @@ fn text(found: &Found, out: Output) -> String {
         plural_or_no(found.policies.len(), "policy", "policies"),
         plural_or_no(found.documents, "document", "documents")
     ));
+    if let Some(note) = &found.note {
+        text.push_str(&format!("; {note}"));
+    }
     if found.not_asked > 0 {
         text.push_str(&format!(
             "; {} of Kyverno, which a cluster asks",

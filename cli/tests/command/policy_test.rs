@@ -112,6 +112,49 @@ fn an_app_config_asks_the_policies_of_the_documents_type_and_json_has_each_answe
 }
 
 #[test]
+fn an_app_config_without_a_policy_for_the_document_says_so_and_ends_with_0() {
+    let directory = directory();
+    let app = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/demo");
+    assert!(Command::new("cp").args(["-r", app, "demo"]).current_dir(directory.path()).status().unwrap().success());
+    let arguments = ["demo", "--component", "settings", "--plan", "deleted.json", "--json"];
+
+    let without = freehold(directory.path(), &arguments);
+    let images = "[[policy]]\ntype = \"container_image\"\nengine = \"opa\"\nname = \"images\"\ncontents = \"package \
+                  nuon\\ndeny contains \\\"x\\\"\"\n";
+    std::fs::write(directory.path().join("demo/policies.toml"), images).unwrap();
+    let other = freehold(directory.path(), &arguments);
+    let shown = told(&freehold(directory.path(), &["demo", "--plan", "deleted.json"]));
+
+    let note = |output: &Output| serde_json::from_slice::<Value>(&output.stdout).unwrap()["note"].clone();
+    assert_eq!(note(&without), "no policy guards component `settings`: the app config has no policy in Rego");
+    assert_eq!(
+        note(&other),
+        "no policy guards component `settings`: 1 policy in Rego of the app config is for other components or other \
+         documents"
+    );
+    assert_eq!((shown.0, shown.1.contains("no policy guards this")), (Some(0), true), "{}", shown.1);
+}
+
+#[test]
+fn a_policy_without_a_rule_that_is_evaluated_is_named() {
+    let directory = directory();
+    std::fs::write(directory.path().join("denies.rego"), "package nuon\n\ndenies contains \"x\"\n").unwrap();
+
+    let asked = freehold(directory.path(), &["denies.rego", "--plan", "kept.json", "--json"]);
+    let good = freehold(directory.path(), &["policies", "--plan", "kept.json", "--json"]);
+
+    let warning = |output: &Output| {
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        found["policies"][0]["warning"].clone()
+    };
+    assert_eq!(
+        (warning(&asked), asked.status.code()),
+        (json!("it has no rule `deny` and no rule `warn`, and no other rule is evaluated"), Some(0))
+    );
+    assert_eq!(warning(&good), Value::Null);
+}
+
+#[test]
 fn a_mode_or_an_account_that_cannot_be_is_refused() {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("a.rego"), "package nuon\n").unwrap();
