@@ -3,6 +3,7 @@
 use freehold_protocol::app_version::{Input, InputGroup, InputKind};
 use serde_json::Value;
 
+use crate::build::values::unusable_name;
 use crate::check::input_values::{Misfit, misfit};
 use crate::kinds::Kind;
 use crate::read::document::{Data, Node};
@@ -59,6 +60,7 @@ pub(crate) fn build(app: &mut App) -> Vec<Input> {
 fn input(files: &Files, checked: &Checked, node: &Node, drafts: &mut Vec<Draft>) -> Option<Input> {
     let text = |key: &str| node.text(key).unwrap_or_default().to_owned();
     let name = node.text("name")?;
+    drafts.extend(unusable_name(checked, node, "an input"));
     let kind = kind(node);
     Some(Input {
         name: name.to_owned(),

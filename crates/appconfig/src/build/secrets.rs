@@ -2,6 +2,7 @@
 
 use freehold_protocol::app_version::{Secret, SecretFormat, SyncedSecret};
 
+use crate::build::values::unusable_name;
 use crate::kinds::Kind;
 use crate::read::document::{Entry, Node};
 use crate::report::draft::Draft;
@@ -31,6 +32,7 @@ pub(crate) fn build(app: &mut App) -> Vec<Secret> {
 fn secret(checked: &Checked, node: &Node, drafts: &mut Vec<Draft>) -> Option<Secret> {
     let name = node.text("name")?;
     let text = |key: &str| node.text(key).unwrap_or_default().to_owned();
+    drafts.extend(unusable_name(checked, node, "a secret"));
     drafts.extend(exclusive(checked, node, name));
     if let Some(default) = node.entry("default").filter(|entry| !is_empty(&entry.value)) {
         let message = format!(

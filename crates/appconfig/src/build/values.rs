@@ -49,20 +49,59 @@ pub(crate) fn values(node: Option<&Node>) -> BTreeMap<String, Value> {
     entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()
 }
 
-/// Returns the inputs of a run of the action or the runbook in `checked`. Reports a name that two inputs have.
+/// The maximum length of the name of an input or a secret, in characters.
+const MAX_NAME: usize = 200;
+/// The maximum length of the name of an input of a run, in characters.
+const MAX_WORD: usize = 64;
+
+/// Reports a name that `what`, such as "an input", cannot have. Some inputs and all secrets are secrets in AWS, whose
+/// names contain this name.
+pub(crate) fn unusable_name(checked: &Checked, node: &Node, what: &str) -> Option<Draft> {
+    let name = node.text("name")?;
+    let is_usable = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    if (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_usable) {
+        return None;
+    }
+    Some(unusable(checked, node, what, &format!("1 to {MAX_NAME} letters, digits, dashes or underscores")))
+}
+
+/// Reports a name that an input of a run cannot have. Inputs of actions are environment variables.
+fn unusable_word(checked: &Checked, node: &Node, what: &str) -> Option<Draft> {
+    let name = node.text("name")?;
+    let is_usable = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let starts_well = name.starts_with(|first: char| !first.is_ascii_digit());
+    if starts_well && name.len() <= MAX_WORD && name.bytes().all(is_usable) {
+        return None;
+    }
+    let expected = format!("1 to {MAX_WORD} letters, digits or underscores, and no digit at the start");
+    Some(unusable(checked, node, what, &expected))
+}
+
+fn unusable(checked: &Checked, node: &Node, what: &str, expected: &str) -> Draft {
+    let name: String = node.text("name").unwrap_or_default().chars().take(80).collect();
+    let message = format!("`{name}` is not a name that {what} can have");
+    Draft::error(checked.place_of(node, "name"), message).expected(expected)
+}
+
+/// Returns the inputs of a run of the action or the runbook in `checked`. Reports a name that an input cannot have, and
+/// a name that two inputs have.
 pub(crate) fn run_inputs(checked: &Checked) -> (Vec<RunInput>, Vec<Draft>) {
     let (mut found, mut drafts): (Vec<RunInput>, Vec<Draft>) = Default::default();
     let named = checked.root.tables("inputs").iter().filter(|node| node.get("name").is_some());
     for node in named {
         let text = |key: &str| node.text(key).unwrap_or_default().to_owned();
         let name = text("name");
+        let (kind, what) = match checked.kind {
+            Kind::Action => ("action", "an input of an action"),
+            _ => ("runbook", "an input of a runbook"),
+        };
+        drafts.extend(unusable_word(checked, node, what));
         // Inputs of actions are environment variables in upper case.
         let is_same = |known: &RunInput| match checked.kind {
             Kind::Action => known.name.eq_ignore_ascii_case(&name),
             _ => known.name == name,
         };
         if found.iter().any(is_same) {
-            let kind = if checked.kind == Kind::Action { "action" } else { "runbook" };
             let message = format!("the {kind} has two inputs `{name}`");
             drafts.push(Draft::error(checked.place_of(node, "name"), message).help("rename one of them"));
             continue;

@@ -8,10 +8,13 @@ use crate::build::actions::{COMPONENT_TRIGGERS, TRIGGERS};
 /// The tables for which a rule holds. Each is named by a kind or type and the keys below it, separated by dots.
 type At = &'static [&'static str];
 
-/// The pattern for names of components and actions (`ComponentName` and `ActionName` of the protocol).
-/// What a template can read by its name.
+/// The pattern for names of inputs and secrets: some become parts of the names of secrets in AWS.
+const NAME: &str = "^[A-Za-z0-9_-]{1,200}$";
+const A_NAME: &str = "1 to 200 letters, digits, dashes or underscores";
+/// The pattern for names of inputs of a run. Those of an action are environment variables.
 const WORD: &str = "^[A-Za-z_][A-Za-z0-9_]{0,63}$";
 const A_WORD: &str = "1 to 64 letters, digits or underscores, and does not start with a digit";
+/// The pattern for names of components and actions (`ComponentName` and `ActionName` of the protocol).
 const LABEL: &str = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$";
 const A_LABEL: &str = "1 to 64 letters, digits, dashes or underscores, and starts with a letter or digit";
 
@@ -39,8 +42,10 @@ const OPERATIONS: &[&str] = &["provision", "reprovision", "deprovision", "deploy
 
 pub(super) const RULES: &[(At, Rule)] = &[
     (&["input", "inputs.input"], Rule::Default),
+    (&["input", "inputs.input"], Rule::Form("name", NAME, A_NAME)),
     (SECRET, Rule::AtMostOneGiven(&["required", "auto_generate", "default"])),
     (SECRET, Rule::Needs("kubernetes_sync", &["kubernetes_secret_namespace", "kubernetes_secret_name"])),
+    (SECRET, Rule::Form("name", NAME, A_NAME)),
     (POLICIES_OF_ROLES, Rule::AtMostOneGiven(&["managed_policy_name", "contents", "gcp_predefined_role"])),
     (POLICIES_OF_ROLES, Rule::Needs("contents", &["name"])),
     (&["operation_roles.rules"], Rule::Form("principal", PRINCIPAL, A_PRINCIPAL)),

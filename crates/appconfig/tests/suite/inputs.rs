@@ -340,6 +340,27 @@ fn a_synced_secret_needs_its_place_in_the_cluster() {
 }
 
 #[test]
+fn an_input_or_a_secret_whose_name_no_secret_in_aws_can_have_is_an_error() {
+    let input = "name = \"log level\"\ndisplay_name = \"L\"\ndescription = \"d\"\ngroup = \"main\"\n";
+    let config =
+        good().with("inputs/a.toml", input).with("secrets/a.toml", "name = \"api.key\"\ndescription = \"d\"\n");
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: `log level` is not a name that an input can have
+     --> inputs/a.toml:1:8
+      |
+    1 | name = "log level"
+      |        ^^^^^^^^^^^ expected 1 to 200 letters, digits, dashes or underscores
+
+    error: `api.key` is not a name that a secret can have
+     --> secrets/a.toml:1:8
+      |
+    1 | name = "api.key"
+      |        ^^^^^^^^^ expected 1 to 200 letters, digits, dashes or underscores
+    "#);
+}
+
+#[test]
 fn a_secret_of_two_files_names_both() {
     let secret = "name = \"a\"\ndescription = \"d\"\n";
     let config = good().with("secrets.toml", &format!("[[secret]]\n{secret}")).with("secrets/a.toml", secret);

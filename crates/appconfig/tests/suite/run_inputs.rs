@@ -61,6 +61,27 @@ command = "./x.sh {{ .nuon.action.inputs.tiket }}"
 }
 
 #[test]
+fn a_name_of_an_input_that_is_no_variable_is_an_error() {
+    let action =
+        "name = \"a\"\n[[inputs]]\nname = \"log-level\"\n[[steps]]\nname = \"s\"\ncommand = \"echo $LOG_LEVEL\"\n";
+    let runbook = "name = \"r\"\n[[inputs]]\nname = \"\"\n";
+
+    insta::assert_snapshot!(good().with("actions/a.toml", action).with("runbooks/r.toml", runbook).faults(), @r#"
+    error: `log-level` is not a name that an input of an action can have
+     --> actions/a.toml:3:8
+      |
+    3 | name = "log-level"
+      |        ^^^^^^^^^^^ expected 1 to 64 letters, digits or underscores, and no digit at the start
+
+    error: `` is not a name that an input of a runbook can have
+     --> runbooks/r.toml:3:8
+      |
+    3 | name = ""
+      |        ^^ expected 1 to 64 letters, digits or underscores, and no digit at the start
+    "#);
+}
+
+#[test]
 fn the_environment_of_the_runner_is_that_of_each_program_unless_it_sets_a_variable_itself() {
     let config = good()
         .with("runner.toml", "runner_type = \"aws\"\n[env_vars]\nLEVEL = \"{{ .nuon.install.id }}\"\nMODE = \"all\"\n")
