@@ -37,7 +37,10 @@ pub(super) fn mistake(app: &App, checked: &Checked, node: &Node, contents: &str)
         return Some(draft("the policy is empty").expected("a Kyverno policy's YAML"));
     }
     if first_line(contents).is_some_and(|line| line.starts_with("package ")) {
-        return Some(draft("the policy is Rego, but its engine is `kyverno`").help("add `engine = \"opa\"`"));
+        let engine = if node.get("engine").is_none() { "`kyverno`, the default" } else { "`kyverno`" };
+        let effect = if is_carried { "Kyverno cannot read it" } else { "nothing evaluates it" };
+        let message = format!("the policy is Rego, and its engine is {engine}: {effect}");
+        return Some(draft(&message).help("write `engine = \"opa\"`"));
     }
     if OUTSIDE.contains(&kind) {
         let message = format!("a Kyverno policy is asked in a cluster, and so cannot check a `{kind}`");

@@ -86,13 +86,13 @@ fn a_policy_that_judges_nothing_is_reported() {
        |
        = help: `freehold policy test FILE` reads one policy, and asks it about a recorded plan
 
-    warning: the policy is Rego, but its engine is `kyverno`
+    warning: the policy is Rego, and its engine is `kyverno`, the default: nothing evaluates it
       --> policies.toml:18:12
        |
     18 | contents = "package nuon"
        |            ^^^^^^^^^^^^^^
        |
-       = help: add `engine = "opa"`
+       = help: write `engine = "opa"`
 
     warning: the policy is empty
       --> policies.toml:21:12
@@ -100,6 +100,19 @@ fn a_policy_that_judges_nothing_is_reported() {
     21 | contents = ""
        |            ^^ expected a Kyverno policy's YAML
     "#);
+}
+
+#[test]
+fn rego_for_a_cluster_that_only_kyverno_reads_is_an_error() {
+    let policy =
+        |engine: &str| format!("[[policy]]\ntype = \"kubernetes_cluster\"\n{engine}contents = \"package nuon\"\n");
+    let faults = |engine: &str| good().with("policies.toml", &policy(engine)).faults().to_string();
+
+    let (implied, written) = (faults(""), faults("engine = \"kyverno\"\n"));
+
+    let start = "error: the policy is Rego, and its engine is `kyverno`";
+    assert!(implied.contains(&format!("{start}, the default: Kyverno cannot read it")), "{implied}");
+    assert!(written.contains(&format!("{start}: Kyverno cannot read it")), "{written}");
 }
 
 #[test]
