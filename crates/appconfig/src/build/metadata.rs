@@ -19,12 +19,16 @@ pub(crate) struct Metadata {
     pub(crate) kubernetes_contexts: Vec<KubernetesContext>,
 }
 
+/// The version of the config format that this crate reads.
+const VERSION: &str = "v2";
+
 /// Reads the metadata. Reports Kubernetes contexts whose component does not create a cluster.
 pub(crate) fn build(app: &mut App, index: &Index) -> Metadata {
     let mut drafts = Vec::new();
     let metadata = app.of(Kind::Metadata).next().map(|checked| {
         let root = &checked.root;
         let text = |key: &str| root.text(key).unwrap_or_default().to_owned();
+        drafts.extend(other_version(checked));
         Metadata {
             display_name: text("display_name"),
             description: text("description"),
@@ -34,6 +38,15 @@ pub(crate) fn build(app: &mut App, index: &Index) -> Metadata {
     });
     app.drafts.extend(drafts);
     metadata.unwrap_or_default()
+}
+
+/// Warns about another version of the config format. Configs for other tools have `v1`, and most of them can be used.
+fn other_version(checked: &Checked) -> Option<Draft> {
+    let node = checked.root.get("version")?;
+    let version = node.as_text().filter(|version| *version != VERSION)?;
+    let draft =
+        Draft::warning(checked.place(node), format!("`version` is `{version}`, and the config is read as `{VERSION}`"));
+    Some(draft.help(format!("write `version = \"{VERSION}\"`")))
 }
 
 /// Returns the Kubernetes contexts whose components exist. The other contexts are reported by [`crate::check::links`].

@@ -3,6 +3,8 @@
 mod planted_faults;
 mod references;
 mod texts;
+mod unreadable_files;
+mod values;
 
 use crate::config::good;
 
@@ -32,31 +34,6 @@ fn a_file_in_another_language_says_how_toml_is_written() {
     assert_eq!(help("name: \"web\"\n"), "write `=` instead of `:`; config files are TOML, not YAML");
     let json = help("{\"name\": \"web\"}\n");
     assert_eq!(json, "write `key = value` on a line of its own; config files are TOML, not JSON");
-}
-
-#[test]
-fn names_in_a_file_that_cannot_be_read_are_not_reported_as_missing() {
-    let config = good();
-    std::fs::write(config.dir.join("inputs.toml"), [0xff, 0xfe, b'[', 0]).unwrap();
-
-    insta::assert_snapshot!(config.faults(), @r"
-    error: the file cannot be read: it is not UTF-8 text
-    --> inputs.toml
-     = help: save it as UTF-8 text that you are permitted to read, or remove it
-    ");
-}
-
-#[cfg(unix)]
-#[test]
-fn a_link_that_leads_nowhere_is_named() {
-    let config = good();
-    std::os::unix::fs::symlink("/nowhere", config.dir.join("components/old.toml")).unwrap();
-
-    insta::assert_snapshot!(config.faults(), @r"
-    error: the file cannot be read: it does not exist
-    --> components/old.toml
-     = help: correct the link, or remove it
-    ");
 }
 
 #[test]
