@@ -69,7 +69,11 @@ impl dyn Tree + '_ {
     /// # Errors
     /// The reason as part of a message, such as "it does not exist".
     pub(crate) fn text(&self, path: &str) -> Result<String, String> {
-        String::from_utf8(self.bytes_up_to(path, MAX_TEXT_BYTES)?).map_err(|_| "it is not UTF-8 text".to_owned())
+        String::from_utf8(self.bytes_up_to(path, MAX_TEXT_BYTES)?).map_err(|error| {
+            let before = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
+            let line = before.filter(|byte| **byte == b'\n').count() + 1;
+            format!("it is not UTF-8 text, because of a byte in line {line}")
+        })
     }
 
     /// Returns the names of the entries of a directory, and whether each entry is a directory. Hidden entries are left

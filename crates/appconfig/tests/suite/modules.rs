@@ -186,7 +186,7 @@ fn a_file_that_is_not_text_is_an_error_and_a_huge_one_is_not_looked_at() {
     std::fs::write(config.dir.join("modules/own/huge.tf"), vec![b'#'; 5 * 1024 * 1024]).unwrap();
 
     insta::assert_snapshot!(config.check(), @r#"
-    error: `modules/own/bad.tf` of the source `./modules/own` cannot be read: it is not UTF-8 text
+    error: `modules/own/bad.tf` of the source `./modules/own` cannot be read: it is not UTF-8 text, because of a byte in line 1
      --> components/net.toml:4:10
       |
     4 | source = "./modules/own"

@@ -5,10 +5,10 @@ use crate::config::good;
 #[test]
 fn names_in_a_file_that_cannot_be_read_are_not_reported_as_missing() {
     let config = good();
-    std::fs::write(config.dir.join("inputs.toml"), [0xff, 0xfe, b'[', 0]).unwrap();
+    std::fs::write(config.dir.join("inputs.toml"), b"[[group]]\nname = \"caf\xe9\"\n").unwrap();
 
     insta::assert_snapshot!(config.faults(), @r"
-    error: the file cannot be read: it is not UTF-8 text
+    error: the file cannot be read: it is not UTF-8 text, because of a byte in line 2
     --> inputs.toml
      = help: save it as UTF-8 text that you are permitted to read, or remove it
     ");
