@@ -152,7 +152,8 @@ impl Validator<'_> {
             (Holds::Word(words), Data::Text(text)) => {
                 if !words.contains(&text.as_str()) {
                     let draft = Draft::error(self.place(&node.span), format!("`{key}` is `{text}`"));
-                    self.drafts().push(draft.expected(holds.expected()).meant(nearest(text, words.iter().copied())));
+                    let near = synonym(text, words).or_else(|| nearest(text, words.iter().copied()));
+                    self.drafts().push(draft.expected(holds.expected()).meant(near));
                 }
             }
             (Holds::Duration(most), Data::Text(text)) => match seconds(text) {
@@ -317,6 +318,26 @@ impl Validator<'_> {
             Err(draft) => self.drafts().push(*draft),
         }
     }
+}
+
+/// The names of types in other languages, each with the type of an input that it stands for.
+const SYNONYMS: [(&str, &str); 10] = [
+    ("int", "number"),
+    ("integer", "number"),
+    ("float", "number"),
+    ("boolean", "bool"),
+    ("str", "string"),
+    ("text", "string"),
+    ("array", "list"),
+    ("set", "list"),
+    ("map", "json"),
+    ("object", "json"),
+];
+
+/// Returns the word among `words` that `text` means in another language.
+fn synonym(text: &str, words: &[&'static str]) -> Option<&'static str> {
+    let (_, meant) = SYNONYMS.iter().find(|(other, _)| text.eq_ignore_ascii_case(other))?;
+    words.iter().copied().find(|word| word == meant)
 }
 
 /// Parses a template. Returns the paths that it reads.
