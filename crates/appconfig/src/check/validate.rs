@@ -93,6 +93,10 @@ impl Validator<'_> {
                     let unused = effect::of_key(self.kind, key, entry, self.file);
                     self.drafts().extend(unused);
                     self.value(&entry.value, &key.holds, &entry.key);
+                    if key.filled && entry.value.as_text() == Some("") {
+                        let draft = Draft::error(self.place(&entry.value.span), format!("`{}` is empty", entry.key));
+                        self.drafts().push(draft.expected("a text of at least one character"));
+                    }
                 }
                 None if report_unknown => {
                     let names = || keys.iter().copied().flatten().map(|key| key.name);

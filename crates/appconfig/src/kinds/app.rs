@@ -27,12 +27,12 @@ pub(super) const METADATA: &[Key] = &[
 ];
 
 const KUBERNETES_CONTEXT: &[Key] = &[
-    must("name", Text).doc("The name that components write under `kubernetes_context`; unique in the app"),
+    must("name", Text).filled().doc("The name that components write under `kubernetes_context`; unique in the app"),
     must("component", Text).doc("The component whose outputs describe the cluster"),
 ];
 
 pub(super) const GROUP: &[Key] = &[
-    must("name", Text).doc("The name that inputs write under `group`; unique in the app"),
+    must("name", Text).filled().doc("The name that inputs write under `group`; unique in the app"),
     may("description", Text).doc("What the group's inputs are about, for people"),
     may("display_name", Text).doc("The group's heading in forms; its name if absent"),
 ];

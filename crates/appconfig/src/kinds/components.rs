@@ -129,7 +129,8 @@ pub(super) const PROVIDERS: Key = may("providers", Word(&["packed", "registry"])
      `registry` when each job downloads them from their registry, which the contract then names",
 );
 
-const IMAGE_URL: Key = must("image_url", Text).doc("The image without its tag, such as `docker.io/library/nginx`");
+const IMAGE_URL: Key =
+    must("image_url", Text).filled().doc("The image without its tag, such as `docker.io/library/nginx`");
 const TAG: Key = must("tag", Text).doc("The image's tag, pinned to a digest at build");
 
 pub(super) const IMAGE: &[Key] = &[IMAGE_URL, TAG];
@@ -214,12 +215,12 @@ const VALUES_FILE: &[Key] = &[
 
 const HELM_REPO: &[Key] = &[
     must("repo_url", Text).doc("The address of the chart repository"),
-    must("chart", Text).doc("The chart's name in the repository"),
+    must("chart", Text).filled().doc("The chart's name in the repository"),
     may("version", Text).doc("The chart's version; the newest at build by default"),
 ];
 
 pub(super) const HELM_CHART: &[Key] = &[
-    must("chart_name", Template).doc("The release's name; a template"),
+    must("chart_name", Template).filled().doc("The release's name; a template"),
     may("namespace", Template).doc("The namespace; a template; the install's id by default"),
     may("storage_driver", Word(&["secret", "configmap", "nuon"]))
         .doc("Where Helm keeps its releases; by default, `helm_driver` in `runner.toml` decides"),

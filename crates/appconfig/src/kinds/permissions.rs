@@ -20,7 +20,8 @@ pub(super) const POLICY_OF_ROLE: &[Key] = &[
     may("azure_built_in_roles", Texts).doc("Built-in roles of Azure. Accepted for compatibility with other tools"),
 ];
 
-const NAME: Key = must("name", Template).doc("The role's name; usually with the install's id in it. Unique in the app");
+const NAME: Key =
+    must("name", Template).filled().doc("The role's name; usually with the install's id in it. Unique in the app");
 const DESCRIPTION: Key = must("description", Template).doc("What the role is for; the customer reads it");
 const DISPLAY_NAME: Key = may("display_name", Template).doc("The role's name for people");
 const POLICIES: Key = may("policies", Tables(POLICY_OF_ROLE)).doc("What the role may do");

@@ -15,6 +15,8 @@ pub(crate) struct Key {
     /// The description in Markdown that editors and the reference show; empty until [`Key::doc`] sets it.
     pub(crate) doc: &'static str,
     pub(crate) effect: Effect,
+    /// Whether an empty string is an error.
+    pub(crate) filled: bool,
 }
 
 /// Whether a key has an effect in Freehold. A config that sets a key without an effect gets a warning, and the
@@ -68,6 +70,11 @@ impl Key {
         let meaning = (!doc.is_empty()).then(|| format!("{doc}."));
         let sentences: Vec<String> = meaning.into_iter().chain(self.effect.remark()).collect();
         (!sentences.is_empty()).then(|| sentences.join(" "))
+    }
+
+    /// Makes an empty string an error.
+    pub(crate) const fn filled(self) -> Self {
+        Self { filled: true, ..self }
     }
 
     /// Sets the description that editors and the reference show.
@@ -144,12 +151,12 @@ impl Holds {
 
 /// Returns a required key.
 pub(crate) const fn must(name: &'static str, holds: Holds) -> Key {
-    Key { name, must: true, holds, doc: "", effect: Effect::Works }
+    Key { name, must: true, holds, doc: "", effect: Effect::Works, filled: false }
 }
 
 /// Returns an optional key.
 pub(crate) const fn may(name: &'static str, holds: Holds) -> Key {
-    Key { name, must: false, holds, doc: "", effect: Effect::Works }
+    Key { name, must: false, holds, doc: "", effect: Effect::Works, filled: false }
 }
 
 /// Parses a duration such as `1h30m` into seconds; hours, minutes and seconds may come in any order.

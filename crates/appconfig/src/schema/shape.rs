@@ -36,10 +36,9 @@ pub(super) fn tables(parts: &[(&str, &[Key])]) -> Map<String, Value> {
 
 fn property(path: &str, key: &Key) -> Value {
     let mut value = held(&format!("{path}.{}", key.name), &key.holds);
-    if let Some(object) = value.as_object_mut()
-        && let Some(doc) = key.about()
-    {
-        object.insert("description".to_owned(), json!(doc));
+    if let Some(object) = value.as_object_mut() {
+        object.extend(key.filled.then(|| ("minLength".to_owned(), json!(1))));
+        object.extend(key.about().map(|doc| ("description".to_owned(), json!(doc))));
     }
     value
 }
