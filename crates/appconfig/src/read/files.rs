@@ -159,6 +159,11 @@ impl Files {
     fn walk(&self, directory: &str, depth: usize, found: &mut Vec<String>) -> io::Result<()> {
         for (name, is_dir) in self.tree.entries(directory)? {
             let path = format!("{directory}/{name}");
+            if is_dir && self.leads_back(directory, &path) {
+                return Err(io::Error::other(format!(
+                    "the link `{path}` leads back to a directory above it, so remove it"
+                )));
+            }
             if is_dir && depth < MAX_DEPTH {
                 self.walk(&path, depth + 1, found)?;
             } else if !is_dir && is_toml(&name) {
@@ -169,6 +174,17 @@ impl Files {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether `path`, an entry of `directory`, is a link to a directory that contains the link.
+    fn leads_back(&self, directory: &str, path: &str) -> bool {
+        let real = |path: &str| self.tree.relative(&self.tree.locate(path));
+        let Some(target) = self.tree.is_link(path).then(|| real(path)).flatten() else { return false };
+        let is_inside = |place: &str| {
+            let rest = place.strip_prefix(target.as_str());
+            target.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        is_inside(directory) || real(directory).is_some_and(|place| is_inside(place.as_str()))
     }
 }
 

@@ -26,3 +26,22 @@ fn a_link_that_leads_nowhere_is_named() {
      = help: correct the link, or remove it
     ");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_leads_back_is_one_error_and_one_to_another_directory_is_followed() {
+    let link = |target: &str, path: &str| {
+        let config = good().with("shared/db.toml", "name = \"web\"\ntype = \"container_image\"\n");
+        std::os::unix::fs::symlink(target, config.dir.join(path)).unwrap();
+        config.faults()
+    };
+
+    for target in [".", "..", "../components"] {
+        let found = link(target, "components/again").to_string();
+
+        assert_eq!(found.matches("error: ").count(), 1, "{found}");
+        assert!(found.contains("the link `components/again` leads back to a directory above it"), "{found}");
+    }
+    let found = link("../shared", "components/others").to_string();
+    assert!(found.contains("component `web` is defined twice"), "{found}");
+}
