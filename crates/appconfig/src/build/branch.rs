@@ -23,7 +23,13 @@ pub(crate) fn check(app: &mut App) {
             if let Some(name) = node.as_text().filter(|name| !runbooks.contains(name))
                 && !app.broken.contains(&Kind::Runbook)
             {
-                drafts.push(names::unknown(checked.place(node), "runbook", name, runbooks.iter().copied()));
+                drafts.push(names::unknown(
+                    checked.place(node),
+                    "runbook",
+                    "runbooks/",
+                    name,
+                    runbooks.iter().copied(),
+                ));
             }
         }
         if let Some(node) = checked.root.get("ignore_changes_regex")

@@ -38,6 +38,19 @@ impl Thing {
             Self::BreakGlassRole => "break-glass role",
         }
     }
+
+    /// Returns the file or the directory that defines things of this kind.
+    const fn home(self) -> &'static str {
+        match self {
+            Self::Input | Self::InputGroup => "inputs.toml",
+            Self::Secret => "secrets.toml",
+            Self::Action => "actions/",
+            Self::Component => "components/",
+            Self::KubernetesContext => "metadata.toml",
+            Self::Role => "permissions/",
+            Self::BreakGlassRole => "break_glass.toml",
+        }
+    }
 }
 
 /// Names, each with the place that defines it.
@@ -112,10 +125,10 @@ impl Index {
             near @ Some(_) => draft.meant(near),
             // No command lists the groups, and there are only a few, so the message names them all.
             None if thing == Thing::InputGroup && !names.is_empty() => draft.help(format!(
-                "the groups are {}; name one of them, or define another one in a `[[group]]`",
+                "the groups are {}; name one of them, or define another one in a `[[group]]` of `inputs.toml`",
                 names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
             )),
-            None => draft.help(format!("define the {what}, or remove the reference to it")),
+            None => draft.help(format!("define the {what} in `{}`, or remove the reference to it", thing.home())),
         })
     }
 

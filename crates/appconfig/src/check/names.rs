@@ -5,12 +5,19 @@ use freehold_template::nearest;
 use crate::read::files::{Files, Place};
 use crate::report::draft::Draft;
 
-/// Reports that no `what` called `name` exists, and suggests the nearest known name.
-pub(crate) fn unknown<'a>(place: Place, what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Draft {
+/// Reports that no `what` called `name` exists, and suggests the nearest known name. `home` is the file or the
+/// directory that defines such things.
+pub(crate) fn unknown<'a>(
+    place: Place,
+    what: &str,
+    home: &str,
+    name: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Draft {
     let draft = Draft::error(place, format!("there is no {what} `{name}`"));
     match nearest(name, known) {
         Some(near) => draft.meant(Some(near)),
-        None => draft.help(format!("define the {what}, or remove the reference to it")),
+        None => draft.help(format!("define the {what} in `{home}`, or remove the reference to it")),
     }
 }
 

@@ -72,7 +72,7 @@ impl Reader<'_> {
             [Kind::Permissions, Kind::Role, Kind::BreakGlass].iter().any(|kind| self.app.broken.contains(kind));
         if !role.contains("{{") && !known.contains(&plain) && !unsure {
             let place = self.checked.place_of(node, "role");
-            self.drafts.push(names::unknown(place, "role", role, known.iter().map(String::as_str)));
+            self.drafts.push(names::unknown(place, "role", "permissions/", role, known.iter().map(String::as_str)));
         }
         let (principal, valid) = principal?;
         let operation = node.text("operation")?;

@@ -278,7 +278,7 @@ fn missing_input(place: Place, kind: &str, name: &str, checked: &Checked) -> Opt
     let draft = Draft::error(place, format!("the {kind} has no input `{name}`"));
     Some(match nearest(name, known) {
         near @ Some(_) => draft.meant(near),
-        None => draft.help("add it: `[[inputs]]` with its `name`"),
+        None => draft.help(format!("add it to the file of the {kind}: `[[inputs]]` with its `name`")),
     })
 }
 

@@ -372,7 +372,7 @@ fn a_role_that_the_app_does_not_have_is_an_error() {
     2 | role = "maintainer"
       |        ^^^^^^^^^^^^
       |
-      = help: define the role, or remove the reference to it
+      = help: define the role in `permissions/`, or remove the reference to it
 
     error: there is no break-glass role `emergency`
      --> actions/a.toml:3:20

@@ -395,7 +395,7 @@ fn an_unknown_group_lists_the_groups() {
     9 | group = "billing"
       |         ^^^^^^^^^
       |
-      = help: the groups are `main`, `network`; name one of them, or define another one in a `[[group]]`
+      = help: the groups are `main`, `network`; name one of them, or define another one in a `[[group]]` of `inputs.toml`
     "#);
 }
 

@@ -376,7 +376,7 @@ fn the_tool_image_is_a_component_with_an_image() {
     2 | tool_image = "tools"
       |              ^^^^^^^
       |
-      = help: define the component, or remove the reference to it
+      = help: define the component in `components/`, or remove the reference to it
     "#);
 }
 

@@ -28,7 +28,7 @@ fn an_unknown_component_in_a_trigger_is_an_error() {
     4 | component_name = "databse"
       |                  ^^^^^^^^^
       |
-      = help: define the component, or remove the reference to it
+      = help: define the component in `components/`, or remove the reference to it
     "#);
 }
 
@@ -77,7 +77,7 @@ fn a_reference_to_an_unknown_component_is_an_error() {
     7 | x = "{{ index .nuon.components \"database\" \"outputs\" \"url\" }}"
       |               ^^^^^^^^^^^^^^^^
       |
-      = help: define the component, or remove the reference to it
+      = help: define the component in `components/`, or remove the reference to it
     "#);
 }
 

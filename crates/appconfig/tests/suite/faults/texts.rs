@@ -143,7 +143,7 @@ fn versions_policies_and_clusters_that_do_not_exist_are_named() {
         .with("sandbox.toml", "terraform_version = \"latest\"\nsource = \"./modules/net\"\n");
 
     insta::assert_snapshot!(lines(&config), @r#"
-    error components/net.toml:5: there is no kubernetes context `prod`; define the kubernetes context, or remove the reference to it
+    error components/net.toml:5: there is no kubernetes context `prod`; define the kubernetes context in `metadata.toml`, or remove the reference to it
     warning permissions/p.toml:5: AWS has no managed policy `AdministatorAccess`; did you mean `AdministratorAccess`?
     warning permissions/unused.json:1: `permissions/unused.json` is not read: no file of the config names it; name it in a `.toml` file, such as `contents = "./unused.json"`, or remove it
     warning sandbox.toml:1: `terraform_version` is `latest`, which is not a version; write a version, such as `1.11.3`

@@ -370,7 +370,7 @@ fn a_rule_names_things_that_are_there() {
     6 | principal = "nuon::action:x"
       |             ^^^^^^^^^^^^^^^^
       |
-      = help: define the action, or remove the reference to it
+      = help: define the action in `actions/`, or remove the reference to it
 
     error: `component:net` is not a principal
       --> operation_roles.toml:10:13
