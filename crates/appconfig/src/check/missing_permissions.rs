@@ -138,6 +138,8 @@ impl Looker<'_> {
             );
             return Draft::new(severity, place, message).help(help);
         };
+        // Some actions have no narrower resource, and the names of most resources are in the module only.
+        let narrow = if resource == "*" { ", and narrow its `Resource` to what the component creates" } else { "" };
         let (verb, help) = match &lacks.answer {
             Answer::Denied => {
                 ("denies", format!("{when} needs this permission: narrow the `Deny` in the role's policies"))
@@ -150,14 +152,17 @@ impl Looker<'_> {
                 let names = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
                 let help = format!(
                     "{when} needs this permission: unless an AWS managed policy of the role ({names}) allows it, \
-                     add {}",
+                     add {}{narrow}",
                     statement(lacks, resource)
                 );
                 ("does not itself allow", help)
             }
             Answer::NotAllowed | Answer::Possible => (
                 "does not allow",
-                format!("{when} needs this permission: add {} to the role's policies", statement(lacks, resource)),
+                format!(
+                    "{when} needs this permission: add {} to the role's policies{narrow}",
+                    statement(lacks, resource)
+                ),
             ),
         };
         let draft = Draft::new(severity, place, format!("{what}, and role `{role}` {verb} {actions}"));

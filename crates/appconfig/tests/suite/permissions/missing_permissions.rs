@@ -104,7 +104,7 @@ fn a_role_for_later_deploys_and_a_managed_policy_are_warned_of() {
     2 | name = "{{ .nuon.install.id }}-maintenance"
       |        ------------------------------------ the role is defined here
       |
-      = help: a later deploy needs this permission: unless an AWS managed policy of the role (`AmazonSNSFullAccess`) allows it, add `{"Effect": "Allow", "Action": ["sns:CreateTopic"], "Resource": "*"}`
+      = help: a later deploy needs this permission: unless an AWS managed policy of the role (`AmazonSNSFullAccess`) allows it, add `{"Effect": "Allow", "Action": ["sns:CreateTopic"], "Resource": "*"}`, and narrow its `Resource` to what the component creates
     "#);
 }
 
@@ -128,7 +128,7 @@ fn what_a_template_or_module_creates_is_held_against_the_role() {
     2 | name = "{{ .nuon.install.id }}-provision"
       |        ---------------------------------- the role is defined here
       |
-      = help: the first deploy of an install needs this permission: add `{"Effect": "Allow", "Action": ["sns:CreateTopic"], "Resource": "*"}` to the role's policies
+      = help: the first deploy of an install needs this permission: add `{"Effect": "Allow", "Action": ["sns:CreateTopic"], "Resource": "*"}` to the role's policies, and narrow its `Resource` to what the component creates
 
     warning: component `net` creates a resource of type `aws_s3_bucket`, and role `{{ .nuon.install.id }}-provision` does not allow `s3:CreateBucket`
      --> modules/net/main.tf:3:10
@@ -141,7 +141,7 @@ fn what_a_template_or_module_creates_is_held_against_the_role() {
     2 | name = "{{ .nuon.install.id }}-provision"
       |        ---------------------------------- the role is defined here
       |
-      = help: the first deploy of an install needs this permission: add `{"Effect": "Allow", "Action": ["s3:CreateBucket"], "Resource": "*"}` to the role's policies
+      = help: the first deploy of an install needs this permission: add `{"Effect": "Allow", "Action": ["s3:CreateBucket"], "Resource": "*"}` to the role's policies, and narrow its `Resource` to what the component creates
     "#);
 }
 
