@@ -77,6 +77,8 @@ struct Verified<'a> {
     not_compared: &'a [&'a str],
     /// Whether the policies of the roles were compared with the contract, and are as it says.
     policies_compared: bool,
+    /// Whether the template says that it is the template of an install stack.
+    is_install_stack: bool,
     /// The path of the template's runner in the release that the customer named.
     #[serde(skip_serializing_if = "Option::is_none")]
     runner_of_release: Option<String>,
@@ -97,7 +99,7 @@ impl VerifyTemplate {
         }
         let text = String::from_utf8(bytes)
             .map_err(|_| Error::invalid(format!("`{shown}` is not text")).or(TEMPLATE_WAY_OUT))?;
-        let Checked { findings, left_out, added, names, overview } = self.checked(&text, &shown)?;
+        let Checked { findings, left_out, added, names, overview, is_install_stack } = self.checked(&text, &shown)?;
         let runner_of_release = self.runner_of_release(&shown, names.as_ref())?;
         let verified = Verified {
             file: shown.clone(),
@@ -110,9 +112,16 @@ impl VerifyTemplate {
             overview: overview.as_ref(),
             not_compared: if self.contract.is_some() { &[] } else { &[POLICIES_OF_ROLES] },
             policies_compared: self.contract.is_some() && names.is_some() && findings.is_empty(),
+            is_install_stack,
             runner_of_release,
         };
         context.out.show(&verified, |verified| render(verified, context.out))?;
+        if !is_install_stack {
+            return Err(Error::failed(format!(
+                "`{shown}` is not the template of an install stack: it has no `Metadata.Freehold`, which each of them has"
+            ))
+            .or(TEMPLATE_WAY_OUT));
+        }
         match findings.as_slice() {
             [] => Ok(()),
             [first, rest @ ..] => {
@@ -173,6 +182,10 @@ impl VerifyTemplate {
 }
 
 fn render(verified: &Verified<'_>, out: Output) -> String {
+    if !verified.is_install_stack {
+        let findings = plural(verified.findings.len() + verified.left_out, "finding");
+        return format!("Not shown: {findings}; `--json` prints them\n\nSHA-256: {}", verified.sha256);
+    }
     let sections = [
         Some(judgement(verified, out)),
         verified.names.map(named),

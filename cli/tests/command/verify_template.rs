@@ -136,6 +136,25 @@ fn findings_beyond_the_hundredth_are_counted_and_not_shown() {
 }
 
 #[test]
+fn a_template_of_another_stack_is_refused_with_one_sentence() {
+    let other = "Resources:\n  Topic: {Type: AWS::SNS::Topic}\n  Queue: {Type: AWS::SQS::Queue}\n";
+    let stripped = RENDERED.replace("  Freehold: {Tenant", "  Other: {Tenant");
+
+    let (done, json) = (verify(other.as_bytes(), &[]), verify(other.as_bytes(), &["--json"]));
+    let without_name = verify(stripped.as_bytes(), &[]);
+
+    assert_eq!([&done, &json, &without_name].map(|done| done.status.code()), [Some(1); 3]);
+    let sentence = "error: `stack.yaml` is not the template of an install stack: it has no `Metadata.Freehold`, which each of \
+                    them has; pass the template that the vendor sent";
+    assert!(text(&done.stderr).starts_with(sentence), "{}", text(&done.stderr));
+    assert!(text(&without_name.stderr).starts_with(sentence), "{}", text(&without_name.stderr));
+    assert!(!text(&done.stdout).contains("as-rendered"), "{}", text(&done.stdout));
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert!(!json["findings"].as_array().unwrap().is_empty(), "{json}");
+    assert_eq!(json["is_install_stack"], false);
+}
+
+#[test]
 fn an_invalid_template_is_invalid_input() {
     let empty = verify(b"", &[]);
     let binary = verify(&[0xff, 0xfe], &[]);

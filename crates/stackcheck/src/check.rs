@@ -95,6 +95,8 @@ pub struct Checked {
     pub names: Option<Names>,
     /// The app's roles and the parameters that the customer answers; `None` when the names cannot be read.
     pub overview: Option<Overview>,
+    /// Whether the template says that it is the template of an install stack. If it does not, it has findings.
+    pub is_install_stack: bool,
 }
 
 /// The maximum number of findings in a result. A template with more is not one that Freehold rendered.
@@ -131,7 +133,8 @@ pub fn verify(template: &str, own: &[Own], agreed: Option<&Agreed<'_>>) -> Resul
     let left_out = findings.len().saturating_sub(MAX_FINDINGS);
     let findings = findings.into_iter().take(MAX_FINDINGS).map(Finding::on_one_line).collect();
     let (names, overview) = read.unzip();
-    Ok(Checked { findings, left_out, added, names, overview })
+    let is_install_stack = root.at(&["Metadata", "Freehold"]).is_some();
+    Ok(Checked { findings, left_out, added, names, overview, is_install_stack })
 }
 
 fn absent(own: &Own) -> Finding {
