@@ -1,6 +1,5 @@
 //! `freehold app check`: reports all mistakes in a config, without a network.
 
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -62,11 +61,25 @@ impl Check {
 pub(crate) fn has_errors(dir: &Path, found: &Diagnostics) -> Error {
     let counts = counted(found.count(Severity::Error), found.count(Severity::Warning));
     let error = Error::invalid(format!("the app config in `{}` cannot be used: {counts}", dir.display()));
-    match app_nearby(dir) {
-        Some(app) if !is_app(dir) => {
-            error.or(format!("`{}` looks like the directory of an app; pass it", app.display()))
-        }
-        Some(_) | None => error,
+    if is_app(dir) {
+        return error;
+    }
+    let apps: Vec<String> = apps_nearby(dir).iter().map(|app| format!("`{}`", app.display())).collect();
+    let apps: Vec<&str> = apps.iter().map(String::as_str).collect();
+    match apps.as_slice() {
+        [] => error,
+        [app] => error.or(format!("{app} looks like the directory of an app; pass it")),
+        [..] => error.or(format!("{} look like the directories of apps; pass one of them", list(&apps))),
+    }
+}
+
+/// Returns the first few of `all`, and the number of the others.
+fn list(all: &[&str]) -> String {
+    const NAMED: usize = 3;
+    let named = all.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    match all.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
     }
 }
 
@@ -75,18 +88,18 @@ fn is_app(dir: &Path) -> bool {
     dir.join("metadata.toml").is_file() || dir.join("components").is_dir()
 }
 
-/// Returns the directory of an app above `dir`, or the only one in it, as a path that begins where `dir` begins.
-fn app_nearby(dir: &Path) -> Option<PathBuf> {
-    let whole = dir.canonicalize().ok()?;
+/// Returns the directory of an app above `dir`, or else those in it, sorted, as paths that begin where `dir` begins.
+fn apps_nearby(dir: &Path) -> Vec<PathBuf> {
+    let Ok(whole) = dir.canonicalize() else { return Vec::new() };
     if let Some(steps) = whole.ancestors().skip(1).position(is_app) {
         let named = dir.ancestors().nth(steps + 1).filter(|above| is_app(above));
-        return Some(
-            named.map_or_else(|| (0..=steps).fold(dir.to_path_buf(), |at, _| at.join("..")), Path::to_path_buf),
-        );
+        let above = named.map_or_else(|| (0..=steps).fold(dir.to_path_buf(), |at, _| at.join("..")), Path::to_path_buf);
+        return vec![above];
     }
-    let entries = std::fs::read_dir(dir).ok()?.filter_map(Result::ok).map(|entry| entry.path());
-    let mut apps = entries.filter(|path| is_app(path));
-    apps.next().filter(|_| apps.next().is_none())
+    let entries = std::fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
+    let mut apps: Vec<PathBuf> = entries.filter(|path| is_app(path)).collect();
+    apps.sort();
+    apps
 }
 
 /// Returns `dir`, or an error when `dir` is not a directory.
@@ -107,14 +120,11 @@ fn counted(errors: usize, warnings: usize) -> String {
 
 /// Returns the line about the parts whose sources are in other repositories.
 fn elsewhere(parts: &[Elsewhere]) -> String {
-    const NAMED: usize = 3;
-    let Some(count) = NonZero::new(parts.len()) else { return String::new() };
-    let named = parts.iter().take(NAMED).map(|one| one.part.as_str()).collect::<Vec<_>>().join(", ");
-    let more = match count.get().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("\nnot checked, because their sources are in repositories: {named}{more}")
+    if parts.is_empty() {
+        return String::new();
+    }
+    let parts: Vec<&str> = parts.iter().map(|one| one.part.as_str()).collect();
+    format!("\nnot checked, because their sources are in repositories: {}", list(&parts))
 }
 
 #[cfg(test)]
@@ -140,13 +150,20 @@ mod tests {
         let app = place.path().canonicalize().unwrap().join("my-app");
         std::fs::create_dir_all(app.join("components")).unwrap();
 
-        assert_eq!(app_nearby(place.path()).unwrap(), place.path().join("my-app"));
-        assert_eq!(app_nearby(&app.join("components")).unwrap(), app);
-        assert_eq!(app_nearby(&app.join("components/.")).unwrap().canonicalize().unwrap(), app);
+        assert_eq!(apps_nearby(place.path()), [place.path().join("my-app")]);
+        assert_eq!(apps_nearby(&app.join("components")), [app.clone()]);
+        assert_eq!(apps_nearby(&app.join("components/."))[0].canonicalize().unwrap(), app);
         let error = has_errors(place.path(), &freehold_appconfig::check(place.path()));
         assert!(error.way_out().unwrap().ends_with("my-app` looks like the directory of an app; pass it"), "{error}");
-        std::fs::create_dir_all(place.path().join("other/components")).unwrap();
-        assert_eq!(app_nearby(place.path()), None);
+        for other in ["a", "b", "other"] {
+            std::fs::create_dir_all(place.path().join(other).join("components")).unwrap();
+        }
+        let error = has_errors(place.path(), &freehold_appconfig::check(place.path()));
+        let way_out = error.way_out().unwrap();
+        assert!(
+            way_out.contains("/a`, ") && way_out.contains("/my-app` and 1 more look like the directories"),
+            "{way_out}"
+        );
     }
 
     #[test]
