@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_domain::preflight::shortfall::{NoRole, Roles, Shortfall, unknown_roles};
+use freehold_domain::runs_as::{Operation, runs_as};
 use freehold_permissions::Answer;
-use freehold_protocol::app_version::{AppVersion, Platform};
+use freehold_protocol::app_version::{AppVersion, ComponentSpec, Platform};
 use freehold_protocol::order::Mode;
 use freehold_template::nearest;
 
@@ -43,8 +44,47 @@ pub(crate) fn check(app: &mut App, version: &AppVersion, defined: DefinedRoles<'
         let stacks = [roles.stacks(), roles.stack_removals()].concat();
         drafts.extend(stacks.iter().filter(|one| looker.is_certain(one)).filter_map(|one| looker.stack(one)));
         drafts.extend(looker.creations(&roles, made));
+        drafts.extend(without_removals(version, defined));
     }
     app.drafts.extend(drafts);
+}
+
+/// Warns about an app whose roles create something, and of which no role removes it again. The role of mode
+/// `deprovision` then allows nothing, so that AWS denies the calls of a teardown.
+fn without_removals(version: &AppVersion, defined: DefinedRoles<'_>) -> Option<Draft> {
+    let first = version.roles.first()?;
+    if version.roles.iter().any(|role| role.mode == Mode::Deprovision) {
+        return None;
+    }
+    let is_of_mode =
+        |operation: Operation<'_>| matches!(runs_as(version, operation, None, Mode::Deprovision), Ok(None));
+    let sandbox = version.sandbox.iter().filter(|sandbox| is_of_mode(Operation::Deprovision(sandbox)));
+    let components = version.components.iter().filter(|one| is_removed(&one.spec));
+    let components = components.filter(|one| is_of_mode(Operation::Teardown(one)));
+    let parts: Vec<String> = components
+        .map(|one| format!("component `{}`", one.name))
+        .chain(sandbox.map(|_| "the sandbox".to_owned()))
+        .collect();
+    let more = match parts.len() {
+        0 | 1 => String::new(),
+        count => format!(" (and {} more)", count - 1),
+    };
+    let message =
+        format!("the app has no role for mode `deprovision`, so a teardown cannot remove {}{more}", parts.first()?);
+    let help = "add a role with `type = \"deprovision\"` in `permissions/` that allows what the removal calls";
+    Some(Draft::warning(defined.places.get(&first.name)?.clone(), message).help(help))
+}
+
+/// Returns whether the removal of a component needs permissions in the customer's account.
+const fn is_removed(spec: &ComponentSpec) -> bool {
+    match spec {
+        ComponentSpec::TerraformModule { .. }
+        | ComponentSpec::CloudformationStack { .. }
+        | ComponentSpec::HelmChart { .. }
+        | ComponentSpec::KubernetesManifest { .. }
+        | ComponentSpec::Pulumi { .. } => true,
+        ComponentSpec::ContainerImage { .. } | ComponentSpec::DockerBuild { .. } | ComponentSpec::Job { .. } => false,
+    }
 }
 
 fn components(app: &App) -> BTreeMap<&str, &Checked> {

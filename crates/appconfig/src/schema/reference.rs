@@ -140,7 +140,8 @@ mode `maintenance`, or a role of the component's own. A call that the role of th
 error; for later deploys it is a warning. A role that lists AWS managed policies which the check does not know gets a warning
 too. For each module and template, the check compares the call that creates a resource (`sqs:CreateQueue` for `aws_sqs_queue`
 and `AWS::SQS::Queue`) with the role, for some fifty common types, and warns. A policy that may allow a call (under a condition,
-or for some value of a template) counts as allowing it: the preflight decides at the customer.
+or for some value of a template) counts as allowing it: the preflight decides at the customer. An app that has roles and none for
+mode `deprovision` gets a warning: a teardown cannot remove what its components created.
 
 ## Toggles and events
 

@@ -130,13 +130,15 @@ impl Config {
     }
 }
 
-/// Leaves out the warnings about what Freehold does not do yet, and about an app without a tool image: they have tests of
-/// their own, in `effects` and `missing_programs`, and the other tests do not change when a part gets its effect.
+/// Leaves out the warnings about what Freehold does not do yet, and about an app without a tool image or without a role
+/// for removals: they have tests of their own, in `effects`, `missing_programs` and `missing_permissions`, and the other
+/// tests do not change when a part gets its effect.
 fn mistakes(found: Diagnostics) -> Diagnostics {
     let not_yet = |message: &str| {
         let no_effect = message.ends_with("` has no effect yet") || message.ends_with("` has no effect");
         message.starts_with('`') && no_effect
             || message.starts_with("the app cannot be deployed yet: ")
+            || message.starts_with("the app has no role for mode `deprovision`")
             || is_of_programs(message)
     };
     found.filter(|one| !not_yet(&one.message))

@@ -285,3 +285,23 @@ fn a_mistyped_service_in_a_policy_is_named_beside_what_the_role_lacks() {
         "help: the role's policies name `snss:CreateTopic`; did you mean `sns:CreateTopic`? the first deploy of an";
     assert!(found.contains(expected), "{found}");
 }
+
+#[test]
+fn an_app_whose_roles_remove_nothing_is_a_warning() {
+    let removal = |config: &Config| {
+        let found = config.all();
+        let of_removal =
+            found.iter().filter(|one| one.message.starts_with("the app has no role for mode `deprovision`"));
+        of_removal.map(|one| format!("{}:{}: {}", one.file, one.line, one.message)).collect::<Vec<_>>()
+    };
+    let role = "type = \"deprovision\"\nname = \"end\"\ndescription = \"d\"\n";
+    let with_role = topic(ALL, ALL).with("permissions/deprovision.toml", role);
+
+    assert_eq!(
+        removal(&topic(ALL, ALL)),
+        ["permissions/provision.toml:2: the app has no role for mode `deprovision`, so a teardown cannot remove \
+             component `net` (and 1 more)"]
+    );
+    assert_eq!(removal(&with_role), [""; 0]);
+    assert_eq!(removal(&good()), [""; 0]);
+}
