@@ -1,7 +1,7 @@
 """Compares what policies say here with what they say in OPA.
 
 Draws policies and plans, adds the policies of every install, and asks each policy about each plan twice: in the process
-in which a runner asks policies, and in OPA. Prints the figures of docs/figures.md as JSON lines.
+in which a runner evaluates policies, and in OPA. Prints the figures of docs/figures.md as JSON lines.
 
 OPA as a library stops at a function that fails, where `opa eval` and a runner continue without a value. Such
 decisions are not compared, and the program says how many there were. A policy whose comprehension defines a variable

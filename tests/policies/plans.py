@@ -71,7 +71,7 @@ def _after(draw, kind):
 
 
 def plan(draw):
-    """Returns the document that a runner asks policies about."""
+    """Returns the document on which a runner evaluates policies."""
     changes = []
     for number in range(draw.randrange(6)):
         kind = draw.choice(KINDS)

@@ -229,7 +229,7 @@ fn show(view: &JobView, out: Output) -> String {
     parts.join("\n")
 }
 
-/// Returns what each policy said that the runner asked.
+/// Returns the result of each policy that the runner evaluated.
 fn policies(view: &JobView) -> Table {
     let mut table = Table::new(&["POLICY", "OF", "SAYS", "MESSAGE"]);
     for one in &view.policies {

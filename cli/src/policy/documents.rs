@@ -1,4 +1,4 @@
-//! The documents that `freehold policy test` asks policies about: a recorded plan, Kubernetes objects, or an image.
+//! The documents on which `freehold policy test` evaluates policies: a recorded plan, Kubernetes objects, or an image.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ pub(super) struct Documents {
 }
 
 impl Documents {
-    /// Returns the types of policies that a runner asks about such documents; empty for all types.
+    /// Returns the types of policies that a runner evaluates on such documents; empty for all types.
     pub(super) fn kinds(&self) -> BTreeSet<&'static str> {
         self.kinds.clone()
     }

@@ -1,4 +1,5 @@
-//! Finds the policies that `freehold policy test` asks: of a file, of a directory of a customer, or of an app config.
+//! Finds the policies that `freehold policy test` evaluates: of a file, of a directory of a customer, or of an app
+//! config.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `freehold policy test`: asks policies about a recorded plan, objects or an image, as a runner does.
+//! `freehold policy test`: evaluates policies on a recorded plan, objects or an image, as a runner does.
 
 use std::path::PathBuf;
 
@@ -35,10 +35,10 @@ A policy is Rego in package `nuon` or `freehold`:
       msg := sprintf(\"%s must stay\", [resource.address])
   }
 
-Each message of `deny` stops the job between its plan and its apply; messages of `warn` are shown. The command asks as a
-runner does, with its limits of time and memory. Without a document it only parses them. For an app config, it evaluates
-only the policies whose type matches the documents, and says so when there is none. Exit code 1 when a policy denies, and
-2 when one cannot be read.")]
+Each message of `deny` stops the job between its plan and its apply; messages of `warn` are shown. The command evaluates
+policies as a runner does, with its limits of time and memory. Without a document it only parses them. For an app config, it
+evaluates only the policies whose type matches the documents, and says so when there is none. Exit code 1 when a policy
+denies, and 2 when one cannot be read.")]
 pub(crate) struct Test {
     /// A file with one policy, a directory of such files, or the directory of an app config.
     #[arg(value_name = "PATH")]
@@ -118,7 +118,7 @@ impl Test {
     }
 }
 
-/// Asks all policies. One that has to be stopped has that as its answer, and the others are asked without it.
+/// Evaluates all policies. If a policy has to be stopped, its answer says so, and the others are evaluated without it.
 fn ask(texts: &[PolicyText], documents: &Documents) -> Result<Vec<Answer>> {
     let program = std::env::current_exe()
         .map_err(|error| Error::internal(format!("cannot find the program of this process: {error}")))?;
@@ -133,7 +133,7 @@ fn ask(texts: &[PolicyText], documents: &Documents) -> Result<Vec<Answer>> {
         answers.push(match evaluator.ask(vec![text.clone()], documents.all.clone()) {
             Ok(mut one) => one.pop().unwrap_or(Answer::Says(Verdict::default())),
             Err(PolicyError::NotStarted(reason)) => {
-                return Err(Error::internal(format!("cannot ask policies: {reason}")));
+                return Err(Error::internal(format!("cannot evaluate policies: {reason}")));
             }
             Err(error) => Answer::Failed(error.to_string()),
         });
@@ -174,7 +174,7 @@ fn text(found: &Found, out: Output) -> String {
     }
     if found.not_asked > 0 {
         text.push_str(&format!(
-            "; {} of Kyverno, which a cluster asks",
+            "; {} of Kyverno, which a cluster evaluates",
             plural_or_no(found.not_asked, "policy is", "policies are")
         ));
     }
@@ -192,7 +192,7 @@ fn plural_or_no(count: usize, one: &str, many: &str) -> String {
 fn ended(found: &Found) -> Result<()> {
     if let Some(why) = found.policies.iter().find_map(|one| one.failed.as_ref()) {
         return Err(Error::quoting(Kind::Invalid, format!("a policy cannot be evaluated: {why}"))
-            .or("correct the policy: until then, a runner stops every job that asks it"));
+            .or("correct the policy: until then, a runner stops every job that evaluates it"));
     }
     let count: usize = found.policies.iter().map(|one| one.says.deny.len()).sum();
     if count == 0 {

@@ -1,5 +1,5 @@
-//! Finds calls of Rego's built-in functions that do not exist here, so that a mistake shows before a policy is asked: the
-//! engine itself reports it only when it reaches the call.
+//! Finds calls of Rego's built-in functions that do not exist here, so that a mistake shows before a policy is
+//! evaluated: the engine itself reports it only when it reaches the call.
 
 use crate::token::token;
 

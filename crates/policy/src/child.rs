@@ -1,5 +1,6 @@
-//! The process in which policies are asked: reads one question from standard input and writes a line for each policy.
-//! The kernel ends it when it takes too much memory; the process that started it ends it when it takes too long.
+//! The process in which policies are evaluated: reads one question from standard input and writes a line for each
+//! policy. The kernel ends it when it takes too much memory; the process that started it ends it when it takes too
+//! long.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -9,7 +10,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use crate::question::{Answer, PolicyText, Question};
 use crate::{Verdict, evaluate};
 
-/// The argument with which a program runs as the process that asks policies.
+/// The argument with which a program runs as the process that evaluates policies.
 pub const COMMAND: &str = "policy-asker";
 
 /// Asks policies when the command line names [`COMMAND`] and nothing else. Returns `None` for other command lines. Each

@@ -1,11 +1,11 @@
-//! The reasons why a policy cannot be read or asked.
+//! The reasons why a policy cannot be read or evaluated.
 
 use crate::PACKAGES;
 
 /// What the engine says when a comprehension defines a variable again. OPA permits that.
 const SHADOWED: &str = "used before definition below";
 
-/// The reason why a policy cannot be read or asked. What the policy guards must then not happen.
+/// The reason why a policy cannot be read or evaluated. The change that the policy guards must then not happen.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     /// The text is not Rego, or calls a function that does not exist.
@@ -14,7 +14,7 @@ pub enum PolicyError {
     /// The text cannot be used, for a reason without a place.
     #[error("{file}: {message}")]
     Unusable { file: String, message: String },
-    /// The package is never asked.
+    /// The package is never evaluated.
     #[error("{file}: the policy is in package `{package}`; write `package {}`", PACKAGES[0])]
     OtherPackage { file: String, package: String },
     /// The policy was stopped.
@@ -24,7 +24,7 @@ pub enum PolicyError {
     #[error("{file}: the policy needed more than {mib} MiB of memory, or crashed ({how})")]
     Crashed { file: String, mib: u64, how: String },
     /// The process for policies cannot be started.
-    #[error("cannot ask policies: {0}")]
+    #[error("cannot evaluate policies: {0}")]
     NotStarted(String),
 }
 

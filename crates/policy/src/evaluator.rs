@@ -45,8 +45,8 @@ impl Evaluator {
     /// Asks each policy about each document. Returns an answer for each policy, in their order; blocks until then.
     ///
     /// # Errors
-    /// [`PolicyError`] when the process cannot be started, and when it had to be stopped or ended by itself. Policies that
-    /// were not asked have no answer then.
+    /// [`PolicyError`] when the process cannot be started, and when it had to be stopped or ended by itself. Policies
+    /// that were not evaluated have no answer then.
     pub fn ask(&self, policies: Vec<PolicyText>, inputs: Vec<Value>) -> Result<Vec<Answer>, PolicyError> {
         if policies.is_empty() {
             return Ok(Vec::new());

@@ -1,8 +1,8 @@
-//! Policies in Rego: reads them, asks them about an input document, and returns what they say as a value.
+//! Policies in Rego: reads them, evaluates them on an input document, and returns their messages as a value.
 //!
-//! A policy is the text of one file in package `nuon` or `freehold`. Its rules `deny` and `warn` contain messages. Rego has
-//! no clock, network or files here. [`Evaluator`] asks policies in a process of its own, which ends at a limit of time or
-//! memory.
+//! A policy is the text of one file in package `nuon` or `freehold`. Its rules `deny` and `warn` contain messages. Rego
+//! has no clock, network or files here. [`Evaluator`] evaluates policies in a process of its own, which ends at a limit
+//! of time or memory.
 
 pub mod built_in;
 mod builtin_names;
@@ -27,7 +27,7 @@ pub use rego::{check, evaluate, evaluate_strictly};
 
 use serde::{Deserialize, Serialize};
 
-/// The packages whose rules are asked. Policies that were written for another product have the first one.
+/// The packages whose rules are evaluated. Policies that were written for another product have the first one.
 pub const PACKAGES: [&str; 2] = ["nuon", "freehold"];
 /// The maximum length of a policy, in bytes.
 pub const MAX_POLICY_BYTES: usize = 128 * 1024;

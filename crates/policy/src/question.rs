@@ -1,4 +1,4 @@
-//! What the process of an evaluator reads and writes: one question, and a line for each answer.
+//! The input and the output of an evaluator's process: one question, and a line for each answer.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,7 +14,7 @@ pub struct PolicyText {
     pub text: String,
 }
 
-/// The policies to ask, and the documents to ask each of them about.
+/// The policies to evaluate, and the documents on which each of them is evaluated.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Question {
     pub(crate) policies: Vec<PolicyText>,
@@ -28,6 +28,6 @@ pub(crate) struct Question {
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     Says(Verdict),
-    /// The policy cannot be read or asked. The text says why, with the file and, if it is known, the line.
+    /// The policy cannot be read or evaluated. The text says why, with the file and, if it is known, the line.
     Failed(String),
 }

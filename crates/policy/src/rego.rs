@@ -1,4 +1,4 @@
-//! Reads one policy, and asks it about one input document, in this process.
+//! Reads one policy, and evaluates it on one input document, in this process.
 
 use regorus::{Engine, Value};
 
@@ -40,7 +40,7 @@ pub fn evaluate(policy: &PolicyText, input: &serde_json::Value) -> Result<Verdic
     answer(policy, input, false)
 }
 
-/// Asks a policy as [`evaluate`] does, except that a built-in function that fails is an error.
+/// Evaluates a policy as [`evaluate`] does, except that a built-in function that fails is an error.
 ///
 /// # Errors
 /// [`PolicyError`].

@@ -69,5 +69,5 @@ fn a_program_that_is_not_there_is_named() {
 
     let error = Evaluator::new("/nowhere/runner", limits).ask(vec![policy("a", "")], vec![json!({})]).unwrap_err();
 
-    assert!(error.to_string().starts_with("cannot ask policies: `/nowhere/runner`: "), "{error}");
+    assert!(error.to_string().starts_with("cannot evaluate policies: `/nowhere/runner`: "), "{error}");
 }

@@ -1,5 +1,6 @@
-//! Approvals of plans. After a job has asked the policies, and before it applies its plan, this decides who has to approve the
-//! plan. A plan that waits is kept in the customer's bucket under its digest. Only an order that names this digest applies it.
+//! Approvals of plans. After a job has evaluated the policies, and before it applies its plan, this decides who has to
+//! approve the plan. A plan that waits is kept in the customer's bucket under its digest. Only an order that names this
+//! digest applies it.
 
 mod changes;
 pub mod decision;
@@ -157,7 +158,8 @@ pub(crate) async fn require_work_approval(job: &Job) -> Result<(), Failure> {
     require_document_approval(job, asked, changes, (&work, inputs)).await
 }
 
-/// Requires an approval of the plan, if its order or the customer's stack asks for one. The policies were asked before.
+/// Requires an approval of the plan, if its order or the customer's stack asks for one. The policies were evaluated
+/// before.
 ///
 /// # Errors
 /// [`Failure::Waits`] when somebody has to approve the plan, [`Failure::NotApproved`] when somebody rejected it, and other

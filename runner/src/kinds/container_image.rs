@@ -1,4 +1,5 @@
-//! `container_image`: asks the policies about an image, and copies it into the install registry. The outputs are the names of the image there.
+//! `container_image`: evaluates the policies on an image, and copies it into the install registry. The outputs are the
+//! names of the image there.
 
 use freehold_oci::digest_tag;
 use freehold_protocol::order::SyncImage;

@@ -98,7 +98,9 @@ async fn ask(job: &Job, documents: Vec<Value>, known: &[PolicyResult]) -> Result
     keep(job, full).await?;
     let recorded = until_stopped(job, async { Ok(job.policies.record(results.clone()).await) });
     recorded.await?.map_err(|why| {
-        Failure::new(format!("what the policies said cannot be written into the audit log: {why}; nothing was changed"))
+        Failure::new(format!(
+            "the results of the policies cannot be written into the audit log: {why}; nothing was changed"
+        ))
     })?;
     match results.iter().find(|one| one.stops()) {
         Some(_) => Err(Failure::new(reason(&results))),

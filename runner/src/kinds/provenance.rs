@@ -41,7 +41,8 @@ fn app_of(order: &Order) -> Result<Option<AppName>, Failure> {
     }
 }
 
-/// Returns what policies are told about an image: its name in its source, and the facts of the tenant's signed statement.
+/// Returns the facts about an image on which policies are evaluated: its name in its source, and the facts of the
+/// tenant's signed statement.
 pub(super) fn image(job: &Job, component: &ComponentName, artifact: &Artifact) -> Result<(String, Value), Failure> {
     let believed = verify(job, component, artifact)?;
     let statement: Statement = believed.0.statement.peek().map_err(|error| Failure::new(error.to_string()))?;

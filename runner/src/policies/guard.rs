@@ -1,8 +1,8 @@
-//! A policy that guards a job, before it is asked.
+//! A policy that guards a job, before it is evaluated.
 
 use freehold_protocol::policy::PolicyOrigin;
 
-/// A policy before it is asked.
+/// A policy before it is evaluated.
 #[derive(Debug, Clone)]
 pub(super) struct Guard {
     pub(super) name: String,

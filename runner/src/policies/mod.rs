@@ -1,5 +1,5 @@
-//! The policies that guard a job: the vendor's, which the signed order carries, the customer's own, which are in the install's
-//! bucket, and those of every install. All of them are asked, and the most careful one decides.
+//! The policies that guard a job: the vendor's, which the signed order carries, the customer's own, which are in the
+//! install's bucket, and those of every install. All of them are evaluated, and the strictest one decides.
 
 mod customers;
 mod guard;
@@ -33,7 +33,7 @@ pub(crate) async fn ask(job: &Job, documents: Vec<Value>) -> Result<(Vec<PolicyR
     let documents = Arc::new(documents);
     let (texts, asked) = (guards.clone(), documents.clone());
     let answers = tokio::task::spawn_blocking(move || answers(&texts, &asked)).await;
-    let answers = answers.map_err(|error| format!("cannot ask policies: {error}"))?;
+    let answers = answers.map_err(|error| format!("cannot evaluate policies: {error}"))?;
     let log = job.log.clone();
     let redact = move |text: &str| log.redacted(text);
     let asked = Asked { documents: &documents, redact: &redact };
@@ -86,7 +86,7 @@ fn account(config: &Config) -> Option<&str> {
 
 fn vendors(policy: &OrderPolicy) -> Option<Guard> {
     let text = match policy.engine {
-        // A cluster asks these.
+        // A cluster evaluates these.
         PolicyEngine::Kyverno => return None,
         PolicyEngine::Opa => {
             policy.text().map_or_else(|error| Text::Unreadable(freehold_aws_errors::chain(&error)), Text::Known)
@@ -104,12 +104,14 @@ fn of_install(config: &Config, policy: &built_in::BuiltIn) -> Guard {
     }
 }
 
-/// Asks the policies whose text is known, and returns an answer for each. If a policy has to be stopped, its answer says so, and
-/// the policies after it are asked in a new process.
+/// Evaluates the policies whose text is known, and returns an answer for each. If a policy has to be stopped, its
+/// answer says so, and the policies after it are evaluated in a new process.
 fn answers(guards: &[Guard], documents: &[Value]) -> Vec<Answer> {
     let program = match own_program() {
         Ok(program) => program,
-        Err(error) => return guards.iter().map(|_| Answer::Failed(format!("cannot ask policies: {error}"))).collect(),
+        Err(error) => {
+            return guards.iter().map(|_| Answer::Failed(format!("cannot evaluate policies: {error}"))).collect();
+        }
     };
     let evaluator = Evaluator::new(program, LIMITS);
     let together: Vec<PolicyText> = guards.iter().filter_map(policy).collect();
@@ -119,7 +121,7 @@ fn answers(guards: &[Guard], documents: &[Value]) -> Vec<Answer> {
         Err(_) => together.into_iter().map(|one| alone(&evaluator, one, documents)).collect(),
     }
     .into_iter();
-    let lost = || Answer::Failed("the policy was not asked; this is a mistake in the runner".to_owned());
+    let lost = || Answer::Failed("the policy was not evaluated; this is a mistake in the runner".to_owned());
     let answer = |guard: &Guard| match &guard.text {
         Text::Known(_) => known.next().unwrap_or_else(lost),
         Text::Unreadable(why) => Answer::Failed(why.clone()),

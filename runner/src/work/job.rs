@@ -56,7 +56,7 @@ pub struct Job {
     pub connections: Arc<dyn Connections>,
     /// Records the IAM actions of the job's programs.
     pub iam: Arc<dyn Recorder>,
-    /// Records what the policies said about the job's plan.
+    /// Records the results of the policies about the job's plan.
     pub policies: Arc<dyn PolicyRecorder>,
     /// Keeps the job's plan while it waits for an approval.
     pub plans: Arc<dyn Plans>,

@@ -43,7 +43,7 @@ pub(super) fn mistake(app: &App, checked: &Checked, node: &Node, contents: &str)
         return Some(draft(&message).help("write `engine = \"opa\"`"));
     }
     if OUTSIDE.contains(&kind) {
-        let message = format!("a Kyverno policy is asked in a cluster, and so cannot check a `{kind}`");
+        let message = format!("a Kyverno policy is evaluated in a cluster, and so cannot check a `{kind}`");
         let draft = Draft::warning(checked.place_of(node, "type"), message);
         return Some(
             draft.help("write `type = \"kubernetes_cluster\"`, or write the policy in Rego with `engine = \"opa\"`"),

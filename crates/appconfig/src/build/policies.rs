@@ -104,7 +104,7 @@ fn not_rego(app: &App, checked: &Checked, value: &Node, contents: &str) -> Optio
         Ok(true) => return None,
         Ok(false) => {
             let draft = Draft::warning(checked.place(value), "the policy has no rule `deny` and no rule `warn`");
-            return Some(draft.help("no other rule is asked; write `deny contains \"why\" if { ... }`"));
+            return Some(draft.help("no other rule is evaluated; write `deny contains \"why\" if { ... }`"));
         }
         Err(error) => error,
     };
@@ -115,7 +115,7 @@ fn not_rego(app: &App, checked: &Checked, value: &Node, contents: &str) -> Optio
         None => (checked.place(value), error.to_string().trim_start_matches(": ").to_owned()),
     };
     let draft = Draft::error(place, format!("the policy cannot be read as Rego: {message}"));
-    Some(draft.help("`freehold policy test FILE` reads one policy, and asks it about a recorded plan"))
+    Some(draft.help("`freehold policy test FILE` reads one policy, and evaluates it on a recorded plan"))
 }
 
 /// Returns the position, in bytes, of a line and a column, both from 1.

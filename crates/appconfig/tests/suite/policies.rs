@@ -76,7 +76,7 @@ fn a_policy_that_judges_nothing_is_reported() {
     11 | contents = "package main"
        |            ^^^^^^^^^^^^^^
        |
-       = help: `freehold policy test FILE` reads one policy, and asks it about a recorded plan
+       = help: `freehold policy test FILE` reads one policy, and evaluates it on a recorded plan
 
     error: the policy cannot be read as Rego: expecting `package` Missing package declaration.
       --> policies.toml:15:13
@@ -84,7 +84,7 @@ fn a_policy_that_judges_nothing_is_reported() {
     15 | contents = "deny[x] { false }"
        |             ^
        |
-       = help: `freehold policy test FILE` reads one policy, and asks it about a recorded plan
+       = help: `freehold policy test FILE` reads one policy, and evaluates it on a recorded plan
 
     warning: the policy is Rego, and its engine is `kyverno`, the default: nothing evaluates it
       --> policies.toml:18:12

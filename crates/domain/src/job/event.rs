@@ -67,7 +67,7 @@ pub enum JobEvent {
 }
 
 impl JobEvent {
-    /// Returns the end of an attempt for which no policy was asked.
+    /// Returns the end of an attempt for which no policy was evaluated.
     pub const fn finished(fence: Fence, runner: KeyId, outcome: Outcome) -> Self {
         Self::Finished { fence, runner, outcome, policies: Vec::new() }
     }

@@ -81,7 +81,7 @@ pub struct Job {
     /// The time of the last report that changed the job; absent in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_report: Option<Timestamp>,
-    /// What the policies said that the runner asked, as the report of the job's end says.
+    /// The results of the policies that the runner evaluated, from the report of the job's end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<PolicyResult>,
     /// The plan that the job's present order applies, and who approved it at the vendor.

@@ -253,7 +253,7 @@ pub struct JobView {
     pub fence: Option<Fence>,
     #[serde(default)]
     pub outputs: BTreeMap<String, Value>,
-    /// What the policies said that the runner asked before it changed anything.
+    /// The results of the policies that the runner evaluated before it changed anything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<PolicyResult>,
     #[serde(default)]

@@ -123,7 +123,8 @@ pub struct Order {
     /// The image whose root file system the programs of the work see; absent for that of the runner's machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_image: Option<Box<ToolImage>>,
-    /// The policies of the app version that guard the work. The runner asks them after the plan and before the apply.
+    /// The policies of the app version that guard the work. The runner evaluates them after the plan and before the
+    /// apply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<OrderPolicy>,
     /// Whether somebody at the vendor has to approve the plan; absent when nobody has to.

@@ -139,7 +139,7 @@ pub enum AttemptEvent {
         /// The rest of the log.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         log: String,
-        /// What the policies said that the runner asked about the plan.
+        /// The results of the policies that the runner evaluated on the plan.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         policies: Vec<PolicyResult>,
     },

@@ -151,7 +151,7 @@ fn policies(order: &Order, terms: Option<&Terms>) -> Option<Beyond> {
     };
     let carried = |policy: &&PolicyTerms| carries(policy.engine, &policy.kind, &policy.components, &order.work);
     let agreed = || terms.policies.iter().filter(carried);
-    // The engine too: the runner itself does not ask a policy that the order says is for a cluster.
+    // The engine too: the runner itself does not evaluate a policy that the order says is for a cluster.
     let is_same = |found: &OrderPolicy, agreed: &PolicyTerms| {
         (&found.contents, found.engine) == (&agreed.contents, agreed.engine)
     };

@@ -102,7 +102,7 @@ impl ClusterPolicies {
             let Id { api_version, kind, namespace, .. } = &object.id;
             let Some(resource) = place.api.resource(api_version, kind).await? else {
                 place.job.log.line(&format!(
-                    "{}: the cluster does not have the kind `{kind}` of `{api_version}`, so nothing there asks this policy; \
+                    "{}: the cluster does not have the kind `{kind}` of `{api_version}`, so nothing there evaluates this policy; \
                      install Kyverno in the app's sandbox, or as a component before the others",
                     object.place
                 ));

@@ -363,7 +363,7 @@ impl Attempt<'_> {
         })
     }
 
-    /// Ends an attempt that asked no policies.
+    /// Ends an attempt that evaluated no policies.
     async fn finish(&self, reporter: &AttemptReporter, log: &JobLog, outcome: Outcome, start: Start) -> Message {
         self.finish_asked(reporter, log, (outcome, Vec::new()), start).await
     }
