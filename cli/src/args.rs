@@ -52,7 +52,7 @@ In the customer's account, with the customer's credentials:
   freehold install runner-config globex
   freehold-runner run --config globex-runner.toml
 
-In the vendor's account again. The first deploy begins by itself as soon as
+In the vendor's account again. The first deploy starts automatically when
 the runner has announced itself; these commands show it:
   freehold install show globex
   freehold workflow list globex
@@ -415,7 +415,7 @@ mod tests {
         let missing: Vec<_> = steps.iter().filter(|step| !found.iter().any(|one| one.starts_with(**step))).collect();
 
         assert!(missing.is_empty(), "{missing:?}");
-        assert!(first_install.contains("The first deploy begins by itself"), "{first_install}");
+        assert!(first_install.contains("The first deploy starts automatically"), "{first_install}");
         assert!(!first_install.contains("freehold deploy ") && later.contains("freehold deploy "), "{later}");
         assert!(EXAMPLES.lines().all(|line| line.chars().count() < 80), "a line is too long for a terminal");
         for option in ["--functions", "--build-runner-principal", "--runner-url", "--runner-sha256"] {

@@ -69,7 +69,7 @@ pub(crate) struct Deploy {
     /// (`ChangesNowBy` of the install stack).
     #[arg(long)]
     now: bool,
-    /// Roll back by itself when the deploy fails: to the version, artifacts, inputs and toggles that ran before.
+    /// Roll back automatically when the deploy fails: to the version, artifacts, inputs and toggles that ran before.
     #[arg(long)]
     verified: bool,
     /// Start the deploy and return at once.

@@ -53,8 +53,8 @@ Example:
 
 Sets `RevokeSessionsBefore` to the present time: sessions that began before it lose all permissions, including those of roles that
 the app made. New sessions are not affected: pause or close first. The stack's own machine is replaced by a new one. A runner that
-runs elsewhere notices within about a minute, ends the jobs that run, and continues with a new session by itself; jobs that may be
-done again are done again, others end as interrupted. Only if it gets its credentials from outside, such as from variables of its
+runs elsewhere notices within about a minute, ends the jobs that run, and continues with a new session automatically; jobs that may
+be done again are done again, others end as interrupted. Only if it gets its credentials from outside, such as from variables of its
 environment, does it need new ones from whoever starts it: its log says so."))]
 pub(crate) struct RevokeSessions {
     /// Name of the install.

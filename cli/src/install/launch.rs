@@ -165,8 +165,9 @@ fn outputs(outputs: &BTreeMap<String, String>, context: &Context) -> String {
     format!("{}\n\n", context.out.table(&table))
 }
 
-/// Returns the user's next step after the launch. The stack's own machine reads the stack's outputs by itself. A runner
-/// on another machine reads a config file when it starts, and needs it anew only after the outputs have changed.
+/// Returns the user's next step after the launch. The stack's own machine reads the stack's outputs automatically. A
+/// runner on another machine reads a config file when it starts, and needs a new file only after the outputs have
+/// changed.
 fn next(outcome: Outcome, install: &InstallId, parameters: &BTreeMap<String, String>, changed: bool) -> String {
     let is_elsewhere = parameters.get("RunnerPrincipal").is_some_and(|principal| !principal.is_empty());
     match (is_elsewhere, outcome) {

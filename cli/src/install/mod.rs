@@ -98,7 +98,7 @@ pub(crate) struct Create {
     /// The release to which the install is pinned; without it, the install gets the latest version.
     #[arg(long, value_name = "RELEASE", conflicts_with = "channel")]
     pin: Option<ReleaseName>,
-    /// The channel whose releases the install gets by itself.
+    /// The channel whose releases are deployed to the install automatically.
     #[arg(long, value_name = "CHANNEL")]
     channel: Option<ChannelName>,
 }

@@ -50,7 +50,7 @@ pub enum ForgetError {
 fn once_silent(minutes: &Option<u64>) -> String {
     minutes.map_or_else(String::new, |minutes| {
         format!(
-            "; two hours after the last report of the runner, which came {minutes} min ago, `--customer-gone` ends it by itself"
+            "; two hours after the last report of the runner, which came {minutes} min ago, `--customer-gone` ends it automatically"
         )
     })
 }

@@ -184,7 +184,7 @@ fn referrer(repository: &Repository, manifest: &Manifest) -> Result<Referrer, Re
     Ok(Referrer { manifest: manifest.descriptor(), artifact_type, annotations: purpose.annotations })
 }
 
-/// Makes the registry list `new` as referrers of `subject`. A registry with the referrers API lists them by itself.
+/// Makes the registry list `new` as referrers of `subject`. A registry with the referrers API lists them automatically.
 /// Otherwise this client updates the list under the fallback tag, which other clients may write at the same time.
 async fn list_referrers(repository: &Repository, subject: &Digest, new: &[Referrer]) -> Result<(), RegistryError> {
     if new.is_empty() || from_api(repository, subject).await?.is_some() {

@@ -131,7 +131,7 @@ pub struct ActionTerms {
     /// deploy, `deprovision` for a removal. Empty when the config names a role, and in terms of earlier versions.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub event_modes: BTreeSet<Mode>,
-    /// The schedules on which the action runs by itself: cron expressions of five fields, in UTC.
+    /// The schedules on which the action runs automatically: cron expressions of five fields, in UTC.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub schedules: BTreeSet<String>,
     /// The values that the action's templates read.

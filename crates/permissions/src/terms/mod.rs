@@ -182,10 +182,10 @@ impl TermsDiff {
             self.narrow(about, format!("no longer runs {}", in_event(*one)));
         }
         for one in after.schedules.difference(&before.schedules) {
-            self.widen(about, format!("runs by itself on schedule `{one}` (UTC)"));
+            self.widen(about, format!("runs automatically on schedule `{one}` (UTC)"));
         }
         for one in before.schedules.difference(&after.schedules) {
-            self.narrow(about, format!("no longer runs by itself on schedule `{one}` (UTC)"));
+            self.narrow(about, format!("no longer runs automatically on schedule `{one}` (UTC)"));
         }
         for one in after.reads.difference(&before.reads) {
             self.widen(about, format!("reads {}", describe_reference(one)));
@@ -254,7 +254,7 @@ fn powers(role: &RoleTerms) -> Powers<'_> {
 pub fn describe_action(action: &ActionTerms) -> String {
     let mut parts = vec![format!("runs as `{}`", action.role)];
     parts.extend(action.event_modes.iter().map(|mode| in_event(*mode)));
-    parts.extend(action.schedules.iter().map(|schedule| format!("runs by itself on schedule `{schedule}` (UTC)")));
+    parts.extend(action.schedules.iter().map(|schedule| format!("runs automatically on schedule `{schedule}` (UTC)")));
     if !action.reads.is_empty() {
         parts.push(format!("reads {}", action.reads.iter().map(describe_reference).collect::<Vec<_>>().join(", ")));
     }

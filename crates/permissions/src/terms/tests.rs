@@ -71,10 +71,10 @@ fn every_kind_of_widening_is_named_and_the_way_back_is_a_narrowing() {
     + action `check` runs as `provision`, not as `maintenance`
     + action `check` runs as `provision` when the first deploy starts it
     + action `check` runs as `deprovision` when a removal starts it
-    + action `check` runs by itself on schedule `0 3 * * *` (UTC)
+    + action `check` runs automatically on schedule `0 3 * * *` (UTC)
     + action `check` reads secret `token`
     + action `check` gets access to a cluster
-    + action `dump` is new: runs as `maintenance`, runs by itself on schedule `*/5 * * * *` (UTC), reads input `domain`
+    + action `dump` is new: runs as `maintenance`, runs automatically on schedule `*/5 * * * *` (UTC), reads input `domain`
     + policy `tags` of terraform_module is gone
     ");
     insta::assert_snapshot!(summary(&after, &before), @r"
@@ -86,7 +86,7 @@ fn every_kind_of_widening_is_named_and_the_way_back_is_a_narrowing() {
     - host `telemetry.example` may no longer be in a private network
     - action `check` no longer runs as `provision` when the first deploy starts it
     - action `check` no longer runs as `deprovision` when a removal starts it
-    - action `check` no longer runs by itself on schedule `0 3 * * *` (UTC)
+    - action `check` no longer runs automatically on schedule `0 3 * * *` (UTC)
     - action `check` no longer reads secret `token`
     - action `check` no longer gets access to a cluster
     - action `dump` is gone

@@ -41,8 +41,8 @@ pub struct DeployComponentsRequest {
     /// pass whom the customer names.
     #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub now: bool,
-    /// Whether the deploy rolls back by itself when it fails: to the version, the artifacts and the vendor's inputs and toggles
-    /// that ran before, by a workflow of its own.
+    /// Whether the deploy rolls back automatically when it fails: to the version, the artifacts and the vendor's inputs
+    /// and toggles that ran before, by a workflow of its own.
     #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub verified: bool,
 }
@@ -147,7 +147,7 @@ pub struct WorkflowView {
     /// Each time that the workflow was continued after it had ended, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub again: Vec<ContinuationView>,
-    /// Whether the workflow is a deploy that rolls back by itself when it fails.
+    /// Whether the workflow is a deploy that rolls back automatically when it fails.
     #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub verified: bool,
     /// What followed the failure of a verified deploy; absent before it, and for all other workflows.

@@ -141,7 +141,7 @@ impl Deploy<'_> {
                 Ok(true)
             }
             State::Stuck => Err(Failure::new(format!(
-                "stack `{}` is {}, and CloudFormation cannot leave this status by itself; continue the rollback of the \
+                "stack `{}` is {}, and CloudFormation cannot leave this status automatically; continue the rollback of the \
                  stack or delete the stack",
                 self.name, stack.status
             ))),

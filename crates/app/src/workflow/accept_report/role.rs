@@ -55,7 +55,7 @@ impl AcceptReport {
                 Ok(Role::Proven)
             }
             Caller::Expired => Ok(Role::Unproven(
-                "the credentials that prove the runner's role have expired; the runner sends a new proof by itself"
+                "the credentials that prove the runner's role have expired; the runner sends a new proof automatically"
                     .to_owned(),
             )),
             Caller::Refused(reason) => Err(AppError::invalid(format!(
@@ -69,7 +69,9 @@ impl AcceptReport {
 fn too_old(proof: &RoleProof, taken_at: Timestamp, now: Timestamp) -> Option<String> {
     let (age, ahead) = (taken_at.since(proof.at), proof.at.since(taken_at));
     if age > PROOF_SECS * 1000 || now.since(proof.at) > ASKED_SECS * 1000 {
-        return Some("the proof of the runner's role is too old; the runner sends a new proof by itself".to_owned());
+        return Some(
+            "the proof of the runner's role is too old; the runner sends a new proof automatically".to_owned(),
+        );
     }
     (ahead > PROOF_SECS * 1000)
         .then(|| format!("the clock of the runner is {} s ahead; set the clock of its machine", ahead / 1000))
