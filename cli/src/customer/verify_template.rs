@@ -148,7 +148,7 @@ impl VerifyTemplate {
         let SignedContract { tenant, contract, .. } = contract::signed(path, &key)?;
         if tenant != names.tenant {
             return Err(Error::failed(format!(
-                "`{}` is a contract of vendor `{tenant}`, and the template `{file}` is of vendor `{}`",
+                "`{}` is a contract of vendor `{tenant}`, and the template `{file}` belongs to vendor `{}`",
                 path.display(),
                 names.tenant
             ))
@@ -156,7 +156,7 @@ impl VerifyTemplate {
         }
         if contract.terms.app != names.app {
             return Err(Error::failed(format!(
-                "`{}` is a contract of app `{}`, and the template `{file}` is of app `{}`",
+                "`{}` is a contract of app `{}`, and the template `{file}` belongs to app `{}`",
                 path.display(),
                 contract.terms.app,
                 names.app

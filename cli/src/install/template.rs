@@ -110,8 +110,8 @@ pub(super) fn check_install(facts: &Facts, file: &str, install: &InstallId) -> R
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "template `{file}` is of install `{}`, not of `{install}`; run `freehold install launch {} --template {file}`, or ask \
-         the vendor for the template of `{install}`",
+        "template `{file}` belongs to install `{}`, not to `{install}`; run `freehold install launch {} --template {file}`, \
+         or ask the vendor for the template of `{install}`",
         bound.install, bound.install
     )))
 }
@@ -202,8 +202,8 @@ mod tests {
 
         assert_eq!(
             error.to_string(),
-            "template `globex.yaml` is of install `globex`, not of `initech`; run `freehold install launch globex --template \
-             globex.yaml`, or ask the vendor for the template of `initech`"
+            "template `globex.yaml` belongs to install `globex`, not to `initech`; run `freehold install launch globex \
+             --template globex.yaml`, or ask the vendor for the template of `initech`"
         );
         check_install(&facts(), "globex.yaml", &"globex".parse().unwrap()).unwrap();
     }

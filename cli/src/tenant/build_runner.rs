@@ -23,7 +23,7 @@ impl BuildRunner {
         let view: TenantView = api.get(&["v1", "tenant"]).await?;
         if view.tenant != tenant {
             return Err(Error::invalid(format!(
-                "the API at {} is of tenant `{}`, not `{tenant}`; correct `--api` or `--name`",
+                "the API at {} belongs to tenant `{}`, not to `{tenant}`; correct `--api` or `--name`",
                 api.base(),
                 view.tenant
             )));

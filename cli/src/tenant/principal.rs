@@ -25,7 +25,7 @@ pub(super) fn check(arn: &str, tenant: &TenantName, account: &AccountId) -> Resu
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "`--build-runner-principal {arn}` is of account {of}, and tenant `{tenant}` is deployed in account {account}; {way_out}"
+        "`--build-runner-principal {arn}` belongs to account {of}, and tenant `{tenant}` is deployed in account {account}; {way_out}"
     )))
 }
 
@@ -50,8 +50,8 @@ mod tests {
 
         assert_eq!(
             error.to_string(),
-            "`--build-runner-principal arn:aws:iam::222222222222:root` is of account 222222222222, and tenant `acme` is \
-             deployed in account 111111111111; name a user, a role or the root of account 111111111111, such as \
+            "`--build-runner-principal arn:aws:iam::222222222222:root` belongs to account 222222222222, and tenant `acme` \
+             is deployed in account 111111111111; name a user, a role or the root of account 111111111111, such as \
              `arn:aws:iam::111111111111:role/builder`; a principal of another account can assume such a role first"
         );
     }

@@ -210,5 +210,8 @@ fn a_contract_of_another_app_is_refused_before_its_roles_are_compared() {
     let compared = "\nCompared: each role has the policies of the contract sha256:";
     assert!(text(&fits.stdout).contains(compared), "{}", text(&fits.stdout));
     let refused = text(&other.stderr);
-    assert!(refused.contains("is a contract of app `shop`, and the template `stack.yaml` is of app `"), "{refused}");
+    assert!(
+        refused.contains("is a contract of app `shop`, and the template `stack.yaml` belongs to app `"),
+        "{refused}"
+    );
 }

@@ -89,7 +89,7 @@ impl Trust {
     pub fn receipt(&self, envelope: &Envelope) -> Result<Receipt, String> {
         let claimed: Receipt = envelope.peek().map_err(|error| error.to_string())?;
         if claimed.tenant != self.tenant || claimed.install != self.install {
-            return Err(format!("it is of install `{}` of tenant `{}`", claimed.install, claimed.tenant));
+            return Err(format!("it belongs to install `{}` of tenant `{}`", claimed.install, claimed.tenant));
         }
         let opened = self.roots.now().open_delegated(envelope, claimed.issued_at);
         opened.map_err(|error| error.to_string())

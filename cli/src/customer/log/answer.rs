@@ -124,13 +124,14 @@ mod tests {
 
     #[test]
     fn problems_that_differ_in_the_number_of_the_record_alone_are_told_once() {
-        let of = |record: u64| Problem { record: Some(record), text: format!("record {record} is of runner key k") };
+        let of =
+            |record: u64| Problem { record: Some(record), text: format!("record {record} belongs to runner key k") };
         let cut = Problem { record: Some(3), text: "receipt 9: the chain was cut".to_owned() };
         let alone = Problem { record: Some(8), text: "record 8 is missing".to_owned() };
 
         let told = told_once(&[of(1), of(2), cut, of(7), alone]);
 
         let cut = "receipt 9: the chain was cut";
-        assert_eq!(told, ["3 records, from 1 to 7: each is of runner key k", cut, "record 8 is missing"]);
+        assert_eq!(told, ["3 records, from 1 to 7: each belongs to runner key k", cut, "record 8 is missing"]);
     }
 }

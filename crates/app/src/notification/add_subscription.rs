@@ -67,9 +67,9 @@ impl AddSubscription {
         let Some(id) = &filter.install else { return Ok(()) };
         let install = table::install(&*self.store, id).await?.value;
         match (&filter.app, install.app()) {
-            (Some(app), Some(of)) if app != of => {
-                Err(AppError::conflict(format!("install `{id}` is of app `{of}`, not of `{app}`; leave out `--app`")))
-            }
+            (Some(app), Some(of)) if app != of => Err(AppError::conflict(format!(
+                "install `{id}` belongs to app `{of}`, not to `{app}`; leave out `--app`"
+            ))),
             _ => Ok(()),
         }
     }

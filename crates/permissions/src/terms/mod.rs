@@ -78,7 +78,7 @@ pub fn compare_terms(before: &Terms, after: &Terms) -> TermsDiff {
         );
     }
     if before.app != after.app {
-        found.widen("the terms", format!("are of app `{}`, not `{}`", after.app, before.app));
+        found.widen("the terms", format!("belong to app `{}`, not to `{}`", after.app, before.app));
     }
     found.roles(&before.roles, &after.roles);
     for (name, value) in &after.policy_inputs {

@@ -76,7 +76,7 @@ impl Chain<'_> {
         let own = (self.verified.tenant.as_ref(), self.verified.install.as_ref());
         match own {
             (Some(own_tenant), Some(own_install)) if (own_tenant, own_install) != (tenant, install) => {
-                Err(format!("it is of install `{install}` of tenant `{tenant}`"))
+                Err(format!("it belongs to install `{install}` of tenant `{tenant}`"))
             }
             (_, _) => Ok(()),
         }

@@ -287,7 +287,9 @@ impl Chain<'_> {
         let claimed = envelope.peek::<AuditRecord>().map_err(unread)?;
         let runner = claimed.runner.as_str();
         if !self.accepted.is_empty() && !self.accepted.iter().any(|accepted| accepted == runner) {
-            return Err(format!("record {seq} is of runner key {runner}, which is not a key that `--runner` names"));
+            return Err(format!(
+                "record {seq} belongs to runner key {runner}, which is not a key that `--runner` names"
+            ));
         }
         let key = match self.keys.get(runner) {
             Some(Ok(key)) => key,
@@ -324,8 +326,8 @@ impl Chain<'_> {
         let install = self.verified.install.get_or_insert_with(|| record.install.clone()).clone();
         if (&tenant, &install) != (&record.tenant, &record.install) {
             let text = format!(
-                "record {seq} is of install `{}` of tenant `{}`, and the records before it are of install `{install}` of \
-                 tenant `{tenant}`",
+                "record {seq} belongs to install `{}` of tenant `{}`, and the records before it belong to install \
+                 `{install}` of tenant `{tenant}`",
                 record.install, record.tenant
             );
             self.note(Some(seq), text);

@@ -221,7 +221,8 @@ fn a_record_of_another_chain_or_install_does_not_fit() {
     assert_eq!(
         found(&of_other_install),
         [
-            "record 3 is of install `initech` of tenant `acme`, and the records before it are of install `globex` of tenant `acme`"
+            "record 3 belongs to install `initech` of tenant `acme`, and the records before it belong to install `globex` of \
+             tenant `acme`"
         ]
     );
 }
@@ -257,7 +258,7 @@ fn a_key_that_is_missing_exchanged_or_not_accepted_verifies_nothing() {
     assert_eq!(
         pinned,
         [
-            format!("record 2 is of runner key {}, which is not a key that `--runner` names", id(2)),
+            format!("record 2 belongs to runner key {}, which is not a key that `--runner` names", id(2)),
             format!("there are no records of runner key {}", id(3)),
         ]
     );
@@ -422,7 +423,7 @@ fn a_receipt_of_another_install_of_another_signer_or_in_the_place_of_another_is_
     let forged = of(receipt(&whole, 3, (7, "globex")));
 
     assert_eq!(replayed, "receipt 3: it confirms record 2, so it stands in the place of another receipt");
-    assert_eq!(foreign, "receipt 3: it is of install `initech` of tenant `acme`");
+    assert_eq!(foreign, "receipt 3: it belongs to install `initech` of tenant `acme`");
     assert!(forged.starts_with("receipt 3: the control plane did not sign it: "), "{forged}");
 }
 
