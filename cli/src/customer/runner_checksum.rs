@@ -25,7 +25,7 @@ pub(super) fn runner_of_release(sums: &Path, key: &Path, sha256: &str) -> Result
              the runner is not the program of this release",
             sums.display()
         ))
-        .or("do not launch the template; ask the vendor which release its runner is of")
+        .or("do not launch the template; ask the vendor which release contains its runner")
     })
 }
 

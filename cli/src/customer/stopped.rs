@@ -85,7 +85,7 @@ impl Stopped {
             return Ok(());
         }
         Err(Error::failed(format!("install `{}` is not stopped: {} failed", self.install, plural(open, "check")))
-            .or(format!("run `freehold customer pause {}`, then look again", self.install)))
+            .or(format!("run `freehold customer pause {}`, then check again", self.install)))
     }
 }
 

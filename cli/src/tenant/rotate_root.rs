@@ -105,7 +105,7 @@ impl RotateRoot {
         let change = Change { stack: stack_name, template: Template::Launched, parameters, tags };
         Stacks::new(&config).apply(&change, &progress).await?;
         if let Some((from, to)) = next {
-            progress.now("letting the functions alone sign with the new root key");
+            progress.now("permitting only the functions to sign with the new root key");
             keys.copy_policy(&from, &to).await?;
         }
         drop(progress);

@@ -51,7 +51,7 @@ impl Origin {
         let (made, doubts) = self.made(&runs, &evidence);
         if let (Some(artifact), true) = (&self.artifact, made.is_empty()) {
             return Err(Error::not_found(format!("no signed order in {} names artifact {artifact}", evidence.whose))
-                .or("`freehold customer origin` without `--artifact` lists all artifacts; this one came another way"));
+                .or("`freehold customer origin` without `--artifact` lists all artifacts that signed orders name"));
         }
         answer::give(Question::Origin, &evidence, (&made, &doubts), context, |out| render(&made, out))
     }

@@ -133,8 +133,8 @@ fn read(path: &Path) -> Result<Vec<Value>> {
 fn render(answer: &Answer) -> String {
     let Reconciled { explained, of_the_app, unseen, unexplained, not_started, of_own_doctor } = &answer.reconciled;
     let mut parts = vec![format!(
-        "{} of CloudTrail since {}: records explain {explained} of the install's roles; {of_the_app} are of roles that the \
-         app made, whose work no runner records",
+        "{} of CloudTrail since {}: records explain {explained} of the install's roles; {of_the_app} are of roles \
+         that the app made, and no runner records the work of these",
         plural(answer.events, "event"),
         time(answer.from)
     )];

@@ -70,7 +70,7 @@ impl CreateRelease {
         }
         let has = self.versions.load(app, Some(&there.contents.version)).await?.number;
         let differs = if has == version.number {
-            format!("has other artifacts of version {has}")
+            format!("has version {has} with other artifacts")
         } else {
             format!("has version {has}, not {}", version.number)
         };

@@ -70,7 +70,7 @@ fn check(request: &UpgradeRunnerRequest) -> Result<(), AppError> {
     }
     if request.archive_size > MAX_SOURCE_BYTES {
         return Err(AppError::invalid(format!(
-            "the archive of the runner has {} bytes, more than the maximum of {MAX_SOURCE_BYTES}; pack the program alone",
+            "the archive of the runner has {} bytes, more than the maximum of {MAX_SOURCE_BYTES}; pack only the program",
             request.archive_size
         )));
     }

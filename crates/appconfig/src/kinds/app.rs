@@ -96,7 +96,7 @@ pub(super) const INSTALL: &[Key] = &[
     may("approval_option", Word(&["approve-all", "auto", "prompt"]))
         .doc(
             "Whether plans wait for a person (`prompt`) or not (`approve-all`, `auto`); when absent, a new install has \
-             `approve-all`, and a sync leaves the setting of another one alone",
+             `approve-all`, and a sync does not change the setting of another one",
         ),
     may("labels", Any).doc("Labels by key, such as `env = \"production\"`").not_yet(),
     may("aws_account", Table(&[must("region", Text).doc("The region to install into, such as `eu-west-1`")]))

@@ -112,7 +112,7 @@ finding with its file, line and column.
 **Programs.** Without a `tool_image`, jobs have the programs of the runner's machine, and the machine of the install stack has none of
 `terraform`, `tofu`, `helm`, `kubectl`, `kustomize` and `pulumi`. The check warns once for each of these that a part needs. It finds a
 program in the scripts of actions where a command starts with it. It does not warn of a program in a script that contains a path or URL
-of the program, defines it as a function or alias, installs it, looks whether it exists, or sets `PATH`.
+of the program, defines it as a function or alias, installs it, checks whether it exists, or sets `PATH`.
 
 **Clusters.** A chart, manifest or job without `kubernetes_context`, a secret with `kubernetes_sync` and an action with
 `enable_kube_config` use the cluster that the output `cluster` or `cluster_name` of the sandbox names. If the app has no sandbox, or its

@@ -138,7 +138,7 @@ impl Contact {
             let since = if self.since == Timestamp::default() { at } else { self.since };
             return Connection { state: ConnectionState::Connected, since, reason: String::new() };
         }
-        let reason = "nothing was heard of the runner, which reports once an hour: its machine, its network or its install \
+        let reason = "no report came from the runner, which reports once an hour: its machine, its network or its install \
                       stack is gone, or the customer has stopped it";
         Connection { state: ConnectionState::Silent, since: at, reason: reason.to_owned() }
     }

@@ -215,7 +215,7 @@ pub fn phrase(step: &RunbookStep) -> String {
         StepKind::ComponentTearDown { component } => format!("remove component {component} and its dependents"),
         StepKind::Action { action } => format!("run action {action}"),
         StepKind::SandboxProvision {} | StepKind::SandboxReprovision {} if step.skip_component_deploys => {
-            "deploy the sandbox alone".to_owned()
+            "deploy only the sandbox".to_owned()
         }
         StepKind::SandboxProvision {} | StepKind::SandboxReprovision {} => {
             "deploy the sandbox and the components that read its outputs".to_owned()

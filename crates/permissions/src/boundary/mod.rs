@@ -348,7 +348,7 @@ fn denial(
                 }
                 let of = needs.iter().filter(|need| need.actions.iter().any(|needed| meet(action, needed)));
                 if of.count() > 1 {
-                    return Err(format!("`{action}` is of several services; name the actions that you mean"));
+                    return Err(format!("`{action}` matches several services; name the actions that you mean"));
                 }
             }
             let of = |need: &Need<'_>, action: &String| need.actions.iter().any(|needed| meet(action, needed));

@@ -27,7 +27,9 @@ pub(super) async fn look_before(agent: &Agent, held: &HeldOrder, log: &JobLog, c
     match find(agent, held, credentials).await {
         Ok(roles) if roles.is_empty() => {}
         Ok(roles) => drop(record(agent, held, log, roles)),
-        Err(reason) => warn!(job.id = %held.order.job, "Cannot look at the app's roles before a job: {reason}"),
+        Err(reason) => {
+            warn!(job.id = %held.order.job, "Cannot check the trust policies of the app's roles before a job: {reason}")
+        }
     }
 }
 
