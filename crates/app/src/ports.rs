@@ -397,13 +397,13 @@ pub trait NotificationTopic: Send + Sync {
 /// A subscription to the notifications, as SNS knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscription {
-    /// Where the notifications go.
+    /// The address that gets the notifications.
     pub endpoint: String,
     /// The protocol, as SNS names it.
     pub protocol: String,
     /// The ARN of a subscription that is confirmed; absent until then.
     pub arn: Option<String>,
-    /// What the subscriber chose; absent while it is not known.
+    /// The notifications that the subscriber chose; absent while they are not known.
     pub filter: Option<NotificationFilter>,
 }
 

@@ -67,8 +67,8 @@ pub(crate) fn of_ended_run(run: &Run, now: Timestamp) -> Result<Option<Write>, A
     of_run(run).map(|notification| notify_at(now, &run.install, notification)).transpose()
 }
 
-/// Returns the write of the task that tells the end of a workflow that still has active jobs. The sweep tells every other end by
-/// itself, when it looks at the workflow for the last time.
+/// Returns the write of the task that sends the notification about the end of a workflow which still has active jobs.
+/// For every other end, the sweep sends it when it handles the workflow for the last time.
 ///
 /// # Errors
 /// Internal when the task cannot be written as JSON.

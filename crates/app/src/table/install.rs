@@ -38,7 +38,8 @@ pub struct Contact {
     /// Whether there is a task that finds out when the runner is away; false in rows of earlier versions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub watched: bool,
-    /// Since when the runner is away, as people were told; absent while it is there.
+    /// The time since which the runner takes no orders, as the notification named it; absent while the runner takes
+    /// orders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told_away: Option<Timestamp>,
 }

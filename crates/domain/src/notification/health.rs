@@ -7,8 +7,8 @@ use freehold_protocol::{AppName, InstallId};
 use super::draft::{draft, utc};
 use crate::health::LastHealth;
 
-/// Returns what people are told about a component that became unhealthy, or healthy again; `None` for every other answer. What
-/// nobody knows is not told: the next check says more.
+/// Returns the notification about a component that became unhealthy, or healthy again; `None` for every other answer.
+/// There is no notification about unknown health: the next check says more.
 pub fn of_health(
     install: &InstallId,
     app: Option<&AppName>,

@@ -1,5 +1,5 @@
-//! Notifications: what people are told of workflows, jobs, runs, components and runners. The choice is made from states alone,
-//! and a notification contains names, counts and times: no value, no reason that a program wrote, and no text of a log.
+//! Notifications about workflows, jobs, runs, components and runners. States alone decide whether there is one. A
+//! notification contains names, counts and times: no value, no reason that a program wrote, and no text of a log.
 
 mod draft;
 mod health;

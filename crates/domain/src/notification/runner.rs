@@ -6,7 +6,7 @@ use freehold_protocol::{AppName, InstallId, Timestamp};
 use super::draft::{draft, utc};
 use crate::install::connection::{Connection, ConnectionState};
 
-/// Returns what people are told about a runner that takes no orders; `None` for one that is connected.
+/// Returns the notification about a runner that takes no orders; `None` for one that is connected.
 pub fn runner_away(install: &InstallId, app: Option<&AppName>, connection: &Connection) -> Option<Notification> {
     let (word, why) = match connection.state {
         ConnectionState::Connected => return None,
@@ -30,8 +30,8 @@ pub fn runner_away(install: &InstallId, app: Option<&AppName>, connection: &Conn
     Some(Notification { command: format!("freehold install show {install}"), ..notification }.limited())
 }
 
-/// Returns what people are told when the runner takes orders again from `at`. `away_since` is the time that the notification of
-/// its absence named.
+/// Returns the notification that the runner takes orders again from `at`. `away_since` is the time that the
+/// notification of its absence named.
 pub fn runner_back(install: &InstallId, app: Option<&AppName>, away_since: Timestamp, at: Timestamp) -> Notification {
     let kind = NotificationKind::RunnerBack;
     let cause = [install.as_str(), &away_since.as_millis().to_string(), &at.as_millis().to_string()];

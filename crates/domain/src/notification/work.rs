@@ -22,9 +22,9 @@ pub struct DriftSeen {
     pub resources: u64,
 }
 
-/// Returns what people are told about a workflow that has ended; `None` if it has not ended, and for ends that nobody waits for:
-/// a cancel, the success of work that a schedule asked for, and steps of a runbook, whose run is told instead. `drift` is what
-/// the workflow found.
+/// Returns the notification about a workflow that has ended; `None` if it has not ended, and for ends that nobody waits
+/// for: a cancel, the success of work that a schedule asked for, and steps of a runbook, whose run has a notification
+/// instead. `drift` is what the workflow found.
 pub fn of_workflow(workflow: &Workflow, app: Option<&AppName>, drift: DriftSeen) -> Option<Notification> {
     if workflow.run.is_some() {
         return None;
@@ -136,7 +136,7 @@ fn phrase(workflow: &Workflow) -> String {
     }
 }
 
-/// Returns what people are told about a job that waits for them or for the customer; `None` for every other job.
+/// Returns the notification about a job that waits for people or for the customer; `None` for every other job.
 pub fn of_job(job: &Job, app: Option<&AppName>) -> Option<Notification> {
     let install = &job.install;
     let (kind, cause, words) = match &job.state {
@@ -196,7 +196,7 @@ fn approval(job: &Job, plan: &ProposedPlan) -> String {
     )
 }
 
-/// Returns what people are told about a run of a runbook that has ended; `None` if it runs or was cancelled.
+/// Returns the notification about a run of a runbook that has ended; `None` if it runs or was cancelled.
 pub fn of_run(run: &Run) -> Option<Notification> {
     let (install, runbook) = (&run.install, &run.runbook);
     let (kind, at, word, text) = match &run.state {

@@ -49,8 +49,8 @@ pub struct SubscriptionView {
     pub protocol: String,
     /// Whether nobody has confirmed the subscription yet. Until then nothing is sent, and SNS forgets it after two days.
     pub pending: bool,
-    /// What the subscriber chose; absent while SNS does not say it: for a pending subscription, and one with a filter that
-    /// Freehold did not write.
+    /// The notifications that the subscriber chose; absent while SNS does not say them: for a pending subscription, and
+    /// one with a filter that Freehold did not write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<NotificationFilter>,
 }

@@ -1,4 +1,4 @@
-//! Where notifications go: a mailbox, a URL or a queue.
+//! The endpoints of notifications: a mailbox, a URL or a queue.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use crate::{AccountId, Arn};
 /// The maximum length of an endpoint, in bytes.
 const MAX_BYTES: usize = 2048;
 
-/// Where a subscriber gets notifications.
+/// The endpoint at which a subscriber gets notifications.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Endpoint {

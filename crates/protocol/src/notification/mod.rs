@@ -25,7 +25,7 @@ pub struct Notification {
     /// Derived from the cause, so a notification that is sent again has the same id.
     pub id: NotificationId,
     pub kind: NotificationKind,
-    /// When what it tells happened.
+    /// The time of the event that the notification is about.
     pub at: Timestamp,
     /// Absent for a build, and for a test that names no install.
     #[serde(default, skip_serializing_if = "Option::is_none")]

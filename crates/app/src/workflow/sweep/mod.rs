@@ -224,7 +224,8 @@ impl Sweep {
         if let Some(token) = token {
             self.callbacks.succeed(&token.value.token, &json!({ "result": "deleted" })).await?;
         }
-        // It is told before the row is removed: if this call is lost, the next sweep tells it again.
+        // The notification of the end is sent before the row is removed: if this call is lost, the next sweep sends it
+        // again.
         self.notifier.tell_end(workflow, self.clock.now()).await?;
         Ok(Next::Never)
     }
