@@ -13,7 +13,7 @@ use crate::output::bytes;
 /// The largest file that a command reads into memory, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What to do about a directory that is not a copy of an install's audit records.
+/// The advice about a directory that is not a copy of an install's audit records.
 pub(crate) const COPY_OF_AUDIT: &str =
     "copy all below `audit/` of the install's bucket into a directory (`aws s3 cp --recursive`), and pass its path";
 

@@ -29,7 +29,7 @@ checks could run: it is 0 even when a component is unhealthy.")]
 pub(crate) struct Check {
     /// Name of the install.
     install: InstallId,
-    /// A component to ask; all that can be asked by default. Can be given several times.
+    /// A component to check; by default, all that can be checked. Can be given several times.
     #[arg(long = "component", value_name = "COMPONENT")]
     components: Vec<ComponentName>,
     /// Start the checks and return at once.

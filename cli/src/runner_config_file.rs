@@ -17,7 +17,7 @@ use crate::policy::Policies;
 /// run at once.
 const STATE_DIR: &str = "/var/lib/freehold";
 const SLOTS: u32 = 4;
-/// The keys that this module takes from the stack. `--force` writes them anew, and keeps every other key of the file.
+/// The keys that this module takes from the stack. `--force` writes them again, and keeps every other key of the file.
 const FROM_THE_STACK: [&str; 20] = [
     "tenant",
     "install",
@@ -92,7 +92,7 @@ pub(crate) struct RunnerConfig {
     pub(crate) cluster_images: Option<String>,
     /// How audit records are locked: mode and days. Absent for a build runner, and for a stack of an earlier release.
     pub(crate) audit_lock: Option<String>,
-    /// What the customer says about policies; absent for a build runner, and for a stack of an earlier release.
+    /// The customer's settings of policies; absent for a build runner, and for a stack of an earlier release.
     pub(crate) policies: Option<Policies>,
     /// The key whose releases may replace the runner; absent for a build runner, and when no order may replace the runner.
     pub(crate) release_key: Option<String>,

@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value};
 
-/// The number of names in a path. What is deeper counts as its parent.
+/// The number of names in a path. A deeper value counts as its parent.
 const DEPTH: usize = 4;
 
-/// What is known of the values beside them.
+/// The facts about two values that are known beside the values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Marks<'a> {
-    /// `true` for what is sensitive, in the form of the values. Below it, no name is told.
+    /// `true` for each sensitive value, in the form of the values. The names below such a value are not shown.
     pub(crate) sensitive: [&'a Value; 2],
-    /// `true` for what will only be known after an apply.
+    /// `true` for each value that will only be known after an apply.
     pub(crate) unknown: &'a Value,
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct Api {
     base: Url,
     http: reqwest::Client,
     signer: Signer,
-    /// What to check when nothing answers.
+    /// The things to check when nothing answers.
     way_out: &'static str,
     /// The key of this invocation of the command. All retries of a request carry the same key.
     idempotency_key: String,

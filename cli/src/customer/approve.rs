@@ -45,7 +45,7 @@ pub(crate) struct Reject {
     /// The digest of the plan, as `freehold customer approvals` prints it.
     #[arg(long, value_name = "DIGEST")]
     plan: Digest,
-    /// Why; the vendor sees it.
+    /// The reason; the vendor sees it.
     #[arg(long, value_name = "REASON")]
     reason: String,
 }

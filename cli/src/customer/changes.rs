@@ -1,4 +1,4 @@
-//! `freehold customer changes`: contract against contract, and stack against stack.
+//! `freehold customer changes`: compares the agreed contract and the launched template with the vendor's new ones.
 
 use std::path::PathBuf;
 
@@ -59,7 +59,7 @@ struct Answer {
     template: Option<Vec<Line>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     contract: Option<Terms>,
-    /// What contradicts what the vendor says.
+    /// The facts that contradict the vendor's statements.
     doubts: Vec<String>,
     rests_on: &'static str,
 }
@@ -188,7 +188,7 @@ fn excerpt(lines: &[Line], at: usize, line: &Line) -> String {
 }
 
 fn render(answer: &Answer, out: Output) -> String {
-    // What the vendor must explain comes first: the rest may be about the wrong files.
+    // The doubts that the vendor must explain come first: the rest may be about the wrong files.
     let mut parts: Vec<String> =
         answer.doubts.iter().map(|doubt| format!("not as the vendor says: {}", clean(doubt))).collect();
     if let Some(terms) = &answer.contract {

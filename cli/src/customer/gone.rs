@@ -42,7 +42,7 @@ pub(crate) struct Gone {
     install: InstallId,
 }
 
-/// What exists of an install: resources by their ARNs, stacks by their names.
+/// The parts of an install that exist: resources by their ARNs, stacks by their names.
 #[derive(Debug, Default, Serialize)]
 struct Found {
     /// CloudFormation stacks of the app, and the install stack.

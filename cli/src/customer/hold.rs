@@ -1,4 +1,5 @@
-//! `freehold customer hold` and `lift-hold`: change whether changes may start at all, whatever the windows say.
+//! `freehold customer hold` and `lift-hold`: start and end a hold, during which no change may start, not even in a
+//! change window.
 
 use clap::Args;
 use freehold_protocol::InstallId;

@@ -63,7 +63,7 @@ struct Role {
     managed: Vec<String>,
     /// The number of statements of its own.
     statements: usize,
-    /// What it may do, by the contract that was passed.
+    /// The permissions of the role, by the contract that was passed.
     permissions: Vec<String>,
 }
 

@@ -31,14 +31,14 @@ pub(crate) struct Stopped {
     install: InstallId,
 }
 
-/// One thing that was looked up.
+/// One check: whether the runner or a mode can do something.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Look {
-    /// What could work.
+    /// The thing to do, such as to receive orders.
     what: String,
-    /// Whether it is impossible at this moment.
+    /// Whether nobody can do it at this moment.
     stopped: bool,
-    /// What AWS answered.
+    /// The answer of AWS.
     found: String,
 }
 
@@ -234,7 +234,7 @@ fn admits(document: &Value, runner: &str) -> bool {
     })
 }
 
-/// Returns whether a statement is about the runner alone. The stack's own trusts name the account, on condition that the
+/// Returns whether a statement is only about the runner. The stack's own trusts name the account, on condition that the
 /// principal is the runner.
 fn is_of_runner(statement: &Value, runner: &str) -> bool {
     let named = statement.pointer("/Condition/ArnEquals").and_then(|keys| keys.get("aws:PrincipalArn"));

@@ -43,11 +43,11 @@ impl Windows {
     }
 }
 
-/// What is shown of a stack's rules about changes.
+/// A stack's rules about changes, as the command shows them.
 struct Shown {
     text: String,
     json: Value,
-    /// Why no window ever opens, as far as can be seen.
+    /// The reason why no window ever opens; absent if none was found.
     never: Option<String>,
 }
 

@@ -66,7 +66,7 @@ pub(crate) struct Acknowledge {
     /// The component of the resource. Needed when several components have a resource with this address that differs.
     #[arg(long, value_name = "COMPONENT")]
     component: Option<ComponentName>,
-    /// Why it stays, in one line.
+    /// The reason why the difference stays, in one line.
     #[arg(long, value_name = "TEXT")]
     reason: String,
 }
@@ -93,7 +93,7 @@ pub(crate) struct Ignore {
     /// Remove the rule.
     #[arg(long)]
     remove: bool,
-    /// Why, in one line.
+    /// The reason, in one line.
     #[arg(long, value_name = "TEXT")]
     reason: String,
 }

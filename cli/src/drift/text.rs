@@ -1,4 +1,4 @@
-//! What the commands about drift print for people.
+//! The output of the commands about drift, for people.
 
 use freehold_protocol::api::{DriftView, DriftedView, InstallDrift};
 use freehold_protocol::approval::ChangeKind;

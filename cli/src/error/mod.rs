@@ -168,7 +168,7 @@ impl Error {
         self.kind
     }
 
-    /// Returns whether the API expects the error to disappear by itself within about a minute.
+    /// Returns whether the API expects the cause of the error to be gone within about a minute.
     pub(crate) const fn passes_soon(&self) -> bool {
         self.soon
     }

@@ -71,7 +71,7 @@ impl FromStr for Account {
     }
 }
 
-/// What a sync does to one install.
+/// The changes that a sync makes to one install.
 #[derive(Debug, Default, PartialEq, Serialize)]
 struct Change {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,7 +84,7 @@ struct Change {
     approval_option: Option<ApprovalOption>,
 }
 
-/// Where a new install is made.
+/// The account and the region of a new install.
 #[derive(Debug, PartialEq, Serialize)]
 struct Place {
     account: AccountId,
@@ -142,7 +142,7 @@ impl Sync {
             installs.push(Synced { install: file.install.clone(), file: file.path.clone(), change, workflow });
         }
         drop(progress);
-        // What was done before a failure is shown too.
+        // The changes that were made before a failure are shown too.
         if failed.is_none() || !installs.is_empty() {
             context.out.show(&Answer { dry_run: self.dry_run, installs }, |answer| render(answer, context.out))?;
         }

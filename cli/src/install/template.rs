@@ -14,7 +14,7 @@ use crate::output::plural;
 /// The maximum size of a parameter's value, in bytes (AWS CloudFormation quotas, "Parameters").
 const MOST_OF_A_VALUE: usize = 4_096;
 
-/// What to do when the file of a template is not there.
+/// The advice when the file of a template does not exist.
 pub(crate) const WAY_OUT: &str =
     "pass the template that the vendor sent, which `freehold install stack INSTALL -o FILE` wrote";
 

@@ -62,7 +62,7 @@ impl UpgradeRunner {
     }
 }
 
-/// Returns a gzipped tar with the program alone. The same program gives the same bytes.
+/// Returns a gzipped tar that contains only the program. The same program gives the same bytes.
 fn packed(program: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
     let mut header = tar::Header::new_gnu();

@@ -32,7 +32,7 @@ pub(crate) enum JobCommand {
     Cancel {
         /// Id of the job.
         job: JobId,
-        /// Why, in one line; the customer's audit log shows it.
+        /// The reason, in one line; the customer's audit log shows it.
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },

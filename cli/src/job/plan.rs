@@ -42,7 +42,7 @@ pub(crate) struct Reject {
     /// The digest of the plan, as `freehold job show` prints it.
     #[arg(long, value_name = "DIGEST")]
     plan: Digest,
-    /// Why, in one line; the job shows it.
+    /// The reason, in one line; the job shows it.
     #[arg(long, value_name = "REASON")]
     reason: String,
 }

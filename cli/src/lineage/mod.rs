@@ -164,7 +164,7 @@ impl LineageArgs {
     }
 }
 
-/// What to do about a file that is not a bundle.
+/// The advice about a file that is not a bundle.
 const WAY_OUT: &str = "pass the file that `freehold lineage --bundle FILE` wrote";
 
 impl Verify {

@@ -1,10 +1,10 @@
-//! What a customer says about policies in the install stack, as a runner's config file has it.
+//! The customer's settings of policies in the install stack, as a runner's config file has them.
 
 use std::collections::BTreeMap;
 
 use toml_edit::{Array, Table, value};
 
-/// What a customer says about policies.
+/// The customer's settings of policies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Policies {
     loosened: Vec<String>,

@@ -54,7 +54,7 @@ pub(crate) struct Test {
     built_in: bool,
 }
 
-/// What was found, as `--json` prints it.
+/// The results, as `--json` prints them.
 #[derive(Debug, Serialize)]
 struct Found {
     /// The number of documents on which each policy was evaluated.

@@ -13,7 +13,7 @@ use crate::cloudformation::{Stack, Stacks};
 use crate::error::{Error, Result, ResultExt};
 use crate::progress::Progress;
 
-/// The pause between two looks at a group that is being deleted, in seconds, and the maximum number of looks.
+/// The pause between two checks of a group that is being deleted, in seconds, and the maximum number of checks.
 const LOOK_SECS: u32 = 3;
 const LOOKS: u32 = 300;
 /// The parameter of the tenant's stack that decides whether the stack has the machine.

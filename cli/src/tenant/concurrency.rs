@@ -7,12 +7,13 @@ use crate::error::{Result, ResultExt};
 
 /// The stack parameter.
 pub(super) const PARAMETER: &str = "ReservedConcurrency";
-/// What an account without reserved concurrency risks.
+/// The warning about an account without reserved concurrency.
 pub(super) const NONE: &str = "the account's quota of concurrent executions of Lambda is too low to reserve some for the functions that keep the \
                                tenant going: a flood of reports can delay them. Ask AWS for a quota of 1000 and deploy again";
 /// The lowest quota with which the stack reserves concurrency, as the description of the parameter says.
 const QUOTA: i32 = 500;
-/// What must be unreserved in the account before the stack reserves 167: Lambda keeps at least 100 unreserved.
+/// The concurrency that must be unreserved in the account before the stack reserves 167: Lambda keeps at least 100
+/// unreserved.
 const LEFT: i32 = 300;
 
 /// Whether the stack reserves concurrency.

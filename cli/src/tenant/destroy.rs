@@ -46,7 +46,7 @@ impl Destroy {
         }
         progress.now("looking for leftovers");
         let is_elsewhere = !had_stack && removed.is_empty();
-        // What was not deleted now does not disappear while the command waits.
+        // A resource that was not deleted now does not disappear while the command waits.
         let looks = if is_elsewhere { 1 } else { LOOKS };
         let leftovers = settled_leftovers(&config, &tenant, &bucket, &remover, looks).await?;
         drop(progress);

@@ -111,8 +111,8 @@ pub(crate) struct Deploy {
     /// components need them.
     #[arg(long, value_name = "ID")]
     build_image: Option<String>,
-    /// How long the build runner's machine waits for the next build before it ends, in seconds; 600 when it was never
-    /// given.
+    /// How long the build runner's machine waits for the next build before it ends, in seconds; 600 if this option was
+    /// never given.
     #[arg(long, value_name = "SECONDS", value_parser = number::<60, 86_400>)]
     build_idle_secs: Option<u32>,
     /// URL from which the build runner's machine downloads `freehold-builder` for arm64.

@@ -168,7 +168,7 @@ impl RotateRoot {
     }
 }
 
-/// What to say, the parameters of the stack to change, and the keys whose policies have to be equal.
+/// The message, the parameters of the stack to change, and the keys whose policies have to be equal.
 type Next = (Done, BTreeMap<String, String>, Option<(String, String)>);
 
 fn announced(tenant: &TenantName, current: &Key, second: Option<Key>) -> Result<Next> {
@@ -243,8 +243,8 @@ impl Keys {
         Ok(answer.signature.map(Blob::into_inner).unwrap_or_default())
     }
 
-    /// Signs with a key whose policy lets the functions alone sign: its administrator lets the caller in, and takes that
-    /// back afterwards, whatever happens.
+    /// Signs with a key whose policy permits only the functions to sign. The administrator of the key permits the
+    /// caller too, and removes this permission afterwards, also after a failure.
     async fn sign_as_owner(&self, key: &Key, message: &[u8]) -> Result<Vec<u8>> {
         if let Ok(signature) = self.sign(key, message).await {
             return Ok(signature);

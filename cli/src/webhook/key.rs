@@ -10,7 +10,7 @@ use freehold_protocol::pem;
 use crate::error::{Error, Result};
 use crate::{file, random};
 
-/// What to do about a file that is not a key.
+/// The advice about a file that is not a key.
 const WAY_OUT: &str =
     "pass the file that `freehold webhook add` made, or one from `openssl genpkey -algorithm ed25519`";
 

@@ -26,7 +26,7 @@ Exit code 1 when the workflow fails again, 4 when it cannot be resumed.")]
 pub(crate) struct Resume {
     /// Id of the workflow, as `freehold workflow list` shows it.
     workflow: WorkflowId,
-    /// Why, in one line; the customer's audit log shows it.
+    /// The reason, in one line; the customer's audit log shows it.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// Start the work and return at once.
@@ -50,7 +50,8 @@ pub(crate) struct Skip {
     workflow: WorkflowId,
     /// Name of the node, as `freehold workflow show` shows it.
     node: String,
-    /// Why, in one line. The workflow shows it. So does the customer's audit log, if another node runs because of it.
+    /// The reason, in one line. The workflow shows it. So does the customer's audit log, if another node runs because
+    /// of it.
     #[arg(long, value_name = "TEXT")]
     reason: String,
     /// Start the work and return at once.
@@ -70,7 +71,7 @@ Exit code 1 when the workflow fails again, 4 when the job cannot be retried.")]
 pub(crate) struct Retry {
     /// Id of the job.
     job: JobId,
-    /// Why, in one line; the customer's audit log shows it.
+    /// The reason, in one line; the customer's audit log shows it.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// Start the work and return at once.

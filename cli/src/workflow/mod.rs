@@ -39,7 +39,7 @@ Exit code 0 when the workflow was asked to stop or is cancelled already, 4 when 
     Cancel {
         /// Id of the workflow, as `freehold workflow list` shows it.
         workflow: WorkflowId,
-        /// Why, in one line; the customer's audit log shows it.
+        /// The reason, in one line; the customer's audit log shows it.
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },

@@ -24,7 +24,7 @@ pub type Kind = ErrorKind;
 pub struct AppError {
     pub kind: Kind,
     pub message: String,
-    /// Whether the cause usually disappears by itself within about a minute, so that a client may wait and retry.
+    /// Whether the cause is usually gone within about a minute, so that a client may wait and retry.
     pub soon: bool,
     #[source]
     pub source: Option<Box<dyn Error + Send + Sync>>,

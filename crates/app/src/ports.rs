@@ -121,7 +121,7 @@ pub trait Store: Send + Sync {
     async fn commit(&self, writes: Vec<Write>) -> Result<Committed, PortError>;
 }
 
-/// What AWS STS answered to a request of a runner.
+/// The answer of AWS STS to a request of a runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Caller {
     /// The request is signed with credentials of this account and this principal.
@@ -228,8 +228,8 @@ pub struct ReceivedDeadLetter {
     pub reason: Option<String>,
 }
 
-/// The time for which [`DeadLetters::look`] hides messages from the next look, in seconds. `sweep` runs every minute for
-/// at most 50 seconds, so a message that one sweep has hidden is visible to the next sweep.
+/// The time for which [`DeadLetters::look`] hides messages from the next call, in seconds. `sweep` runs every minute
+/// for at most 50 seconds, so a message that one sweep has hidden is visible to the next sweep.
 pub const LOOK_HIDES_SECS: u32 = 10;
 
 /// A dead-letter queue: of the functions' queues, or of the orders queues.
@@ -264,8 +264,8 @@ pub trait QueueAdmin: Send + Sync {
     /// the queue.
     async fn create_orders_queue(&self, install: &InstallId, account: &AccountId) -> Result<String, PortError>;
 
-    /// Lets the install's runner role in `account` receive from the orders queue if `open` is true, and nobody otherwise. A
-    /// missing queue is left alone.
+    /// Lets the install's runner role in `account` receive from the orders queue if `open` is true, and nobody
+    /// otherwise. Nothing happens if the queue does not exist.
     async fn turn_orders_queue(&self, install: &InstallId, account: &AccountId, open: bool) -> Result<(), PortError>;
 
     /// Removes the orders queue of `install` with its messages. A missing queue counts as removed.

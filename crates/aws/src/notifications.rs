@@ -93,7 +93,7 @@ impl SnsSubscriptions {
         let asked = self.client.get_subscription_attributes().subscription_arn(arn).send().await;
         let answer = match asked {
             Ok(answer) => answer,
-            // It has just been removed.
+            // The subscription has just been removed.
             Err(error) if error.code() == Some("NotFound") => return Ok((true, None)),
             Err(error) => return Err(port_error("subscription", error)),
         };

@@ -9,7 +9,7 @@ use crate::install::Install;
 /// once an hour.
 pub const SILENT_SECS: u64 = 2 * 3600;
 
-/// What the control plane knows about an install when the vendor asks to forget it.
+/// The facts about an install that the control plane knows when the vendor asks to forget it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Standing {
     /// The components that are deployed; the sandbox is one of them.

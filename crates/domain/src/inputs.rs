@@ -113,7 +113,7 @@ pub fn resolve_inputs(
     resolve(version, given, answers, sealing, |_| true)
 }
 
-/// Returns the values of [`resolve_inputs`] for a job whose templates read the inputs in `reads` alone. Another
+/// Returns the values of [`resolve_inputs`] for a job whose templates read only the inputs in `reads`. Another
 /// sensitive input that lacks a value which the runner can read is left out.
 ///
 /// # Errors

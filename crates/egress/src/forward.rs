@@ -1,4 +1,4 @@
-//! Forwards an `http://` request to the host in its URL, with a head that is built anew.
+//! Forwards an `http://` request to the host in its URL, with new headers.
 
 use std::sync::Arc;
 

@@ -82,7 +82,7 @@ impl fmt::Display for Host {
 }
 
 impl Destination {
-    /// Parses `host:port`, or `host` alone when there is a default port.
+    /// Parses `host:port`, or only `host` when there is a default port.
     ///
     /// # Errors
     /// When the host is not valid, or there is no valid port.

@@ -229,7 +229,7 @@ fn in_stack(document: Value, answers: &Answers) -> Result<Value, String> {
     referring(document, answers)
 }
 
-/// Renders each string of a policy alone, so that no string can add a key or a statement.
+/// Renders each string of a policy separately, so that no string can add a key or a statement.
 fn render_each(document: &Value, tree: &Value) -> Result<Value, String> {
     let Limits { max_steps, max_output_bytes } = Limits::default();
     let templates = policy_text::texts_in(document).iter().filter(|text| text.contains("{{")).count().max(1);

@@ -13,8 +13,8 @@ use crate::{Verdict, evaluate};
 /// The argument with which a program runs as the process that evaluates policies.
 pub const COMMAND: &str = "policy-asker";
 
-/// Asks policies when the command line names [`COMMAND`] and nothing else. Returns `None` for other command lines. Each
-/// program that has an [`Evaluator`](crate::Evaluator) calls this first.
+/// Evaluates policies when the command line names [`COMMAND`] and nothing else. Returns `None` for other command lines.
+/// Each program that has an [`Evaluator`](crate::Evaluator) calls this first.
 pub fn run_if_asked() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next()? != COMMAND || arguments.next().is_some() {

@@ -2,7 +2,7 @@
 
 use crate::PACKAGES;
 
-/// What the engine says when a comprehension defines a variable again. OPA permits that.
+/// The engine's error when a comprehension defines a variable again. OPA permits that.
 const SHADOWED: &str = "used before definition below";
 
 /// The reason why a policy cannot be read or evaluated. The change that the policy guards must then not happen.

@@ -1,4 +1,5 @@
-//! Asks policies in a process of its own, which is killed at a limit of time, and which the kernel ends at a limit of memory.
+//! Evaluates policies in a process of its own, which is killed at a limit of time, and which the kernel ends at a limit
+//! of memory.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::PathBuf;
@@ -29,7 +30,7 @@ pub struct Limits {
 /// a plan of 10,000 roles (8.5 MB).
 pub const LIMITS: Limits = Limits { time: Duration::from_secs(10), memory_mib: 1024 };
 
-/// Asks policies in processes of its own.
+/// Evaluates policies in processes of its own.
 #[derive(Debug, Clone)]
 pub struct Evaluator {
     program: PathBuf,
@@ -42,7 +43,7 @@ impl Evaluator {
         Self { program: program.into(), limits }
     }
 
-    /// Asks each policy about each document. Returns an answer for each policy, in their order; blocks until then.
+    /// Evaluates each policy on each document. Returns an answer for each policy, in their order; blocks until then.
     ///
     /// # Errors
     /// [`PolicyError`] when the process cannot be started, and when it had to be stopped or ended by itself. Policies
@@ -69,7 +70,7 @@ impl Evaluator {
     }
 }
 
-/// What became of one policy.
+/// The result of one policy.
 enum Next {
     Answer(Answer),
     TooSlow,

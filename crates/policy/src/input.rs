@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// What a job is about; every document has it as `input.freehold`.
+/// The job that a document is of; every document has it as `input.freehold`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct About {
     pub tenant: String,
@@ -62,7 +62,7 @@ pub fn image(image: &str, tag: &str, digest: &str, metadata: Value, about: &Abou
     json!({ "image": image, "tag": tag, "digest": digest, "metadata": metadata, "freehold": about.json() })
 }
 
-/// What happens to an object.
+/// The operation on an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     Create,

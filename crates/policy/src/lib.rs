@@ -32,7 +32,7 @@ pub const PACKAGES: [&str; 2] = ["nuon", "freehold"];
 /// The maximum length of a policy, in bytes.
 pub const MAX_POLICY_BYTES: usize = 128 * 1024;
 
-/// What one policy says about one input document.
+/// The messages of one policy about one input document.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Verdict {
     /// The messages of rule `deny`, sorted. Any message forbids the change.

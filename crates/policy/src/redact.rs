@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// What stands in the place of a value.
+/// The text that replaces a value.
 const TAKEN_OUT: &str = "[value]";
 /// Values of fewer characters are too common in other words to be taken out.
 const SHORTEST: usize = 4;

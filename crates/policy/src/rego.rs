@@ -31,8 +31,8 @@ pub fn check(policy: &PolicyText) -> Result<bool, PolicyError> {
     Ok(loaded.is_denying || loaded.is_warning)
 }
 
-/// Asks a policy. A built-in function that fails, such as `to_number("x")`, has no value, and so makes its rule not apply:
-/// these are the semantics of OPA.
+/// Evaluates a policy. A built-in function that fails, such as `to_number("x")`, has no value, and so makes its rule
+/// not apply: these are the semantics of OPA.
 ///
 /// # Errors
 /// [`PolicyError`] when the policy cannot be read, or cannot be evaluated with this input.

@@ -73,7 +73,7 @@ pub const LEASE_RENEW_SECS: u64 = 10;
 pub const MAX_JOB_SECS: u32 = 11 * 60 * 60;
 
 /// The time that one order may wait until it is started, in seconds. It is short, because whoever keeps a copy of an
-/// order can send it anew until then. A job waits longer than its order ([`MAX_WAIT_SECS`]).
+/// order can send it again until then. A job waits longer than its order ([`MAX_WAIT_SECS`]).
 pub const CLAIM_WINDOW_SECS: u64 = 60 * 60;
 
 /// The time that a job waits for its runner, in seconds. SQS deletes a message after 14 days. Before that, the runner that

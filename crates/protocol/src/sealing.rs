@@ -68,7 +68,7 @@ impl SealedValue {
         &self.key
     }
 
-    /// Returns the public key that was made for this value alone.
+    /// Returns the public key that was made only for this value.
     pub const fn ephemeral(&self) -> &[u8; KEY_BYTES] {
         &self.ephemeral
     }

@@ -42,7 +42,7 @@ pub struct Roots {
     /// The roots before the current one, oldest first.
     former: Vec<Root>,
     current: PublicKey,
-    /// The only root that may follow.
+    /// The only root that may follow the current one.
     second: Option<PublicKey>,
     statements: Vec<Envelope>,
 }
@@ -183,7 +183,7 @@ impl Roots {
         self.all().map(|root| root.key).find(|key| envelope.is_signed_as(&key.key_id())).unwrap_or(&self.current)
     }
 
-    /// Returns these roots with those to which the certificate of a message leads.
+    /// Returns these roots, and with them the roots that follow by the successions in the certificate of a message.
     ///
     /// # Errors
     /// [`EnvelopeError::Succession`].

@@ -1,7 +1,8 @@
 //! Finds the times at which windows and freezes begin and end in a time zone, also where its clocks are changed.
 //!
-//! A time is in a window if the clock on the wall shows an hour of the window. So hours that a clock skips are in no window,
-//! and hours that it shows twice are in the window both times. Between two neighbours of [`Calendar::bounds`] nothing changes.
+//! A time is in a window if the local time is in the window's hours. So hours that the local time skips are in no
+//! window, and hours that it repeats are in the window both times. Between two neighbours of [`Calendar::bounds`]
+//! nothing changes.
 
 use freehold_protocol::Timestamp;
 use jiff::civil::DateTime;
@@ -56,7 +57,7 @@ impl Calendar {
     fn bounds(&self, from: Utc, until: Utc) -> Vec<Utc> {
         let zone = &self.windows.zone;
         let mut bounds = Vec::new();
-        // A window of the day before may end within the time, and the wall is up to a day ahead or behind.
+        // A window of the day before may end within this time, and the local time is up to a day ahead or behind.
         let mut date = self.wall(from).date().checked_sub(2.days()).ok();
         let last = self.wall(until).date();
         while let Some(day) = date.filter(|day| *day <= last) {
@@ -72,7 +73,7 @@ impl Calendar {
     }
 }
 
-/// Returns the times at which the clock on the wall shows `wall`: none, one or two.
+/// Returns the times at which the local time of the zone is `wall`: none, one or two.
 fn instants(zone: &TimeZone, wall: DateTime) -> impl Iterator<Item = Utc> + use<> {
     let offsets = match zone.to_ambiguous_timestamp(wall).offset() {
         AmbiguousOffset::Unambiguous { offset } => [Some(offset), None],

@@ -24,11 +24,12 @@ pub struct Closed {
     /// The time of the next opening; `None` if none was found.
     pub until: Option<Timestamp>,
     pub why: Why,
-    /// The end of the next opening by the clock of the time zone, with the name of the zone; empty without an opening.
+    /// The end of the next opening in the local time of the time zone, with the name of the zone; empty without an
+    /// opening.
     pub(crate) wall: String,
 }
 
-/// What keeps changes from starting.
+/// The reason why no change may start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
     /// The customer holds all changes.

@@ -27,7 +27,7 @@ impl Freeze {
         (self.first..=self.last).contains(&date)
     }
 
-    /// Returns the times on the wall at which the freeze begins and ends. One that lasts for ever has no end.
+    /// Returns the local times at which the freeze begins and ends. A freeze that lasts for ever has no end.
     pub(crate) fn bounds(&self) -> impl Iterator<Item = DateTime> {
         let midnight = |date: Date| date.to_datetime(Time::midnight());
         [Some(midnight(self.first)), self.last.tomorrow().ok().map(midnight)].into_iter().flatten()

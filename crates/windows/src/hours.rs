@@ -1,4 +1,4 @@
-//! Change windows: weekdays with hours, by the clock on the wall of a time zone.
+//! Change windows: weekdays with hours, in the local time of a time zone.
 
 use jiff::civil::{Date, DateTime, Time, Weekday};
 use jiff::tz::TimeZone;
@@ -68,12 +68,12 @@ impl Windows {
         Ok(Self { zone: found, zone_name: name.to_owned(), all })
     }
 
-    /// Returns whether a window contains this time on the wall.
+    /// Returns whether a window contains this local time.
     pub(crate) fn contain(&self, wall: DateTime) -> bool {
         self.all.is_empty() || self.all.iter().any(|window| window.contains(wall))
     }
 
-    /// Returns the times on the wall at which windows that begin on `date` begin and end.
+    /// Returns the local times at which windows that begin on `date` begin and end.
     pub(crate) fn bounds(&self, date: Date) -> impl Iterator<Item = DateTime> {
         let begun = self.all.iter().filter(move |window| window.begins_on(date));
         begun.flat_map(move |window| [at(date, window.from), window.end(date)]).flatten()
@@ -105,7 +105,7 @@ impl Window {
     }
 }
 
-/// Returns the time on the wall `minutes` after midnight.
+/// Returns the local time `minutes` after midnight.
 fn at(date: Date, minutes: i16) -> Option<DateTime> {
     if minutes == DAY {
         return Some(date.tomorrow().ok()?.to_datetime(Time::midnight()));

@@ -8,7 +8,7 @@ use crate::text::{Piece, RulesError};
 /// A caller of the vendor's API whose changes the customer lets start at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Caller {
-    /// This caller.
+    /// The caller with this ARN.
     One(CallerArn),
     /// Every session of the role of this session.
     Sessions(CallerArn),

@@ -9,7 +9,7 @@ pub struct RulesError {
     pub parameter: &'static str,
     /// The place of the first wrong character, counted in characters from 1.
     pub column: usize,
-    /// What is wrong, and what to write instead.
+    /// The mistake, and the text to write instead.
     pub what: String,
 }
 

@@ -46,7 +46,7 @@ pub struct Made {
     pub facts: Facts,
 }
 
-/// What is known about the plan that the order names.
+/// The facts that are known about the plan that the order names.
 #[derive(Debug)]
 pub enum Recalled {
     /// The order names no plan.
@@ -114,8 +114,8 @@ pub async fn recall(job: &Job, facts: &Facts) -> Result<Recalled, Failure> {
     }
 }
 
-/// Requires an approval of a plan that each order makes anew. An approval counts while `document` stays the same, which is
-/// everything that is applied.
+/// Requires an approval of a plan that each order makes again. An approval counts while `document` stays the same,
+/// which is everything that is applied.
 ///
 /// # Errors
 /// As [`require_plan_approval`].

@@ -21,7 +21,7 @@ pub struct AuditLock {
 pub enum LockMode {
     /// Whoever has `s3:BypassGovernanceRetention`.
     Governance,
-    /// Nobody.
+    /// Nobody can end the lock.
     Compliance,
 }
 

@@ -25,7 +25,7 @@ pub(super) fn explain(text: &str, file: &str, role: Role, error: &toml_edit::de:
         // The command replaces a file only if it can read which settings of the machine to keep.
         None => format!("correct the file, or remove it and write it again with `{command}`"),
     };
-    // An excerpt of the file has several lines, and ends with the line of the mark.
+    // An excerpt of the file has several lines, and its last line marks the mistake.
     let way_out = format!("{}{way_out}", if detail.contains('\n') { "\n" } else { "; " });
     (detail, way_out)
 }

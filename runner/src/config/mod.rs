@@ -85,7 +85,7 @@ pub struct Config {
     pub cluster_images: ClusterImages,
     /// For how long S3 keeps the audit records; `None` keeps none.
     pub audit_lock: Option<AuditLock>,
-    /// What the customer says about policies.
+    /// The customer's settings of policies.
     pub policies: Policies,
     /// The limits for one job's use of the machine.
     pub limits: Limits,

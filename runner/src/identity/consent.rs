@@ -45,7 +45,7 @@ pub fn unnamed_value(order: &Order) -> Option<Outcome> {
     if matches!(order.work, Work::Remove(_)) {
         return None;
     }
-    // Terms without their document count as terms that name no value: with the digest alone, the order could read any
+    // Terms without their document count as terms that name no value: with only the digest, the order could read any
     // value.
     let terms = order.terms.as_ref()?.asked().ok().flatten();
     let value = not_in_terms(order, terms.as_ref())?;

@@ -33,9 +33,9 @@ const LONGEST: Duration = Duration::from_secs(60 * 60);
 const FRESH: Duration = Duration::from_secs(5 * 60);
 /// The longest pause between two signs of progress of the loop ([`Beat::alive`]).
 const ROUND: Duration = Duration::from_secs(10 * 60);
-/// The same while the customer holds all changes.
+/// The longest pause between two signs of progress of the loop while the customer holds all changes.
 const HELD_ROUND: Duration = Duration::from_secs(60);
-/// The longest time between two looks for what the customer decided about a plan, while one waits for them.
+/// The longest time between two checks for the customer's decision, while a plan waits for it.
 const DECISION_ROUND: Duration = Duration::from_secs(30);
 /// The time after which a runner that has never enrolled ends, if it has no credentials of a role.
 const GIVE_UP: Duration = Duration::from_secs(5 * 60);
@@ -45,13 +45,13 @@ const LOOK: Duration = Duration::from_secs(30);
 /// The keyed digests of the app's secrets, by secret name; `None` when they are not known.
 type Digests = Option<BTreeMap<String, Digest>>;
 
-/// What a hello says that may change while the runner works.
+/// The contents of a hello that may change while the runner works.
 #[derive(Debug)]
 struct Announced {
     digests: Digests,
     /// When changes may start; `None` if at any time.
     changes: Option<ChangeTimes>,
-    /// What the customer decided about plans that wait for them.
+    /// The customer's decisions about plans that wait for an approval.
     decisions: Vec<CustomerDecision>,
 }
 
@@ -77,7 +77,7 @@ pub async fn run(agent: Arc<Agent>, prover: RoleProver, key: PublicKey, beat: Be
     announce(&agent, &prover, (&key, &announced), &beat).await;
     let (mut last, mut pause) = (Instant::now(), REPEAT);
     loop {
-        // While the customer holds all changes, the control plane is told within a minute that they continue.
+        // When the customer ends a hold, the control plane learns within a minute that changes continue.
         let is_held = announced.changes.as_ref().is_some_and(|times| times.held);
         let round = if is_held { HELD_ROUND } else { ROUND };
         // While a plan waits for the customer, the runner looks for their decision, so that nobody else has to.

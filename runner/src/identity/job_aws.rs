@@ -105,7 +105,7 @@ impl AccountHosts for ClusterEndpoints {
 }
 
 /// Returns whether a host can be the endpoint of an EKS cluster in the region (EKS user guide, "Cluster API server
-/// endpoint": with IPv4 alone, and with both versions of IP).
+/// endpoint": with only IPv4, and with both versions of IP).
 fn may_be_cluster(name: &str, region: &str) -> bool {
     let below = |suffix: String| name.strip_suffix(&suffix).is_some_and(|rest| !rest.is_empty());
     below(format!(".{region}.eks.{}", dns_suffix(region))) || below(format!(".{region}.api.aws"))

@@ -18,7 +18,7 @@ const FILE: &str = "roots.json";
 #[derive(Debug, Clone)]
 pub struct KnownRoots {
     roots: Arc<RwLock<Roots>>,
-    /// The file that keeps them; absent for roots that need not outlive the process.
+    /// The file that stores the roots; absent for roots that are only needed in this process.
     file: Option<PathBuf>,
 }
 

@@ -16,7 +16,7 @@ use crate::aws;
 use crate::config::Config;
 use crate::identity::job_aws;
 
-/// What is between the account and the issuer in the ARN of an OpenID provider.
+/// The text between the account and the issuer in the ARN of an OpenID provider.
 const PROVIDER: &str = ":oidc-provider/";
 
 /// An IAM role of the app: its ARN and its trust policy, which decides who may assume it.

@@ -1,4 +1,4 @@
-//! The mark that an attempt stores beside a state. It names the attempt and records whether the attempt ended in order,
+//! The mark that an attempt stores beside a state. It names the attempt and records whether the attempt ended cleanly,
 //! which means that the attempt left neither a lock nor a pending change.
 //!
 //! A killed attempt may leave a Terraform lock or a pending Helm release. A new attempt may take it over only if the
@@ -44,7 +44,7 @@ pub(super) struct HeldLock {
 struct Mark {
     job: JobId,
     fence: Fence,
-    /// Whether the attempt ended in order, which means without leaving a lock or a pending change.
+    /// Whether the attempt ended cleanly, which means without leaving a lock or a pending change.
     ended: bool,
     /// The locks of others that existed when the attempt began.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -58,7 +58,7 @@ struct Mark {
 }
 
 impl Mark {
-    /// Returns whether the attempt may have left `lock`, if it did not end in order.
+    /// Returns whether the attempt may have left `lock`, if it did not end cleanly.
     fn may_have_left(&self, lock: &HeldLock) -> bool {
         if let Some(left) = &self.left {
             return left.contains(&lock.name);
@@ -75,7 +75,7 @@ enum Claim {
     Work,
     /// The attempt may work, and may take over an existing lock or pending change.
     Inherit,
-    /// The attempt must not work, because the mark is of a newer attempt.
+    /// The attempt must not work, because the mark belongs to a newer attempt.
     Yield,
 }
 
@@ -84,7 +84,7 @@ fn claim(mark: Option<&Mark>, job: &JobId, fence: Fence) -> Claim {
     match mark {
         Some(mark) if mark.job == *job && mark.fence > fence => Claim::Yield,
         Some(mark) if mark.ended => Claim::Work,
-        // The mark is of this attempt itself, which cannot have left a lock yet.
+        // The mark belongs to this attempt itself, which cannot have left a lock yet.
         Some(mark) if mark.job == *job && mark.fence == fence => Claim::Work,
         Some(_) => Claim::Inherit,
         None => Claim::Work,
@@ -136,7 +136,7 @@ impl AttemptMark {
         &self.stale
     }
 
-    /// Writes into the mark that the attempt ended in order.
+    /// Writes into the mark that the attempt ended cleanly.
     pub(super) async fn end(&self, bucket: &JobBucket) -> Result<(), Failure> {
         self.write(bucket, &self.ended(&[], false)).await
     }

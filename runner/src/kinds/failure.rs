@@ -21,7 +21,7 @@ const MAX_REASON: usize = 2_000;
 /// The failure of a job. `partial` says whether the job may have changed something.
 #[derive(Debug)]
 pub enum Failure {
-    /// The job failed by itself.
+    /// The job failed, and the runner did not stop it.
     Failed { reason: String, partial: bool },
     /// The runner stopped the job.
     Stopped { reason: StopReason, partial: bool },

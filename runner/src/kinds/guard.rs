@@ -1,4 +1,4 @@
-//! Asks the policies that guard a job about its plan, and stops the job if one of them denies it.
+//! Evaluates the policies that guard a job on its plan, and stops the job if one of them denies it.
 
 use freehold_policy::input::{self, Operation};
 use freehold_protocol::Digest;
@@ -32,8 +32,9 @@ pub(super) fn change(address: &str, kind: &str, actions: &[&str], before: &Value
     json!({ "address": address, "type": kind, "change": change })
 }
 
-/// Asks about the objects that a plan for a cluster creates, updates, keeps and deletes. `more` are objects that are made
-/// outside of the plan, such as hooks of a chart. `known` are results of policies that the cluster asks.
+/// Evaluates the policies on the objects that a plan for a cluster creates, updates, keeps and deletes. `more` are
+/// objects that are made outside of the plan, such as hooks of a chart. `known` are results of policies that the
+/// cluster asks.
 pub(super) async fn objects(
     job: &Job,
     plan: &Plan,
@@ -58,8 +59,8 @@ pub(super) async fn objects(
     Box::pin(ask(job, documents, known)).await
 }
 
-/// Logs the plan of a removal from a cluster. Asks the policies and those who have to approve the plan about it. A plan that
-/// deletes objects with data fails, unless `destroy_data` permits it.
+/// Logs the plan of a removal from a cluster. Evaluates the policies, and requires an approval from those who have to
+/// approve the plan. A plan that deletes objects with data fails, unless `destroy_data` permits it.
 pub(super) async fn removal(job: &Job, plan: &Plan, destroy_data: bool) -> Result<(), Failure> {
     job.log.line(&format!("plan: {plan}"));
     plan.lines().for_each(|line| job.log.line(&line));

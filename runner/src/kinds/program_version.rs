@@ -1,4 +1,4 @@
-//! What the log says of the version of Terraform or Pulumi. The runner uses its own program, even if the config asks for
+//! The log line about the version of Terraform or Pulumi. The runner uses its own program, even if the config asks for
 //! another version.
 
 /// Returns the line with the version that was found; `wanted` is empty when the config names none.

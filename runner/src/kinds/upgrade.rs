@@ -25,7 +25,7 @@ use crate::work::job::{Job, StopReason};
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The time limit for a program to say its version.
 const SAYS_VERSION: Duration = Duration::from_secs(20);
-/// What the archive may unpack to. No signature covers what is beside the program, so nothing is.
+/// The limits of the unpacked archive. No signature covers other files, so the archive must contain the program alone.
 const PROGRAM_ALONE: Budget = Budget { bytes: 1 << 30, files: 1 };
 
 pub(super) async fn run(job: &Job, work: &UpgradeRunner) -> Result<Done, Failure> {
@@ -105,7 +105,7 @@ fn not_older(asked: &str) -> Result<(), Failure> {
     )))
 }
 
-/// Brings the program to its place in the state directory, unless it is there.
+/// Downloads the program into the state directory, unless it is there.
 async fn on_disk(job: &Job, work: &UpgradeRunner) -> Result<(), Failure> {
     if work.archive_size > MAX_SOURCE_BYTES {
         let size = work.archive_size;

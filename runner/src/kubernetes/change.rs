@@ -64,8 +64,8 @@ fn stated(object: &Value) -> Value {
     object
 }
 
-/// Returns the names of the attributes in which a live object differs from the result of a dry run. Of a secret, no name of a key
-/// is told.
+/// Returns the names of the attributes in which a live object differs from the result of a dry run. The names of a
+/// secret's keys are left out.
 pub(crate) fn attributes_of_drift(live: &Value, planned: &Value) -> Vec<String> {
     let hidden = json!({ "data": true, "stringData": true });
     let is_secret = live.get("kind").and_then(Value::as_str) == Some("Secret");

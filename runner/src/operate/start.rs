@@ -66,7 +66,7 @@ const FLUSH_LIMIT: Duration = Duration::from_secs(20);
 
 /// The time limit for looking at the stack before the last report.
 const GOODBYE_LIMIT: Duration = Duration::from_secs(5);
-/// What a runner says when it ends and its stack gives no other reason.
+/// The reason that a runner reports when it ends and its stack gives no other reason.
 const STOPPED: &str = "the runner was stopped on its machine; orders wait until it is started again";
 
 /// How a runner ended. This decides its exit code.

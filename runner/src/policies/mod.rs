@@ -21,8 +21,8 @@ use crate::work::job::Job;
 use guard::{Guard, Text};
 use results::{Asked, result};
 
-/// Asks all policies that guard the job about these documents. Returns their results twice: as the vendor may see them, and in
-/// full. Built-in policies without a message are left out.
+/// Evaluates all policies that guard the job on these documents. Returns their results twice: as the vendor may see
+/// them, and in full. Built-in policies without a message are left out.
 ///
 /// # Errors
 /// The reason why the customer's policies cannot be read.

@@ -62,7 +62,7 @@ pub async fn run(config: Config, source: Option<StackSource>, kinds: Arc<dyn Exe
     }
 }
 
-/// Works as a program that the launcher started. Such a program ends when its launcher does: the machine then starts the
+/// Runs as a program that the launcher started. Such a program ends when its launcher does: the machine then starts the
 /// launcher again, and two programs must not work on one disk.
 async fn work_for_launcher(
     config: Config,
@@ -84,7 +84,7 @@ async fn work_for_launcher(
     }
 }
 
-/// What the launcher does next.
+/// The next step of the launcher.
 enum Next {
     /// Works itself.
     Work,
@@ -171,7 +171,7 @@ impl Launcher<'_> {
         }
     }
 
-    /// Tries the candidate. When it has proved its health, it works on until it ends.
+    /// Tries the candidate. When it has proved its health, it continues until it ends.
     async fn attempt(&self, candidate: &Candidate, signals: &mut Signals) -> Ended {
         let Candidate { released, health_secs, .. } = candidate;
         info!("Trying program {} ({}) for up to {health_secs} s", released.version, released.program);

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::operate::drain::Signals;
 use crate::upgrade::programs::Programs;
 
-/// The time between two looks at whether the program has proved its health.
+/// The time between two checks whether the program has proved its health.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// How a trial ended.

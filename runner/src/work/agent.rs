@@ -85,7 +85,7 @@ pub struct Agent {
     pub handing_over: AtomicBool,
     /// The reason why the runner gave up. Empty while it has not given up.
     pub fatal: OnceLock<String>,
-    /// What the control plane was told about the runner's absence.
+    /// The absence of the runner, as the control plane knows it.
     pub presence: Presence,
     /// The customer's rules about when changes may start.
     pub changes: ChangeRules,

@@ -169,9 +169,9 @@ pub fn is_same_rule(one: Option<&ChangeTimes>, other: Option<&ChangeTimes>) -> b
     one.map(rules) == other.map(rules)
 }
 
-/// Returns whether the order is for a role for emergencies, which exists only while the customer has switched it on. The role that
-/// the order names decides this, because the work runs under it. The mode counts only in an order that names no role, since the
-/// vendor alone sets the mode.
+/// Returns whether the order is for a role for emergencies, which exists only while the customer has switched it on.
+/// The role that the order names decides this, because the work runs under it. The mode counts only in an order that
+/// names no role, since only the vendor sets the mode.
 fn is_break_glass(order: &Order) -> bool {
     order.role.as_ref().map_or(order.mode == Mode::BreakGlass, RoleKey::is_break_glass)
 }

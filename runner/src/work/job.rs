@@ -80,7 +80,7 @@ pub trait Connections: Send + Sync + std::fmt::Debug {
     fn refused(&self, refusal: &Refusal);
 }
 
-/// Records what policies said about a job, before its plan is applied.
+/// Records the results of policies about a job, before its plan is applied.
 #[async_trait]
 pub trait PolicyRecorder: Send + Sync + std::fmt::Debug {
     /// Records the results durably. The job must not continue without this.

@@ -131,7 +131,7 @@ async fn enrolled(agent: &Agent, beat: &Beat) -> bool {
     }
 }
 
-/// What keeps orders from arriving.
+/// The reason why no orders arrive.
 enum Cause {
     SwitchedOff,
     StackGone,
@@ -139,7 +139,7 @@ enum Cause {
     Revoked,
     /// The queue denies the runner for another reason.
     Denied,
-    /// An error that may pass by itself.
+    /// A temporary error.
     Passing,
 }
 

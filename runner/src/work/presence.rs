@@ -1,5 +1,5 @@
-//! What this runner has told the control plane about its absence: that it takes no orders, and why. It says so once for
-//! each reason, and announces itself when it takes orders again.
+//! The reports of this runner about its absence: that it takes no orders, and why. It sends one report for each reason,
+//! and announces itself when it takes orders again.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -43,7 +43,7 @@ pub(crate) struct Standby {
     last_sent: Option<u8>,
     /// The time since which all calls to the group have failed; `None` after a call that succeeded.
     unsent_since: Option<Instant>,
-    /// The time of the last look at the queue that succeeded, or of the start.
+    /// The time of the last successful poll of the queue, or of the start.
     looked_at: Instant,
     warned: Repeat,
 }
@@ -56,7 +56,7 @@ impl Standby {
     }
 
     /// Gives up the place in the group when there was no work for long enough, and takes it back when there is work.
-    /// The queue must be looked at after this.
+    /// The queue must be polled after this.
     pub(crate) async fn before_look(&mut self, has_work: bool) {
         if has_work {
             self.idle_since = None;
@@ -69,17 +69,17 @@ impl Standby {
         }
     }
 
-    /// Returns whether the runner may end: it gave up its place, and the look at the queue after that brought no work.
+    /// Returns whether the runner may end: it gave up its place, and the poll of the queue after that brought no work.
     pub(crate) fn may_end(&self, has_work: bool) -> bool {
         self.last_sent == Some(0) && !has_work
     }
 
-    /// Records that a look at the queue succeeded.
+    /// Records that a poll of the queue succeeded.
     pub(crate) fn looked(&mut self) {
         self.looked_at = Instant::now();
     }
 
-    /// Returns the reason why this machine must end without the last look at the queue, if it could not look at the queue
+    /// Returns the reason why this machine must end without the last poll of the queue, if it could not poll the queue
     /// or could not set the capacity of its group for [`USELESS`]. The machine would cost money and do nothing.
     pub(crate) fn useless(&self) -> Option<String> {
         let is_over = |since: Instant| since.elapsed() >= USELESS;

@@ -20,9 +20,9 @@ struct Answer<'a, T> {
     proven: bool,
     /// Whether signatures of the vendor were verified with a root key.
     root_key_compared: bool,
-    /// What is wrong with the log.
+    /// The mistakes in the log.
     problems: &'a [Problem],
-    /// What contradicts the answer, or is missing for its proof.
+    /// The facts that contradict the answer, and those that are missing for its proof.
     doubts: &'a [String],
     rests_on: &'static str,
     answer: &'a T,
@@ -82,7 +82,8 @@ pub(super) fn give_with_texts<T: Serialize>(
     }
 }
 
-/// Returns the texts of problems. Problems of several records that differ in the number of the record alone are one text.
+/// Returns the texts of problems. Problems of several records that differ only in the number of the record become one
+/// text.
 pub(super) fn told_once(problems: &[Problem]) -> Vec<String> {
     let mut lines: Vec<(Option<String>, String, Vec<u64>)> = Vec::new();
     for problem in problems {

@@ -27,7 +27,7 @@ const AUDIT: &str = "audit/";
 /// The number of objects that are read at the same time.
 const AT_ONCE: usize = 16;
 
-/// Where the records are, and what the customer knows about them.
+/// The place of the records, and the customer's knowledge about them.
 #[derive(Debug, Args)]
 pub(crate) struct Records {
     /// Name of the install, whose bucket is read with your own AWS credentials; `--tenant` names the vendor's tenant.

@@ -1,4 +1,4 @@
-//! What the records say about jobs: each start with its signed order, and how it ended.
+//! The history of jobs by the records: each start with its signed order, and how it ended.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(super) struct Run {
     pub(super) role: Option<RoleKey>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) asked_by: Option<AskedBy>,
-    /// What was asked for and why, when the workflow was continued after it had ended, as the signed order says.
+    /// The continuation of the workflow after it had ended, and the reason for it, as the signed order says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) asked_why: Option<String>,
     /// Whether the order asks to pass the customer's change windows.

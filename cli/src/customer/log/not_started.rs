@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::history::{records, signed_order};
 use crate::output::{clean, time};
 
-/// What tables say where a record of an earlier version says nothing.
+/// The text in tables for a value that records of earlier versions do not have.
 const UNRECORDED: &str = "not recorded";
 
 /// A job that ended before it started.
@@ -28,10 +28,10 @@ pub(super) struct NotStarted {
     /// Always false, so that a program that reads the JSON knows that nothing ran.
     pub(super) started: bool,
     pub(super) result: String,
-    /// What the runner told the vendor, if the text of this report is in the bucket.
+    /// The reason that the runner gave to the vendor, if the text of this report is in the bucket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
-    /// What the signed order asked for; absent in records of earlier versions.
+    /// The work that the signed order asked for; absent in records of earlier versions.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(super) asked: Option<OrderedWork>,
     /// The reason why the record is not proven by the order that it names.
@@ -39,7 +39,7 @@ pub(super) struct NotStarted {
     pub(super) doubt: Option<String>,
 }
 
-/// What a signed order asked for.
+/// The work that a signed order asked for.
 #[derive(Debug, Serialize)]
 pub(super) struct OrderedWork {
     workflow: WorkflowId,

@@ -22,7 +22,7 @@ use crate::output::{plural, time};
 
 /// The time that CloudTrail keeps events, in hours.
 const MOST_HOURS: u64 = 90 * 24;
-/// What to do about a file that holds no events.
+/// The advice about a file without events.
 const WAY_OUT: &str = "pass the file that `aws cloudtrail lookup-events > FILE` wrote, or a log file of a trail";
 
 /// For customers: compare CloudTrail's events of the install's roles with the records.

@@ -1,4 +1,4 @@
-//! What an install follows: the latest version of its app, one release, or the release of a channel.
+//! The target that an install follows: the latest version of its app, one release, or the release of a channel.
 
 use freehold_domain::install::Install;
 use freehold_domain::install::follows::{Channel, Named, check_wanted};

@@ -50,7 +50,7 @@ pub struct GrantArtifact {
 }
 
 impl GrantArtifact {
-    /// What the use case signs with a delegate key. The root key signs statements of provenance.
+    /// The statements that the use case signs with a delegate key. The root key signs statements of provenance.
     pub const SIGNS: [KeyUse; 1] = [KeyUse::Grants];
 
     /// Answers one request through the install's orders queue. If the same request is redelivered within

@@ -30,8 +30,8 @@ pub struct DetectDrift {
 }
 
 impl DetectDrift {
-    /// Starts a check. A repeated call with the same cause returns the same workflow. What a part that cannot be checked now
-    /// is told by is stored with the start of the workflow.
+    /// Starts a check. A repeated call with the same cause returns the same workflow. The note about a part that cannot
+    /// be checked now is stored with the start of the workflow.
     ///
     /// # Errors
     /// NotFound for an unknown install, Invalid for a named part whose kind is not checked, Conflict without a runner, while a

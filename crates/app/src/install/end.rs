@@ -50,7 +50,7 @@ async fn remove_most(store: &dyn Store, mut webhooks: Vec<Write>) -> Result<Vec<
 async fn freed_prefixes(store: &dyn Store, id: &InstallId) -> Result<Vec<Write>, AppError> {
     let mut writes = Vec::new();
     for prefix in name_prefixes(id) {
-        // This install is one of the two.
+        // A second install of the query is another install, which keeps the prefix.
         if store.query("installs", prefix.as_str(), None, 2).await?.len() > 1 {
             continue;
         }

@@ -11,7 +11,7 @@ use crate::app_version::versions::Versions;
 use crate::ports::{Expect, Store, Write};
 use crate::table::{self, Decided, Stored, put};
 
-/// What a request changes in an install.
+/// The settings of an install that a request changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Changed {
     Nothing,

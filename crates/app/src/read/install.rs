@@ -81,7 +81,7 @@ pub async fn show_install(versions: &Versions, id: &InstallId, now: Timestamp) -
         let skipped: Vec<SkippedRun> = load_all(store, &install_pk(id), SKIPPED_PREFIX).await?;
         view.problems.extend(skipped.iter().map(skipped_text));
         let not_followed = load::<NotFollowed>(store, &table::not_followed_key(id)).await?;
-        // A reason may stand there for a channel that the install does not follow any more.
+        // The row may have a reason about a channel that the install does not follow any more.
         let standing = not_followed
             .map(|known| known.value)
             .filter(|known| matches!(&view.release, Follows::Channel { channel } if *channel == known.channel));

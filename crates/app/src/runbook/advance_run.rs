@@ -48,7 +48,7 @@ enum Started {
 
 /// The result of one step in the advance of a run.
 enum Progress {
-    /// This is stored now.
+    /// The run was changed, and is stored in this state.
     Changed(Box<Run>),
     /// Nothing can be done before the workflow of a step ends, or the run has ended.
     Nothing,

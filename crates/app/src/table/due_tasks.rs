@@ -24,7 +24,7 @@ pub struct Due {
     pub install: InstallId,
     #[serde(flatten)]
     pub what: DueWhat,
-    /// The minute before which the task is not tried again, after a failure that does not pass by itself.
+    /// The minute before which the task is not tried again, after a failure that is not temporary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_until: Option<u64>,
 }
@@ -99,7 +99,7 @@ impl Due {
     }
 }
 
-/// Returns the reserved install that stands in tasks of several installs.
+/// Returns the reserved name that replaces the name of an install in tasks for several installs.
 ///
 /// # Errors
 /// Never: the name is an install's.

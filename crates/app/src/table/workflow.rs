@@ -28,7 +28,7 @@ pub struct OpenWorkflow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NextSweep {
     pub workflow: WorkflowId,
-    /// The workflow is due from then on, until this row is moved or removed.
+    /// The time from which the workflow is due, until this row is moved or removed.
     pub from: Timestamp,
 }
 

@@ -168,8 +168,8 @@ fn request_of(webhook: &Webhook, body: &str) -> Result<CallWebhookRequest, AppEr
     }
 }
 
-/// Returns the cause of what a call starts: its webhook, its key and its id. A webhook that was removed and added again with another
-/// key begins anew.
+/// Returns the cause of what a call starts: its webhook, its key and its id. The calls of a webhook that was removed
+/// and added again with another key have other causes.
 fn cause_of(webhook: &Webhook, call: &CallHeaders) -> Result<String, AppError> {
     let of = serde_json::to_vec(&(&webhook.name, webhook.key.key_id(), call.id()))?;
     Ok(format!("webhook {}", Digest::of(&of)))

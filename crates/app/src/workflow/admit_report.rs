@@ -1,4 +1,4 @@
-//! Decides from the sender of a report alone whether the report is handled, waits or is dropped. A report costs nothing
+//! Decides only by the sender of a report whether the report is handled, waits or is dropped. A report costs nothing
 //! before that: it is not parsed, no signature is checked, and the table is not asked for each one.
 //!
 //! Each copy of the function gives every sender some reports for free. A sender that sends more claims reports from its
@@ -22,8 +22,7 @@ const CLAIMED: u32 = 50;
 const KNOWN_SECS: u64 = 300;
 /// The time, in seconds, for which a copy of the function remembers that a role belongs to no known install.
 const UNKNOWN_SECS: u64 = 10;
-/// The time for which the reports of a sender without a budget are dropped before its budget is looked at again, in
-/// seconds.
+/// The time for which the reports of a sender without a budget are dropped before its budget is read again, in seconds.
 const CLOSED_SECS: u64 = 10;
 /// The time for which the budget of an unknown role is kept, in seconds.
 const BUDGET_TTL_SECS: u64 = 2 * 24 * 3600;
@@ -31,14 +30,14 @@ const BUDGET_TTL_SECS: u64 = 2 * 24 * 3600;
 /// can make many roles.
 const MAX_SENDERS: usize = 10_000;
 
-/// The use case that looks at senders, with its ports and what it remembers.
+/// The use case that checks senders, with its ports and the senders that it remembers.
 pub struct AdmitReport {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     seen: Mutex<Seen>,
 }
 
-/// What happens to a report.
+/// The decision about a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum Admitted {
@@ -63,7 +62,7 @@ struct Sender {
     at: Timestamp,
 }
 
-/// What this copy of the function may still do for one sender.
+/// The numbers of one sender's reports that this copy of the function may still handle.
 struct Count {
     free: Budget,
     handled: u32,

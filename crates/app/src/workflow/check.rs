@@ -85,7 +85,7 @@ impl NewCheck<'_> {
 
 /// A use case that starts checks, also by the schedules of an app version.
 pub(crate) trait ScheduledCheck: Sync {
-    /// What is checked, as in logs and in the cause of a scheduled check.
+    /// The name of the check, as logs and the cause of a scheduled check have it.
     const WHAT: &'static str;
     /// The task that starts the check.
     const DUE: DueWhat;

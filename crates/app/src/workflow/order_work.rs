@@ -148,7 +148,7 @@ pub(super) fn component_work(version: &AppVersion, name: &ComponentName, artifac
     })
 }
 
-/// Returns the work that looks at the health of a component after its deploy.
+/// Returns the work that checks the health of a component after its deploy.
 pub(super) fn health_work(version: &AppVersion, name: &ComponentName, alone: bool) -> Result<Work, AppError> {
     let component = version.component(name);
     let (component, health) = component.and_then(|one| Some((one, checked(one)?))).ok_or_else(|| {

@@ -16,7 +16,7 @@ use crate::messages::{DispatchMessage, GrantMessage};
 use crate::ports::{Clock, DeadLetters, LOOK_HIDES_SECS, ReceivedDeadLetter, Store};
 use crate::table::{job_key, load};
 
-/// The maximum number of batches of messages that one run looks at while no install is being forgotten.
+/// The maximum number of batches of messages that one run reads while no install is being forgotten.
 const MAX_BATCHES: u32 = 5;
 /// The maximum number of messages that one run puts back.
 const MAX_A_RUN: u32 = 50;
@@ -25,8 +25,8 @@ const MAX_A_RUN: u32 = 50;
 const MAX_PUT_BACK: u32 = 1_000;
 /// The maximum age of a message that is put back, in seconds: 28 days, which is twice the time that a queue keeps a message.
 const MAX_AGE_SECS: u64 = 28 * 24 * 3600;
-/// The maximum time that one run looks at one queue while an install is being forgotten, in seconds. It is shorter than
-/// the time for which a look hides messages, so a run sees no message twice.
+/// The maximum time for which one run reads one queue while an install is being forgotten, in seconds. It is shorter
+/// than the time for which a read hides messages, so a run sees no message twice.
 const MAX_SECS: u64 = LOOK_HIDES_SECS as u64 - 2;
 
 /// The use case that looks through the dead letters, with its ports.

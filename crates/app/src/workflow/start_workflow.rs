@@ -22,7 +22,7 @@ pub struct Asked<'a> {
     pub by: &'a AskedBy,
     /// The idempotency key of the request.
     pub cause: &'a str,
-    /// The step of a runbook that the work is; `None` for work that somebody asks for by itself.
+    /// The step of a runbook that asks for the work; `None` for work that does not belong to a runbook.
     pub step: Option<RunStep<'a>>,
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn check(app: &mut App, inputs: &[Input]) {
     for checked in &app.checked {
         for boundary in boundaries_in(checked) {
             let text = checked.content(boundary).filter(|text| !policy_document::is_empty(text));
-            // What is not a policy document, such as an ARN, is reported elsewhere.
+            // A text that is not a policy document, such as an ARN, is reported elsewhere.
             let text = text.filter(|text| !text.starts_with("arn:"));
             let Some(text) = text.filter(|text| policy_document::flaws(text).is_empty()) else { continue };
             read.extend(inputs_read(text));

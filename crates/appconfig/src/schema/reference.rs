@@ -13,7 +13,7 @@ const DEPLOYED: &str = "\
 **What can be deployed.** Components of every type. Installs are in AWS: stacks of Azure and GCP are read and checked only.
 ";
 
-/// What a vendor has to know about components of type `pulumi`.
+/// The requirements of components of type `pulumi`, for a vendor.
 const UNTRIED: &str =
     " Freehold was tested with a program that has the interface of Pulumi, and not with Pulumi itself.";
 

@@ -12,24 +12,24 @@ pub use rules::{DriftRule, RuleError};
 /// The number of events that a part keeps, newest first.
 pub const MAX_EVENTS: usize = 20;
 
-/// What is known of a part's drift.
+/// The drift of a part, as checks found it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drift {
     /// The workflow of the last check, and its serial. An older check changes nothing any more.
     pub workflow: WorkflowId,
     pub serial: u64,
-    /// The end of the last check.
+    /// The time at which the last check ended.
     pub checked_at: Timestamp,
-    /// Why the last check does not know whether the part differs; absent when it knows.
+    /// The reason why the last check could not find out whether the part differs; absent when it could.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
-    /// What differed at the last check that knew it, sorted by address.
+    /// The resources that differed at the last check that could find out, sorted by address.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub found: Vec<Found>,
     /// The number of resources that are not in `found`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: u64,
-    /// What happened, newest first.
+    /// The changes of the drift, newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<DriftEvent>,
 }
@@ -39,10 +39,10 @@ pub struct Drift {
 pub struct Found {
     #[serde(flatten)]
     pub resource: DriftedResource,
-    /// The end of the first check that found the resource to differ, since it was last in sync.
+    /// The time at which the first check ended that found the resource to differ, since it was last in sync.
     pub since: Timestamp,
-    /// Who knows of it and leaves it so; absent when nobody does. It ends when the resource is in sync again, and when it
-    /// differs otherwise.
+    /// The person who knows of the difference and leaves it so; absent when nobody does. The acknowledgement ends when
+    /// the resource is in sync again, and when it differs otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<Acknowledged>,
 }
@@ -55,7 +55,7 @@ pub struct Acknowledged {
     pub at: Timestamp,
 }
 
-/// One thing that happened to the drift of a part.
+/// One change of the drift of a part, with its time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriftEvent {
     pub at: Timestamp,
@@ -65,7 +65,7 @@ pub struct DriftEvent {
     pub resources: u64,
 }
 
-/// What happened to the drift of a part.
+/// A change of the drift of a part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum DriftChange {
@@ -73,7 +73,7 @@ pub enum DriftChange {
     Found { workflow: WorkflowId },
     /// A check found resources in sync again.
     Cleared { workflow: WorkflowId },
-    /// A deploy made the part anew.
+    /// A deploy made the part again.
     Deployed { workflow: WorkflowId },
     /// A person acknowledged a difference.
     Acknowledged { by: AskedBy, reason: String },
@@ -94,7 +94,7 @@ pub enum DriftState {
     Unchecked,
     /// Nothing differs, apart from what a rule ignores.
     InSync,
-    /// What differs is acknowledged.
+    /// All resources that differ are acknowledged.
     Acknowledged,
     Drifted,
     /// The last check could not find out.

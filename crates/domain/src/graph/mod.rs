@@ -29,8 +29,8 @@ pub struct Graph {
 pub struct GraphComponent {
     pub name: ComponentName,
     pub kind: String,
-    /// The step in which the component is deployed, from 1. Its dependencies have lower steps. The sandbox is alone in
-    /// the first step. Components of the same step are deployed at the same time.
+    /// The step in which the component is deployed, from 1. Its dependencies have lower steps. The first step contains
+    /// only the sandbox. Components of the same step are deployed at the same time.
     pub step: usize,
     /// Whether new installs have the component. Present only if an install may leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]

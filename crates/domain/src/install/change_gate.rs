@@ -1,5 +1,5 @@
-//! What the control plane knows of the customer's change windows: whether it is worth sending an order that changes
-//! something. The runner decides whether the work starts.
+//! The customer's change windows, as far as the control plane knows them. They decide whether an order that changes
+//! something is sent now. The runner decides whether the work starts.
 
 use freehold_protocol::Timestamp;
 use freehold_protocol::report::ChangeTimes;

@@ -6,15 +6,15 @@ use freehold_protocol::Timestamp;
 use freehold_protocol::report::{Away, AwayReason};
 use serde::{Deserialize, Serialize};
 
-/// The time in seconds after which a runner that is not heard of counts as silent. An idle runner reports once an hour.
+/// The time in seconds after which a runner without a report counts as silent. An idle runner reports once an hour.
 pub const SILENT_SECS: u64 = 2 * 60 * 60;
 
-/// A job is lost when its runner is heard of this long after the job's order has expired, and has not said a word about the
-/// job. It is longer than [`SILENT_SECS`], so that a runner that was away for a shorter time, which nobody has noticed, had
-/// an hour to receive the order.
+/// A job is lost when its runner sends a report this long after the job's order has expired, and has sent none about
+/// the job. It is longer than [`SILENT_SECS`], so that a runner that was away for a shorter time, which nobody has
+/// noticed, had an hour to receive the order.
 const LOST_AFTER_SECS: u64 = SILENT_SECS + 60 * 60;
 
-/// What is known of the contact with an install's runner.
+/// The contact with an install's runner, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contact {
     /// The time of the last contact. Contacts by reports of jobs are written once in ten minutes.
@@ -54,7 +54,7 @@ pub enum Sign {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConnectionState {
     Connected,
-    /// Nothing was heard of the runner for [`SILENT_SECS`].
+    /// The runner sent no report for [`SILENT_SECS`].
     Silent,
     /// The customer has switched the runner off or stopped it.
     Paused,

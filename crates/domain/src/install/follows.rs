@@ -65,7 +65,7 @@ pub struct OtherRelease {
     pub release: ReleaseName,
 }
 
-/// What a deploy names: nothing, a version or a release.
+/// The target that a deploy names: nothing, a version or a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Named<'a> {
     pub version: Option<&'a Digest>,

@@ -55,7 +55,7 @@ pub struct Install {
     /// Whether plans wait until somebody at the vendor approves them.
     #[serde(default, skip_serializing_if = "ApprovalOption::approves_all")]
     pub approval_option: ApprovalOption,
-    /// What the install deploys when a deploy names neither a version nor a release.
+    /// The target that the install deploys when a deploy names neither a version nor a release.
     #[serde(default, skip_serializing_if = "Follows::is_latest")]
     pub follows: Follows,
     /// The time at which this was last set; 0 if never.

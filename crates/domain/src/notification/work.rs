@@ -13,7 +13,7 @@ use crate::workflow::{NodeState, Request, RollBack, RolledBack, Workflow, Workfl
 /// The number of failed nodes that a text names.
 const MOST_NODES: usize = 10;
 
-/// What a drift check found that was not there before.
+/// The differences that a drift check found and the check before it did not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DriftSeen {
     /// The number of parts with new differences.

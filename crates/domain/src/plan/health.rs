@@ -15,7 +15,7 @@ use crate::workflow::{Node, Target};
 /// The time that a check may take beside its own limit, in seconds.
 pub(super) const MARGIN_SECS: u32 = 120;
 
-/// Returns the name of the node that looks at a component's health. No component has this name, because it has a colon.
+/// Returns the name of the node that checks a component's health. No component has this name, because it has a colon.
 pub(super) fn node_name(component: &ComponentName) -> String {
     format!("health:{component}")
 }

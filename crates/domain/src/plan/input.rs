@@ -52,7 +52,7 @@ pub struct Deployed {
     /// The workflow that continued without the part, and who asked for it; absent once the part is deployed again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<SkippedBy>,
-    /// What checks found to differ; absent before the first check.
+    /// The drift that checks found; absent before the first check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,
 }
@@ -79,7 +79,7 @@ impl Deployed {
 pub struct PartialBy {
     pub workflow: freehold_protocol::WorkflowId,
     pub job: freehold_protocol::JobId,
-    /// The end of the job.
+    /// The time at which the job ended.
     pub at: freehold_protocol::Timestamp,
     /// Whether the job was to remove the part.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -100,7 +100,7 @@ fn fingerprint(input: DeployInput<'_>) -> Result<Digest, PlanError> {
     canonical::digest(&(copies, inputs)).map_err(|error| PlanError::Unwritable(error.to_string()))
 }
 
-/// Returns the nodes for secrets of a deploy of `to` over `from`. This is decided from the two versions alone.
+/// Returns the nodes for secrets of a deploy of `to` over `from`. Only the two versions decide this.
 pub(crate) fn predicted(from: &AppVersion, to: &AppVersion, touched: &BTreeSet<ComponentName>) -> SecretNodes {
     let copies = |version| copied(version).map(|one| (&one.name, one.format, &one.kubernetes)).collect::<Vec<_>>();
     let (before, after) = (copies(from), copies(to));

@@ -1,4 +1,4 @@
-//! Predicts, from an app version alone, which permissions a preflight would find missing in the app's own roles.
+//! Predicts, only from an app version, which permissions a preflight would find missing in the app's own roles.
 
 use std::collections::BTreeMap;
 

@@ -52,7 +52,7 @@ impl Budget {
         let back = u32::try_from(back).unwrap_or(u32::MAX);
         let count = self.count.saturating_add(back).min(rate.most);
         let taken = wanted.min(count);
-        // What has not come back as a whole report yet is not lost: its time counts on.
+        // Time that is too short for one more report is not lost: it counts at the next call.
         let since = match u64::from(back).saturating_mul(HOUR_MILLIS).checked_div(u64::from(rate.per_hour)) {
             Some(used) if count < rate.most => Timestamp::from_millis(self.at.as_millis().saturating_add(used)),
             Some(_) | None => now,
@@ -76,13 +76,13 @@ pub struct ReportBudget {
     pub dropped_at: Option<Timestamp>,
 }
 
-/// What a function may do with the next reports of a sender.
+/// The treatment of the next reports of a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Claim {
-    /// This many are handled.
+    /// The number of reports that are handled now.
     Handle(u32),
-    /// This many wait.
+    /// The number of reports that wait.
     Wait(u32),
     /// The sender has used up both rates.
     Drop,

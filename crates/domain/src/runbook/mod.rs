@@ -160,7 +160,7 @@ pub struct Resumed {
     pub after: String,
 }
 
-/// What the control plane has to do next for a run.
+/// The next thing that the control plane has to do for a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum Next {
@@ -329,8 +329,8 @@ impl Run {
         next
     }
 
-    /// Returns the run after a look at the workflow of its step that failed or was cancelled. If somebody has continued that
-    /// workflow, and it has succeeded since, the step counts as succeeded.
+    /// Returns the run with the present `state` of the workflow of its step that failed or was cancelled. If somebody
+    /// has continued that workflow, and it has succeeded since, the step counts as succeeded.
     #[must_use]
     pub fn noticing(&self, workflow: &WorkflowId, state: &WorkflowState) -> Self {
         let mut next = self.clone();

@@ -30,9 +30,9 @@ pub struct Again {
 pub enum Act {
     /// All nodes that failed, and all that were not reached.
     Resume,
-    /// One node that failed, and what was not reached because of it.
+    /// One node that failed, and the nodes that were not reached because of it.
     Retry { node: String },
-    /// What was not reached because of one node that failed. The node itself counts as skipped.
+    /// The nodes that were not reached because of one node that failed. The node itself counts as skipped.
     Skip { node: String },
 }
 

@@ -52,7 +52,7 @@ pub struct Workflow {
     /// Who asked for the workflow; absent in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<AskedBy>,
-    /// Whether who asked wants changes to start also while the customer's change windows are closed.
+    /// Whether changes start also while the customer's change windows are closed, because the caller asked for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub now: bool,
     /// The run of a runbook whose step the workflow is.

@@ -7,8 +7,8 @@ use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, ReleaseName}
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What started a run of an action that is a workflow of its own. An action that an event of a deploy starts is a node of
-/// that deploy.
+/// The cause that started a run of an action that is a workflow of its own. An action that an event of a deploy starts
+/// is a node of that deploy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunTrigger {
@@ -63,7 +63,7 @@ pub enum Request {
         /// The role to run under, if the caller chose one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<String>,
-        /// What started the run; absent in records of earlier versions.
+        /// The cause that started the run; absent in records of earlier versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trigger: Option<RunTrigger>,
         /// The values of the action's inputs; absent when it has none.
@@ -221,7 +221,7 @@ impl WorkflowKind {
         }
     }
 
-    /// Returns whether the workflow looks at an install and changes nothing.
+    /// Returns whether the workflow only reads the state of an install and changes nothing.
     pub const fn is_check(self) -> bool {
         matches!(self, Self::DetectDrift | Self::CheckHealth)
     }

@@ -176,7 +176,7 @@ impl Target {
     pub const fn wait_limits(&self) -> WaitLimits {
         match self {
             Self::Leftovers => WaitLimits { order_secs: LEFTOVERS_CLAIM_SECS, job_secs: LEFTOVERS_CLAIM_SECS },
-            // One that is not taken up within its hour is not worth waiting for.
+            // Such a job is given up if no runner takes it within an hour.
             Self::Build { .. } | Self::DetectDrift { .. } | Self::Health { .. } => {
                 WaitLimits { order_secs: CLAIM_WINDOW_SECS, job_secs: CLAIM_WINDOW_SECS }
             }

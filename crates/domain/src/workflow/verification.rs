@@ -19,7 +19,7 @@ pub enum RollBack {
     /// A verified deploy: when it fails, what ran before is deployed again.
     Verified {
         before: Box<Before>,
-        /// What followed its failure; absent until it fails.
+        /// The roll back after its failure, or the reason why there is none; absent until it fails.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         followed: Option<RolledBack>,
     },
@@ -27,7 +27,7 @@ pub enum RollBack {
     Of { workflow: WorkflowId, reason: String },
 }
 
-/// What ran in an install before a verified deploy.
+/// The state of an install before a verified deploy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Before {
     pub version: Digest,
@@ -41,7 +41,7 @@ pub struct Before {
     pub artifacts: BTreeMap<ComponentName, Digest>,
 }
 
-/// What followed the failure of a verified deploy.
+/// The roll back after the failure of a verified deploy, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "followed", rename_all = "snake_case")]
 pub enum RolledBack {

@@ -85,7 +85,7 @@ pub(crate) struct Own {
     repository: Vec<String>,
 }
 
-/// What every role needs on some of the install's own resources.
+/// The actions that every role needs on some of the install's own resources.
 struct Need<'a> {
     actions: &'static [&'static str],
     /// The resources; none for the key, whose ARN is not known before the stack is launched and which has a tag.
@@ -260,7 +260,7 @@ fn denied(statement: &Map<String, Value>, own: &Own) -> Result<Vec<Value>, Strin
         None => (texts(statement, "Action")?, false),
     };
     let actions = match listed.iter().any(|action| action == "*") {
-        // Nothing is left of all actions but all.
+        // `NotAction` with `*` excludes all actions, so the statement is about none.
         true if is_all_but => return Ok(Vec::new()),
         true => Actions::All { but: &[] },
         false if is_all_but => Actions::All { but: &listed },

@@ -19,7 +19,7 @@ pub enum ApprovalOption {
 }
 
 impl ApprovalOption {
-    /// Returns whether no plan waits.
+    /// Returns whether no plan waits for an approval.
     pub const fn approves_all(&self) -> bool {
         matches!(self, Self::ApproveAll)
     }
@@ -47,7 +47,7 @@ pub struct ApproveJobRequest {
 pub struct RejectJobRequest {
     /// The plan, as the job shows it.
     pub plan: Digest,
-    /// Why, in one line of 1 to 500 characters.
+    /// The reason, in one line of 1 to 500 characters.
     #[cfg_attr(feature = "schema", schemars(schema_with = "reason_schema"))]
     pub reason: String,
 }

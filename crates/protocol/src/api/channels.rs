@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::order::AskedBy;
 use crate::{AppName, ChannelName, ReleaseName, Timestamp};
 
-/// What an install deploys when a deploy names neither a version nor a release.
+/// The target that an install deploys when a deploy names neither a version nor a release.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "follows", rename_all = "kebab-case", deny_unknown_fields)]

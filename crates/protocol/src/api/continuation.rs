@@ -9,7 +9,7 @@ use crate::order::AskedBy;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CancelWorkflowRequest {
-    /// Why the workflow is cancelled, in one line of 1 to 500 characters. The customer's audit log shows it.
+    /// The reason why the workflow is cancelled, in one line of 1 to 500 characters. The customer's audit log shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "maybe_reason"))]
     pub reason: Option<String>,
@@ -19,7 +19,7 @@ pub struct CancelWorkflowRequest {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CancelJobRequest {
-    /// Why the job is cancelled, in one line of 1 to 500 characters. The customer's audit log shows it.
+    /// The reason why the job is cancelled, in one line of 1 to 500 characters. The customer's audit log shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "maybe_reason"))]
     pub reason: Option<String>,
@@ -29,7 +29,7 @@ pub struct CancelJobRequest {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResumeWorkflowRequest {
-    /// Why the workflow is resumed, in one line of 1 to 500 characters. The customer's audit log shows it.
+    /// The reason why the workflow is resumed, in one line of 1 to 500 characters. The customer's audit log shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "maybe_reason"))]
     pub reason: Option<String>,
@@ -39,7 +39,7 @@ pub struct ResumeWorkflowRequest {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RetryJobRequest {
-    /// Why the job is retried, in one line of 1 to 500 characters. The customer's audit log shows it.
+    /// The reason why the job is retried, in one line of 1 to 500 characters. The customer's audit log shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "maybe_reason"))]
     pub reason: Option<String>,
@@ -51,8 +51,8 @@ pub struct RetryJobRequest {
 pub struct SkipNodeRequest {
     /// The name of the node, such as `db`.
     pub node: String,
-    /// Why the workflow continues without the node, in one line of 1 to 500 characters. The workflow shows it, and so does the
-    /// customer's audit log when another node runs because of it.
+    /// The reason why the workflow continues without the node, in one line of 1 to 500 characters. The workflow shows
+    /// it, and so does the customer's audit log when another node runs because of it.
     #[cfg_attr(feature = "schema", schemars(schema_with = "super::artifacts::reason_schema"))]
     pub reason: String,
 }
@@ -61,15 +61,16 @@ pub struct SkipNodeRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContinuationView {
-    /// What ran: `resume` (all that failed or was not reached), `retry` (one node, and what was not reached because of it)
-    /// or `skip` (what was not reached because of one node, without the node itself).
+    /// The kind of continuation: `resume` (all nodes that failed or were not reached), `retry` (one node, and the nodes
+    /// that were not reached because of it) or `skip` (the nodes that were not reached because of one node, without the
+    /// node itself).
     pub act: String,
     /// The node that was retried or skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
     /// Who asked for it.
     pub by: AskedBy,
-    /// Why; empty without a reason.
+    /// The reason of the person who asked for the continuation; empty without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     pub at: Timestamp,

@@ -1,4 +1,4 @@
-//! Drift: what checks found to differ from a deploy, and what people said about it.
+//! Drift: the differences from a deploy that checks found, and their acknowledgements by people.
 
 use std::collections::BTreeSet;
 
@@ -73,21 +73,21 @@ pub struct PartDrift {
     pub drift: DriftView,
 }
 
-/// What is known of the drift of one part.
+/// The drift of one part, as checks found it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DriftView {
     /// The state: `unchecked` (no check has ended since the last deploy), `in_sync`, `drifted`, `acknowledged` (all that
     /// differs is) or `unknown`. What a rule ignores does not count.
     pub state: String,
-    /// Why the last check could not find out; empty otherwise.
+    /// The reason why the last check could not find out whether the part differs; empty when it could.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// The end of the last check.
+    /// The time at which the last check ended.
     pub checked_at: Timestamp,
     /// The workflow of the last check.
     pub workflow: WorkflowId,
-    /// What differed at the last check that could find out.
+    /// The resources that differed at the last check that could find out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<DriftedView>,
     /// The number of resources that are not in the list.
@@ -101,12 +101,12 @@ pub struct DriftView {
 pub struct DriftedView {
     #[serde(flatten)]
     pub resource: DriftedResource,
-    /// The end of the first check that found it.
+    /// The time at which the first check that found the difference ended.
     pub since: Timestamp,
     /// Whether a rule ignores it.
     #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub ignored: bool,
-    /// Who knows of it and leaves it so; absent when nobody does.
+    /// The person who knows of the difference and leaves it so; absent when nobody does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<AcknowledgedView>,
 }

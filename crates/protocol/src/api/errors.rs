@@ -16,7 +16,7 @@ pub struct ErrorDetail {
     pub kind: ErrorKind,
     /// A message for people that names the cause and the solution.
     pub message: String,
-    /// Whether the cause ends by itself within about a minute. The client may then repeat the request with the same
+    /// Whether the cause is usually gone within about a minute. The client may then repeat the request with the same
     /// key.
     #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub soon: bool,

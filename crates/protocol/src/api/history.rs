@@ -1,4 +1,4 @@
-//! What happened to an install, as one list.
+//! The history of an install, as one list.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub struct HistoryEntry {
     pub at: Timestamp,
     /// The kind of the entry: `workflow`, `continued`, `cancel`, `approval`, `run`, `drift` or `connection`.
     pub kind: String,
-    /// What happened, as a phrase, such as `deploy-components`, `resume` or `drift found: 2 resources`.
+    /// The event, as a phrase, such as `deploy-components`, `resume` or `drift found: 2 resources`.
     pub what: String,
     /// Who asked for it; absent when nobody did, and when it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -33,7 +33,7 @@ pub struct CreateInstallRequest {
     /// Whether plans of the install wait until somebody at the vendor approves them.
     #[serde(default, skip_serializing_if = "ApprovalOption::approves_all")]
     pub approval_option: ApprovalOption,
-    /// What the install deploys when a deploy names neither a version nor a release.
+    /// The target that the install deploys when a deploy names neither a version nor a release.
     #[serde(default, skip_serializing_if = "Follows::is_latest")]
     pub release: Follows,
 }
@@ -88,7 +88,7 @@ pub struct InstallView {
     /// Whether plans wait until somebody at the vendor approves them.
     #[serde(default, skip_serializing_if = "ApprovalOption::approves_all")]
     pub approval_option: ApprovalOption,
-    /// What the install deploys when a deploy names neither a version nor a release.
+    /// The target that the install deploys when a deploy names neither a version nor a release.
     #[serde(default, skip_serializing_if = "Follows::is_latest")]
     pub release: Follows,
     /// The jobs whose plans wait for an approval. Empty in lists.
@@ -109,8 +109,8 @@ pub struct InstallView {
     /// The components of the latest version that are switched off. Empty in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub off: Vec<ComponentName>,
-    /// What still existed after the last teardown of everything. Absent in lists, when something is deployed, and before
-    /// the first such teardown.
+    /// The leftovers of the last teardown of everything. Absent in lists, when something is deployed, and before the
+    /// first such teardown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leftovers: Option<LeftoversView>,
     /// The digest of the terms that the customer agreed to; absent when the install stack does not ask for consent.
@@ -123,7 +123,7 @@ pub struct InstallView {
     pub audit: Option<ChainHead>,
 }
 
-/// What still existed of the app after a teardown of everything, as the runner listed it.
+/// The leftovers of the app after a teardown of everything, as the runner listed them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeftoversView {
@@ -152,8 +152,8 @@ pub struct RunnerView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConnectionView {
-    /// The state: `connected`, `silent` (nothing was heard for two hours), `paused` (the customer has switched the runner off
-    /// or stopped it) or `cut_off` (the runner has lost its orders queue, or its install stack is deleted).
+    /// The state: `connected`, `silent` (no report came for two hours), `paused` (the customer has switched the runner
+    /// off or stopped it) or `cut_off` (the runner has lost its orders queue, or its install stack is deleted).
     pub state: String,
     /// The time since which the connection has this state; for `silent`, the time of the last report.
     pub since: Timestamp,
@@ -214,7 +214,7 @@ pub struct DeployedView {
     /// deployed again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<SkippedView>,
-    /// What the last drift check found; absent before the first check.
+    /// The drift that the last check found; absent before the first check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftView>,
     /// The health of the component, as the last check since its deploy found it; absent when there was none.
@@ -243,7 +243,7 @@ pub struct HealthView {
     pub since: Timestamp,
     /// The time of the last check.
     pub at: Timestamp,
-    /// The job that checked last.
+    /// The job that made the last check.
     pub job: JobId,
 }
 
@@ -263,7 +263,7 @@ pub struct SkippedView {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PartialView {
-    /// The end of the first job that did not succeed.
+    /// The time at which the first job ended that did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// The workflow of that job.

@@ -82,7 +82,7 @@ pub struct RunStepView {
     /// The name that the app config gives to the step; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// What the step does, as a phrase such as `deploy component web`.
+    /// The work of the step, as a phrase such as `deploy component web`.
     pub does: String,
     /// The state: `waiting`, `running`, `succeeded`, `failed` or `cancelled`.
     pub state: String,

@@ -20,7 +20,8 @@ pub struct UpgradeRunnerRequest {
     pub archive: Digest,
     /// The size of the archive, in bytes.
     pub archive_size: u64,
-    /// The checksums of the release that the program is of. The customer's install stack names the key that signs them.
+    /// The checksums of the release that contains the program. The customer's install stack names the key that signs
+    /// them.
     pub release: SignedSums,
     /// The time within which the new program has to prove its health, in seconds: 10 to 1800, and 180 when absent.
     #[serde(default = "health_secs")]

@@ -11,7 +11,7 @@ use crate::{
     ActionName, AppName, ChannelName, InstallId, ReleaseName, RunId, RunbookName, Timestamp, WebhookName, WorkflowId,
 };
 
-/// What a call of a webhook starts.
+/// The work that a call of a webhook starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "task", rename_all = "kebab-case", deny_unknown_fields)]
@@ -93,7 +93,7 @@ pub struct CallWebhookRequest {
     pub release: Option<ReleaseName>,
 }
 
-/// What a call started. The same call, sent again, starts nothing.
+/// The work that a call started. The same call, sent again, starts nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "started", rename_all = "kebab-case")]

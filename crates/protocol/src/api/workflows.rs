@@ -122,8 +122,8 @@ pub struct WorkflowView {
     /// that deploy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<ActionName>,
-    /// What started the run of the action: `request`, `schedule` or `runbook`. Absent for other kinds, and for runs that an earlier
-    /// version of Freehold started.
+    /// The cause that started the run of the action: `request`, `schedule` or `runbook`. Absent for other kinds, and
+    /// for runs that an earlier version of Freehold started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger: Option<String>,
     /// The release that the request named.
@@ -150,7 +150,8 @@ pub struct WorkflowView {
     /// Whether the workflow is a deploy that rolls back automatically when it fails.
     #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub verified: bool,
-    /// What followed the failure of a verified deploy; absent before it, and for all other workflows.
+    /// The roll back after the failure of a verified deploy, or the reason why there is none; absent before the
+    /// failure, and for all other workflows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolled_back: Option<RolledBackView>,
     /// The verified deploy that this workflow rolls back; absent for all other workflows.
@@ -163,7 +164,7 @@ pub struct WorkflowView {
     pub nodes: Vec<NodeView>,
 }
 
-/// What followed the failure of a verified deploy.
+/// The roll back after the failure of a verified deploy, or the reason why there is none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RolledBackView {

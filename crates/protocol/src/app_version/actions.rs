@@ -49,8 +49,8 @@ pub struct Action {
     pub image: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// The texts that a person gives to a run. A version that an earlier release stored may have something else here, which
-    /// counts as none.
+    /// The texts that a person gives to a run. A version that an earlier release of Freehold stored may have a value of
+    /// another form here, which is ignored.
     #[serde(default, deserialize_with = "run_inputs_or_none", skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<RunInput>"))]
     pub inputs: Vec<RunInput>,

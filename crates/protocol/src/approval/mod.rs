@@ -77,7 +77,7 @@ impl ApproveChanges {
     }
 }
 
-/// What a plan does to one resource.
+/// The change of one resource by a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -114,7 +114,7 @@ pub struct PlannedChange {
     pub change: ChangeKind,
 }
 
-/// What a plan changes: counts, and the changes by address. It has no values, so the vendor may see it.
+/// The changes of a plan: counts, and the changes by address. It has no values, so the vendor may see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanSummary {

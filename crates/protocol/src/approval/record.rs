@@ -15,7 +15,7 @@ pub struct PlanRecord {
     pub tenant: TenantName,
     pub install: InstallId,
     pub job: JobId,
-    /// What the job changes ([`crate::order::Work::changes`]).
+    /// The thing that the job changes ([`crate::order::Work::changes`]).
     pub changes: String,
     pub removal: bool,
     /// The digest of the order's work: artifacts, templates and options.

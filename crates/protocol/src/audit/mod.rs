@@ -73,8 +73,8 @@ const fn is_zero(number: &u64) -> bool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum AuditEvent {
-    /// A runner begins to write into the chain. This is the first record of its key, on a new machine or after a new key
-    /// was made. The records before it are of other keys.
+    /// A runner begins to write into the chain. This is the first record of its key, on a new machine or after a new
+    /// key was made. The records before it belong to other keys.
     Joined {
         /// The machine: an EC2 instance id or a host name.
         host: String,
@@ -129,7 +129,7 @@ pub enum AuditEvent {
         stage: String,
         /// Who has to approve the plan.
         asks: BTreeSet<Side>,
-        /// What the plan changes, without values.
+        /// The changes of the plan, without values.
         #[serde(default)]
         summary: PlanSummary,
         /// Who approved it at the vendor, as the signed order says.
@@ -187,7 +187,7 @@ pub enum AuditEvent {
         /// Who asked for the cancel, as the signed message says; absent when it does not say it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asked_by: Option<AskedBy>,
-        /// Why, in the words of who asked.
+        /// The reason, in the words of the person who asked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asked_why: Option<String>,
         message: Digest,

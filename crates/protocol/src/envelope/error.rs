@@ -108,8 +108,8 @@ pub enum SuccessionError {
     /// The root that follows was a root before.
     #[error("root key `{0}` was followed by another one and cannot come back")]
     Returns(KeyId),
-    /// The statement is of another tenant.
-    #[error("the succession is of tenant `{0}`")]
+    /// The statement belongs to another tenant.
+    #[error("the succession belongs to tenant `{0}`")]
     OtherTenant(TenantName),
     /// A root ends before the one before it.
     #[error("root key `{0}` expires before the root key that it replaced")]

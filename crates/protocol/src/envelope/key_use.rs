@@ -1,4 +1,5 @@
-//! What a delegate key may sign: its certificate lists the uses, and a reader demands the use of the statement it reads.
+//! The statements that a delegate key may sign: its certificate lists the uses, and a reader demands the use of the
+//! statement that it reads.
 
 use std::collections::BTreeSet;
 use std::fmt;

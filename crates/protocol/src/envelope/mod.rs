@@ -88,7 +88,7 @@ pub struct Delegate {
     /// sent before may arrive at any time. Absent in certificates of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_until: Option<Timestamp>,
-    /// What the key may sign. Certificates that were made before this field existed permit nothing.
+    /// The statements that the key may sign. Certificates that were made before this field existed permit none.
     #[serde(default)]
     pub uses: KeyUses,
 }

@@ -1,5 +1,5 @@
 //! Lineage: the sources, the builder and the deploys of an artifact, with the signed messages that prove them. `verify`
-//! checks the document with the tenant's root key alone, without any service.
+//! checks the document only with the tenant's root key, without any service.
 
 mod verify;
 

@@ -18,7 +18,7 @@ pub enum NotificationKind {
     WorkflowFailed,
     /// A workflow that a person asked for succeeded.
     WorkflowSucceeded,
-    /// What ran before a verified deploy that failed runs again.
+    /// A verified deploy failed, and the version that ran before it runs again.
     DeployRolledBack,
     /// A run of a runbook stopped at a step that failed.
     RunStopped,

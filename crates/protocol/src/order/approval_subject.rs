@@ -1,9 +1,9 @@
-//! What somebody approves before a job changes anything.
+//! The subject of an approval: the plan or the work that somebody approves before a job changes anything.
 
 use super::Work;
 use crate::approval::ChangeKind;
 
-/// What an approval of a job is about.
+/// The subject of an approval of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalSubject {
     /// The plan that the runner makes. Only an approved plan is applied.

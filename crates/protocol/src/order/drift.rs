@@ -39,7 +39,7 @@ pub struct DriftedResource {
     /// The type of the resource; empty when its program has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// What a deploy would do with it: it creates a resource that is missing.
+    /// The change that a deploy would make to it: it creates a resource that is missing.
     pub change: ChangeKind,
     /// The names of the attributes that differ, sorted, such as `tags.Owner`; empty for a resource that is missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

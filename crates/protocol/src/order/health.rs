@@ -28,20 +28,20 @@ pub const MAX_PROBE_NAME: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckHealth {
     pub component: ComponentName,
-    /// What the kind of the component offers to be asked.
+    /// The health check that the kind of the component offers.
     pub asks: Asks,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<Probe>,
     /// How long the component must stay healthy, in seconds.
     pub hold_secs: u32,
-    /// The time after which the component counts as not healthy, in seconds from the first look.
+    /// The time after which the component counts as not healthy, in seconds from the first check.
     pub limit_secs: u32,
     /// Whether the job fails when the component is not healthy, so that its dependents do not start.
     #[serde(default, skip_serializing_if = "is_false")]
     pub gate: bool,
 }
 
-/// What the kind of a component offers to be asked.
+/// The health check that the kind of a component offers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "of", rename_all = "snake_case")]
 pub enum Asks {
@@ -106,7 +106,7 @@ pub fn checked(component: &Component) -> Option<&ComponentHealth> {
     (offers || health.probes.iter().any(|probe| Probe::of(probe).is_some())).then_some(health)
 }
 
-/// The times of a look at a component's health, in seconds.
+/// The times of the checks of a component's health, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
     pub hold_secs: u32,
@@ -114,8 +114,9 @@ pub struct Times {
 }
 
 impl Times {
-    /// Returns the times of a look after a deploy. A gate has one window in which the component becomes healthy, and another one
-    /// in which it stays so. Without a gate, the first look that finds the component healthy is enough.
+    /// Returns the times of the checks after a deploy. A gate has one window in which the component becomes healthy,
+    /// and another one in which it stays so. Without a gate, the first check that finds the component healthy is
+    /// enough.
     pub const fn after_deploy(health: &ComponentHealth) -> Self {
         let window = health.stabilization_window_secs;
         if health.block_deploy {
@@ -125,8 +126,8 @@ impl Times {
         }
     }
 
-    /// Returns the times of a check apart from a deploy. The first look that finds the component healthy is enough; a
-    /// component that is just being replaced has a minute to come back.
+    /// Returns the times of the checks without a deploy. The first check that finds the component healthy is enough. A
+    /// component that is just being replaced has a minute to become healthy.
     pub const fn alone(health: &ComponentHealth) -> Self {
         let window = health.stabilization_window_secs;
         Self { hold_secs: 0, limit_secs: if window < ALONE_SECS { window } else { ALONE_SECS } }

@@ -85,12 +85,12 @@ pub struct Order {
     /// Who asked for the job's workflow, as the control plane says; absent in orders of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<AskedBy>,
-    /// What was asked for and why, when the workflow was continued after it had ended: `asked_by` says by whom. As the
-    /// control plane says; absent otherwise.
+    /// The continuation of the workflow after it had ended, and the reason for it, as the control plane says:
+    /// `asked_by` says who asked for it. Absent for a workflow that was not continued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_why: Option<String>,
-    /// Whether who asked wants the work to start also while the customer's change windows are closed. The runner lets only
-    /// those pass whom the customer names.
+    /// Whether the caller asked to start the work also while the customer's change windows are closed. The runner
+    /// permits this only to callers whom the customer names.
     #[serde(default, skip_serializing_if = "is_false")]
     pub now: bool,
     /// The key of the runner that the order was made for; absent in orders of earlier versions. A runner with another key
@@ -133,7 +133,7 @@ pub struct Order {
     /// The plan to apply, which the runner has made for an earlier order of the job, and who approved it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<Box<OrderApproval>>,
-    /// What a runner has to know to do the order as it is meant ([`OrderHead`]).
+    /// The features that a runner has to know to do the order as it is meant ([`OrderHead`]).
     #[serde(default, skip_serializing_if = "Demands::is_empty")]
     pub must_understand: Demands,
     /// The terms of the app version that the work belongs to; absent for builds.
@@ -171,7 +171,7 @@ pub struct Cancel {
     /// Who asked for the cancel, as the control plane says; absent when nobody did, and in messages of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<AskedBy>,
-    /// Why, in the words of who asked; absent without a reason.
+    /// The reason, in the words of the person who asked; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_why: Option<String>,
     pub issued_at: Timestamp,

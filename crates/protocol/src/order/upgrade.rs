@@ -27,7 +27,7 @@ pub struct UpgradeRunner {
     pub archive: Digest,
     /// The size of the archive, in bytes.
     pub archive_size: u64,
-    /// What proves that the program is of a release.
+    /// The proof that the program belongs to a release.
     pub release: SignedSums,
     /// The time within which the new program has to prove its health, in seconds ([`HEALTH_SECS`]).
     pub health_secs: u32,

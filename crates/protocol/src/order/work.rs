@@ -301,7 +301,7 @@ pub struct RunAction {
     pub image: String,
 }
 
-/// What an action executes, as its terms name it by digest: the parts of [`RunAction`] that a release decides, without
+/// The work of an action that its terms name by digest: the parts of [`RunAction`] that a release decides, without
 /// artifacts, which change with every release.
 #[derive(Debug, Serialize)]
 pub struct Executed<'a> {

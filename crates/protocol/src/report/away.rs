@@ -10,7 +10,7 @@ pub struct Away {
     pub detail: String,
 }
 
-/// What keeps a runner from its orders.
+/// The reason why a runner takes no orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AwayReason {

@@ -17,7 +17,7 @@ pub struct ChangeTimes {
     /// Whether the customer holds all changes.
     #[serde(default, skip_serializing_if = "is_false")]
     pub held: bool,
-    /// What is wrong with the customer's texts. While something is wrong, no change starts.
+    /// The mistake in the customer's texts. While there is one, no change starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The times from which changes may start, in their order. The first one may have begun.

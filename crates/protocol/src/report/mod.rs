@@ -93,7 +93,7 @@ pub struct Hello {
     /// When the customer lets changes start; absent when changes may start at any time, and from an earlier version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangeTimes>,
-    /// What the customer decided about plans that wait for an approval.
+    /// The customer's decisions about plans that wait for an approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<CustomerDecision>,
 }

@@ -110,8 +110,8 @@ impl SourceAddress {
             && other.path.starts_with(&self.path)
     }
 
-    /// Returns the addresses that contain this one: first this address itself, then each shorter path, and last the
-    /// host alone.
+    /// Returns the addresses that contain this one: first this address itself, then each shorter path, and last only
+    /// the host.
     pub fn covering(&self) -> impl Iterator<Item = Self> + '_ {
         (0..=self.path.len())
             .rev()

@@ -30,7 +30,7 @@ const SCHEME: &str = "v1a,";
 const LONGEST_ID: usize = 128;
 const LONGEST_SIGNATURES: usize = 1024;
 
-/// The headers of a call, before anything is known to be true of them.
+/// The headers of a call, before they are verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallHeaders {
     id: String,

@@ -13,7 +13,7 @@ use super::place::shown;
 use crate::finding::Finding;
 use crate::node::Node;
 
-/// Where a value of the customer's account comes from, and who can read it.
+/// The origin of a value of the customer's account, and who can read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// The answer to an input. It is sent to the vendor.

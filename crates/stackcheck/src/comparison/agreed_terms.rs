@@ -25,8 +25,8 @@ pub struct Agreed<'a> {
     pub answers: &'a BTreeMap<String, Value>,
 }
 
-/// Gives each role the policies of the terms. It is a finding if the terms are of another app, or if the template does
-/// not name the terms.
+/// Gives each role the policies of the terms. It is a finding if the terms belong to another app, or if the template
+/// does not name the terms.
 pub(super) fn give(
     agreed: &Agreed<'_>,
     root: &Node,

@@ -9,7 +9,7 @@ use freehold_protocol::{Digest, Timestamp, canonical};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// What a plan is made from, besides the order.
+/// The values and the state that a plan is made from, besides the order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     /// The rendered values that the plan is made from. They may contain secrets; only a digest with salt is kept.
@@ -35,12 +35,13 @@ pub struct Found<'a> {
     pub now: Timestamp,
 }
 
-/// Why an approved plan is not applied.
+/// The reason why an approved plan is not applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotApplied {
     /// The approval does not count for this order. The job ends.
     Refused(String),
-    /// What the plan was made from has changed since. The runner makes a new plan, which needs an approval of its own.
+    /// The values or the state that the plan was made from have changed since. The runner makes a new plan, which needs
+    /// an approval of its own.
     Outdated(String),
 }
 
@@ -118,7 +119,7 @@ pub fn recalled(
     Ok(record)
 }
 
-/// What the job would apply now, and which sides have to approve it now.
+/// The plan that the job would apply now, and the sides that have to approve it now.
 #[derive(Debug, Clone, Copy)]
 pub struct Present<'a> {
     /// The digest of the plan's bytes.

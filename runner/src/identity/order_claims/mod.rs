@@ -11,7 +11,7 @@ use freehold_protocol::policy::OrderPolicy;
 use freehold_protocol::report::{Block, Outcome};
 use freehold_protocol::{ActionName, ComponentName, Digest, RoleKey};
 
-/// What an order would do and its terms do not permit.
+/// The part of an order that its terms do not permit.
 #[derive(Debug, thiserror::Error)]
 enum Beyond {
     #[error("runs under role `{0}`, and does not contain its contract, which must name this role")]
@@ -71,7 +71,8 @@ fn role(order: &Order, terms: Option<&Terms>) -> Option<Beyond> {
     // The role of a mode has no permissions unless the stack gives it some.
     let role = order.role.as_ref()?;
     match (terms, &order.work) {
-        // These run nothing of a version, and come without the document of their terms.
+        // These kinds of work run nothing of an app version, and their orders do not contain the document of their
+        // terms.
         (None, Work::Leftovers(_) | Work::CopySecrets(_)) => None,
         (None, _) => Some(Beyond::RoleWithoutTerms(role.clone())),
         (Some(terms), _) => {

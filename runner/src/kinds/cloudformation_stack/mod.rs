@@ -227,7 +227,7 @@ impl Deploy<'_> {
         }
     }
 
-    /// Asks the policies about the changes in the change set, and people if one of them has to approve it.
+    /// Evaluates the policies on the changes in the change set, and requires an approval if somebody has to approve it.
     async fn ask(
         &self,
         set: &str,

@@ -15,13 +15,13 @@ use crate::kinds::failure::Failure;
 use crate::kubernetes::images;
 use crate::work::job::Job;
 
-/// The beginning of the tag by which the install registry names an image. The runner alone writes there, and a tag
+/// The beginning of the tag by which the install registry names an image. Only the runner writes there, and a tag
 /// cannot be changed, so such a tag is as good as the digest.
 const DIGEST_TAG: &str = "sha256-";
-/// The maximum number of log lines for one look.
+/// The maximum number of log lines about the images of one plan.
 const LINES: usize = 50;
 
-/// The images that objects name, apart by where they come from.
+/// The images that objects name, by their origin.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
     /// The number of images of the install registry.
@@ -56,7 +56,7 @@ impl Found {
         lines
     }
 
-    /// Returns a text for each of the others, such as `` `nginx:1` (Deployment web) ``.
+    /// Returns a text for each image that is not in the install registry, such as `` `nginx:1` (Deployment web) ``.
     fn named(&self) -> impl Iterator<Item = String> {
         self.others.iter().map(|(image, objects)| format!("`{image}` ({})", objects.join(", ")))
     }

@@ -1,7 +1,8 @@
 //! `health`: asks whether a deployed component is healthy, until it is or its time is over. It changes nothing, and starts
 //! no program.
 //!
-//! The questions of one look are asked side by side ([`questions`]). A redelivery starts again from the first look.
+//! The questions of one check are asked at the same time ([`questions`]). A redelivery starts again from the first
+//! check.
 
 mod objects;
 mod probes;
@@ -21,16 +22,16 @@ use crate::work::job::Job;
 use questions::Question;
 use watch::{Verdict, Watch};
 
-/// The longest time between two looks.
+/// The longest time between two checks.
 const LOOK: Duration = Duration::from_secs(5);
-/// The time limit of one look: a question without an answer by then is named.
+/// The time limit of one check: the reason names a question without an answer by then.
 const LIMIT: Duration = Duration::from_secs(30);
 /// The characters that are kept for the number of the reasons that do not fit.
 const MORE: usize = 20;
-/// The shortest time between two looks.
+/// The shortest time between two checks.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// Looks at the component until it is healthy for as long as the order says, or until its time is over.
+/// Checks the component until it is healthy for as long as the order says, or until its time is over.
 pub(super) async fn run(job: &Job, work: &CheckHealth) -> Result<Done, Failure> {
     let seconds = |secs: u32| Duration::from_secs(u64::from(secs));
     let (started, mut last_line) = (Instant::now(), String::new());

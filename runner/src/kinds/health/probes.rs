@@ -26,7 +26,7 @@ pub(super) fn name(probe: &Probe) -> String {
     format!("probe `{}`", probe.name)
 }
 
-/// Asks one probe. An address that cannot be read is a failure, because no later look will find it better.
+/// Asks one probe. An address that cannot be read is a failure, because a later check would read it no better.
 pub(super) async fn ask(job: &Job, probe: &Probe) -> Result<Health, Failure> {
     let templates = Templates::of(job);
     let what = name(probe);
@@ -45,7 +45,7 @@ pub(super) async fn ask(job: &Job, probe: &Probe) -> Result<Health, Failure> {
         }
     };
     let answered = answered.unwrap_or_else(|_| Err(format!("no answer within {} s", TIME.as_secs())));
-    // What is cut later would not be recognized as a secret any more.
+    // A secret that is cut later would not be recognized any more.
     Ok(match answered {
         Ok(()) => Health::new(HealthState::Healthy, ""),
         Err(why) => Health::new(HealthState::Unhealthy, &job.log.redacted(&format!("{what}: {why}"))),

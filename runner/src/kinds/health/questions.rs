@@ -1,4 +1,5 @@
-//! Asks the questions of one look side by side. One that has no answer in time is named, and does not hold up the others.
+//! Asks the questions of one check at the same time. A question without an answer in time is named, and does not delay
+//! the others.
 
 use std::time::Duration;
 
@@ -12,9 +13,9 @@ use crate::kinds::failure::Failure;
 /// The number of questions that are asked at the same time.
 const AT_ONCE: usize = 10;
 
-/// One question of a look.
+/// One question of a check.
 pub(super) struct Question<'a> {
-    /// What is asked, for the reason when there is no answer.
+    /// The name of the question, for the reason when there is no answer.
     name: String,
     answer: BoxFuture<'a, Result<Health, Failure>>,
 }

@@ -1,24 +1,24 @@
-//! Decides when a component has been looked at for long enough.
+//! Decides when a component has been checked for long enough.
 
 use std::time::Duration;
 
-/// Follows the looks at one component. It passes when the component was healthy for the whole time `hold`.
+/// Follows the checks of one component. It passes when the component was healthy for the whole time `hold`.
 #[derive(Debug)]
 pub(super) struct Watch {
     hold: Duration,
     limit: Duration,
-    /// The time of the first of the looks in a row that found the component healthy.
+    /// The time of the first of the consecutive checks that found the component healthy.
     since: Option<Duration>,
 }
 
-/// The decision after a look.
+/// The decision after a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The component is healthy.
     Passed,
     /// The time is over, and the component is not healthy, or not for long enough.
     GivenUp,
-    /// Look again, at the latest after this time.
+    /// Check again, at the latest after this time.
     Again(Duration),
 }
 
@@ -28,7 +28,7 @@ impl Watch {
         Self { hold, limit, since: None }
     }
 
-    /// Takes in a look at the time `at`, counted from the first look.
+    /// Records a check at the time `at`, counted from the first check.
     #[must_use]
     pub(super) fn on(&mut self, at: Duration, is_healthy: bool) -> Verdict {
         self.since = is_healthy.then(|| self.since.unwrap_or(at));

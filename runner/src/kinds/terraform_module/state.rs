@@ -1,4 +1,4 @@
-//! What a plan of Terraform is made against: the lineage and the serial of the state.
+//! The state that a plan of Terraform is compared with: its lineage and its serial.
 
 use serde::Deserialize;
 

@@ -181,7 +181,8 @@ impl BucketChain {
             for seq in (lowest..=highest).rev() {
                 reads.push(self.record(seq));
             }
-            // A record before `from` that cannot be read does not matter, so each result is looked at in its turn.
+            // A record before `from` that cannot be read does not matter, so the results are checked one after the
+            // other.
             for record in join_all(reads).await {
                 let record = record?;
                 if record.at < from {

@@ -17,17 +17,18 @@ use super::error::AuditError;
 use crate::files;
 
 const FILE: &str = "audit.spool";
-/// The file is written anew when it is longer than this, and at least half of it is no longer needed, in bytes.
+/// The length, in bytes, from which the file is written again without the lines that are no longer needed, if these are
+/// at least half of it.
 const COMPACT: u64 = 1024 * 1024;
 /// The maximum length of the lines of all events that wait, in bytes: about 25,000 events. They are in memory too.
 const MOST: u64 = 8 * 1024 * 1024;
 
-/// Which events the spool takes when it is full.
+/// The events that the spool takes when it is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
-    /// It refuses the event.
+    /// A full spool refuses the event.
     Limited,
-    /// It takes the event, which ends what an earlier event began.
+    /// A full spool takes the event, because it records the end of something whose start an earlier event recorded.
     Always,
 }
 
@@ -89,11 +90,12 @@ enum Line {
     Placed,
     /// The chain ends with a record that this machine has not written, so a record that was tried has lost its number.
     Head(Head),
-    /// The key whose records are in the chain. A file that was written anew begins with this and [`Line::Head`].
+    /// The key whose records are in the chain. A file that was written again from the start begins with this line and
+    /// [`Line::Head`].
     Joined(KeyId),
 }
 
-/// What the lines say.
+/// The state that the lines describe.
 #[derive(Debug, Default)]
 struct State {
     head: Option<Head>,
@@ -258,7 +260,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Writes the file anew, with the end of the chain and the events that wait.
+    /// Writes the file again from the start, with the end of the chain and the events that wait.
     fn compact_if_long(&mut self) -> Result<(), AuditError> {
         if self.length < COMPACT.max(2 * self.state.waiting) || self.state.trying.is_some() {
             return Ok(());

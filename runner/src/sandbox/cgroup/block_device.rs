@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rustix::fs::{major, minor, stat};
 
-/// Where the kernel describes its disks, by their numbers (sysfs(5)).
+/// The directory in which the kernel describes its disks, by their numbers (sysfs(5)).
 const DISKS: &str = "/sys/dev/block";
 
 /// Returns the numbers of the disk on which `path` is, such as `259:0`.

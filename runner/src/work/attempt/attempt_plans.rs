@@ -1,4 +1,4 @@
-//! What the jobs of this runner ask about approvals, and how their plans are kept.
+//! The approvals that the customer requires of this runner's jobs, and the storage of their plans.
 
 use std::sync::Arc;
 

@@ -14,7 +14,7 @@ use crate::record::audit::{AuditError, BUCKET_LIMIT};
 /// The difference, in seconds, that is allowed between the clock of another machine and that of the control plane.
 const CLOCK_TOLERANCE_SECS: u64 = 3600;
 
-/// What another machine of the install did, so that this delivery is a copy of the order or comes too late.
+/// The act of another machine of the install that makes this delivery a copy of the order, or too late.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Seen {
     /// The order had this delivery, or a later one, before. SQS counts the deliveries of one message upwards.

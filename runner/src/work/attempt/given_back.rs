@@ -84,8 +84,8 @@ impl Attempt<'_> {
         self.put_back(Message::Leave).await
     }
 
-    /// Gives an order back of which no attempt may start any more: the control plane orders the work anew, although this
-    /// order is still valid. So it is in the journal first, and other machines get no note that they may start it.
+    /// Gives an order back of which no attempt may start any more: the control plane orders the work again, although
+    /// this order is still valid. So it is in the journal first, and other machines get no note that they may start it.
     async fn give_back_for_good(&self, detail: &str, until: Option<Timestamp>) -> Message {
         let given_back = Record::given_back(&self.held.order);
         let written = self.agent.journal().append(&[given_back]);

@@ -1,4 +1,4 @@
-//! Records in the audit trail what the policies of a job said, and keeps it for the job's report.
+//! Records the results of a job's policies in the audit trail, and keeps them for the job's report.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

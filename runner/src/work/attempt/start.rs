@@ -1,4 +1,4 @@
-//! What the audit trail has of a job's start, and why a job must not start.
+//! The record of a job's start in the audit trail, and the reasons why a job must not start.
 
 use crate::work::job::StopReason;
 

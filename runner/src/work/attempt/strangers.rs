@@ -21,8 +21,9 @@ const RECORDED: usize = 100;
 /// The time limit for listing the roles.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Looks at the trusts before the job changes something, because an earlier attempt may have ended with its machine.
-/// Records what it finds, and fails no job: this one may be the job that removes the trust, and the look after it decides.
+/// Checks the trust policies before the job changes something, because an earlier attempt may have ended with its
+/// machine. Records what it finds, and fails no job: this one may be the job that removes the trust, and the check
+/// after it decides.
 pub(super) async fn look_before(agent: &Agent, held: &HeldOrder, log: &JobLog, credentials: SharedCredentialsProvider) {
     match find(agent, held, credentials).await {
         Ok(roles) if roles.is_empty() => {}
@@ -34,8 +35,8 @@ pub(super) async fn look_before(agent: &Agent, held: &HeldOrder, log: &JobLog, c
 }
 
 /// Returns how the job ended, or a failure when the job may have created roles and one of the app's roles trusts a
-/// principal outside the account. An attempt that leaves its job to another one is looked after too, and so is a plan
-/// that waits: the vendor's code that makes it runs with the mode's rights.
+/// principal outside the account. An attempt that leaves its job to another one is checked too, and so is a plan that
+/// waits: the vendor's code that makes it runs with the mode's rights.
 pub(super) async fn check(
     agent: &Agent,
     held: &HeldOrder,

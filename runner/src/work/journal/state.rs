@@ -85,7 +85,7 @@ pub enum Accepted {
     HigherSerial(u64),
     /// An order for this other job, with the same group and serial.
     OtherJob(JobId),
-    /// This later dispatch of the same job.
+    /// A later dispatch of the same job, with this number.
     LaterDispatch(u32),
 }
 
@@ -263,8 +263,8 @@ impl Record {
         Self::Cancelled { job: cancel.job.clone(), dispatch: cancel.dispatch, receive: cancel.receive }
     }
 
-    /// Returns the record that no attempt of `order` may start any more, since the control plane orders its work anew: the
-    /// next order of the job counts as put back before its first delivery.
+    /// Returns the record that no attempt of `order` may start any more, since the control plane orders its work again:
+    /// the next order of the job counts as put back before its first delivery.
     pub fn given_back(order: &Order) -> Self {
         Self::PutBack { job: order.job.clone(), fence: after(order) }
     }

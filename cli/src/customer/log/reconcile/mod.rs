@@ -55,7 +55,7 @@ pub(super) struct Unexplained {
     pub(super) why: String,
 }
 
-/// What the comparison found.
+/// The result of the comparison.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Reconciled {
     /// The number of calls of the install's roles that records explain.
@@ -116,7 +116,7 @@ struct Roles {
     of_app: String,
 }
 
-/// What the records say, by job.
+/// The contents of the records, by job.
 struct Known<'a> {
     runs: BTreeMap<&'a str, Vec<&'a Run>>,
     not_started: BTreeMap<&'a str, &'a NotStarted>,
@@ -124,7 +124,7 @@ struct Known<'a> {
     iam: BTreeMap<(&'a str, &'a str), u64>,
 }
 
-/// What the records of an install say.
+/// The contents of an install's records.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Log<'a> {
     pub(super) runs: &'a [Run],

@@ -1,5 +1,5 @@
-//! What the tenant keeps about an install that is being forgotten: its workflows with their jobs, and the rest of its
-//! rows.
+//! The rows that the tenant keeps about an install that is being forgotten: its workflows with their jobs, and the
+//! rest.
 
 mod rows;
 

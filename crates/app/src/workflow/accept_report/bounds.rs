@@ -53,7 +53,7 @@ fn bounded_outcome(outcome: Outcome, message_bytes: usize) -> Outcome {
                 );
                 return Outcome::Failed { reason, partial: true };
             }
-            // Orders and digests take no integer that JSON readers round.
+            // Integers that JSON readers would round become texts, because orders and digests cannot contain them.
             let exact = |(name, value)| (name, canonical::with_long_integers_as_text(value));
             Outcome::Succeeded { outputs: outputs.into_iter().map(exact).collect(), sensitive, artifact }
         }

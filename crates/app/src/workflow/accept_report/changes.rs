@@ -14,7 +14,7 @@ use crate::table::{self, ChangeTimesRecord, Contact, Decided, Stored, changes_ke
 use crate::workflow::advance::{self, Advanced, Reported};
 
 impl AcceptReport {
-    /// Keeps the announced times, unless those that are known say the same. A change makes the next sweep look at the
+    /// Keeps the announced times, unless those that are known say the same. A change makes the next sweep handle the
     /// workflow of the install, whose jobs may wait for a window.
     pub(super) async fn note_changes(
         &self,

@@ -15,8 +15,8 @@ use crate::table::{
 };
 
 impl AcceptReport {
-    /// Notes that the sender's role is a role of the install's runner, once: the sender's hello has proven it. A signed report
-    /// alone proves nothing of its sender, since whoever has its bytes can send it.
+    /// Notes that the sender's role is a role of the install's runner, once: the sender's hello has proven it. A signed
+    /// report without this proof proves nothing about its sender, since whoever has its bytes can send it.
     pub(super) async fn note_sender(&self, install: &InstallId, arrival: &Arrival) -> Result<(), AppError> {
         let (Some(sender), None) = (&arrival.sender, &arrival.install) else { return Ok(()) };
         let sender = KnownSender { sender: sender.clone(), install: install.clone() };

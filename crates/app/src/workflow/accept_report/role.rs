@@ -16,7 +16,7 @@ const PROOF_SECS: u64 = 15 * 60;
 /// a proof only because the request to STS took too long.
 const ASKED_SECS: u64 = 14 * 60;
 
-/// What a hello proves.
+/// Whether a hello proves the runner's role.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// The runner has the role of its install.

@@ -180,7 +180,7 @@ fn proof(
 }
 
 /// Stores the proof that a job deployed or ran its artifacts. Its report contains the last part of the log. For any other
-/// end of an attempt, stores this part alone. Call it once for all tries of the commit. Both are written before
+/// end of an attempt, stores only this part. Call it once for all tries of the commit. Both are written before
 /// the commit and not in it, because DynamoDB bills a row of a transaction twice. Their keys contain the fence, so they never
 /// overwrite those of another attempt. Returns true if something was stored.
 async fn keep_end(

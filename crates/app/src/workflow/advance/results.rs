@@ -1,5 +1,5 @@
-//! What is written beside the job and its workflow when a job ends: the record of a deployed component, a build's artifact
-//! with its proof, the list of leftovers, or the record of copied secrets.
+//! The rows that are written beside the job and its workflow when a job ends: the record of a deployed component, a
+//! build's artifact with its proof, the list of leftovers, or the record of copied secrets.
 
 use std::collections::BTreeMap;
 

@@ -20,7 +20,7 @@ use crate::ports::{Clock, Expect, Machines, Store, Write};
 use crate::table::{self, Decided, DeployedRecord, NextSweep, OpenWorkflow, Stored, load, put};
 use crate::workflow::start_workflow::{Asked, require_runner, used_before};
 
-/// What the continuation of a workflow reads and calls.
+/// The ports that the continuation of a workflow reads and calls.
 struct Continuation<'a> {
     versions: &'a Versions,
     machines: &'a dyn Machines,

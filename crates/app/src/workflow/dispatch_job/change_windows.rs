@@ -15,25 +15,25 @@ use crate::table::{self, ChangeTimesRecord, changes_key, load};
 /// The time, in seconds, after which an order is sent again if the runner said that no change may start, and did not
 /// say until when. The runner decides again.
 const ASK_AGAIN_SECS: u64 = 60 * 60;
-/// The time, in seconds, until the next look at a job when it is not known until when changes may not start.
+/// The time, in seconds, until a job is checked again when it is not known from when changes may start.
 const LOOK_AGAIN_SECS: u64 = 15 * 60;
-/// The longest time, in seconds, until the next look at a job that waits for a window or an approval. The state
-/// machine of the workflow times out when it gets no heartbeat for three days.
+/// The longest time, in seconds, until a job that waits for a window or an approval is checked again. The state machine
+/// of the workflow times out when it gets no heartbeat for three days.
 pub(crate) const LOOK_AT_LEAST_SECS: u64 = 24 * 60 * 60;
 
-/// Why and until when a job has to wait.
+/// The reason why a job has to wait, and the time until which it waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Closed {
     pub(crate) until: Option<Timestamp>,
     pub(crate) reason: String,
 }
 
-/// What becomes of a job that waits for a window.
+/// The decision about a job that waits for a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Opens {
     /// The job is ordered now.
     Now,
-    /// The job is looked at again at this time.
+    /// The job is checked again at this time.
     LookAt(Timestamp),
 }
 
@@ -50,7 +50,7 @@ pub(crate) async fn closed(store: &dyn Store, job: &Job, now: Timestamp) -> Resu
     Ok((!passes && is_change(&workflow, job, &times)).then_some(Closed { until, reason }))
 }
 
-/// Returns whether a job that waits for a window is ordered now.
+/// Returns whether the order of a job that waits for a window may be sent now, or else when the job is checked again.
 ///
 /// # Errors
 /// The store's errors.

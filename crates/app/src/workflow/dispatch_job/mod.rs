@@ -72,7 +72,7 @@ impl DispatchJob {
             }
             DispatchMessage::Cancel { job, dispatch, receive, runner } => {
                 let Some(job) = self.job(job).await? else { return Ok(false) };
-                // A cancel of one stale attempt is nobody's wish.
+                // Nobody asks for the cancel of one stale attempt.
                 let asked = job.cancel_asked.filter(|_| receive.is_none() && runner.is_none()).unwrap_or_default();
                 let cancel = Cancel {
                     tenant: self.tenant.clone(),

@@ -31,7 +31,8 @@ struct Claim {
 }
 
 impl DispatchJob {
-    /// What the use case signs with a delegate key. It signs contracts for [`SignContract`](crate::contract::sign_contract).
+    /// The statements that the use case signs with a delegate key. It signs contracts for
+    /// [`SignContract`](crate::contract::sign_contract).
     pub const SIGNS: [KeyUse; 5] =
         [KeyUse::Orders, KeyUse::Cancels, KeyUse::Notices, KeyUse::Contracts, KeyUse::Receipts];
 
@@ -106,8 +107,8 @@ impl DispatchJob {
         Ok(true)
     }
 
-    /// Returns a stored order that no earlier try can have brought into the queue. Signs it anew if a runner would refuse
-    /// it because its key may not send any more.
+    /// Returns a stored order that no earlier try can have brought into the queue. Signs it again if a runner would
+    /// refuse it because its key may not send any more.
     async fn signed_in_time(&self, job: &Job, dispatch: u32, first: &Stored<Evidence>) -> Result<Envelope, AppError> {
         let (envelope, now) = (first.value.signed().envelope(), self.clock.now());
         let until = envelope.claimed_send_until();

@@ -4,7 +4,7 @@ use freehold_protocol::envelope::decode_base64;
 use freehold_protocol::limits::{MAX_ORDER_BYTES, MAX_PACKED_ORDER_BYTES};
 use freehold_protocol::{Envelope, EnvelopeError, packed_len};
 
-/// What the sender of a too large order can do.
+/// The advice about an order that is too large.
 const WAY_OUT: &str = "shorten the inputs of the install or the outputs of the components that it reads, or bring long \
                        texts as files of the app";
 

@@ -1,4 +1,4 @@
-//! What an order contains: the work of its node, the values and the context that the work reads, the tool image, the
+//! The contents of an order: the work of its node, the values and the context that the work reads, the tool image, the
 //! policies, and the terms.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -34,7 +34,7 @@ const MOST: usize = 500;
 const AT_ONCE: usize = 8;
 /// The time after which one call handles no further row, in seconds: the sweep has its turn in the same run of the function.
 const MOST_SECS: u64 = 15;
-/// The longest time after which the task of a workflow that is open is looked at again, in seconds.
+/// The longest time after which the task of a workflow that is open is handled again, in seconds.
 const LONGEST_PAUSE_SECS: u64 = 15 * 60;
 /// The time, in seconds, after which a task is tried again if it failed for a reason that is not transient.
 const HELD_SECS: u64 = 10 * 60;
@@ -64,7 +64,7 @@ pub struct Handled {
     pub left: u32,
 }
 
-/// What the tasks of one call share.
+/// The state that the tasks of one call share.
 struct Call {
     now: Timestamp,
     /// Whether the topic did not take a notification. The others then wait, because each try may take seconds.
@@ -108,7 +108,7 @@ impl HandleDueTasks {
         let now = self.clock.now();
         let call = Call { now, is_topic_silent: AtomicBool::new(false) };
         let due = table::due(&*self.store, now, MOST).await?;
-        // What a person waits for comes before what a schedule asks for.
+        // Tasks that a person waits for come before those that a schedule asks for.
         let (waited_for, others) = due.into_iter().partition(|row| row.value.what.is_waited_for());
         let mut counts = Handled::default();
         for rows in [waited_for, others] {
@@ -193,7 +193,7 @@ impl HandleDueTasks {
     async fn add_schedules(&self, row: &Stored<Due>, workflow: &WorkflowId, now: Timestamp) -> Result<(), AppError> {
         let found = table::find_workflow(&*self.store, workflow).await?.map(|found| found.value);
         if let Some(open) = found.filter(|found| !found.state.is_terminal()) {
-            // It may wait for days, and is not to keep the other tasks from being read.
+            // An open workflow may wait for days. Its task is moved to a later time, so that the other tasks are read.
             let pause = (now.since(open.began_at()) / 4000).clamp(60, LONGEST_PAUSE_SECS);
             let later = Due::at(now.plus_secs(pause), row.value.install.clone(), row.value.what.clone());
             let removed = Write::DeleteAt { key: row.value.key(), rev: row.rev };

@@ -1,4 +1,4 @@
-//! Checks that the values of the last whole deploy are those that run: a component may have been deployed alone since.
+//! Checks that the values of the last whole deploy are those that run: a single component may have been deployed since.
 
 use std::collections::BTreeMap;
 

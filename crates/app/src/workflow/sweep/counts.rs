@@ -1,4 +1,4 @@
-//! What one sweep did, in numbers.
+//! The work of one sweep, in numbers.
 
 /// The numbers of workflows and jobs that one sweep handled, by result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

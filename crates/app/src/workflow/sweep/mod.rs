@@ -49,9 +49,9 @@ const UNPLANNED_SECS: u64 = 50 * 60;
 /// The time in seconds after which a build that has not changed asks for the machine of the build runner again. Before
 /// that time, the request that `dispatch-job` made after it sent the order is enough.
 const WAKE_FROM_SECS: u64 = 60;
-/// The time in seconds after which the sweep looks again at a workflow that waits for its customer: for a first runner, or
-/// for the runner that its jobs wait for. What the customer does resumes the workflow at once; the sweep is for when that was
-/// lost, and for jobs that have waited long enough.
+/// The time in seconds after which the sweep handles again a workflow that waits for its customer: for a first runner,
+/// or for the runner that its jobs wait for. An act of the customer resumes the workflow at once; the sweep is for an
+/// act whose message was lost, and for jobs that have waited long enough.
 const WAITING_SECS: u64 = 900;
 /// The number of workflows that are handled at the same time.
 const AT_ONCE: usize = 16;
@@ -82,10 +82,10 @@ enum Next {
     Never,
 }
 
-/// What the sweep found an active job to be.
+/// The state in which the sweep found an active job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
-    /// The job may end by a report at any time.
+    /// The job is open: a report may end it at any time.
     Open,
     /// The job waits for its runner past the expiry of its order, or for the customer's window, perhaps for days. It is handled
     /// again at this time.

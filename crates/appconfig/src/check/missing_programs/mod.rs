@@ -14,9 +14,9 @@ use crate::state::file::Checked;
 
 /// The programs that are looked for in the scripts of actions. The machine has others, such as `bash` and `curl`.
 const PROGRAMS: [&str; 6] = ["terraform", "tofu", "helm", "kubectl", "kustomize", "pulumi"];
-/// What a deploy of a kustomization needs.
+/// The programs of which a deploy of a kustomization needs one.
 const KUSTOMIZATION: &str = "kustomize or kubectl";
-/// The commands that look whether a program exists.
+/// The commands that check whether a program exists.
 const LOOKS: [&str; 4] = ["command", "hash", "type", "which"];
 /// Words of commands that install programs, such as `dnf install`.
 const INSTALLS: [&str; 2] = ["add", "install"];
@@ -121,8 +121,8 @@ fn of_actions(app: &App) -> Vec<(&'static str, Need)> {
     found
 }
 
-/// Returns the position of the first command of a shell script that starts `program`; `None` for a script that may bring
-/// the program itself, or looks whether it exists.
+/// Returns the position of the first command of a shell script that starts `program`; `None` for a script that may
+/// bring the program itself, or checks whether it exists.
 fn start_of(text: &str, program: &str) -> Option<usize> {
     let interpreter = text.strip_prefix("#!").map_or("sh", |rest| rest.lines().next().unwrap_or_default());
     let is_for_a_shell = interpreter.split_whitespace().any(|word| word.ends_with("sh"));

@@ -53,7 +53,7 @@ pub(super) struct Values {
     pub(super) inside: Inside,
 }
 
-/// What a schema says about the values inside of a list or a map.
+/// The form of the values inside of a list or a map, by a schema.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Inside {
     Unknown,

@@ -7,7 +7,7 @@ use freehold_template::nearest;
 const LIST: &str = include_str!("resource-types.txt");
 /// The prefix of the types of AWS. Types with another prefix are custom resources, or are registered by anybody.
 const PREFIX: &str = "AWS::";
-/// The ending of the types of modules.
+/// The suffix of types that are CloudFormation modules.
 const MODULE: &str = "::MODULE";
 
 /// Returns whether CloudFormation may have the type: the type is in the list, or the list does not cover types like it.

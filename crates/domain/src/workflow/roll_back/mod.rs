@@ -1,4 +1,4 @@
-//! What a deploy that failed leaves to be restored: the inputs of one that changed nothing, and for a verified deploy
+//! The state to restore after a deploy that failed: the inputs of one that changed nothing, and for a verified deploy
 //! everything that ran before it.
 
 use std::collections::BTreeMap;

@@ -57,7 +57,7 @@ impl Chain<'_> {
         }
     }
 
-    /// Returns a report whose signature is of a runner of the chain.
+    /// Returns a report that a runner of the chain signed.
     fn report(&self, bytes: &[u8]) -> Result<Report, String> {
         let envelope = Envelope::parse(bytes).map_err(|error| error.to_string())?;
         let claimed: Report = envelope.peek().map_err(|error| error.to_string())?;

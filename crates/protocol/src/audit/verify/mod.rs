@@ -58,7 +58,7 @@ impl RecordsCopy {
     }
 }
 
-/// What the caller knows about the install apart from the copy.
+/// The facts about the install that the caller knows without the copy.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Known<'a> {
     /// The ids of the keys whose records are accepted; when there is none, every key is accepted whose public key is in
@@ -127,7 +127,7 @@ pub struct Asker {
     pub to: Timestamp,
 }
 
-/// What is wrong with a copy.
+/// A mistake in a copy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// The number of the record that is wrong, or the first of those that are missing.
