@@ -29,7 +29,7 @@ const STATES: &str = "terraform/";
 Example:
   freehold customer gone globex --tenant acme
 
-Uses the AWS credentials of the customer's account, and needs nothing of the vendor. Finds the resources of one region by the
+Uses the AWS credentials of the customer's account, and needs nothing from the vendor. Finds the resources of one region by the
 tags that Freehold gives them (`tag:GetResources`), roles by their names (`iam:ListRoles`), stacks by their names, and the
 states of Terraform in the bucket. AWS may list a resource for some time after its deletion. A key that waits for its deletion
 counts as gone.

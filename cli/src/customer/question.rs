@@ -112,11 +112,11 @@ impl Question {
             Self::Whole => {
                 "The signatures, numbers and digests of the chain; the records that reports and the control plane's \
                  receipts name; with `--seen`, records that you noted. A cut is found if one of them names a record \
-                 behind it."
+                 that was cut off."
             }
             Self::CanStop => {
                 "A change of one parameter of the stack, with the template that is launched. It takes effect at the next \
-                 request, also for sessions that are live. It asks nothing of the vendor."
+                 request, also for sessions that are live. It needs nothing from the vendor."
             }
             Self::IsStopped => {
                 "The policies that IAM has at this moment, which IAM itself evaluates for the runner and each mode \
@@ -126,8 +126,8 @@ impl Question {
             Self::IsGone => {
                 "A search for the tags and names that the install's resources have: resources of one region by tag, \
                  roles, the stacks, the bucket with Terraform's states, the registry, the keys. Resources without tags \
-                 are not found. That there was such an install shows in its deleted stack, which AWS knows for 90 days, or \
-                 in its key that waits for deletion."
+                 are not found. The proof that such an install existed is its deleted stack, which AWS knows for 90 days, \
+                 or its key that waits for deletion."
             }
         }
     }
