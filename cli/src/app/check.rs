@@ -22,7 +22,7 @@ pub(crate) struct Check {
     /// The directory of the app config; its name is the name of the app.
     #[arg(value_name = "DIR")]
     pub(super) dir: PathBuf,
-    /// Take warnings for errors, for instance in CI.
+    /// Treat warnings as errors, for instance in CI.
     #[arg(long)]
     pub(super) deny_warnings: bool,
 }

@@ -2,5 +2,5 @@
 
 /// The parameter, and the output, with the digest of the contract that the customer agrees to.
 pub(crate) const ACCEPTED_CONTRACT: &str = "AcceptedContract";
-/// The parameter with the end of break-glass.
+/// The parameter with the time until which break-glass roles have permissions.
 pub(crate) const BREAK_GLASS_UNTIL: &str = "BreakGlassUntil";

@@ -44,7 +44,7 @@ impl Launch {
              accepted"))
     }
 
-    /// Decides about a template that names no contract; the stack has accepted `was`.
+    /// Decides about a template that names no contract. `was` is the contract that the stack has accepted.
     fn without_contract(&self, was: Option<&str>) -> Result<()> {
         let file = self.template.display();
         match was {

@@ -341,7 +341,7 @@ async fn inputs_to_change(api: &Api, file: &InstallFile) -> Result<BTreeMap<Stri
     Ok(changed)
 }
 
-/// Returns the components that the file switches another way than the install does.
+/// Returns the components whose toggle in the file differs from that of the install.
 async fn toggles_to_change(api: &Api, file: &InstallFile) -> Result<BTreeMap<ComponentName, bool>> {
     if file.toggles.is_empty() {
         return Ok(BTreeMap::new());

@@ -131,7 +131,8 @@ pub(super) fn check_place(facts: &Facts, file: &str, account: &AccountId, region
     Err(Error::invalid(message).or(way_to(facts, account, region)))
 }
 
-/// Returns how to launch the template in the account and region that it is made for: what of the two differs.
+/// Returns the advice how to launch the template in its account and region: it names the account, the region or both,
+/// as they differ.
 fn way_to(facts: &Facts, account: &AccountId, region: &str) -> String {
     let of_account = facts.bound_to.iter().find(|bound| bound.account == account.as_str());
     let of_region = facts.bound_to.iter().find(|bound| bound.region == region);

@@ -12,7 +12,7 @@ pub(crate) enum Architecture {
 }
 
 impl Architecture {
-    /// Returns its directory in a release.
+    /// Returns the directory of the architecture in a release.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Arm64 => "arm64",

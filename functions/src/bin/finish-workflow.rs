@@ -74,7 +74,7 @@ async fn main() -> Result<(), Error> {
                 log_failure("cannot finish a workflow", &error);
                 diagnostic(&error)
             })?;
-        // The workflow has ended whatever becomes of the run: a sweep advances the run too.
+        // The workflow has ended even if the advance of the run fails: a sweep advances the run too.
         if let Some(run) = &finished.run
             && let Err(error) = advance.advance(run).await
         {

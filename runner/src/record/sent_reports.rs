@@ -90,7 +90,7 @@ impl Texts {
         }
     }
 
-    /// Writes the texts that are there into the bucket.
+    /// Writes the texts that the directory has into the bucket.
     ///
     /// # Errors
     /// An [`AuditError`]. The other texts stay.

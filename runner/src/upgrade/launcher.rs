@@ -1,5 +1,5 @@
-//! The launcher: the program that the machine starts. It works itself, or starts the program of the last upgrade and waits
-//! for it. When the program that works hands over, the launcher tries the new one.
+//! The launcher: the program that the machine starts. It takes orders itself, or starts the program of the last upgrade
+//! and waits for it. When the program that takes orders hands over, the launcher tries the new one.
 
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
@@ -86,7 +86,7 @@ async fn work_for_launcher(
 
 /// The next step of the launcher.
 enum Next {
-    /// Works itself.
+    /// Takes orders itself.
     Work,
     Start(Released),
     Try(Candidate),
@@ -136,7 +136,8 @@ impl Launcher<'_> {
         Ok(programs)
     }
 
-    /// Writes what became of a candidate. A disk that takes no more must not bring an older program back than the current one.
+    /// Writes the result of a candidate's trial. If the disk is full, the launcher must not start an older program than
+    /// the current one.
     fn record(&self, programs: &Programs) {
         if let Err(error) = programs.store(self.state_dir()) {
             error!("Cannot record the state of an upgrade in `{}`: {error}", self.state_dir().display());

@@ -58,8 +58,8 @@ impl Trust {
         })
     }
 
-    /// Returns the message in `body` if it is valid at this delivery. An order is returned also after it has expired, because
-    /// it may have waited for this runner: an attempt decides what becomes of it.
+    /// Returns the message in `body` if it is valid at this delivery. An order is returned also after it has expired,
+    /// because it may have waited for this runner: an attempt decides about it.
     ///
     /// # Errors
     /// The refusal to report.

@@ -156,7 +156,8 @@ pub(crate) enum Scheduled {
 }
 
 impl Scheduled {
-    /// Returns what became of a start: what the install refuses is left to the next minute of the schedule.
+    /// Returns the result of a start. A check that the install refuses is tried again at the next minute of the
+    /// schedule.
     ///
     /// # Errors
     /// Every other error.

@@ -1,5 +1,5 @@
-//! Notifications: what the control plane tells people who wait for something. A notification has names, ids, counts and times,
-//! and neither values nor the texts of programs: it leaves the tenant's account by mail.
+//! Notifications: messages of the control plane to people about events. A notification has names, ids, counts and
+//! times, and neither values nor the texts of programs: it leaves the tenant's account by mail.
 
 mod endpoint;
 mod filter;

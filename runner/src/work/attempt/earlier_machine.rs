@@ -1,5 +1,5 @@
-//! Finds out whether another machine of the install has seen an order that was made for another runner's key. The journal
-//! of this machine does not know what became of it; the audit chain in the customer's bucket does.
+//! Finds out whether another machine of the install has seen an order that was made for another runner's key. The
+//! journal of this machine does not have the order; the audit chain in the customer's bucket does.
 
 use std::fmt;
 

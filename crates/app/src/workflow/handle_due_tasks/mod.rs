@@ -1,6 +1,6 @@
-//! Handles the tasks that are due: starts the actions and the checks for drift and health whose cron schedule is due, advances
-//! runs of runbooks, rolls deploys back, brings installs to the releases of their channels, and tells people what they wait for.
-//! A run of an action or a check is started once for its minute, even if a call is repeated.
+//! Handles the tasks that are due: starts the actions and the checks for drift and health whose cron schedule is due,
+//! advances runs of runbooks, rolls deploys back, brings installs to the releases of their channels, and sends
+//! notifications. A run of an action or a check is started once for its minute, even if a call is repeated.
 
 mod scheduled_actions;
 pub(crate) mod schedules;
@@ -80,7 +80,7 @@ impl Handled {
         self.left += left;
     }
 
-    /// Counts what became of a check that was due.
+    /// Counts the result of a check that was due.
     fn note(&mut self, what: &str, install: &Install, scheduled: Scheduled) {
         match scheduled {
             Scheduled::Started => self.started += 1,
