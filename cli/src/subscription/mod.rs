@@ -1,4 +1,4 @@
-//! `freehold subscription`: who is told by mail, by HTTPS or in a queue what they wait for.
+//! `freehold subscription`: shows and changes who gets notifications by mail, by HTTPS or in a queue.
 
 mod text;
 

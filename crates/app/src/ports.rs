@@ -387,7 +387,7 @@ pub trait Objects: Send + Sync {
     async fn get_version(&self, digest: &Digest) -> Result<Option<Vec<u8>>, PortError>;
 }
 
-/// The topic through which people are told what they wait for.
+/// The topic through which people get notifications.
 #[async_trait]
 pub trait NotificationTopic: Send + Sync {
     /// Sends a notification to the subscribers that chose it. A notification that is sent again reaches them again.

@@ -1,4 +1,4 @@
-//! Tells people what they wait for, and keeps the subscriptions of those who are told.
+//! Sends notifications to people, and keeps their subscriptions.
 
 pub mod add_subscription;
 pub mod list_subscriptions;

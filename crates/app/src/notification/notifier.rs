@@ -29,10 +29,10 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    /// Tells the end of a workflow, if people wait for it.
+    /// Stores the notification of the end of a workflow, if people wait for it.
     ///
     /// # Errors
-    /// The store's errors. The notification is then told by whoever repeats the call.
+    /// The store's errors. A repeated call then stores the notification.
     pub async fn tell_end(&self, workflow: &Workflow, now: Timestamp) -> Result<(), AppError> {
         let install: Option<Stored<Install>> = load(&*self.store, &table::install_key(&workflow.install)).await?;
         let install = install.map(|found| found.value);

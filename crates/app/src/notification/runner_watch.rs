@@ -12,12 +12,12 @@ use crate::install::enrol_build_runner::build_install;
 use crate::ports::{Expect, Store, Write};
 use crate::table::{self, Contact, Due, DueWhat, Record as _, Stored, contact_key, load, put};
 
-/// The time in seconds for which a runner that said that it stops may be gone before people are told: machines are replaced and
-/// programs are upgraded in this time.
+/// The time in seconds for which a runner that reported its stop may be away before a notification is sent: machines
+/// are replaced and programs are upgraded in this time.
 const PAUSED_SECS: u64 = 10 * 60;
 
-/// Returns the writes that belong to a change of the contact with an install's runner: the task that sees when it is away, and the
-/// notification that it is back. Notes both in `next`.
+/// Returns the writes that belong to a change of the contact with an install's runner: the task that finds out when it
+/// is away, and the notification that it is back. Notes both in `next`.
 ///
 /// # Errors
 /// The store's errors.
@@ -55,7 +55,8 @@ pub(crate) async fn on_contact(
     Ok(writes)
 }
 
-/// Returns the writes of a task that is due: if the runner is away, those that tell it; otherwise those that move the task on.
+/// Returns the writes of a task that is due: if the runner is away, those of the notification; otherwise those that
+/// move the task to a later time.
 ///
 /// # Errors
 /// The store's errors.

@@ -1,5 +1,5 @@
-//! Writes the tasks that send notifications. A task is in the commit of the change that it tells people, so that none is
-//! lost. The sweep performs the tasks.
+//! Writes the tasks that send notifications. A task is in the commit of the change that its notification is about, so
+//! that none is lost. The sweep performs the tasks.
 
 use freehold_domain::health::LastHealth;
 use freehold_domain::notification::{DriftSeen, of_health, of_job, of_run, of_workflow};
@@ -12,8 +12,8 @@ use crate::AppError;
 use crate::ports::{Expect, Store, Write};
 use crate::table::{self, Due, DueWhat, Stored, load, put};
 
-/// Returns the write of the task that tells people `notification` in the minute of `at`. `install` is the install in whose name
-/// the task is stored.
+/// Returns the write of the task that sends `notification` in the minute of `at`. `install` is the install in whose
+/// name the task is stored.
 ///
 /// # Errors
 /// Internal when the task cannot be written as JSON.
@@ -22,7 +22,8 @@ pub fn notify_at(at: Timestamp, install: &InstallId, notification: Notification)
     put(&Due::at(at, install.clone(), what), Expect::Any)
 }
 
-/// Returns the write of the task that tells that the job waits for people, if it does so since this change.
+/// Returns the write of the task that sends the notification of a job that waits for people, if it waits since this
+/// change.
 ///
 /// # Errors
 /// The store's errors.
@@ -41,7 +42,7 @@ pub(crate) async fn of_changed_job(
     notification.map(|notification| notify_at(now, &job.install, notification)).transpose()
 }
 
-/// Returns the write of the task that tells that the health of a component has changed.
+/// Returns the write of the task that sends the notification of a component's changed health.
 ///
 /// # Errors
 /// The store's errors.
@@ -59,7 +60,7 @@ pub(crate) async fn of_changed_health(
     notification.map(|notification| notify_at(after.at, install, notification)).transpose()
 }
 
-/// Returns the write of the task that tells the end of a run.
+/// Returns the write of the task that sends the notification of the end of a run.
 ///
 /// # Errors
 /// Internal when the task cannot be written as JSON.

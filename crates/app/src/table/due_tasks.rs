@@ -1,6 +1,6 @@
 //! Rows for the tasks that are due at a minute: to run an action by cron, to check for drift or health, to look up the
-//! schedules of an install, to advance a run of a runbook, to roll a deploy back, to see whether a runner is away, to tell people something, or
-//! to bring an install to the release of its channel.
+//! schedules of an install, to advance a run of a runbook, to roll a deploy back, to check whether a runner is away, to
+//! send a notification, or to bring an install to the release of its channel.
 
 use freehold_domain::install::BUILD_INSTALL;
 use freehold_protocol::notification::Notification;
@@ -57,7 +57,7 @@ pub enum DueWhat {
     Follow { by: AskedBy, moves: u64, tries: u32 },
     /// A task to see whether the install's runner is away.
     RunnerAway,
-    /// A task to tell people something.
+    /// A task to send a notification.
     Notify { notification: Box<Notification> },
     /// A task to run an action; `last` is the workflow of the preceding run.
     Run {
@@ -68,7 +68,7 @@ pub enum DueWhat {
 }
 
 impl DueWhat {
-    /// Returns whether somebody asked for it and waits, or is to be told.
+    /// Returns whether somebody waits for the task: because they asked for it, or for a notification.
     pub const fn is_waited_for(&self) -> bool {
         match self {
             Self::Runbook { .. } | Self::RollBack { .. } | Self::Channel { .. } | Self::Notify { .. } => true,

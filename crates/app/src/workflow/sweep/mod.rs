@@ -1,5 +1,6 @@
 //! Recovers work that was lost between a commit and its effects: sends orders again, expires jobs, resumes workflows,
-//! reports stuck workflows, tells people the ends of workflows, and starts the machine of the build runner for builds that wait.
+//! reports stuck workflows, sends notifications of the ends of workflows, and starts the machine of the build runner
+//! for builds that wait.
 
 mod build_machine;
 mod counts;
