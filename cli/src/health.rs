@@ -60,7 +60,7 @@ impl Check {
     }
 }
 
-/// Returns the last answer of each component that was asked since its deploy.
+/// Returns the last result of each component that was checked since its deploy.
 fn answers(view: &InstallView, out: Output) -> String {
     let mut table = Table::new(&["COMPONENT", "HEALTH", "SINCE", "CHECKED", "REASON"]);
     for (component, health) in view.components.iter().filter_map(|one| Some((&one.component, one.health.as_ref()?))) {

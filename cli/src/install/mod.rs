@@ -217,7 +217,7 @@ pub(crate) struct Launch {
     parameters: Vec<Parameter>,
 }
 
-/// What the customer added to a template. It is not checked.
+/// The parts that the customer added to a template. They are not checked.
 #[derive(Debug, Default, Args)]
 pub(crate) struct OwnParts {
     /// A resource that you added to the template yourself; it is not checked. Repeatable.

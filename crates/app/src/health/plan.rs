@@ -16,14 +16,14 @@ use crate::workflow::standing_parts::StandingParts;
 /// The checks of one workflow.
 #[derive(Debug)]
 pub(crate) struct HealthPlan {
-    /// The nodes that ask a component.
+    /// The nodes that check a component.
     pub(crate) nodes: Vec<Node>,
-    /// Why the other components are not asked.
+    /// The reasons why the other components are not checked.
     pub(crate) left_out: Vec<NotAsked>,
 }
 
-/// Returns the checks of the components in `only`, or of all deployed components that can be asked. Each is asked as the version
-/// says that deployed it.
+/// Returns the checks of the components in `only`, or of all deployed components that can be checked. Each is checked
+/// by the config of the version that deployed it.
 ///
 /// # Errors
 /// The errors of the store and of [`Versions::load`], and NotFound for a role that a version names and does not have.

@@ -55,7 +55,7 @@ pub enum DueWhat {
     /// A task to bring the install to the release of its channel; `by` moved the channel, or made the install follow it.
     /// `moves` is the number of the channel's moves when it was stored.
     Follow { by: AskedBy, moves: u64, tries: u32 },
-    /// A task to see whether the install's runner is away.
+    /// A task to check whether the install's runner is away.
     RunnerAway,
     /// A task to send a notification.
     Notify { notification: Box<Notification> },

@@ -9,7 +9,7 @@ use super::input::{DeployInput, PlanError};
 use super::role_of;
 use crate::workflow::{Node, Target};
 
-/// The reason why a component cannot be asked whether it is healthy.
+/// The reason why the health of a component cannot be checked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAsked {
     #[error("`{0}` is not deployed, so its health cannot be checked")]

@@ -91,7 +91,7 @@ pub enum Request {
     },
     /// Asks whether deployed components are healthy.
     CheckHealth {
-        /// The components; empty for all that can be asked.
+        /// The components; empty for all that can be checked.
         #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
         only: BTreeSet<ComponentName>,
     },

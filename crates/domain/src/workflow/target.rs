@@ -73,7 +73,7 @@ pub enum Target {
     Preflight,
     /// Runs after the removals of a teardown and lists what still exists of the app.
     Leftovers,
-    /// Asks whether a component is healthy.
+    /// Checks whether a component is healthy.
     Health {
         component: ComponentName,
         /// Whether the component's dependents wait for its health.

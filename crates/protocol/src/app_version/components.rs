@@ -113,7 +113,7 @@ pub struct ComponentHealth {
     #[serde(default)]
     pub block_deploy: bool,
     pub stabilization_window_secs: u32,
-    /// When to ask for health apart from deploys: five cron fields in UTC; empty for never.
+    /// The schedule of health checks without a deploy: five cron fields in UTC; empty for none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub schedule: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -62,7 +62,7 @@ pub enum Work {
     Preflight(CheckInstall),
     /// List what still exists of the app after a teardown.
     Leftovers(FindLeftovers),
-    /// Ask whether a component is healthy.
+    /// Check whether a component is healthy.
     Health(CheckHealth),
     /// Replace the runner's own program.
     Upgrade(UpgradeRunner),
