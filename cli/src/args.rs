@@ -127,7 +127,7 @@ enum Command {
     /// Names for releases that installs follow: a move deploys them.
     #[command(subcommand)]
     Channel(channel::ChannelCommand),
-    /// What versions may do in a customer's account, and what customers agreed to.
+    /// The permissions of versions in a customer's account, and the terms that customers accepted.
     #[command(subcommand)]
     Contract(contract::ContractCommand),
     /// Policies in Rego, which are evaluated before something is changed.

@@ -29,7 +29,7 @@ pub(crate) struct Release {
     choice: Choice,
 }
 
-/// What an install follows. Without any of these options, nothing changes.
+/// The target that an install follows. Without any of these options, nothing changes.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub(crate) struct Choice {
@@ -39,7 +39,7 @@ pub(crate) struct Choice {
     /// The channel that the install follows.
     #[arg(long, value_name = "CHANNEL")]
     channel: Option<ChannelName>,
-    /// Follow the latest version of the app, as an install does unless told otherwise.
+    /// Follow the latest version of the app, which is the default of an install.
     #[arg(long)]
     latest: bool,
 }

@@ -195,7 +195,7 @@ fn add_values(facts: &mut Facts, view: &InstallView) {
     }
 }
 
-/// Adds what is to be said of components, and what is left of removed ones.
+/// Adds the lines about components, and about the leftovers of removed ones.
 fn add_parts(facts: &mut Facts, view: &InstallView, out: Output) {
     for name in &view.off {
         let is_there = view.components.iter().any(|one| one.component == *name);

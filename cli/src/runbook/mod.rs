@@ -51,7 +51,8 @@ pub(crate) struct One {
 pub(crate) struct Resume {
     /// Id of the run, as `freehold runbook runs` shows it.
     run: RunId,
-    /// Why you resume the run; the run shows it. From then on its steps run in your name, and wait while change windows are closed.
+    /// The reason why you resume the run; the run shows it. From then on its steps run in your name, and wait while
+    /// change windows are closed.
     #[arg(long, value_name = "REASON")]
     reason: String,
     /// Resume the run and return at once.

@@ -51,7 +51,7 @@ pub fn fail(code: u8, message: &str) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// How a runner that worked ended.
+/// The end of a runner that had started to work.
 #[derive(Debug)]
 pub enum Worked {
     /// The process ends with this code.

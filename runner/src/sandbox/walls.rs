@@ -1,5 +1,5 @@
-//! Tests the isolation of a box from inside. Each wall is one target that a program in the box must not reach. `doctor`
-//! prints the results.
+//! Tests the isolation of a box from inside. Each test has one target that a program in the box must not reach.
+//! `doctor` prints the results.
 
 use std::fs::File;
 use std::io;

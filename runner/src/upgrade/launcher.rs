@@ -92,7 +92,7 @@ enum Next {
     Try(Candidate),
 }
 
-/// How a program that worked ended.
+/// The end of a program that had started to work.
 enum Ended {
     With(ExitCode),
     /// Another program has to work: the next one, or the old one after a trial that failed.

@@ -59,7 +59,7 @@ pub struct Candidate {
     pub phase: Phase,
 }
 
-/// How far an upgrade is.
+/// The progress of an upgrade.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case")]
 pub enum Phase {

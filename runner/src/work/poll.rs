@@ -82,7 +82,7 @@ pub async fn run(agent: Arc<Agent>, beat: Beat) {
             }
             Err(error) => {
                 let (text, cause) = explained(&agent, &error).await;
-                // A revoked session is told by `Agent::renew_session`.
+                // `Agent::renew_session` reports a revoked session.
                 if !matches!(cause, Cause::Revoked) && warned.is_due(&text, Instant::now()) {
                     warn!("Cannot take orders: {text}");
                 }

@@ -48,7 +48,7 @@ impl CallWebhook {
     pub async fn call(&self, name: &WebhookName, call: &CallHeaders, body: &str) -> Result<WebhookCalled, AppError> {
         call.check_time(self.clock.now()).map_err(|error| unauthorized(error.to_string()))?;
         let found = row::find(&*self.store, name).await?.map(|stored| stored.value);
-        // A stranger is not told which webhooks exist.
+        // The answer does not show to a stranger which webhooks exist.
         let signed = found.filter(|webhook| self.are_on && call.are_signed_by(&webhook.key, body.as_bytes()));
         let webhook = signed.ok_or_else(|| {
             unauthorized(format!(

@@ -18,7 +18,7 @@ use crate::table::{self, NextSweep, OpenWorkflow, Stored, WorkflowEntry, put};
 /// A request for work.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
-    /// Who asks. The workflow of a repeated request keeps the first one who asked.
+    /// The caller that asks. The workflow of a repeated request keeps the first caller.
     pub by: &'a AskedBy,
     /// The idempotency key of the request.
     pub cause: &'a str,

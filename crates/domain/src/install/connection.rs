@@ -110,7 +110,7 @@ impl Contact {
             }
             Sign::Away(away) if at > self.announced => {
                 next.away = Some(match &self.away {
-                    // A runner that stays away repeats its word. The first one tells since when.
+                    // A runner that stays away repeats its report. The time of the first report counts.
                     Some(known) if known.away.reason == away.reason => {
                         Absence { at: known.at.min(at), last: known.last.max(at), away }
                     }

@@ -77,6 +77,6 @@ pub struct PlanView {
     /// Who approved it at the customer; absent while nobody has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_by_customer: Option<String>,
-    /// When it began to wait.
+    /// The time at which the plan began to wait.
     pub since: Timestamp,
 }

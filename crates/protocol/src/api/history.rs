@@ -17,10 +17,10 @@ pub struct HistoryEntry {
     /// Who asked for it; absent when nobody did, and when it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<AskedBy>,
-    /// Why, in the words of the person; empty without a reason.
+    /// The reason, in the words of the person; empty without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
-    /// How it ended or stands, such as `succeeded` or `failed: ...`; empty for what has no result.
+    /// The result or the present state, such as `succeeded` or `failed: ...`; empty for an event without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub result: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

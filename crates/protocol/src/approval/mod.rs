@@ -215,7 +215,7 @@ pub struct OrderApproval {
     /// Who approved it at the vendor; absent when only the customer had to approve it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<AskedBy>,
-    /// When it was approved.
+    /// The time at which it was approved.
     pub at: Timestamp,
     /// The time until which the plan may be applied.
     pub until: Timestamp,

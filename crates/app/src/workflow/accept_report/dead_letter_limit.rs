@@ -1,5 +1,5 @@
-//! Bounds how many messages that nobody can believe are kept. They go to the dead-letter queue for a person, and a flood of them
-//! would hide there what SQS moved, and what has to be put back.
+//! Limits the number of kept messages that are not authentic. They go to the dead-letter queue for a person, and a
+//! flood of them would hide the messages there that SQS moved and that have to be put back.
 
 use freehold_protocol::{InstallId, Timestamp};
 
@@ -8,7 +8,7 @@ use crate::ports::Expect;
 use crate::table::{Stored, Unbelievable, load, put_until, unbelievable_key};
 use crate::{AppError, Kind};
 
-/// The window in which they are counted, in seconds.
+/// The window in which such messages are counted, in seconds.
 const WINDOW_SECS: u64 = 24 * 3600;
 /// The number of such messages that are kept in that time: of each install, and of all unknown roles together.
 const MAX_KEPT: u32 = 100;
@@ -32,7 +32,7 @@ impl AcceptReport {
         }
     }
 
-    /// Counts a message that nobody can believe. Returns whether it is to be kept.
+    /// Counts a message that is not authentic. Returns whether it is to be kept.
     async fn count_unbelievable(&self, install: Option<InstallId>, now: Timestamp) -> Result<bool, AppError> {
         let known: Option<Stored<Unbelievable>> = load(&*self.store, &unbelievable_key(install.as_ref())).await?;
         let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));

@@ -51,7 +51,8 @@ pub enum Accepted {
     Aside(String),
 }
 
-/// When a message arrived and who sent it, according to SQS. A sender can influence only `sent_at`, as described there.
+/// The arrival of a message and its sender, according to SQS. A sender can influence only `sent_at`, as described
+/// there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrival {
     /// The time at which the queue took the first copy of the message. A sender can claim a time earlier than the true

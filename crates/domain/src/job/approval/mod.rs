@@ -51,7 +51,7 @@ impl Job {
         if self.state.is_terminal() {
             return blocked("the job had ended before its plan could be approved; start it again");
         }
-        // Who asks nobody would be ordered again at once, and again.
+        // A plan that needs nobody's approval would be ordered again at once, without end.
         if plan.asks.is_empty() {
             let reason = "the runner made a plan that has to be approved, and asked nobody to approve it".to_owned();
             return Some(JobState::Failed { fence, ended_at: now, reason, partial: false });
