@@ -138,7 +138,7 @@ impl HandleDueTasks {
             tracing::warn!(install.id = %install, "Could not handle a task that is due in install `{install}`; a later call \
                                                    tries again: {error}");
             counts.failed += 1;
-            if !error.is_transient()
+            if (!error.is_transient() || waits_for_jobs(row, call.now))
                 && let Err(error) = self.hold(row, call.now).await
             {
                 tracing::warn!(install.id = %install, "Could not hold a task of install `{install}`: {error}");
@@ -312,6 +312,12 @@ impl HandleDueTasks {
             Committed::Done | Committed::Conflict(_) => Ok(()),
         }
     }
+}
+
+/// Returns whether a roll back has waited for the jobs of its deploy for some minutes. They may take days, when their runner is
+/// away.
+fn waits_for_jobs(row: &Stored<Due>, now: Timestamp) -> bool {
+    matches!(row.value.what, DueWhat::RollBack { .. }) && now.since(row.value.time()) > HELD_SECS * 1000
 }
 
 /// Returns why a check that was due at `due` is not started any more; `None` if it was due within the last hour.

@@ -266,6 +266,23 @@ async fn a_roll_back_waits_for_the_jobs_of_a_deploy_whose_execution_failed() {
 }
 
 #[tokio::test]
+async fn a_roll_back_that_waits_for_long_is_tried_less_often() {
+    let mut world = World::with_health(false).await;
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Hangs);
+    let deploy = world.deploy(&verified(), "deploy-1").await.unwrap();
+    world.run().await;
+    world.time_out(&deploy).await;
+
+    let mut tried = Vec::new();
+    for secs in [0, 900, 60, 660] {
+        world.memory.advance_secs(secs);
+        tried.push(world.handle_due_tasks().handle().await.unwrap().failed);
+    }
+
+    assert_eq!(tried, [1, 1, 0, 1]);
+}
+
+#[tokio::test]
 async fn a_deploy_that_begins_while_a_job_of_the_one_before_is_open_deploys_its_part_again() {
     let mut world = World::with_health(false).await;
     world.runner("globex").behaviours.insert("storage".into(), Behaviour::Hangs);
