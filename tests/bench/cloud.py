@@ -12,20 +12,28 @@ ZIPS_OF = ZIPS.with_name(f"{ARCHITECTURE}.tree")
 
 
 def counted(results):
-    """Counts the cost of ten components (deploy, approvals, drift check), and the bytes of zips, if there are any."""
-    _count(results)
+    """Counts the cost of ten components (deploy, approvals, drift check), and the bytes of zips, if there are any.
+
+    Then the function `api` of this tree answers once, as it is measured in a release.
+    """
+    results.is_dev_build("function", "the function")
+    _count(results, "--", "sh", "-c", f"{_measure(1, 1)} --name function '{program('api', False)}'")
 
 
 def functions(args, results):
     """Counts a deploy, and measures the function `api` and its peer in the same local cloud."""
     function = _function(args.release, results)
     node, why = _node()
-    measure = f"'{tool('lambda-rapi')}' --trials {args.trials} --warm 50 --event \"$EVENT\""
+    measure = _measure(args.trials, 50)
     ours, peer = f"{measure} --name function '{function}'", f"{measure} --name node {node}"
     script = f"set -e; {ours}; {peer}; {ours}; {peer}" if node else f"{ours}; {ours}"
     if not node:
         results.skip("node", why)
     _count(results, "--", "sh", "-c", script)
+
+
+def _measure(trials, warm):
+    return f"'{tool('lambda-rapi')}' --trials {trials} --warm {warm} --event \"$EVENT\""
 
 
 def _count(results, *then):

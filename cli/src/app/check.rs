@@ -151,7 +151,7 @@ mod tests {
         std::fs::create_dir_all(app.join("components")).unwrap();
 
         assert_eq!(apps_nearby(place.path()), [place.path().join("my-app")]);
-        assert_eq!(apps_nearby(&app.join("components")), [app.clone()]);
+        assert_eq!(apps_nearby(&app.join("components")), std::slice::from_ref(&app));
         assert_eq!(apps_nearby(&app.join("components/."))[0].canonicalize().unwrap(), app);
         let error = has_errors(place.path(), &freehold_appconfig::check(place.path()));
         assert!(error.way_out().unwrap().ends_with("my-app` looks like the directory of an app; pass it"), "{error}");

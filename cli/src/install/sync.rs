@@ -274,7 +274,7 @@ impl Sync {
         let mut done = Vec::new();
         let after = |done: &[&str], error: Error| match done {
             [] => error,
-            done => error.within(&format!("after its {} changed", done.join(" and "))),
+            done => error.within(format!("after its {} changed", done.join(" and "))),
         };
         if !inputs.is_empty() {
             let path = ["v1", "installs", install, "inputs"];

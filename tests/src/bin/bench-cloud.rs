@@ -253,15 +253,10 @@ async fn then(world: &World, words: &[String]) -> anyhow::Result<()> {
     std::fs::write(&event, http_event("/v1/apps").to_string())?;
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).stdin(Stdio::null());
-    let bucket = format!("fh-{tenant}--{account}--{REGION}");
-    let (table, queue) = (format!("fh-{tenant}"), |name: &str| format!("{}/{account}/fh-{tenant}--{name}", endpoint));
-    command.env("EVENT", &event).env("RUST_LOG", "info").env("FREEHOLD_TENANT", tenant).env("FREEHOLD_TABLE", &table);
-    command.env("FREEHOLD_BUCKET", bucket).env("FREEHOLD_ACCOUNT", account);
-    command.env("FREEHOLD_MACHINE_PREFIX", format!("arn:aws:states:{REGION}:{account}:stateMachine:fh-{tenant}--"));
-    command.env("FREEHOLD_SIGNING_KEY_ID", format!("arn:aws:kms:{REGION}:{account}:alias/fh-{tenant}--orders"));
-    command.env("FREEHOLD_REPORTS_QUEUE_URL", queue("reports")).env("FREEHOLD_BUILD_QUEUE_URL", queue("build.fifo"));
-    command.env("FREEHOLD_DISPATCH_QUEUE_URL", queue("dispatch"));
-    command.env("FREEHOLD_SOURCE_QUEUE_URL", queue("reports")).env("FREEHOLD_DEAD_LETTERS_URL", queue("dead"));
+    let lambda = aws_sdk_lambda::Client::new(&world.administrator(account)?);
+    let function = lambda.get_function_configuration().function_name(format!("fh-{tenant}--api")).send().await?;
+    let variables = function.environment().and_then(|environment| environment.variables());
+    command.envs(variables.context("the function `api` without variables")?).env("EVENT", &event);
     command.env("AWS_ENDPOINT_URL", endpoint).env("AWS_REGION", REGION).env("AWS_DEFAULT_REGION", REGION);
     command.env("AWS_ACCESS_KEY_ID", account).env("AWS_SECRET_ACCESS_KEY", "local");
     if !command.status().await?.success() {

@@ -24,8 +24,6 @@ declare! {
 /// The action that shows that work continues after a runner was killed. The emulator first hands the next message to the poll
 /// that died with the runner, so the second delivery may be the one that arrives; it starts nothing that must not run twice.
 const NEXT: &str = "again";
-/// Longer than a lease.
-const PAUSE: Duration = Duration::from_secs(34);
 
 /// The runner is stopped (SIGSTOP) with its job for longer than its lease, a second machine takes over, and the first one
 /// continues (SIGCONT).

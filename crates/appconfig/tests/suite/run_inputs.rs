@@ -73,6 +73,14 @@ fn a_name_of_an_input_that_is_no_variable_is_an_error() {
     3 | name = "log-level"
       |        ^^^^^^^^^^^ expected 1 to 64 letters, digits or underscores, and no digit at the start
 
+    warning: the runbook does nothing
+     --> runbooks/r.toml:1:8
+      |
+    1 | name = "r"
+      |        ^^^
+      |
+      = help: add a step: `[[steps]]` with a `type`
+
     error: `` is not a name that an input of a runbook can have
      --> runbooks/r.toml:3:8
       |

@@ -86,7 +86,7 @@ async fn an_outcome_after_the_end_of_its_workflow_hides_no_later_deploy() {
     world.memory.take_dispatched();
     world.runner("globex").behaviours.clear();
     world.deploy(&with_input("days", 9), "deploy-2").await.unwrap();
-    world.settle().await;
+    world.run().await;
     let later = storage(&world).await;
     assert!(later.as_ref().is_some_and(|(by, _)| *by != job), "{later:?}");
 
