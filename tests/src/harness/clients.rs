@@ -1,11 +1,15 @@
 //! SDK clients that call the cloud directly, with any credentials.
 
+use std::collections::HashMap;
+
 use anyhow::Context as _;
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_sdk_dynamodb::types::AttributeValue;
 use aws_smithy_http_client::tls::{self, rustls_provider::CryptoMode};
 use aws_types::SdkConfig;
 use aws_types::region::Region;
+use serde_json::Value;
 
 /// The region of everything in these tests.
 pub const REGION: &str = "eu-west-1";
@@ -51,4 +55,30 @@ pub async fn invoke(config: &SdkConfig, tenant: &str, name: &str) -> anyhow::Res
     let invoked = lambda.invoke().function_name(format!("fh-{tenant}--{name}")).send().await?;
     anyhow::ensure!(invoked.function_error().is_none(), "`{name}` failed: {invoked:?}");
     Ok(())
+}
+
+/// Returns the rows of one partition of a tenant's table whose sort key begins with `prefix`: sort key and body.
+///
+/// # Errors
+/// When the table cannot be read.
+pub async fn rows(
+    config: &SdkConfig,
+    tenant: &str,
+    partition: &str,
+    prefix: &str,
+) -> anyhow::Result<Vec<(String, Value)>> {
+    let found = aws_sdk_dynamodb::Client::new(config)
+        .query()
+        .table_name(format!("fh-{tenant}"))
+        .key_condition_expression("pk = :pk AND begins_with(sk, :sk)")
+        .expression_attribute_values(":pk", AttributeValue::S(partition.to_owned()))
+        .expression_attribute_values(":sk", AttributeValue::S(prefix.to_owned()))
+        .consistent_read(true)
+        .send()
+        .await?;
+    let text = |row: &HashMap<String, AttributeValue>, name: &str| {
+        row.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default()
+    };
+    let rows = found.items().iter();
+    rows.map(|row| Ok((text(row, "sk"), serde_json::from_str(&text(row, "body"))?))).collect()
 }

@@ -464,27 +464,27 @@ impl World {
         self.vendor(&["workflow", "show", &newest]).await
     }
 
+    /// Returns the log of a job as soon as `is_whole` holds, and otherwise as it is after [`SOON`]: parts of it may
+    /// arrive after the report of the job's end.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn log(&self, job: &str, is_whole: impl Fn(&str) -> bool) -> anyhow::Result<String> {
+        let read = || async { self.run(&["job", "logs", job]).await?.ended_with(0) };
+        let look = || async { Ok(Some(read().await?).filter(|log| is_whole(log))) };
+        match until("the log is whole", SOON, look).await {
+            Ok(log) => Ok(log),
+            // The caller shows what it has.
+            Err(_) => read().await,
+        }
+    }
+
     /// Returns the rows of one partition of the tenant's table: sort key and body.
     ///
     /// # Errors
     /// When the table cannot be read.
     pub async fn rows(&self, partition: &str, prefix: &str) -> anyhow::Result<Vec<(String, Value)>> {
-        use aws_sdk_dynamodb::types::AttributeValue;
-        let client = aws_sdk_dynamodb::Client::new(&self.administrator(self.tenant_account())?);
-        let found = client
-            .query()
-            .table_name(format!("fh-{}", self.tenant))
-            .key_condition_expression("pk = :pk AND begins_with(sk, :sk)")
-            .expression_attribute_values(":pk", AttributeValue::S(partition.to_owned()))
-            .expression_attribute_values(":sk", AttributeValue::S(prefix.to_owned()))
-            .consistent_read(true)
-            .send()
-            .await?;
-        let text = |row: &std::collections::HashMap<String, AttributeValue>, name: &str| {
-            row.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default()
-        };
-        let rows = found.items().iter();
-        rows.map(|row| Ok((text(row, "sk"), serde_json::from_str(&text(row, "body"))?))).collect()
+        clients::rows(&self.administrator(self.tenant_account())?, &self.tenant, partition, prefix).await
     }
 }
 

@@ -95,8 +95,9 @@ async fn an_action_runs_and_its_log_can_be_read(world: &World) -> anyhow::Result
 
     assert_eq!(succeeded(&run)?, BTreeSet::from(["action:health-check"]));
     let job = run["nodes"][0]["job"].as_str().context("no job")?;
-    let log = world.run(&["job", "logs", job]).await?.ended_with(0)?;
-    assert!(log.contains("greeting: good morning from globex"), "{log}");
+    let line = "greeting: good morning from globex";
+    let log = world.log(job, |log| log.contains(line)).await?;
+    assert!(log.contains(line), "{log}");
     Ok(())
 }
 

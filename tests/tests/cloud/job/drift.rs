@@ -60,8 +60,9 @@ async fn what_was_changed_behind_freeholds_back_is_found_acknowledged_and_repair
     // Neither the list nor the log of the job has the value, and nothing was repaired.
     let check = world.vendor(&["workflow", "show", text(&found["workflow"])]).await?;
     ensure!(check["kind"] == "detect-drift" && check["nodes"][0]["state"] == "succeeded", "{check}");
-    let log = world.run(&["job", "logs", text(&check["nodes"][0]["job"])]).await?.ended_with(0)?;
-    ensure!(log.contains("drift: the next deploy would `update` terraform_data.page: input"), "{log}");
+    let line = "drift: the next deploy would `update` terraform_data.page: input";
+    let log = world.log(text(&check["nodes"][0]["job"]), |log| log.contains(line)).await?;
+    ensure!(log.contains(line), "{log}");
     ensure!(!log.contains(BY_HAND) && !found.to_string().contains(BY_HAND), "{log} {found}");
     ensure!(state(&world, &install).await?.to_string().contains(BY_HAND), "a check repairs nothing");
 

@@ -75,7 +75,7 @@ async fn a_runbook_stops_at_a_failure_and_continues_where_it_stopped() -> anyhow
     let id = all[0]["run"].as_str().context("no run")?.to_owned();
     let shown = world.vendor(&["runbook", "show", &id]).await?;
     ensure!(states(&shown) == ["succeeded", "failed", "waiting", "waiting", "waiting"], "{shown}");
-    let log = log_of(&world, &shown["steps"][1]).await?;
+    let log = log_of(&world, &shown["steps"][1], "ticket OPS-42").await?;
     ensure!(log.contains("ticket OPS-42"), "{log}");
 
     // What was wrong is put right, and the run continues. Its runner dies in the last step.
@@ -126,10 +126,10 @@ fn states(shown: &Value) -> Vec<&str> {
     shown["steps"].as_array().into_iter().flatten().filter_map(|step| step["state"].as_str()).collect()
 }
 
-/// Returns the log of the only job of a step.
-async fn log_of(world: &World, step: &Value) -> anyhow::Result<String> {
+/// Returns the log of the only job of a step, once it has `line`.
+async fn log_of(world: &World, step: &Value, line: &str) -> anyhow::Result<String> {
     let workflow = step["workflow"].as_str().context("the step has no workflow")?;
     let shown = world.vendor(&["workflow", "show", workflow]).await?;
     let job = shown["nodes"][0]["job"].as_str().context("the workflow has no job")?;
-    world.run(&["job", "logs", job]).await?.ended_with(0)
+    world.log(job, |log| log.contains(line)).await
 }
