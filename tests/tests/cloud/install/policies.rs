@@ -1,22 +1,17 @@
 //! Policies across two accounts: a policy of the vendor travels in the order, one of the customer is in their bucket, and the
 //! runner follows the more careful one. What they said reaches the vendor, and the audit log.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, ensure};
 use freehold_protocol::Envelope;
 use freehold_protocol::audit::{AuditEvent, AuditRecord};
 use freehold_protocol::policy::{PolicyOrigin, PolicyResult};
-use freehold_tests::harness::wait::until;
+use freehold_tests::harness::wait::{SOON, until};
 use freehold_tests::harness::{Capability, Install, Needs, World, app};
 
 const NEEDS: Needs = Needs {
     cloud: &[Capability::HttpApi, Capability::Registry, Capability::IamEnforced],
     programs: &["bwrap", "terraform|tofu"],
 };
-
-/// A record that is being written cannot be read yet.
-const READ: Duration = Duration::from_secs(20);
 
 const COMPONENT: &str =
     "name = \"net\"\ntype = \"terraform_module\"\nterraform_version = \"1.11.3\"\nsource = \"../net\"\n";
@@ -46,8 +41,11 @@ async fn the_customers_policy_stops_what_the_vendor_only_warns_of() -> anyhow::R
 
     let denied = world.provisioned(&install).await;
     let stopped = job(&world).await?;
-    let recorded =
-        until("the records can be read", READ, || async { Ok(recorded(&world, &install).await.ok()) }).await?;
+    // A record is stored after the report, and while it is written nobody can read it.
+    let recorded = until("the records can be read", SOON, || async {
+        Ok(recorded(&world, &install).await.ok().filter(|records| !records.is_empty()))
+    })
+    .await?;
     put(&world, &install, "policies/nothing-new.rego", "package freehold\n").await?;
     let deploy = world.vendor(&["deploy", "globex"]).await?;
     let done = job(&world).await?;

@@ -25,6 +25,30 @@ async fn ask(world: &World, install: &Install, words: &[&str]) -> anyhow::Result
     anyhow::bail!("`customer {}`: {}", words.join(" "), done.ended_with(0).unwrap_err())
 }
 
+/// Returns the answer to a question as soon as it is whole, and otherwise as it is after [`SOON`]: the runner stores
+/// its records after the report of a job's end.
+async fn whole(world: &World, install: &Install, question: &str) -> anyhow::Result<(i32, Value)> {
+    let words = [question, "globex"];
+    let ask = || ask(world, install, &words);
+    let look = || async { Ok(Some(ask().await?).filter(|(code, answer)| *code == 0 && is_whole(question, answer))) };
+    match until("the answer is whole", SOON, look).await {
+        Ok(answer) => Ok(answer),
+        Err(_) => ask().await,
+    }
+}
+
+/// Returns whether an answer is proven and has what the runner did.
+fn is_whole(question: &str, answer: &Value) -> bool {
+    let found = &answer["answer"];
+    let has_all = match question {
+        "ran" => found.as_array().is_some_and(|runs| runs.iter().any(|run| run["steps"][0]["name"] == "say")),
+        "sent" => found.as_array().is_some_and(|reports| reports.len() > 4),
+        "outside" => found["explained"].as_u64() > Some(0),
+        _ => true,
+    };
+    has_all && answer["proven"] == true
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_customer_gets_every_answer_and_stops_the_vendor_without_the_vendor() -> anyhow::Result<()> {
     let Some(world) = World::start("cloud_customer", NEEDS).await? else { return Ok(()) };
@@ -39,7 +63,7 @@ async fn a_customer_gets_every_answer_and_stops_the_vendor_without_the_vendor() 
 
     let mut answers = Vec::new();
     for question in ["permissions", "asked", "approvals", "ran", "origin", "sent", "outside"] {
-        answers.push((question, ask(&world, &install, &[question, "globex"]).await?));
+        answers.push((question, whole(&world, &install, question).await?));
     }
     let (whole, verified) = until("an order brings a receipt", SOON, || async {
         world.vendor(&["action", "run", "globex", "say"]).await?;
@@ -51,12 +75,8 @@ async fn a_customer_gets_every_answer_and_stops_the_vendor_without_the_vendor() 
     let (there, _) = ask(&world, &install, &["gone", "globex"]).await?;
 
     for (question, (code, answer)) in &answers {
-        assert_eq!((*code, &answer["proven"]), (0, &Value::Bool(true)), "{question}: {answer}");
+        assert!(*code == 0 && is_whole(question, answer), "{question}: {code}, {answer}");
     }
-    let ran = &answers[3].1.1["answer"];
-    assert!(ran.as_array().is_some_and(|runs| runs.iter().any(|run| run["steps"][0]["name"] == "say")), "{ran}");
-    assert!(answers[5].1.1["answer"].as_array().is_some_and(|reports| reports.len() > 4), "{:?}", answers[5]);
-    assert!(answers[6].1.1["answer"]["explained"].as_u64() > Some(0), "{:?}", answers[6]);
     assert_eq!((whole, &verified["verified"]), (0, &Value::Bool(true)), "{verified}");
     assert_eq!((running, there), (1, 1), "{looked_up}");
 

@@ -98,12 +98,23 @@ async fn another_root_follows_while_a_runner_sleeps_and_the_first_one_is_worth_n
         let account = &install.account;
         async move {
             let all = [&["customer"], words, &["--tenant", world.tenant(), "--json"]].concat();
-            world.command(account, &all).await?.json()
+            let ask = || async { world.command(account, &all).await?.json() };
+            // The runner may store its newest records after the report of a job's end.
+            let look = || async { Ok(ask().await.ok().filter(is_proven)) };
+            match until("the customer can prove it", SOON, look).await {
+                Ok(answer) => Ok(answer),
+                Err(_) => ask().await,
+            }
         }
     };
     let verified: Value = asked(&["audit", "verify", "globex"]).await?;
     let ran: Value = asked(&["ran", "globex"]).await?;
-    assert_eq!(verified["verified"], true, "{verified}");
-    assert_eq!(ran["proven"], true, "{ran}");
+    assert!(is_proven(&verified), "{verified}");
+    assert!(is_proven(&ran), "{ran}");
     Ok(())
+}
+
+/// Returns whether the answer to a question of the customer is yes.
+fn is_proven(answer: &Value) -> bool {
+    answer["verified"] == true || answer["proven"] == true
 }
