@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws_sdk_sqs::types::QueueAttributeName;
-use freehold_tests::harness::wait::until;
+use freehold_tests::harness::wait::{SOON, until};
 use freehold_tests::harness::{Capability, Needs, World, app, clients};
 
 const NEEDS: Needs =
     Needs { cloud: &[Capability::HttpApi, Capability::Registry, Capability::IamEnforced], programs: &["bwrap"] };
 /// Rows stay for 90 seconds after `sweep` has closed the install.
 const FORGOTTEN: Duration = Duration::from_secs(360);
-const KNOWN: Duration = Duration::from_secs(60);
+/// So long nothing changes any more.
+const STILL: Duration = Duration::from_secs(5);
 
 /// Everything that the tenant has: the keys of rows, queues, the policy of the reports queue, objects and log groups.
 #[derive(Debug, PartialEq)]
@@ -30,12 +31,18 @@ async fn nothing_of_a_forgotten_install_is_left_in_the_tenant() -> anyhow::Resul
     let mut builder = world.build_runner().await?;
     world.sync_and_build(&directory, "small").await?;
     // The build needs nothing of its runner, whose hello may come later.
-    until("the build runner is known", KNOWN, || async {
+    until("the build runner is known", SOON, || async {
         Ok(rows(&world).await?.contains(&("install#build".to_owned(), "contact".to_owned())).then_some(()))
     })
     .await?;
     builder.kill().await?;
-    let before = everything(&world).await?;
+    // Its last reports may be handled later.
+    let before = until("nothing changes any more", SOON, || async {
+        let first = everything(&world).await?;
+        tokio::time::sleep(STILL).await;
+        Ok(Some(everything(&world).await?).filter(|second| *second == first))
+    })
+    .await?;
 
     let install = world.install("globex", "small").await?;
     let mut runner = world.runner(&install).await?;
