@@ -230,6 +230,22 @@ async fn a_long_poll_passes_and_wakes() {
 }
 
 #[tokio::test]
+async fn a_poll_whose_answer_comes_after_its_rules_are_gone_gets_it() {
+    let bench = Bench::new("sqs.ReceiveMessage 1 drop-answer").await;
+    let call = bench.client(1).receive_message().queue_url(bench.sqs.queue_url("q")).wait_time_seconds(20);
+    let poll = tokio::spawn(call.send());
+    while bench.proxy.counts().injected("*") == 0 {
+        tokio::task::yield_now().await;
+    }
+
+    bench.proxy.set_faults(7, Vec::new());
+    bench.sqs.send("q", "late", None, None);
+
+    let messages = poll.await.unwrap().unwrap().messages.unwrap_or_default();
+    assert_eq!(messages.len(), 1);
+}
+
+#[tokio::test]
 async fn fifo_groups_wait_for_their_first_message_and_duplicates_are_dropped() {
     let sqs = FastSqs::start("127.0.0.1:0").await.unwrap();
     for (body, group, id) in [("a1", "a", "1"), ("a2", "a", "2"), ("a1 again", "a", "1"), ("b1", "b", "3")] {

@@ -16,6 +16,7 @@ mod testing;
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -49,6 +50,8 @@ struct Shared {
     address: SocketAddr,
     upstream: String,
     fates: Mutex<Fates>,
+    /// How often the rules were replaced.
+    generation: AtomicU64,
     counter: Mutex<Counter>,
     /// Called when an answer of some operation has gone out.
     passed: Notify,
@@ -79,6 +82,7 @@ impl Proxy {
             address,
             upstream: upstream.trim_start_matches("http://").trim_end_matches('/').to_owned(),
             fates: Mutex::new(Fates::new(seed, rules)),
+            generation: AtomicU64::new(0),
             counter: Mutex::default(),
             passed: Notify::new(),
             answers: Mutex::default(),
@@ -103,7 +107,7 @@ impl Proxy {
     pub fn set_faults(&self, seed: u64, rules: Vec<Rule>) {
         *lock(&self.shared.fates) = Fates::new(seed, rules);
         lock(&self.shared.answers).clear();
-        self.shared.replaced.notify_waiters();
+        self.shared.rules_are_replaced();
     }
 
     /// Returns what jobs wrote down here.
@@ -165,8 +169,14 @@ impl Shared {
         Ok(())
     }
 
+    fn rules_are_replaced(&self) {
+        self.generation.fetch_add(1, Ordering::SeqCst);
+        self.replaced.notify_waiters();
+    }
+
     async fn pass(self: &Arc<Self>, client: &mut Wire, asker: SocketAddr, request: &Message) -> io::Result<Next> {
         let operation = operation::operation(request);
+        let generation = self.generation.load(Ordering::SeqCst);
         let fault = self.fault(&operation, request);
         match fault {
             Some(Fault::Delay(time)) => tokio::time::sleep(time).await,
@@ -215,6 +225,9 @@ impl Shared {
                 return Ok(Next::Keep);
             }
         };
+        // The answer to a long poll may come after its rules are gone. Only what is late stays late.
+        let is_over = self.generation.load(Ordering::SeqCst) != generation;
+        let fault = fault.filter(|fault| !is_over || matches!(fault, Fault::DelayAnswer(_)));
         if let Some(fault @ Fault::KillAfter) = fault {
             return self.kill(asker, &operation, fault);
         }
@@ -321,7 +334,7 @@ impl Shared {
                     let mut fates = lock(&self.fates);
                     let seed = query.strip_prefix("seed=").and_then(|seed| seed.parse().ok()).unwrap_or(fates.seed);
                     *fates = Fates::new(seed, rules);
-                    self.replaced.notify_waiters();
+                    self.rules_are_replaced();
                     json(200, serde_json::json!({"seed": seed}))
                 }
                 Err(error) => json(400, serde_json::json!({"message": format!("{error:#}")})),
