@@ -1,5 +1,9 @@
 //! The proxies of a world: one between the functions and the cloud, one between the runners and the cloud.
 
+use std::net::TcpListener;
+
+use anyhow::Context as _;
+
 use crate::proxy::Proxy;
 
 /// Two proxies in front of a local cloud that need not be up yet. They pass everything on until faults are set.
@@ -25,7 +29,9 @@ impl Proxies {
     }
 }
 
+/// Returns a free port below those of clusters (`localstack/kubernetes/ports.py`) and those that the kernel gives to
+/// connections: nobody takes it by chance before the cloud listens.
 fn free_port() -> anyhow::Result<u16> {
-    let probe = std::net::TcpListener::bind("127.0.0.1:0")?;
-    Ok(probe.local_addr()?.port())
+    let mut ports = std::iter::repeat_with(|| fastrand::u16(10_000..20_000)).take(1000);
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).context("no port is free")
 }
