@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use clap::Parser;
 use fastrand::Rng;
-use freehold_tests::faults::{Begun, Cell, states};
+use freehold_tests::faults::{Begun, Cell, POLL, states};
 use serde_json::json;
 
 /// Runs whole deploys through real programs while calls fail and processes are killed, and counts effects lost, doubled and
@@ -135,6 +135,7 @@ async fn deploy_once(
     let outage = (rng.u32(0..100) < arguments.outages)
         .then(|| (Duration::from_millis(rng.u64(0..4000)), rng.choice([Outage::Runner, Outage::Functions])));
     fail(cell, arguments)?;
+    let killed = *restarts;
     let begun = cell.deploy().await?;
     let ended = supervised(cell, arguments, &begun, outage, restarts).await;
     cell.calm();
@@ -144,6 +145,10 @@ async fn deploy_once(
     verdict.take(cell.everything_once(&begun, &workflow).await);
     if verdict.repeated {
         eprintln!("deploy {round} ended {}: {:?}", workflow.state.as_str(), states(&workflow));
+        if *restarts > killed {
+            // The poll of the killed runner would take an order, and what must not run twice would be interrupted.
+            tokio::time::sleep(POLL).await;
+        }
         let next = cell.deploy().await?;
         verdict.take(cell.succeeds(&next).await);
         // Nothing of the deploy that failed may come late.
@@ -189,6 +194,7 @@ async fn supervised(
         tokio::time::sleep(LOOK).await;
     }
     if !cell.runner.is_alive()? {
+        *restarts += 1;
         cell.runner.start_again()?;
     }
     Ok(())

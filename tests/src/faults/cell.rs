@@ -29,7 +29,10 @@ const STEPS: &str = "steps";
 pub const LIMIT: Duration = Duration::from_secs(240);
 /// Internal queues give a failed message back after this time, in seconds, instead of after the stack's minute and a half:
 /// the tries are about what happens then, not about the wait.
-const VISIBILITY_SECS: u32 = 3;
+pub(super) const VISIBILITY_SECS: u32 = 3;
+/// So long a poll of a runner that was killed stays open: the local cloud gives it the next order, which comes again
+/// only when its lease ends.
+pub const POLL: Duration = Duration::from_secs(22);
 /// A runner gets a new session of its role after this time: a session ends after an hour.
 const SESSION: Duration = Duration::from_secs(40 * 60);
 /// The key whose releases may replace the runner.
@@ -45,8 +48,8 @@ pub struct Cell {
     pub install: Install,
     pub runner: Runner,
     pub queues: Queues,
-    /// Builds what a try changes in the app.
-    _builder: Runner,
+    /// Builds the app with a Terraform module. A rule that kills who calls may meet it too.
+    builder: Runner,
     store: DynamoStore,
     /// The number of this cell, which is part of its seed.
     seed: u64,
@@ -120,7 +123,7 @@ impl Cell {
             install,
             runner,
             queues,
-            _builder: builder,
+            builder,
             store,
             seed,
             round: 1,
@@ -153,6 +156,15 @@ impl Cell {
         self.runner.kill().await?;
         self.runner = Runner::start(how)?;
         self.session = Instant::now();
+        tokio::time::sleep(POLL).await;
+        Ok(())
+    }
+
+    /// Starts the build runner again if it has died.
+    fn revive_builder(&mut self) -> anyhow::Result<()> {
+        if !self.builder.is_alive()? {
+            self.builder.start_again()?;
+        }
         Ok(())
     }
 
@@ -168,7 +180,7 @@ impl Cell {
     /// # Errors
     /// When they are not rules.
     pub fn on_functions(&self, rules: &str) -> anyhow::Result<()> {
-        self.proxies.functions.reset_counts();
+        self.forget_hits();
         self.proxies.functions.set_faults(self.seed ^ u64::from(self.tries), parse_rules(rules)?);
         Ok(())
     }
@@ -178,9 +190,15 @@ impl Cell {
     /// # Errors
     /// When they are not rules.
     pub fn on_runner(&self, rules: &str) -> anyhow::Result<()> {
-        self.proxies.runners.reset_counts();
+        self.forget_hits();
         self.proxies.runners.set_faults(self.seed ^ u64::from(self.tries), parse_rules(rules)?);
         Ok(())
+    }
+
+    /// Forgets the faults of both sides: those of the other one may be of an earlier try.
+    fn forget_hits(&self) {
+        self.proxies.functions.reset_counts();
+        self.proxies.runners.reset_counts();
     }
 
     /// Lets nothing fail, and jobs continue.
@@ -190,7 +208,7 @@ impl Cell {
         self.effects().hold(false);
     }
 
-    /// Returns how many calls met a fault since the rules were set.
+    /// Returns how many calls met a fault since rules were set last.
     pub fn hits(&self) -> u64 {
         self.proxies.functions.counts().injected("*") + self.proxies.runners.counts().injected("*")
     }
@@ -242,6 +260,7 @@ impl Cell {
     /// # Errors
     /// When the tenant refuses it.
     pub async fn deploy_steps(&mut self, input: &str) -> anyhow::Result<Begun> {
+        self.revive_builder()?;
         if self.steps.is_none() {
             self.world.sync_and_build(&workspace_root()?.join("tests/figures").join(STEPS), STEPS).await?;
             let install = self.world.install(STEPS, STEPS).await?;
@@ -331,10 +350,19 @@ impl Cell {
 
     /// Returns the effects of `begun`: the ids of all lines `end`.
     pub fn effects_of(&self, begun: &Begun) -> Vec<String> {
+        self.ids_of(begun, "end ")
+    }
+
+    /// Returns what `begun` has begun so far: the ids of all lines `begin`.
+    pub fn begun_of(&self, begun: &Begun) -> Vec<String> {
+        self.ids_of(begun, "begin ")
+    }
+
+    fn ids_of(&self, begun: &Begun, word: &str) -> Vec<String> {
         let lines = self.effects().lines();
         let own = lines.iter().take(begun.until.unwrap_or(lines.len())).skip(begun.lines);
-        let ends = own.filter(|line| line.starts_with("end ") && begun.has(line));
-        ends.filter_map(|line| line.rsplit(' ').next().map(str::to_owned)).collect()
+        let with_word = own.filter(|line| line.starts_with(word) && begun.has(line));
+        with_word.filter_map(|line| line.rsplit(' ').next().map(str::to_owned)).collect()
     }
 
     // Verdicts
@@ -385,6 +413,8 @@ impl Cell {
         self.calm();
         self.end_steps().await?;
         self.queues.enable_all(true).await?;
+        self.queues.hide_failed_for(VISIBILITY_SECS).await?;
+        self.revive_builder()?;
         if !self.runner.is_alive()? {
             self.runner.start_again()?;
         }
@@ -398,6 +428,8 @@ impl Cell {
             Ok(shown["live"].is_null().then_some(()))
         };
         until("the install is free", LIMIT, free).await?;
+        // The try may have killed a runner just before it went wrong.
+        tokio::time::sleep(POLL).await;
         let begun = self.act("again").await?;
         self.succeeds(&begun).await
     }

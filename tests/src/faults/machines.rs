@@ -6,7 +6,7 @@ use anyhow::{Context as _, ensure};
 use freehold_protocol::Digest;
 use tokio::time::Instant;
 
-use super::cell::{Begun, Cell, INSTALL, LIMIT, RELEASE_KEY, states};
+use super::cell::{Begun, Cell, INSTALL, LIMIT, POLL, RELEASE_KEY, states};
 use super::class::{Point, Tried, declare};
 use crate::harness::runner::{How, Signal};
 use crate::harness::wait::until;
@@ -57,10 +57,17 @@ async fn stands_still(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     ensure!(workflow.state.as_str() == "succeeded", "{:?}", workflow.state);
     ensure!(overlap >= Duration::from_secs(20), "the second attempt began {overlap:?} after the first one stood still");
     cell.runner.kill().await?;
+    let killed_at = Instant::now();
     std::mem::swap(&mut cell.runner, &mut second);
     let next = cell.act(NEXT).await?;
     cell.succeeds(&next).await?;
+    polls_end(killed_at).await;
     Ok(Tried::Passed)
+}
+
+/// Waits until the poll of a runner that was killed takes nothing from the next try.
+async fn polls_end(killed_at: Instant) {
+    tokio::time::sleep_until(killed_at + POLL).await;
 }
 
 /// The runner is killed before or after one of its calls, one after the other, and started again at once: between two calls it
@@ -87,6 +94,7 @@ async fn killed(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     let interrupted = jobs.iter().any(|(_, job)| job.state.as_str() == "interrupted");
     let right = state == "succeeded" || (action == "note" && interrupted);
     ensure!(right, "it ended {state}: {:?}", states(&workflow));
+    polls_end(killed_at).await;
     Ok(Tried::TakenUp(took))
 }
 
@@ -125,6 +133,7 @@ async fn replaced(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     let begun = cell.act("again").await?;
     cell.wrote(&begun, "begin", 0).await?;
     cell.runner.kill().await?;
+    let mut killed_at = Instant::now();
     let before = cell.runner.how();
     cell.effects().hold(false);
     cell.runner = cell.world.runner_on_machine(&cell.install, &machine).await?;
@@ -138,10 +147,12 @@ async fn replaced(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
         })
         .await?;
         cell.runner.kill().await?;
+        killed_at = Instant::now();
         std::mem::swap(&mut cell.runner, &mut late);
     }
     let next = cell.act(NEXT).await?;
     cell.succeeds(&next).await?;
+    polls_end(killed_at).await;
     Ok(Tried::Passed)
 }
 
@@ -169,10 +180,12 @@ async fn wrong_clock(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     cell.effects().hold(false);
     let tried = cell.succeeds(&begun).await;
     cell.runner.kill().await?;
+    let killed_at = Instant::now();
     cell.runner = Runner::start(honest)?;
     tried?;
     let next = cell.act(NEXT).await?;
     cell.succeeds(&next).await?;
+    polls_end(killed_at).await;
     Ok(Tried::Passed)
 }
 
@@ -201,7 +214,7 @@ async fn upgraded(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     }
     cell.effects().hold(false);
     if !killed {
-        let code = cell.runner.ends(PAUSE).await?;
+        let code = cell.runner.ends(LIMIT).await?;
         ensure!(code == Some(0), "it ended with {code:?}: {}", cell.runner.log());
         ensure!(cell.effects_of(&begun).len() == 1, "it did not finish its job");
     }
@@ -237,7 +250,9 @@ async fn upgraded_by_order(cell: &mut Cell) -> anyhow::Result<Tried> {
     cell.succeeds(&next).await?;
     // The other tries stop and kill the process that works, which is the machine's own program for them.
     cell.runner.kill().await?;
+    let killed_at = Instant::now();
     std::fs::remove_file(state.join("programs.json"))?;
     cell.runner.start_again()?;
+    polls_end(killed_at).await;
     Ok(Tried::Passed)
 }

@@ -14,7 +14,7 @@ mod registry;
 mod reports;
 mod table;
 
-pub use cell::{APP, Begun, Cell, INSTALL, LIMIT, states};
+pub use cell::{APP, Begun, Cell, INSTALL, LIMIT, POLL, states};
 pub use class::{Class, Point, Tried, Trying};
 pub use queues::Queues;
 
