@@ -34,11 +34,13 @@ async fn dead_terraform(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> 
     let (_, job) = jobs.iter().find(|(node, _)| node == "steps").context("no job `steps`")?;
     let partly = matches!(&job.state, JobState::Failed { partial: true, .. });
     ensure!(partly, "the job of a killed Terraform is {:?}", job.state);
+    // Another step may have begun before Terraform was killed.
+    let started = cell.begun_of(&begun);
     let again = cell.deploy_steps(&round).await?;
     let workflow = cell.ended(&again).await?;
     cell.end_steps().await?;
     ensure!(workflow.state.as_str() == "succeeded", "the next deploy: {:?}", states(&workflow));
-    let known = STEPS.iter().position(|one| *one == step).unwrap_or_default();
+    let known = STEPS.iter().rposition(|one| started.contains(&(*one).to_owned())).unwrap_or_default();
     for (at, one) in STEPS.into_iter().enumerate() {
         let times = cell.effects_of(&begun).iter().filter(|effect| *effect == one).count();
         // Terraform keeps its state every 20 s: what it made since then, up to its end, is made again.
