@@ -103,6 +103,8 @@ def _deploy():
             plain(1),
             counted=True,
         ),
+        # They depend on how long the components take, and are not in the write units above.
+        Row(f"{each}, write units of contacts", None, "", ("deploy.contact_write_units",), plain(1), counted=True),
         Row(f"{each}, read units", None, "", ("deploy.read_units",), plain(1), counted=True),
         Row(f"{each}, transitions", 3, "1.2", ("deploy.transitions",), plain(2), counted=True),
         Row(f"{each}, invokes beside reports", 2, "", ("deploy.invokes",), plain(1), counted=True),
