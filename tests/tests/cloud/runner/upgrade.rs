@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use freehold_protocol::Digest;
-use freehold_tests::harness::runner::Runner;
+use freehold_tests::harness::runner::{Runner, Signal};
 use freehold_tests::harness::wait::{SOON, until};
 use freehold_tests::harness::{Capability, Install, Needs, World, app};
 use freehold_tests::releases::{self, ARCHITECTURE, public_key};
+use rustix::process::{Pid, kill_process};
 use serde_json::{Value, json};
 
 const NEEDS: Needs = Needs { cloud: &[Capability::HttpApi, Capability::Registry], programs: &["bwrap"] };
@@ -26,17 +27,20 @@ struct Bench {
     install: Install,
     runner: Runner,
     releases: u32,
+    /// How long its naps would last: no other test has this number.
+    nap_secs: u32,
 }
 
 impl Bench {
     async fn start(test: &str) -> anyhow::Result<Option<Self>> {
         let Some(world) = World::start(test, NEEDS).await? else { return Ok(None) };
         let small = app::small(world.directory())?;
+        let nap_secs = fastrand::u32(1_000_000..9_000_000);
         // A message may be handed to the poll of a runner that was killed, so the next delivery is the second one.
-        for (name, command) in [("nap", "sleep 45"), ("again", "echo said")] {
+        for (name, command) in [("nap", format!("sleep {nap_secs} || true")), ("again", "echo said".to_owned())] {
             let trigger = "[[triggers]]\ntype = \"manual\"\n\n";
             let step = format!("[[steps]]\nname = \"{name}\"\ncommand = \"{command}\"\n");
-            let action = format!("name = \"{name}\"\ntimeout = \"2m\"\nidempotent = true\n\n{trigger}{step}");
+            let action = format!("name = \"{name}\"\ntimeout = \"15m\"\nidempotent = true\n\n{trigger}{step}");
             app::write(&small, &format!("actions/{name}.toml"), &action)?;
         }
         world.vendor(&["app", "sync", &small.display().to_string()]).await?;
@@ -44,7 +48,7 @@ impl Bench {
         let install = world.install_answering("globex", "small", &[&key]).await?;
         let runner = world.runner(&install).await?;
         world.provisioned(&install).await?;
-        Ok(Some(Self { world, install, runner, releases: 0 }))
+        Ok(Some(Self { world, install, runner, releases: 0, nap_secs }))
     }
 
     /// Makes a release with `program`, signed by the key `seed`, and returns its folder.
@@ -66,8 +70,11 @@ impl Bench {
         Ok(started["workflow"].as_str().context("no workflow")?.to_owned())
     }
 
+    /// Lets naps end, and waits for the end of a workflow.
     async fn ended(&self, workflow: &str) -> anyhow::Result<Value> {
         until("the workflow has ended", Duration::from_secs(300), || async {
+            // A job that was interrupted naps again.
+            self.wake()?;
             let shown = self.world.vendor(&["workflow", "show", workflow]).await?;
             Ok(Some(shown).filter(|shown| !["pending", "running"].iter().any(|open| shown["state"] == **open)))
         })
@@ -103,6 +110,20 @@ impl Bench {
         })
         .await?;
         Ok(workflow)
+    }
+
+    /// Ends the naps that run.
+    fn wake(&self) -> anyhow::Result<()> {
+        let wanted = format!("sleep\0{}\0", self.nap_secs);
+        for entry in std::fs::read_dir("/proc")?.flatten() {
+            let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let pid = entry.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
+            if let Some(pid) = pid.filter(|_| line == wanted.as_bytes()) {
+                // It may have ended meanwhile.
+                let _ = kill_process(pid, Signal::TERM);
+            }
+        }
+        Ok(())
     }
 
     /// Returns the only job of a workflow.
@@ -238,7 +259,7 @@ async fn a_runner_that_is_killed_at_any_step_of_an_upgrade_runs_afterwards_and_t
     // While the old program lets a job end: its order comes again, and the upgrade continues.
     let first = bench.another_runner("first")?;
     let release = bench.release(&first, 7)?;
-    bench.nap().await?;
+    let nap = bench.nap().await?;
     let upgrade = bench.ask(&release, "60").await?;
     bench.phase("ready").await?;
     bench.runner.kill().await?;
@@ -247,6 +268,8 @@ async fn a_runner_that_is_killed_at_any_step_of_an_upgrade_runs_afterwards_and_t
     bench.succeeds(&upgrade).await?;
     bench.ended_once(&upgrade).await?;
     ensure!(bench.current() == Some(digest(&first)), "{}", bench.programs());
+    // A nap that comes again after the upgrade would hold up the next one.
+    bench.ended(&nap).await?;
 
     // While a program is on trial: the one before works again.
     let release = bench.release(&script(STANDS_STILL), 7)?;
