@@ -9,6 +9,8 @@ import vendor
 from programs import INSTALL, Failed
 
 WORKFLOW_SECS, LOOK_SECS = 1200, 0.5
+# So often the log of a failed action is read: its last parts may come after its end.
+LOG_LOOKS = 20
 # An action that has written nothing for this time is ended. One that waits for a machine continues for five minutes.
 PATIENCE_SECS = 60
 
@@ -110,12 +112,14 @@ def drop_field(app, name, reason):
 
 def why_action_failed(app, name, job):
     """Returns why an action could not succeed on this machine, or nothing when that is not the reason."""
-    log, entry = app.programs.output("job", "logs", job), app.config.entries("action").get(name)
-    last = (log.strip().splitlines() or ["no log"])[-1]
-    if what := lacks.of(log) or lacks.removed(app.config, log):
-        return what
-    if what := lacks.unmade(app.config, log, app.stand_ins, [kind for kind, _ in app.kinds]):
-        return what
+    for look in range(LOG_LOOKS):
+        time.sleep(LOOK_SECS if look else 0)
+        log = app.programs.output("job", "logs", job)
+        if what := lacks.of(log) or lacks.removed(app.config, log):
+            return what
+        if what := lacks.unmade(app.config, log, app.stand_ins, [kind for kind, _ in app.kinds]):
+            return what
+    entry, last = app.config.entries("action").get(name), (log.strip().splitlines() or ["no log"])[-1]
     read = lacks.told(entry[0].read_text(), app.stand_ins) if entry else []
     if read:
         ended = f"waited for {app.cut_short[job]} s and was ended" if job in app.cut_short else "failed"
