@@ -136,6 +136,8 @@ def fuzz(programs, known, args, name):
         Path(sys.executable).parent / "schemathesis",
         *("--config-file", config, "run", ROOT / "docs" / "openapi.json"),
         *("--url", programs.endpoint, "--checks", ",".join(CHECKS), "--seed", args.seed),
+        # A function that starts on a busy machine is slow, and not wrong.
+        *("--request-timeout", "120"),
         *("--max-examples", args.examples or (SHORT_EXAMPLES if args.short else EXAMPLES)),
         *("--phases", "fuzzing" if args.short else "coverage,fuzzing,stateful", "--continue-on-failure", "--no-color"),
         *chosen,

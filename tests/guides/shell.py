@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 
-SECS = 60
+SECS = 180
 # An install is forgotten 90 seconds after the request at the earliest, by functions that run each minute.
 MOST_SECS = 5 * SECS
 EXPORTS = 'status=$?; { pwd; env -0; } >"$GUIDE_STATE"; exit $status'

@@ -49,5 +49,5 @@ fn first_line(listener: TcpListener) -> String {
             }
         }
     });
-    receiver.recv_timeout(Duration::from_secs(30)).unwrap()
+    receiver.recv_timeout(Duration::from_secs(120)).unwrap()
 }

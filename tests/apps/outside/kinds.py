@@ -11,7 +11,7 @@ LACKING = (
     re.compile(r'no matches for kind "(?P<kind>[^"]+)" in version "(?P<version>[^"]+)"'),
     re.compile(r"has no kind `(?P<kind>[^`]+)` of `(?P<version>[^`]+)`"),
 )
-SERVED_SECS = 20
+SERVED_SECS = 120
 # A group of Kubernetes itself, which the API server admits with this note only.
 PROTECTED = re.compile(r"(^|\.)(k8s|kubernetes)\.io$")
 NOTE = "unapproved, a stand-in of a test"

@@ -215,7 +215,7 @@ async fn reader(cloud: &Cloud) -> String {
     let named = aws_sdk_cloudformation::types::Capability::CapabilityNamedIam;
     let make = stacks.create_stack().stack_name("reader").template_body(template.to_string()).capabilities(named);
     make.send().await.unwrap();
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(180);
     loop {
         let answer = stacks.describe_stacks().stack_name("reader").send().await.unwrap();
         let status = answer.stacks().first().unwrap().stack_status().unwrap().as_str().to_owned();

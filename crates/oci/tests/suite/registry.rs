@@ -66,7 +66,7 @@ pub(crate) fn at(address: &str, name: &str) -> Repository {
 async fn answers(address: &str, process: &mut Child) -> bool {
     let http = client().unwrap();
     let url = format!("http://{address}/v2/");
-    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(20);
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(120);
     while tokio::time::Instant::now() < deadline && process.try_wait().unwrap().is_none() {
         if http.get(&url).send().await.is_ok_and(|answer| answer.status().is_success()) {
             return true;
