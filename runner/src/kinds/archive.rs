@@ -14,7 +14,10 @@ pub const MAX_ENTRIES: usize = 100_000;
 /// The reason why an archive cannot be packed or unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    #[error("`{0}` leads out of the directory that the archive is unpacked into; the archive is not used")]
+    #[error(
+        "`{0}` leads out of the directory that the archive is unpacked into, is below a link, or is a link with `..` after a \
+         name; the archive is not used"
+    )]
     Escapes(String),
     #[error("`{path}` is a {what}; an archive may contain only files, directories and links that stay inside of it")]
     NotPlain { path: String, what: &'static str },

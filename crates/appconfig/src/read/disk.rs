@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use freehold_protocol::source::LEFT_OUT;
 
@@ -125,6 +125,16 @@ fn collect(dir: &Path, prefix: &str, entries: &mut BTreeMap<String, Entry>, byte
 /// source.
 fn link(at: &Path, prefix: &str, path: &str) -> io::Result<Entry> {
     let target = fs::read_link(at)?;
+    // The builder refuses it: the name may be a link, and `..` then leads elsewhere than the path says.
+    if target
+        .components()
+        .skip_while(|part| !matches!(part, Component::Normal(_)))
+        .any(|part| part == Component::ParentDir)
+    {
+        return Err(io::Error::other(format!(
+            "the link `{path}` has `..` after a name in its target; write the shortest path to the same place"
+        )));
+    }
     let inside = Path::new(prefix).join(&target).to_str().and_then(normal);
     match inside {
         Some(_) => Ok(Entry::Link(target)),

@@ -164,6 +164,17 @@ fn a_link_that_leads_out_of_a_source_is_refused_and_one_inside_is_kept() {
     assert!(found.to_string().contains("the link `out.tf` points outside of the directory"), "{found}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_link_that_the_build_would_refuse_is_refused_before_it() {
+    let config = good();
+    std::os::unix::fs::symlink("more/../main.tf", config.dir.join("modules/net/same.tf")).unwrap();
+
+    let found = config.faults();
+
+    assert!(found.to_string().contains("the link `same.tf` has `..` after a name in its target"), "{found}");
+}
+
 #[test]
 fn mistakes_have_a_form_for_machines() {
     let config = good().with(
