@@ -120,7 +120,7 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     stack::add_environment(app, &index, programs);
     let installs = installs::build(app, &index, &inputs);
     branch::check(app);
-    let (role_places, incomplete_roles) = (roles.places, roles.incomplete);
+    let (role_places, incomplete_roles, is_whole) = (roles.places, roles.incomplete, roles.is_whole);
     let version = AppVersion {
         display_name: metadata.display_name,
         description: metadata.description,
@@ -151,7 +151,7 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     missing_permissions::check(
         app,
         &version,
-        DefinedRoles { places: &role_places, incomplete: &incomplete_roles },
+        DefinedRoles { places: &role_places, incomplete: &incomplete_roles, is_whole },
         &declared.made,
     );
     ignored_files::check(app, &sources.held);

@@ -23,12 +23,15 @@ pub(crate) fn build(app: &mut App) -> Roles {
     let mut named: BTreeMap<String, NamedRole> = BTreeMap::new();
     let mut seen: BTreeMap<String, Place> = BTreeMap::new();
     let mut places: BTreeMap<String, Place> = BTreeMap::new();
-    let mut incomplete = BTreeSet::new();
+    let (mut incomplete, mut is_whole) = (BTreeSet::new(), true);
     let mut reader = Reader { files: &app.files, drafts: Vec::new(), unsupported: app.purpose.unsupported() };
     for checked in &app.checked {
         for (purpose, node) in roles_in(checked) {
             let (policies, boundary) = reader.content(checked, node);
-            let (Some(purpose), Some(name)) = (purpose, node.text("name")) else { continue };
+            let (Some(purpose), Some(name)) = (purpose, node.text("name")) else {
+                is_whole = false;
+                continue;
+            };
             let place = checked.place_of(node, "name");
             if let Use::Mode(mode) = purpose
                 && let Some((_, first)) = modes.get(&mode)
@@ -74,7 +77,7 @@ pub(crate) fn build(app: &mut App) -> Roles {
     let drafts = reader.drafts;
     app.drafts.extend(drafts);
     let modes = modes.into_values().map(|(role, _)| role).collect();
-    Roles { modes, named: named.into_values().collect(), places, incomplete }
+    Roles { modes, named: named.into_values().collect(), places, incomplete, is_whole }
 }
 
 /// Keys under which a policy grants permissions.

@@ -26,6 +26,8 @@ pub(crate) struct DefinedRoles<'a> {
     pub(crate) places: &'a BTreeMap<String, Place>,
     /// The names of roles with a policy that cannot be read: it may allow what the others do not.
     pub(crate) incomplete: &'a BTreeSet<String>,
+    /// Whether no role was left out because its type or its name could not be read.
+    pub(crate) is_whole: bool,
 }
 
 /// Compares the permissions that components need with those that their roles allow. Does nothing if a file of roles
@@ -53,7 +55,7 @@ pub(crate) fn check(app: &mut App, version: &AppVersion, defined: DefinedRoles<'
 /// `deprovision` then allows nothing, so that AWS denies the calls of a teardown.
 fn without_removals(version: &AppVersion, defined: DefinedRoles<'_>) -> Option<Draft> {
     let first = version.roles.first()?;
-    if version.roles.iter().any(|role| role.mode == Mode::Deprovision) {
+    if !defined.is_whole || version.roles.iter().any(|role| role.mode == Mode::Deprovision) {
         return None;
     }
     let is_of_mode =
@@ -82,8 +84,9 @@ const fn is_removed(spec: &ComponentSpec) -> bool {
         | ComponentSpec::CloudformationStack { .. }
         | ComponentSpec::HelmChart { .. }
         | ComponentSpec::KubernetesManifest { .. }
-        | ComponentSpec::Pulumi { .. } => true,
-        ComponentSpec::ContainerImage { .. } | ComponentSpec::DockerBuild { .. } | ComponentSpec::Job { .. } => false,
+        | ComponentSpec::Pulumi { .. }
+        | ComponentSpec::Job { .. } => true,
+        ComponentSpec::ContainerImage { .. } | ComponentSpec::DockerBuild { .. } => false,
     }
 }
 

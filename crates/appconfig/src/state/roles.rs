@@ -21,6 +21,8 @@ pub(crate) struct Roles {
     pub(crate) places: BTreeMap<String, Place>,
     /// The names of roles with a policy that cannot be read. This was reported.
     pub(crate) incomplete: BTreeSet<String>,
+    /// Whether no role was left out because its type or its name could not be read. This was reported.
+    pub(crate) is_whole: bool,
 }
 
 /// The use of a role.

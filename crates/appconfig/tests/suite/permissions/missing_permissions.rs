@@ -303,5 +303,7 @@ fn an_app_whose_roles_remove_nothing_is_a_warning() {
              component `net` (and 1 more)"]
     );
     assert_eq!(removal(&with_role), [""; 0]);
+    let mistyped = role.replace("deprovision", "deprovison");
+    assert_eq!(removal(&topic(ALL, ALL).with("permissions/deprovision.toml", &mistyped)), [""; 0]);
     assert_eq!(removal(&good()), [""; 0]);
 }
