@@ -8,9 +8,10 @@ const MOST: usize = 200;
 /// The number of lines at the beginning that stay.
 const FIRST: usize = 20;
 /// The maximum length of a reason in a line, in characters. The state of the job has the whole text.
-const LONGEST_REASON: usize = 500;
+const LONGEST_REASON: usize = 200;
 
-/// Adds a line. Beyond [`MOST`], leaves out the oldest one after the first [`FIRST`] by which nothing is decided.
+/// Adds a line. Beyond [`MOST`], leaves out the oldest one after the first [`FIRST`] by which nothing is decided: one that a
+/// runner caused, as long as there is one.
 pub(super) fn add(history: &mut Vec<AuditRecord>, record: &AuditRecord) {
     let reason = record.reason.chars().take(LONGEST_REASON).collect();
     history.push(AuditRecord { reason, ..record.clone() });
@@ -23,7 +24,10 @@ pub(super) fn add(history: &mut Vec<AuditRecord>, record: &AuditRecord) {
         let is_end = history.get(*at).is_some_and(|line| line.what == "finished");
         !is_end && !begun.contains(&Some(*at))
     };
-    let spare = (FIRST..MOST).find(is_spare);
+    let is_of_runner = |at: &usize| is_spare(at) && history.get(*at).is_some_and(|line| line.runner.is_some());
+    let is_no_begin = |at: &usize| !begun.contains(&Some(*at));
+    let spare = (FIRST..MOST).find(is_of_runner).or_else(|| (FIRST..MOST).find(is_spare));
+    let spare = spare.or_else(|| (FIRST..MOST).find(is_no_begin));
     history.remove(spare.unwrap_or(FIRST));
 }
 

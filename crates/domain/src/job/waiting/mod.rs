@@ -189,7 +189,7 @@ impl Job {
     pub(super) fn returned_too_often(&self, event: &JobEvent, fence: Fence, now: Timestamp) -> Option<Step> {
         let ended = || {
             let reason = format!(
-                "the runner gave the order of the job back {MAX_RETURNS} times; look at its log, and start the job again"
+                "the job was ordered again {MAX_RETURNS} times; read the log of its runner, and deploy again for a new job"
             );
             self.ended(event, fence, &Outcome::Failed { reason, partial: self.may_have_begun() }, now)
         };
