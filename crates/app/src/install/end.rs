@@ -10,7 +10,7 @@ use crate::table::{self, GoneInstalls, Stored, install_entry_key, install_key, n
 use crate::{AppError, Kind, webhook};
 
 /// How many writes of webhooks the commit has that ends an install. It has up to 30 others, and DynamoDB takes 100.
-const MOST_WEBHOOK_WRITES: usize = 40;
+const MOST_WEBHOOK_WRITES: usize = 70;
 
 /// Returns the writes that remove the install's row, its entry in the list and in its shard, free its name, and count it
 /// as gone.
@@ -33,6 +33,7 @@ pub(super) async fn end_writes(store: &dyn Store, stored: &Stored<Install>) -> R
 }
 
 /// Removes the webhooks of an install that has more than fit into the commit that ends it. Returns the writes for the others.
+/// These are gone even if the install is then kept, because its runner has announced itself meanwhile.
 async fn remove_most(store: &dyn Store, mut webhooks: Vec<Write>) -> Result<Vec<Write>, AppError> {
     while webhooks.len() > MOST_WEBHOOK_WRITES {
         let some = webhooks.split_off(webhooks.len() - MOST_WEBHOOK_WRITES);
