@@ -105,9 +105,8 @@ impl Proxy {
 
     /// Replaces the rules; from now on draws start anew from `seed`.
     pub fn set_faults(&self, seed: u64, rules: Vec<Rule>) {
-        *lock(&self.shared.fates) = Fates::new(seed, rules);
+        self.shared.replace_rules(seed, rules);
         lock(&self.shared.answers).clear();
-        self.shared.rules_are_replaced();
     }
 
     /// Returns what jobs wrote down here.
@@ -169,15 +168,18 @@ impl Shared {
         Ok(())
     }
 
-    fn rules_are_replaced(&self) {
+    /// Replaces the rules and raises their number in one step, so that no fault of the new ones has the old number.
+    fn replace_rules(&self, seed: u64, rules: Vec<Rule>) {
+        let mut fates = lock(&self.fates);
+        *fates = Fates::new(seed, rules);
         self.generation.fetch_add(1, Ordering::SeqCst);
+        drop(fates);
         self.replaced.notify_waiters();
     }
 
     async fn pass(self: &Arc<Self>, client: &mut Wire, asker: SocketAddr, request: &Message) -> io::Result<Next> {
         let operation = operation::operation(request);
-        let generation = self.generation.load(Ordering::SeqCst);
-        let fault = self.fault(&operation, request);
+        let (fault, generation) = self.fault(&operation, request);
         match fault {
             Some(Fault::Delay(time)) => tokio::time::sleep(time).await,
             Some(Fault::Hold) => self.replaced.notified().await,
@@ -235,21 +237,26 @@ impl Shared {
     }
 
     /// Counts the request and draws its fate.
-    fn fault(&self, operation: &Operation, request: &Message) -> Option<Fault> {
+    /// Returns the fault that a call meets, and the number of the rules that decided it.
+    fn fault(&self, operation: &Operation, request: &Message) -> (Option<Fault>, u64) {
         let name = operation.to_string();
         let caller = lock(&self.counter).asked(&name, operation::access_key(request));
-        let fault = lock(&self.fates).decide(Asked {
+        let answered_before = lock(&self.answers).contains_key(&name);
+        let mut fates = lock(&self.fates);
+        let generation = self.generation.load(Ordering::SeqCst);
+        let fault = fates.decide(Asked {
             operation: &name,
             caller: &caller,
             call: request.header("amz-sdk-invocation-id"),
             texts: [request.start[1].as_bytes(), &request.body],
-            answered_before: lock(&self.answers).contains_key(&name),
-        })?;
+            answered_before,
+        });
+        drop(fates);
         // A kill counts when it was done.
-        if !matches!(fault, Fault::KillBefore | Fault::KillAfter) {
+        if let Some(fault) = fault.filter(|fault| !matches!(fault, Fault::KillBefore | Fault::KillAfter)) {
             lock(&self.counter).injected(&name, fault);
         }
-        Some(fault)
+        (fault, generation)
     }
 
     fn kill(&self, asker: SocketAddr, operation: &Operation, fault: Fault) -> io::Result<Next> {
@@ -331,10 +338,9 @@ impl Shared {
             }
             ("PUT", "faults") => match parse_rules(&String::from_utf8_lossy(&request.body)) {
                 Ok(rules) => {
-                    let mut fates = lock(&self.fates);
-                    let seed = query.strip_prefix("seed=").and_then(|seed| seed.parse().ok()).unwrap_or(fates.seed);
-                    *fates = Fates::new(seed, rules);
-                    self.rules_are_replaced();
+                    let known = lock(&self.fates).seed;
+                    let seed = query.strip_prefix("seed=").and_then(|seed| seed.parse().ok()).unwrap_or(known);
+                    self.replace_rules(seed, rules);
                     json(200, serde_json::json!({"seed": seed}))
                 }
                 Err(error) => json(400, serde_json::json!({"message": format!("{error:#}")})),
