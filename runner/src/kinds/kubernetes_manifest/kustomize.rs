@@ -87,7 +87,9 @@ async fn file(workspace: &Path, base: &Path, path: &str) -> Result<String, Strin
     text.map_err(|error| match error {
         WorkspaceError::Gone(_) => format!("there is no patch `{path}` in the source"),
         WorkspaceError::NotPlain(_) => {
-            format!("patch `{path}` is a link or no file; write its text, or name the file itself")
+            format!(
+                "patch `{path}`, or a directory on the way to it, is a link or no file; write its text, or name the file itself"
+            )
         }
         other @ (WorkspaceError::TooLarge { .. } | WorkspaceError::Io { .. }) => {
             format!("patch `{path}` cannot be read: {}", chain(&other))

@@ -53,7 +53,8 @@ fn action() -> Value {
 }
 
 fn terms(steps: Option<Digest>) -> Value {
-    let mut check = json!({ "name": "check", "role": "maintenance" });
+    let reads = json!([{ "to": "component", "name": "web" }, { "to": "component", "name": "cache" }]);
+    let mut check = json!({ "name": "check", "role": "maintenance", "reads": reads });
     if let Some(steps) = steps {
         check["steps"] = json!(steps);
     }
@@ -76,6 +77,12 @@ fn steps_of(work: &Value) -> Digest {
     work.executed().digest().unwrap()
 }
 
+/// Returns the sensitive outputs of a part, as an order names them.
+fn kept_of(part: &str, var_name: &str, sandbox: bool) -> Value {
+    json!({ "part": part, "sandbox": sandbox, "var_name": var_name, "serial": 1, "job": format!("job_{:020x}", 3),
+        "fence": { "dispatch": 1, "receive": 1 }, "digests": {} })
+}
+
 /// Returns the order of an honest vendor for `work`.
 fn honest(work: Value) -> Value {
     let base = crate::testing::order(1, 7);
@@ -88,6 +95,7 @@ fn honest(work: Value) -> Value {
         tool_image: serde_json::from_value(json!({ "component": "tools", "artifact": artifact() })).unwrap(),
         sensitive_inputs: vec![serde_json::from_value(input).unwrap()],
         secrets: vec![serde_json::from_value(json!({ "name": "license" })).unwrap()],
+        kept_outputs: vec![serde_json::from_value(kept_of("web", "web_x", false)).unwrap()],
         terms: serde_json::from_value(order_terms(&terms(Some(steps_of(&action()))))).unwrap(),
         work,
         ..base
@@ -129,8 +137,8 @@ fn lies() -> Vec<(&'static str, &'static str, Value, Verdict)> {
         |component: &str, steps: &[u32]| json!([{ "steps": steps, "component": component, "artifact": artifact() }]);
     let secret = |name: &str| json!([{ "name": name }]);
     let input = json!([{ "name": "password", "type": "string", "sensitive": true, "customer": true }]);
-    let kept = json!([{ "part": "db", "var_name": "db", "serial": 1, "job": format!("job_{:020x}", 3),
-        "fence": { "dispatch": 1, "receive": 1 }, "digests": {} }]);
+    let kept = json!([kept_of("db", "db_x", false)]);
+    let (as_sandbox, shadows) = (json!([kept_of("web", "", true)]), json!([kept_of("web", "cache", false)]));
     let twice = json!([directory("action-check-step-1", &[1])[0], directory("action-check-step-1", &[0])[0]]);
     let wider = {
         let mut wider = terms(None);
@@ -212,6 +220,8 @@ fn lies() -> Vec<(&'static str, &'static str, Value, Verdict)> {
             kept,
             Refused("gives action `check` sensitive outputs of `db`, which its contract does not let it read"),
         ),
+        ("Order", "kept_outputs", as_sandbox, Refused("gives action `check` sensitive outputs of `web`")),
+        ("Order", "kept_outputs", shadows, Refused("gives action `check` sensitive outputs of `web`")),
         (
             "Order",
             "tool_image",
