@@ -22,7 +22,7 @@ pub struct LogRecord {
 }
 
 impl LogRecord {
-    /// Returns the write that keeps this part of a log for [`LOG_TTL_SECS`].
+    /// Returns the write that keeps this part of a log for 30 days.
     ///
     /// # Errors
     /// The errors of [`put_until`].
