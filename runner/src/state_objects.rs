@@ -77,7 +77,16 @@ pub fn copies() -> String {
 
 /// Returns the object that lists the app's Kyverno policies in the cluster with this ARN.
 pub fn cluster_policies(cluster: &str) -> String {
-    format!("kubernetes/policies/{}.inventory.json", Digest::of(cluster.as_bytes()).hex())
+    policies_of(Digest::of(cluster.as_bytes()).hex())
+}
+
+/// Returns the pattern of [`cluster_policies`] for all clusters, as a policy of IAM writes it.
+pub fn all_cluster_policies() -> String {
+    policies_of("*")
+}
+
+fn policies_of(cluster: &str) -> String {
+    format!("kubernetes/policies/{cluster}.inventory.json")
 }
 
 /// Returns the object that records the last attempt that worked on the Helm release of `component`.

@@ -5,11 +5,10 @@
 //! one state. A session policy can only remove permissions (IAM user guide, "Session policies"). So no job can change
 //! the state of another component.
 
-use freehold_protocol::Digest;
 use freehold_protocol::order::{Order, Work};
 use serde_json::json;
 
-use crate::state_objects::{StateObjects, cluster_policies, copies, inventory, kubernetes_mark, pulumi};
+use crate::state_objects::{StateObjects, all_cluster_policies, copies, inventory, kubernetes_mark, pulumi};
 
 /// Returns the session policy for `order`. `bucket` holds the states, inventories and plans.
 pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
@@ -18,10 +17,14 @@ pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
     if let Some(objects) = StateObjects::of(&order.work) {
         own.extend([objects.state(), objects.lock(), objects.mark()].map(|key| object(&key)));
     }
+    // All deploys into a cluster share the list of the app's Kyverno policies there, and the cluster is not known yet. A program
+    // that changes a list makes a later deploy forget a policy, or look for more. It can change the app's policies in the
+    // cluster anyway; those of others carry another annotation.
+    let in_cluster = |key: String| [key, all_cluster_policies()].map(|key| object(&key));
     match order.work.made_by() {
-        Work::HelmChart(work) => own.extend([kubernetes_mark(&work.component), policies()].map(|key| object(&key))),
-        Work::KubernetesManifest(work) => own.extend([inventory(&work.component), policies()].map(|key| object(&key))),
-        Work::KubernetesJob(work) => own.extend([inventory(&work.component), policies()].map(|key| object(&key))),
+        Work::HelmChart(work) => own.extend(in_cluster(kubernetes_mark(&work.component))),
+        Work::KubernetesManifest(work) => own.extend(in_cluster(inventory(&work.component))),
+        Work::KubernetesJob(work) => own.extend(in_cluster(inventory(&work.component))),
         Work::Health(work) => own.push(object(&inventory(&work.component))),
         Work::CopySecrets(_) => own.push(object(&copies())),
         Work::Pulumi(work) | Work::PulumiSandbox(work) => own.push(object(&format!("{}*", pulumi(&work.component)))),
@@ -47,13 +50,6 @@ pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
         ],
     })
     .to_string()
-}
-
-/// Returns the objects that list the app's Kyverno policies, of any cluster: all deploys into a cluster share one, and the ARN
-/// of the cluster is not known yet. A program that changes such a list makes a later deploy forget a policy or look for more.
-/// The objects of the app's policies in the cluster are open to it anyway, and those of others carry another annotation.
-fn policies() -> String {
-    cluster_policies("").replace(Digest::of(b"").hex(), "*")
 }
 
 /// Returns the session policies of a drift check: the ARN of AWS's own policy of everything that only reads, and reads that it

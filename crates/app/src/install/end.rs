@@ -9,7 +9,8 @@ use crate::ports::{Committed, Store, Write};
 use crate::table::{self, GoneInstalls, Stored, install_entry_key, install_key, name_prefixes, prefix_key, put};
 use crate::{AppError, Kind, webhook};
 
-/// How many writes of webhooks the commit has that ends an install. It has up to 30 others, and DynamoDB takes 100.
+/// The maximum number of writes of webhooks in the commit that ends an install. It has up to 30 other writes, and DynamoDB
+/// takes 100 in one transaction.
 const MOST_WEBHOOK_WRITES: usize = 70;
 
 /// Returns the writes that remove the install's row, its entry in the list and in its shard, free its name, and count it
@@ -32,8 +33,8 @@ pub(super) async fn end_writes(store: &dyn Store, stored: &Stored<Install>) -> R
     Ok(writes)
 }
 
-/// Removes the webhooks of an install that has more than fit into the commit that ends it. Returns the writes for the others.
-/// These are gone even if the install is then kept, because its runner has announced itself meanwhile.
+/// Removes as many webhooks of an install as do not fit into the commit that ends it. Returns the writes for the others. The
+/// removed ones are gone even if the install is then kept, because its runner has announced itself meanwhile.
 async fn remove_most(store: &dyn Store, mut webhooks: Vec<Write>) -> Result<Vec<Write>, AppError> {
     while webhooks.len() > MOST_WEBHOOK_WRITES {
         let some = webhooks.split_off(webhooks.len() - MOST_WEBHOOK_WRITES);
