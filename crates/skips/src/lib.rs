@@ -1,6 +1,6 @@
 //! Lets a test in Rust report that it is skipped: on stderr, and in the list that `make test` prints at its end.
 //!
-//! `tests/tests/skips.rs` refuses a test that returns early without calling this crate. Only tests depend on this
+//! `tests/house/tests/skips.rs` refuses a test that returns early without calling this crate. Only tests depend on this
 //! crate.
 
 use std::fs::File;

@@ -84,11 +84,14 @@ fn a_row_without_tests_or_with_wrong_ones_is_found() {
     assert_eq!(found("`model.violations` among the [figures](figures.md): none"), [""; 0]);
     assert_eq!(found("`no.figure` among the [figures](figures.md)"), ["C1: `no.figure` is not a figure"]);
     assert_eq!(found("nothing"), ["C1: names no test and is not open"]);
-    assert_eq!(found("`tests/tests/house/evidence.rs`"), ["C1: names no test of `tests/tests/house/evidence.rs`"]);
+    assert_eq!(
+        found("`tests/house/tests/rules/evidence.rs`"),
+        ["C1: names no test of `tests/house/tests/rules/evidence.rs`"]
+    );
     assert_eq!(found("`tests/none.rs`: `a`"), ["C1: `tests/none.rs` is not there"]);
     assert_eq!(
-        found("`tests/tests/house/evidence.rs`: `no_such_test`"),
-        ["C1: `tests/tests/house/evidence.rs` has no test `no_such_test`"]
+        found("`tests/house/tests/rules/evidence.rs`: `no_such_test`"),
+        ["C1: `tests/house/tests/rules/evidence.rs` has no test `no_such_test`"]
     );
 }
 

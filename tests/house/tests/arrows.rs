@@ -10,7 +10,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-/// What each crate may know of the others. `tests` may know all of them, and `features` has no code.
+/// What each crate may know of the others. `tests` may know all of them, and `features` and `house` have no code.
 const ARROWS: [(&str, &[&str]); 23] = [
     ("skips", &[]),
     ("aws-errors", &[]),
@@ -128,7 +128,7 @@ fn every_crate_knows_only_the_crates_that_it_may() {
 
     let wrong: Vec<String> = crates
         .iter()
-        .filter(|(name, _)| !["tests", "features"].contains(&name.as_str()))
+        .filter(|(name, _)| !["tests", "features", "house"].contains(&name.as_str()))
         .flat_map(|(name, dependencies)| {
             let allowed = ARROWS.iter().find(|(known, _)| known == name).map(|(_, allowed)| *allowed);
             let Some(allowed) = allowed else {
@@ -249,7 +249,7 @@ fn pure_crates_have_no_clock_no_randomness_and_no_io() {
 
 #[test]
 fn pure_crates_use_no_clock_no_process_and_no_io_of_rusts_own_library() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("crates");
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates");
     let (mut wrong, mut files, mut todo) = (Vec::new(), 0, Vec::from(PURE.map(|name| crates.join(name).join("src"))));
     while let Some(folder) = todo.pop() {
         for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
@@ -333,7 +333,7 @@ fn tests_switch_on_no_feature_that_the_other_builds_lack() {
 
 #[test]
 fn the_demo_compiles_no_crate_that_the_tests_compile_again() {
-    let script = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/demo/run")).unwrap();
+    let script = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../demo/run")).unwrap();
     let build = script.lines().find_map(|line| line.trim().strip_prefix("cargo build --bins ")).unwrap();
     let packages: Vec<&str> = build.split(" || ").next().unwrap().split_whitespace().collect();
     assert!(packages.contains(&"freehold-cli") && packages.contains(&"freehold-features"), "{packages:?}");

@@ -21,7 +21,7 @@ const PREFIXES: [&str; 3] = [
 /// The file with a sentence that is only there to be broken into lines.
 const FILLER: &str = "cli/src/output/help.rs";
 /// The tests that have the words which they look for.
-const THESE_TESTS: &str = "tests/tests/house/words.rs";
+const THESE_TESTS: &str = "tests/house/tests/rules/words.rs";
 
 #[test]
 fn product_code_names_values_for_what_they_hold() {
