@@ -60,6 +60,10 @@ the runner has announced itself; these commands show it:
 Later, to deploy a new version of the app:
   freehold app sync ./my-app
   freehold build my-app
+  # exits with 1 when the customer has to agree to new permissions first
+  freehold contract diff globex
+  # optional: a name for the version, to which an install can be pinned
+  freehold release create my-app --name 2026.11
   freehold deploy globex
 
 Without `--build-runner-principal`, only EC2 instances may take the build
@@ -391,6 +395,23 @@ mod tests {
     }
 
     #[test]
+    fn every_command_has_an_example() {
+        fn walk(command: &clap::Command, path: &str, missing: &mut Vec<String>) {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            if !command.has_subcommands() && !help.lines().any(|line| line.starts_with("  freehold ")) {
+                missing.push(path.to_owned());
+            }
+            for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+                walk(sub, &format!("{path} {}", sub.get_name()), missing);
+            }
+        }
+        let mut missing = Vec::new();
+        walk(&Cli::command(), "freehold", &mut missing);
+
+        assert!(missing.is_empty(), "{missing:#?}");
+    }
+
+    #[test]
     fn the_way_from_nothing_to_a_running_install_has_every_step() {
         let steps = [
             "tenant deploy",
@@ -407,6 +428,8 @@ mod tests {
             "install launch",
             "install runner-config",
             "workflow list globex",
+            "contract diff globex",
+            "release create my-app",
             "deploy globex",
         ];
         let found = examples(EXAMPLES);

@@ -13,6 +13,7 @@ use crate::output::{Output, Table, time};
 pub(crate) enum ChannelCommand {
     Move(Move),
     /// List the channels of an app, their releases, and how many installs follow each.
+    #[command(after_help = "Examples:\n  freehold channel list my-app\n  freehold channel list my-app --json")]
     List {
         /// Name of the app.
         app: AppName,

@@ -13,11 +13,13 @@ use crate::output::{Output, Table, time};
 pub(crate) enum ReleaseCommand {
     Create(Create),
     /// List the releases of an app.
+    #[command(after_help = "Examples:\n  freehold release list my-app\n  freehold release list my-app --json")]
     List {
         /// Name of the app.
         app: AppName,
     },
     /// Show a release and the artifact of each component.
+    #[command(after_help = "Example:\n  freehold release show my-app 2026.11")]
     Show {
         /// Name of the app.
         app: AppName,

@@ -11,6 +11,7 @@ use crate::output::{Output, Table, time};
 
 /// List the apps.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  freehold app list")]
 pub(crate) struct List {}
 
 impl List {
@@ -33,6 +34,7 @@ impl List {
 
 /// List the versions of an app.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  freehold app versions my-app")]
 pub(crate) struct Versions {
     /// Name of the app.
     app: AppName,

@@ -36,8 +36,10 @@ pub(crate) enum InstallCommand {
     Create(Create),
     Sync(sync::Sync),
     /// List the installs.
+    #[command(after_help = "Examples:\n  freehold install list\n  freehold install list --json")]
     List,
     /// Show an install: its runner, inputs and deployed components.
+    #[command(after_help = "Examples:\n  freehold install show globex\n  freehold install show globex --json")]
     Show {
         /// Name of the install.
         install: InstallId,

@@ -21,6 +21,7 @@ use crate::workflow::{Retry, cancelled};
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
     /// Show a job: state, reason, outputs, history.
+    #[command(after_help = "Example:\n  freehold job show job_0123456789abcdef0123")]
     Show {
         /// Id of the job, as `freehold workflow show` shows it.
         job: JobId,
@@ -29,6 +30,7 @@ pub(crate) enum JobCommand {
     Approve(plan::Approve),
     Reject(plan::Reject),
     /// Ask a job to stop; exit code 4 when the job has already ended and was not cancelled.
+    #[command(after_help = "Example:\n  freehold job cancel job_0123456789abcdef0123 --reason wrong-version")]
     Cancel {
         /// Id of the job.
         job: JobId,

@@ -15,23 +15,30 @@ use run::{RunRunbook, follow_run, shown};
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunbookCommand {
     /// List the runbooks that can be run in an install, with their inputs and steps.
+    #[command(after_help = "Example:\n  freehold runbook list globex")]
     List {
         /// Name of the install.
         install: InstallId,
     },
     Run(RunRunbook),
     /// List the runs of an install, newest first.
+    #[command(after_help = "Example:\n  freehold runbook runs globex")]
     Runs {
         /// Name of the install.
         install: InstallId,
     },
     /// Show a run and its steps.
+    #[command(after_help = "Example:\n  freehold runbook show run_00112233445566778899")]
     Show(One),
     /// Follow a run until it has ended; exit code 1 when it failed.
+    #[command(after_help = "Example:\n  freehold runbook watch run_00112233445566778899")]
     Watch(One),
     Resume(Resume),
     /// Cancel a run: the running step is asked to stop, and the steps after it do not start.
     #[command(after_help = "\
+Example:
+  freehold runbook cancel run_00112233445566778899
+
 A running step is cancelled like a workflow: see `freehold workflow cancel --help`. A run that was cancelled can
 be resumed.
 

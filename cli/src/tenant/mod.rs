@@ -167,6 +167,7 @@ pub(crate) struct BuildRunner {
 
 /// Show the stack, the code of the functions, the length of the queues and the build runner's machine.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  freehold tenant status\n  freehold tenant status --json")]
 pub(crate) struct Status {
     /// Name of the tenant; the same as `--tenant`.
     #[arg(long)]

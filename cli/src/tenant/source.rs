@@ -71,6 +71,7 @@ pub(crate) struct Add {
 
 /// List the addresses for which a credential is stored, and when each was stored and last read.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  freehold tenant source list")]
 pub(crate) struct List {
     /// Name of the tenant; the same as `--tenant`.
     #[arg(long)]
@@ -79,6 +80,7 @@ pub(crate) struct List {
 
 /// Remove the credential of a source; builds that need it then fail.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  freehold tenant source remove https://github.com/acme")]
 pub(crate) struct Remove {
     /// The address, as `freehold tenant source list` prints it.
     #[arg(value_name = "ADDRESS")]

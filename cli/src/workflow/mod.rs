@@ -21,16 +21,22 @@ const IN_A_LIST: usize = 60;
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkflowCommand {
     /// List the workflows of an install.
+    #[command(after_help = "Example:\n  freehold workflow list globex")]
     List {
         /// Name of the install.
         install: InstallId,
     },
     /// Show a workflow and the state of its nodes.
+    #[command(after_help = "Example:\n  freehold workflow show wf_0123456789abcdef0123")]
     Show(One),
     /// Follow a workflow until it has ended; exit code 1 when it failed.
+    #[command(after_help = "Example:\n  freehold workflow watch wf_0123456789abcdef0123")]
     Watch(One),
     /// Ask a workflow to stop; running jobs are stopped, the rest does not start.
     #[command(after_help = "\
+Example:
+  freehold workflow cancel wf_0123456789abcdef0123 --reason wrong-version
+
 A running job receives the request after its next report, or within about a minute. A job that ends before that keeps
 its result; the workflow ends as `cancelled` only if something was stopped. When a runner does not answer, the job ends
 when its order can no longer be started; the command says when that is.
