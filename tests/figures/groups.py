@@ -49,7 +49,7 @@ CARGO = "cargo build --quiet"
 # Figures that docs/figures.md describes and that may have no row there, each with the reason.
 MAY_LACK_A_ROW = {
     **dict.fromkeys(
-        ("faults.classes", "takeover.p99_secs", "deploys.repeated"),
+        ("faults.classes", "takeover.p99_secs"),
         "the group takes an hour on an idle machine and has not run whole yet",
     ),
 }
