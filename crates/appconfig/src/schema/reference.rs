@@ -97,8 +97,8 @@ Under the values of these two domains no name resolves on the internet, so an ap
 
 `freehold app check` reads the config and the sources that are in the app's directory. It runs nothing, and it asks neither
 AWS nor the network. An error is certain: a sync, a build, or the first deploy of an install would fail. A warning is likely
-to be a mistake. Exit code 2 says that there are errors, and 0 that there are none, even with warnings; `--json` has every
-finding with its file, line and column.
+to be a mistake. Exit code 2 says that there are errors, and 0 that there are none; a warning changes that
+only with `--deny-warnings`. `--json` has every finding with its file, line and column.
 
 | source | error | warning |
 |---|---|---|
