@@ -75,7 +75,7 @@ impl FollowChannel {
             moves,
             after: followers.last().map(|last| last.install.clone()),
         };
-        Ok(Some(Due::at(now.plus_secs(minutes * 60), table::tenants_own()?, what)))
+        Ok(Some(Due::at(now.plus_secs(minutes * 60), table::reserved_install()?, what)))
     }
 
     /// Starts the deploy of the release that the install's channel has, or returns the task that tries it later, with the

@@ -94,7 +94,7 @@ impl MoveChannel {
                 }
             };
             let what = DueWhat::Channel { app: app.clone(), channel: name.clone(), moves: channel.moves, after: None };
-            let due = Due::at(now, table::tenants_own()?, what);
+            let due = Due::at(now, table::reserved_install()?, what);
             Ok(Decided::Commit(vec![put(&channel, expect)?, put(&due, Expect::Any)?], channel))
         })
         .await?;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use freehold_domain::install::{BUILD_INSTALL, Install, Serves};
-use freehold_protocol::{AccountId, InstallId};
+use freehold_domain::install::{Install, Serves};
+use freehold_protocol::AccountId;
 
 use crate::AppError;
 use crate::ports::{Clock, Expect, Store};
@@ -20,21 +20,13 @@ pub struct EnrolBuildRunner {
     pub clock: Arc<dyn Clock>,
 }
 
-/// Returns the name of the reserved install, to which the build runner belongs.
-///
-/// # Errors
-/// None in practice: the reserved name is a valid install name.
-pub fn build_install() -> Result<InstallId, AppError> {
-    BUILD_INSTALL.parse().map_err(|_| AppError::internal(format!("`{BUILD_INSTALL}` is not an install name")))
-}
-
 impl EnrolBuildRunner {
     /// Registers the tenant's own build runner. Its role in the tenant's account proves that it is the build runner.
     ///
     /// # Errors
     /// The store's errors.
     pub async fn enrol(&self) -> Result<(), AppError> {
-        let id = build_install()?;
+        let id = table::reserved_install()?;
         let enrolled = table::change(&*self.store, ("install", &id), || async {
             let known: Option<Stored<Install>> = load(&*self.store, &install_key(&id)).await?;
             let mut install = match &known {

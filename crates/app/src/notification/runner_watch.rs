@@ -8,7 +8,6 @@ use freehold_protocol::{InstallId, Timestamp};
 
 use super::task::notify_at;
 use crate::AppError;
-use crate::install::enrol_build_runner::build_install;
 use crate::ports::{Expect, Store, Write};
 use crate::table::{self, Contact, Due, DueWhat, Record as _, Stored, contact_key, load, put};
 
@@ -28,7 +27,7 @@ pub(crate) async fn on_contact(
     now: Timestamp,
 ) -> Result<Vec<Write>, AppError> {
     // The build runner sleeps while there is nothing to build.
-    if next.install == build_install()? {
+    if next.install == table::reserved_install()? {
         return Ok(Vec::new());
     }
     let mut writes = Vec::new();

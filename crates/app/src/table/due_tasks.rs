@@ -2,7 +2,6 @@
 //! schedules of an install, to advance a run of a runbook, to roll a deploy back, to check whether a runner is away, to
 //! send a notification, or to bring an install to the release of its channel.
 
-use freehold_domain::install::BUILD_INSTALL;
 use freehold_protocol::notification::Notification;
 use freehold_protocol::order::AskedBy;
 use freehold_protocol::{ActionName, AppName, ChannelName, InstallId, RunId, Timestamp, WorkflowId};
@@ -20,7 +19,7 @@ const MINUTE: u64 = 60_000;
 pub struct Due {
     /// The minute at which the task is due, in minutes since the epoch.
     pub minute: u64,
-    /// The install; the reserved one of [`tenants_own`] for a task of several installs.
+    /// The install; [`reserved_install`](super::reserved_install) for a task of several installs.
     pub install: InstallId,
     #[serde(flatten)]
     pub what: DueWhat,
@@ -97,15 +96,6 @@ impl Due {
     pub const fn time(&self) -> Timestamp {
         Timestamp::from_millis(self.minute * MINUTE)
     }
-}
-
-/// Returns the reserved name that replaces the name of an install in tasks for several installs.
-///
-/// # Errors
-/// Never: the name is an install's.
-pub fn tenants_own() -> Result<InstallId, AppError> {
-    // INVARIANT: a test of the domain parses the reserved name.
-    BUILD_INSTALL.parse().map_err(|_| AppError::internal("the reserved install has no valid name"))
 }
 
 const fn minute_of(at: Timestamp) -> u64 {

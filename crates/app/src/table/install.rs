@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use freehold_domain::absence::Absence;
 use freehold_domain::health::LastHealth;
-use freehold_domain::install::Install;
 use freehold_domain::install::connection;
+use freehold_domain::install::{BUILD_INSTALL, Install};
 use freehold_domain::plan::Deployed;
 use freehold_domain::reports::head::ReportedHead;
 use freehold_protocol::order::leftovers::Leftovers;
@@ -115,6 +115,16 @@ pub struct RanRecord {
 
 /// The prefix of the keys of [`HealthRecord`] rows.
 pub const HEALTH_PREFIX: &str = "health#";
+
+/// Returns the name of the install that no customer can have. The build runner belongs to it, and so do tasks for several
+/// installs.
+///
+/// # Errors
+/// Never: the name is an install's.
+pub fn reserved_install() -> Result<InstallId, AppError> {
+    // INVARIANT: a test of the domain parses the reserved name.
+    BUILD_INSTALL.parse().map_err(|_| AppError::internal("the reserved install has no valid name"))
+}
 
 /// Returns the partition key of an install's rows.
 pub fn install_pk(install: &InstallId) -> String {

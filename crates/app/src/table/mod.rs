@@ -62,7 +62,7 @@ pub use change::{Decided, TRIES, change};
 pub use contract::{
     ContractInEnvelope, ContractRecord, TermsRecord, contract_key, known_terms, signed_contract, terms_key,
 };
-pub use due_tasks::{Due, DueWhat, SKIPPED_PREFIX, SkippedRun, due, skipped_key, tenants_own};
+pub use due_tasks::{Due, DueWhat, SKIPPED_PREFIX, SkippedRun, due, skipped_key};
 pub use forgotten_installs::{Forgetting, GoneInstalls, forgetting_key, gone_installs};
 pub use grant::{BurntGrant, grant_key, grants_pk};
 pub use graph::{find_workflow, graph_write, put_workflow, workflow, workflow_pk};
@@ -70,7 +70,7 @@ pub use install::{
     ChangeTimesRecord, Contact, CopiedSecrets, DeployedRecord, HEALTH_PREFIX, HealthRecord, InstallEntry,
     LeftoversRecord, QUEUE_TURNS, QueueTurn, RanRecord, changes_key, contact_key, copied_secrets_key, deployed,
     deployed_among, deployed_key, health_key, install, install_entry_key, install_key, install_pk, leftovers_key,
-    name_prefixes, parts, prefix_key, ran_key, sandbox_outputs,
+    name_prefixes, parts, prefix_key, ran_key, reserved_install, sandbox_outputs,
 };
 pub use job::{LogRecord, Sending, job, job_key, job_pk, sending_key};
 pub use record::{PAGE, Record, Stored, load, load_all, load_all_stored, parse, put, put_until};

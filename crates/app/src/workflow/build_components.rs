@@ -14,7 +14,6 @@ use freehold_protocol::{AppName, BuildId, ComponentName, Digest, WorkflowId};
 use crate::AppError;
 use crate::app_version::versions::{Version, Versions};
 use crate::artifact::builds::{SourceBuild, source_builds};
-use crate::install::enrol_build_runner::build_install;
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
 use crate::read::build_view;
 use crate::table::{self, Stored, install_key, load, put};
@@ -52,7 +51,7 @@ impl BuildComponents {
         asked: Asked<'_>,
     ) -> Result<BuildStarted, AppError> {
         let version = self.versions.load(app, request.version.as_ref()).await?;
-        let id = build_install()?;
+        let id = table::reserved_install()?;
         let install: Option<Stored<Install>> = load(&*self.store, &install_key(&id)).await?;
         let install = install.ok_or(Absence::BuildRunner)?;
         let workflow = WorkflowId::derive(app.as_str(), asked.cause);

@@ -4,14 +4,13 @@ use freehold_domain::job::{Job, JobEvent, JobState};
 use freehold_protocol::{JobId, Timestamp};
 
 use crate::AppError;
-use crate::install::enrol_build_runner::build_install;
 use crate::ports::Store;
 use crate::table::{self, Contact, Sending, Stored, contact_key, evidence, load};
 
 /// Returns the event that the passing of time is for a job: whether its order never reached the queue, and else whether the
 /// runner must have received it.
 pub(crate) async fn expiry(store: &dyn Store, job: &Job, now: Timestamp) -> Result<JobEvent, AppError> {
-    if !job.is_outlived(now) || job.install == build_install()? {
+    if !job.is_outlived(now) || job.install == table::reserved_install()? {
         return Ok(JobEvent::Expire);
     }
     if let JobState::Queued { dispatch } | JobState::WaitingForRunner { dispatch, attempt: None, .. } = &job.state

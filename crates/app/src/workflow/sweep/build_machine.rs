@@ -4,7 +4,6 @@ use freehold_protocol::Timestamp;
 
 use super::counts::Swept;
 use crate::AppError;
-use crate::install::enrol_build_runner::build_install;
 use crate::ports::{BuildMachine, Store};
 use crate::table::{self, OpenWorkflow, load_all};
 
@@ -40,7 +39,7 @@ pub(super) async fn set_machine(
 
 /// Returns whether a build may still need the build runner.
 async fn is_building(store: &dyn Store) -> Result<bool, AppError> {
-    let build = build_install()?;
+    let build = table::reserved_install()?;
     let open: Vec<OpenWorkflow> = load_all(store, "open", "").await?;
     for entry in open.into_iter().filter(|entry| entry.install == build) {
         let workflow = table::workflow(store, &entry.workflow).await?.value;

@@ -15,7 +15,6 @@ use futures_util::StreamExt as _;
 use serde_json::json;
 
 use crate::AppError;
-use crate::install::enrol_build_runner::build_install;
 use crate::messages::DispatchMessage;
 use crate::notification::notifier::Notifier;
 use crate::ports::{BuildMachine, Callbacks, Clock, Expect, Machines, Outbox, Store, Write};
@@ -368,7 +367,7 @@ impl Sweep {
         match advance::job_event(&*self.store, id, &event, None, now).await? {
             Advanced::NotYet(job) => {
                 // A cancelled build waits for the machine too: its order or its cancel is in the queue.
-                let waits = age >= WAKE_FROM_SECS && job.install == build_install()?;
+                let waits = age >= WAKE_FROM_SECS && job.install == table::reserved_install()?;
                 swept.builds += u32::from(waits);
                 Ok(Found::of(&job, now))
             }
@@ -383,7 +382,8 @@ impl Sweep {
             }
             Advanced::Now { workflow, started, changed, .. } => {
                 swept.lost += u32::from(changed);
-                swept.lost_builds += u32::from(changed && started.is_empty() && job.install == build_install()?);
+                swept.lost_builds +=
+                    u32::from(changed && started.is_empty() && job.install == table::reserved_install()?);
                 if let Some(workflow) = workflow {
                     advance::dispatch(&*self.outbox, &workflow, &started).await?;
                 }
