@@ -10,8 +10,8 @@ use freehold_protocol::release::Release;
 use freehold_protocol::{AppName, ComponentName};
 
 use crate::AppError;
+use crate::app_version::builds::source_builds;
 use crate::app_version::versions::Versions;
-use crate::artifact::builds::source_builds;
 use crate::ports::{Clock, Committed, Expect, Store};
 use crate::read::release_view;
 use crate::table::{self, ReleaseRecord, put};

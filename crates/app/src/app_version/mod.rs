@@ -1,5 +1,6 @@
 //! App versions: sync them, load them, show them, make releases of them, and bring installs to those.
 
+pub mod builds;
 pub mod create_release;
 pub mod follow_channel;
 pub(crate) mod install_release;

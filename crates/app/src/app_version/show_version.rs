@@ -9,8 +9,8 @@ use freehold_protocol::order::{Package, Source};
 use freehold_protocol::{AppName, ComponentName, Digest};
 
 use crate::AppError;
+use crate::app_version::builds::builds_of;
 use crate::app_version::versions::{Version, Versions};
-use crate::artifact::builds::builds_of;
 
 /// Returns a version with its document.
 ///

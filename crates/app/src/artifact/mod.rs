@@ -1,6 +1,5 @@
 //! Artifacts: grant them, revoke them, show their lineage and prune them.
 
-pub mod builds;
 mod denial;
 pub mod grant_artifact;
 pub mod list_artifacts;

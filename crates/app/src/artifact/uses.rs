@@ -6,8 +6,8 @@ use freehold_domain::workflow::{Request, Target, Use};
 use freehold_protocol::{AppName, Digest, InstallId, WorkflowId};
 
 use crate::AppError;
+use crate::app_version::builds::source_builds;
 use crate::app_version::versions::Versions;
-use crate::artifact::builds::source_builds;
 use crate::ports::Store;
 use crate::table::{
     self, DeployedRecord, InstallEntry, OpenWorkflow, ReleaseRecord, Stored, app_pk, install_key, install_pk, load,

@@ -8,8 +8,8 @@ use freehold_protocol::limits::MAX_ENVELOPE_BYTES;
 use freehold_protocol::{AppName, Digest, Envelope, KeyUse, TenantName};
 
 use crate::AppError;
+use crate::app_version::builds::builds_of;
 use crate::app_version::versions::Versions;
-use crate::artifact::builds::builds_of;
 use crate::ports::{Clock, Expect, Signer, Store};
 use crate::table::evidence::Signed;
 use crate::table::{ContractRecord, put, signed_contract};

@@ -13,8 +13,8 @@ use freehold_protocol::limits::{MAX_ORDER_TERMS_BYTES, MAX_TERMS_BYTES};
 use freehold_protocol::{ActionName, AppName, Digest, canonical};
 
 use crate::AppError;
+use crate::app_version::builds::builds_of;
 use crate::app_version::versions::{Version, Versions};
-use crate::artifact::builds::builds_of;
 use crate::ports::{Committed, Expect, Store};
 use crate::table::{TermsRecord, known_terms, put, signed_contract};
 

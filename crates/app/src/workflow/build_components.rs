@@ -12,8 +12,8 @@ use freehold_protocol::order::{AskedBy, Mode};
 use freehold_protocol::{AppName, BuildId, ComponentName, Digest, WorkflowId};
 
 use crate::AppError;
+use crate::app_version::builds::{SourceBuild, source_builds};
 use crate::app_version::versions::{Version, Versions};
-use crate::artifact::builds::{SourceBuild, source_builds};
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
 use crate::read::build_view;
 use crate::table::{self, Stored, install_key, load, put};

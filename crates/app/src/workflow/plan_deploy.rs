@@ -17,9 +17,9 @@ use freehold_protocol::{ComponentName, ReleaseName};
 use serde_json::Value;
 
 use crate::AppError;
+use crate::app_version::builds::builds_of;
 use crate::app_version::create_release;
 use crate::app_version::versions::Versions;
-use crate::artifact::builds::builds_of;
 use crate::health::record::healthy;
 use crate::ports::Store;
 use crate::stack::sandbox_reads;

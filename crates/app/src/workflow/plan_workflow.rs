@@ -12,9 +12,9 @@ use freehold_protocol::{AppName, BuildId, Digest, KeyUse, ReleaseName, WorkflowI
 use serde::Serialize;
 
 use crate::AppError;
+use crate::app_version::builds::bind_steps;
 use crate::app_version::install_release::{Wanted, followed};
 use crate::app_version::versions::{Version, Versions};
-use crate::artifact::builds::bind_steps;
 use crate::drift::plan::plan_drift;
 use crate::health::plan::plan_health_check;
 use crate::messages::DispatchMessage;

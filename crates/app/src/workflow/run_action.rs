@@ -17,8 +17,8 @@ use freehold_protocol::order::Mode;
 use freehold_protocol::{ActionName, AppName, InstallId, WorkflowId};
 
 use crate::AppError;
+use crate::app_version::builds::bind_steps;
 use crate::app_version::versions::{Version, Versions};
-use crate::artifact::builds::bind_steps;
 use crate::contract::terms;
 use crate::ports::{Clock, Machines, Store};
 use crate::table;

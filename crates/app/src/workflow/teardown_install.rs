@@ -16,8 +16,8 @@ use freehold_protocol::order::Mode;
 use freehold_protocol::{Digest, InstallId, WorkflowId};
 
 use crate::AppError;
+use crate::app_version::builds::bind_steps;
 use crate::app_version::versions::Versions;
-use crate::artifact::builds::bind_steps;
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
 use crate::workflow::standing_parts::StandingParts;

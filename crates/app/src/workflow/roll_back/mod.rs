@@ -15,8 +15,8 @@ use freehold_domain::workflow::{Before, Node, Request, RolledBack, Workflow, Wor
 use freehold_protocol::WorkflowId;
 use freehold_protocol::order::{AskedBy, Mode};
 
+use crate::app_version::builds::builds_of;
 use crate::app_version::versions::{Version, Versions};
-use crate::artifact::builds::builds_of;
 use crate::contract::terms;
 use crate::ports::{Clock, Committed, Expect, Machines};
 use crate::table::{self, RanRecord, Stored, load};

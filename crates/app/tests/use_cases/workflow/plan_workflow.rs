@@ -1,7 +1,7 @@
 //! Planning and running phases: repeatable, with clear errors for graphs that cannot be planned; the newest token wins.
 
 use freehold_app::Kind;
-use freehold_app::artifact::builds::source_builds;
+use freehold_app::app_version::builds::source_builds;
 use freehold_app::ports::{Store as _, Write};
 use freehold_app::read;
 use freehold_app::table::{self, build_key};
