@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use freehold_domain::build::Build;
 use freehold_domain::plan::check_deployable;
+use freehold_protocol::AppName;
 use freehold_protocol::api::{CreateReleaseRequest, ReleaseView};
 use freehold_protocol::release::Release;
-use freehold_protocol::{AppName, ComponentName};
 
 use crate::AppError;
 use crate::app_version::builds::source_builds;
@@ -79,22 +79,4 @@ impl CreateRelease {
             there.name, there.digest
         )))
     }
-}
-
-/// Checks that `builds` made exactly the artifacts that the release fixed.
-///
-/// # Errors
-/// Conflict, which names the first component that differs.
-pub fn check_builds(release: &ReleaseRecord, builds: &BTreeMap<ComponentName, Build>) -> Result<(), AppError> {
-    for (component, wanted) in &release.contents.artifacts {
-        let found = builds.get(component).and_then(|build| Some(&build.usable()?.digest));
-        if found != Some(wanted) {
-            let found = found.map_or_else(|| "no artifact".to_owned(), |found| format!("artifact `{found}`"));
-            return Err(AppError::conflict(format!(
-                "component `{component}` has {found}, but release `{}` contains `{wanted}`; create another release",
-                release.name
-            )));
-        }
-    }
-    Ok(())
 }

@@ -18,12 +18,11 @@ use serde_json::Value;
 
 use crate::AppError;
 use crate::app_version::builds::builds_of;
-use crate::app_version::create_release;
 use crate::app_version::versions::Versions;
 use crate::health::record::healthy;
 use crate::ports::Store;
 use crate::stack::sandbox_reads;
-use crate::table::{self, CopiedSecrets, Stored, load};
+use crate::table::{self, CopiedSecrets, ReleaseRecord, Stored, load};
 use crate::workflow::standing_parts::StandingParts;
 
 /// The scope of a requested deploy.
@@ -64,7 +63,7 @@ pub(crate) async fn plan_deploy(
     let builds = builds_of(store, version).await?;
     if let Some(name) = of.release {
         let release = table::release(store, &version.app, name).await?;
-        create_release::check_builds(&release, &builds)?;
+        check_builds(&release, &builds)?;
     }
     let known = known_inputs(version, &install.inputs);
     let inputs = resolve_inputs(version, &known, &install.answers, install.sealing())?;
@@ -101,6 +100,21 @@ pub(crate) async fn plan_deploy(
     let nodes = deploy_nodes(input, &scope)?;
     check_not_revoked(&nodes, builds, deployed)?;
     Ok(nodes)
+}
+
+/// Checks that `builds` made exactly the artifacts that the release fixed.
+fn check_builds(release: &ReleaseRecord, builds: &BTreeMap<ComponentName, Build>) -> Result<(), AppError> {
+    for (component, wanted) in &release.contents.artifacts {
+        let found = builds.get(component).and_then(|build| Some(&build.usable()?.digest));
+        if found != Some(wanted) {
+            let found = found.map_or_else(|| "no artifact".to_owned(), |found| format!("artifact `{found}`"));
+            return Err(AppError::conflict(format!(
+                "component `{component}` has {found}, but release `{}` contains `{wanted}`; create another release",
+                release.name
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses to bring a revoked artifact to an install. One that it has may be deployed again, such as with other inputs.
