@@ -13,6 +13,7 @@ pub mod notification;
 pub mod ports;
 pub mod read;
 mod reason;
+pub mod release;
 pub mod runbook;
 pub mod stack;
 pub mod table;

@@ -14,8 +14,6 @@ use aws_lambda_events::encodings::Body;
 use aws_lambda_events::event::apigw::{
     ApiGatewayV2httpRequest, ApiGatewayV2httpRequestContext, ApiGatewayV2httpResponse,
 };
-use freehold_app::app_version::create_release::CreateRelease;
-use freehold_app::app_version::move_channel::MoveChannel;
 use freehold_app::app_version::sync_app::SyncApp;
 use freehold_app::app_version::upload_source::UploadSource;
 use freehold_app::app_version::versions::Versions;
@@ -43,6 +41,8 @@ use freehold_app::notification::remove_subscription::RemoveSubscription;
 use freehold_app::notification::test_subscriptions::TestSubscriptions;
 use freehold_app::ports::{Clock, Store, Subscriptions};
 use freehold_app::read::ShowTenant;
+use freehold_app::release::create_release::CreateRelease;
+use freehold_app::release::move_channel::MoveChannel;
 use freehold_app::runbook::advance_run::AdvanceRun;
 use freehold_app::runbook::cancel_run::CancelRun;
 use freehold_app::runbook::resume_run::ResumeRun;

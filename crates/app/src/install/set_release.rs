@@ -8,9 +8,9 @@ use freehold_protocol::api::SetReleaseRequest;
 use freehold_protocol::order::AskedBy;
 
 use crate::AppError;
-use crate::app_version::follow_channel::first_try;
 use crate::app_version::install_release::{following, leaving};
 use crate::ports::{Clock, Expect, Store};
+use crate::release::follow_channel::first_try;
 use crate::table::{self, Decided, put};
 
 /// The use case that sets what an install follows, with its ports.

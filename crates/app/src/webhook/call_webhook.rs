@@ -15,8 +15,8 @@ use freehold_protocol::webhook::CallHeaders;
 use freehold_protocol::{AppName, ChannelName, Digest, InstallId, ReleaseName, WebhookName};
 
 use super::row;
-use crate::app_version::move_channel::MoveChannel;
 use crate::ports::{Clock, Expect, Store};
+use crate::release::move_channel::MoveChannel;
 use crate::runbook::run_runbook::RunRunbook;
 use crate::table::{self, put};
 use crate::workflow::deploy_components::DeployComponents;

@@ -20,7 +20,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use freehold_app::AppError;
-use freehold_app::app_version::create_release::CreateRelease;
 use freehold_app::app_version::versions::Versions;
 use freehold_app::artifact::revoke_artifact::RevokeArtifact;
 use freehold_app::artifact::show_lineage::ShowLineage;
@@ -31,6 +30,7 @@ use freehold_app::install::forget_install::ForgetInstall;
 use freehold_app::install::remove_forgotten::RemoveForgotten;
 use freehold_app::install::set_toggles::SetToggles;
 use freehold_app::ports::Clock;
+use freehold_app::release::create_release::CreateRelease;
 use freehold_app::stack::render_stack::RenderStack;
 use freehold_app::table;
 use freehold_app::testing::Memory;

@@ -1,6 +1,5 @@
 //! The use cases of the simulated control plane, with its doubles as their ports.
 
-use freehold_app::app_version::move_channel::MoveChannel;
 use freehold_app::app_version::sync_app::SyncApp;
 use freehold_app::app_version::upload_source::UploadSource;
 use freehold_app::artifact::grant_artifact::GrantArtifact;
@@ -19,6 +18,7 @@ use freehold_app::install::upgrade_runner::UpgradeRunner;
 use freehold_app::notification::notifier::Notifier;
 use freehold_app::ports::{Expect, Store as _};
 use freehold_app::read::ShowTenant;
+use freehold_app::release::move_channel::MoveChannel;
 use freehold_app::table::{Contact, Stored, contact_key, load, put, sweep_soon_writes};
 use freehold_app::workflow::accept_report::AcceptReport;
 use freehold_app::workflow::approval::approve_job::ApproveJob;

@@ -6,8 +6,6 @@
 mod support;
 
 mod app_version {
-    mod create_release;
-    mod move_channel;
     mod show_version;
     mod sync_app;
     mod upload_source;
@@ -66,6 +64,11 @@ mod notification {
     mod notifier;
     mod remove_subscription;
     mod test_subscriptions;
+}
+
+mod release {
+    mod create_release;
+    mod move_channel;
 }
 
 mod runbook {

@@ -16,13 +16,13 @@ use futures_util::StreamExt as _;
 
 use self::schedules::next_run;
 use crate::AppError;
-use crate::app_version::follow_channel::FollowChannel;
 use crate::app_version::versions::Versions;
 use crate::drift::detect_drift::DetectDrift;
 use crate::health::check_health::CheckHealth;
 use crate::notification::notifier::Notifier;
 use crate::notification::runner_watch;
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
+use crate::release::follow_channel::FollowChannel;
 use crate::runbook::advance_run::AdvanceRun;
 use crate::table::{self, Due, DueWhat, Record as _, Stored, load, put};
 use crate::workflow::check::{Scheduled, ScheduledCheck, next_check, start_scheduled};
