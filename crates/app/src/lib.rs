@@ -1,6 +1,7 @@
 //! The use cases. Each use case loads rows, decides with `domain`, commits, and then performs effects that may be
 //! repeated. It reaches AWS through the ports only; `testing` holds in-memory doubles of the ports.
 
+pub mod app_config;
 pub mod app_version;
 pub mod artifact;
 pub mod contract;

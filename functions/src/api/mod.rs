@@ -14,8 +14,8 @@ use aws_lambda_events::encodings::Body;
 use aws_lambda_events::event::apigw::{
     ApiGatewayV2httpRequest, ApiGatewayV2httpRequestContext, ApiGatewayV2httpResponse,
 };
-use freehold_app::app_version::sync_app::SyncApp;
-use freehold_app::app_version::upload_source::UploadSource;
+use freehold_app::app_config::sync_app::SyncApp;
+use freehold_app::app_config::upload_source::UploadSource;
 use freehold_app::app_version::versions::Versions;
 use freehold_app::artifact::list_artifacts::ListArtifacts;
 use freehold_app::artifact::prune_artifacts::UnusedArtifacts;

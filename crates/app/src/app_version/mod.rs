@@ -1,10 +1,8 @@
-//! App versions: sync them, load them, show them, and find their builds and the version that an install follows.
+//! App versions: load them, show them, and find their builds and the version that an install follows.
 
 pub mod builds;
 pub(crate) mod install_release;
 pub mod show_inputs;
 pub mod show_toggles;
 pub mod show_version;
-pub mod sync_app;
-pub mod upload_source;
 pub mod versions;

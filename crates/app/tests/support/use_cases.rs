@@ -1,7 +1,7 @@
 //! The use cases of the simulated control plane, with its doubles as their ports.
 
-use freehold_app::app_version::sync_app::SyncApp;
-use freehold_app::app_version::upload_source::UploadSource;
+use freehold_app::app_config::sync_app::SyncApp;
+use freehold_app::app_config::upload_source::UploadSource;
 use freehold_app::artifact::grant_artifact::GrantArtifact;
 use freehold_app::artifact::list_artifacts::ListArtifacts;
 use freehold_app::drift::acknowledge_drift::AcknowledgeDrift;

@@ -5,10 +5,13 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod app_version {
-    mod show_version;
+mod app_config {
     mod sync_app;
     mod upload_source;
+}
+
+mod app_version {
+    mod show_version;
     mod versions;
 }
 
