@@ -11,6 +11,7 @@ pub mod health;
 pub mod install;
 pub mod messages;
 pub mod notification;
+mod part;
 pub mod ports;
 pub mod read;
 mod reason;

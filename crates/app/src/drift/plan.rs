@@ -11,9 +11,9 @@ use freehold_protocol::ComponentName;
 
 use crate::AppError;
 use crate::app_version::versions::Versions;
+use crate::part::standing_parts::StandingParts;
 use crate::stack::sandbox_reads;
 use crate::table;
-use crate::workflow::standing_parts::StandingParts;
 
 /// The checks of one workflow.
 #[derive(Debug)]

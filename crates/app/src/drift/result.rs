@@ -7,9 +7,9 @@ use freehold_protocol::order::drift::{DriftFound, OUTPUT};
 use freehold_protocol::{ComponentName, JobId, Timestamp};
 
 use crate::AppError;
+use crate::part::late_result::is_being_changed;
 use crate::ports::{Expect, Store, Write};
 use crate::table::{self, DeployedRecord, Stored, load, put};
-use crate::workflow::late_result::is_being_changed;
 
 /// Returns the write that stores what a drift check found in `part`. `of` is the job that had deployed the part when the check
 /// was planned. The finding is dropped if another deploy has run since, a failed one too, and while a job changes the part.

@@ -11,9 +11,9 @@ use freehold_protocol::{ComponentName, InstallId, Timestamp};
 
 use crate::AppError;
 use crate::notification::task::of_changed_health;
+use crate::part::late_result::is_being_changed;
 use crate::ports::{Expect, Store, Write};
 use crate::table::{self, DeployedRecord, HEALTH_PREFIX, HealthRecord, Stored, install_pk, load, load_all, put};
-use crate::workflow::late_result::is_being_changed;
 
 /// Returns the writes of the health that `job` found, and of the task that sends the notification of a change; none if
 /// a later workflow has checked the component since, or if a deploy has overtaken a check: a component that is being

@@ -20,10 +20,10 @@ use crate::AppError;
 use crate::app_version::builds::builds_of;
 use crate::app_version::versions::Versions;
 use crate::health::record::healthy;
+use crate::part::standing_parts::StandingParts;
 use crate::ports::Store;
 use crate::stack::sandbox_reads;
 use crate::table::{self, CopiedSecrets, ReleaseRecord, Stored, load};
-use crate::workflow::standing_parts::StandingParts;
 
 /// The scope of a requested deploy.
 #[derive(Debug, Clone, Copy)]

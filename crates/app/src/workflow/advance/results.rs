@@ -15,10 +15,10 @@ use serde_json::Value;
 use crate::AppError;
 use crate::drift::result::{after_deploy, checked_writes};
 use crate::health::record::record_health;
+use crate::part::{attempted_part, late_result};
 use crate::ports::{Expect, Store, Write};
 use crate::table::evidence::{MadeBy, ProofRecord};
 use crate::table::{self, CopiedSecrets, DeployedRecord, LeftoversRecord, Stored, load, put};
-use crate::workflow::{attempted_part, late_result};
 
 /// Returns the further writes at the end of a job, such as the record of a deployed component, or a build's artifact
 /// with its proof.

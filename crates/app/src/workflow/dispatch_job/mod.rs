@@ -19,10 +19,10 @@ use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::contract::sign_contract::SignContract;
 use crate::messages::DispatchMessage;
+use crate::part::attempted_part;
 use crate::ports::{BuildMachine, Clock, DelegateKey, OrdersQueue, Signer, Store, Write};
 use crate::table::evidence;
 use crate::table::{self, Contact, NOTICE_SECS, Stored, load};
-use crate::workflow::attempted_part;
 
 /// The use case that dispatches jobs, with its ports and the settings of the tenant.
 #[derive(Clone)]

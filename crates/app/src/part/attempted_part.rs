@@ -16,7 +16,7 @@ use crate::table::{self, DeployedRecord, put};
 
 /// Returns the write of the record of a part whose order is about to be sent; `None` if the part has a record, or if the
 /// order deploys nothing.
-pub(super) async fn record_write(
+pub(crate) async fn record_write(
     store: &dyn Store,
     job: &Job,
     workflow: &Workflow,
@@ -31,7 +31,7 @@ pub(super) async fn record_write(
 }
 
 /// Returns the record of a part for which `job` may create resources.
-pub(super) fn record(
+pub(crate) fn record(
     job: &Job,
     workflow: &Workflow,
     deploys: &Deploys<'_>,
@@ -58,7 +58,7 @@ pub(super) fn record(
 }
 
 /// Returns the version from which the workflow deploys.
-pub(super) fn version_of(workflow: &Workflow) -> Result<Digest, AppError> {
+pub(crate) fn version_of(workflow: &Workflow) -> Result<Digest, AppError> {
     workflow.version.clone().ok_or_else(|| {
         // INVARIANT: a workflow that deploys a component or the sandbox was planned from a version.
         AppError::internal(format!("workflow `{}` has no version", workflow.id))

@@ -11,7 +11,7 @@ use crate::table::{self, DeployedRecord, PAGE, Stored, WorkflowEntry, deployed_k
 
 /// Returns the condition under which the job's deploy of `part` is recorded. Returns `None` when a later workflow has
 /// worked on the part, because even a failed workflow may have changed it. A job that is in turn is always recorded.
-pub(super) async fn deploy_condition(
+pub(crate) async fn deploy_condition(
     store: &dyn Store,
     job: &Job,
     workflow: &Workflow,
@@ -35,7 +35,7 @@ pub(super) async fn deploy_condition(
 
 /// Returns the write that removes the record of a part that the job removed; `None` when a later workflow has worked on
 /// the part, or when no record of an earlier workflow exists.
-pub(super) async fn removal_write(
+pub(crate) async fn removal_write(
     store: &dyn Store,
     job: &Job,
     workflow: &Workflow,
@@ -55,7 +55,7 @@ pub(super) async fn removal_write(
 
 /// Returns whether the job's result may be recorded in a place that every workflow of the install may change: the job
 /// is in turn, or no later workflow exists.
-pub(super) async fn is_latest(store: &dyn Store, job: &Job, workflow: &Workflow) -> Result<bool, AppError> {
+pub(crate) async fn is_latest(store: &dyn Store, job: &Job, workflow: &Workflow) -> Result<bool, AppError> {
     Ok(is_in_turn(job, workflow) || !has_later_workflow(store, workflow).await?)
 }
 
