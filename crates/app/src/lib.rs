@@ -10,6 +10,7 @@ pub mod error;
 pub mod health;
 pub mod install;
 pub mod messages;
+pub mod new_workflow;
 pub mod notification;
 mod part;
 pub mod ports;

@@ -1,6 +1,6 @@
 //! The caller of a request: the IAM principal that the API's authorizer has authenticated.
 
-use freehold_app::workflow::start_workflow::Asked;
+use freehold_app::new_workflow::Asked;
 use freehold_app::{AppError, Kind};
 use freehold_protocol::order::AskedBy;
 

@@ -15,10 +15,10 @@ use freehold_protocol::{ComponentName, InstallId, WorkflowId};
 use super::plan::plan_drift;
 use crate::AppError;
 use crate::app_version::versions::Versions;
+use crate::new_workflow::check::{NewCheck, ScheduledCheck};
+use crate::new_workflow::{Asked, digest_of, start};
 use crate::ports::{Clock, Expect, Machines, Store, Write};
 use crate::table::{self, DeployedRecord, DueWhat, Stored, load, put};
-use crate::workflow::check::{NewCheck, ScheduledCheck};
-use crate::workflow::start_workflow::{Asked, digest_of, start};
 
 /// The use case that starts a check, with its ports.
 #[derive(Clone)]

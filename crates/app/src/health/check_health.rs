@@ -15,10 +15,10 @@ use freehold_protocol::{ComponentName, InstallId, WorkflowId};
 use super::plan::plan_health_check;
 use crate::AppError;
 use crate::app_version::versions::Versions;
+use crate::new_workflow::check::{NewCheck, ScheduledCheck};
+use crate::new_workflow::{Asked, digest_of, start};
 use crate::ports::{Clock, Machines, Store};
 use crate::table::{DueWhat, Stored};
-use crate::workflow::check::{NewCheck, ScheduledCheck};
-use crate::workflow::start_workflow::{Asked, digest_of, start};
 
 /// The use case that starts a check, with its ports.
 #[derive(Clone)]

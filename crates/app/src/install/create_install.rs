@@ -17,11 +17,11 @@ use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 use crate::AppError;
 use crate::app_version::install_release::{followed, following};
 use crate::app_version::versions::Versions;
+use crate::new_workflow::{NewWorkflow, workflow_of, workflow_writes};
 use crate::ports::{Clock, Committed, Expect, Key, Machines, Store, Write};
 use crate::table::{
     self, InstallEntry, Stored, install_entry_key, install_key, load, name_prefixes, parse, prefix_key, put,
 };
-use crate::workflow::start_workflow::{NewWorkflow, workflow_of, workflow_writes};
 
 /// The use case that creates an install, with its ports.
 #[derive(Clone)]

@@ -11,9 +11,9 @@ use freehold_protocol::order::upgrade::HEALTH_SECS;
 use freehold_protocol::{InstallId, WorkflowId};
 
 use crate::AppError;
+use crate::new_workflow::{Asked, NewWorkflow, came_before, digest_of, require_runner, start};
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
-use crate::workflow::start_workflow::{Asked, NewWorkflow, came_before, digest_of, require_runner, start};
 
 /// The largest checksums of a release, with their signature, in bytes: they travel in the order.
 const MAX_RELEASE_BYTES: usize = 64 * 1024;

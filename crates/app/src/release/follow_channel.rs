@@ -10,10 +10,10 @@ use freehold_protocol::{AppName, ChannelName, InstallId, Timestamp};
 
 use crate::AppError;
 use crate::app_version::versions::Versions;
+use crate::new_workflow::Asked;
 use crate::ports::{Clock, Expect, Machines, Store, Write};
 use crate::table::{self, Due, DueWhat, NotFollowed, RanRecord, Stored, channel_key, load, put};
 use crate::workflow::deploy_components::DeployComponents;
-use crate::workflow::start_workflow::Asked;
 
 /// The number of installs whose deploy is due in the same minute after a move.
 const PER_MINUTE: usize = 50;

@@ -15,12 +15,12 @@ use freehold_protocol::{ComponentName, RunId};
 
 use crate::AppError;
 use crate::app_version::versions::Versions;
+use crate::new_workflow::{Asked, RunStep};
 use crate::notification::task;
 use crate::ports::{Clock, Expect, Machines, Store};
 use crate::table::{self, Decided, Stored, put};
 use crate::workflow::deploy_components::DeployComponents;
 use crate::workflow::run_action::RunAction;
-use crate::workflow::start_workflow::{Asked, RunStep};
 use crate::workflow::teardown_install::TeardownInstall;
 
 /// The maximum number of steps of one run in one call. A run has at most a few for each step that ends at once.

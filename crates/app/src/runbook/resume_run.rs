@@ -5,11 +5,11 @@ use freehold_protocol::RunId;
 use freehold_protocol::api::ReasonRequest;
 
 use crate::AppError;
+use crate::new_workflow::Asked;
 use crate::ports::Expect;
 use crate::runbook::advance_run::AdvanceRun;
 use crate::runbook::run_runbook::busy;
 use crate::table::{self, Decided, Due, DueWhat, OpenRun, open_run_key, put};
-use crate::workflow::start_workflow::Asked;
 
 /// The use case that resumes a run.
 #[derive(Clone)]

@@ -11,10 +11,10 @@ use freehold_protocol::{Digest, InstallId, RunId, RunbookName, WorkflowId};
 
 use crate::AppError;
 use crate::app_version::install_release::followed;
+use crate::new_workflow::{Asked, digest_of, require_runner, used_before};
 use crate::ports::{Committed, Expect, Store};
 use crate::runbook::advance_run::AdvanceRun;
 use crate::table::{self, Due, DueWhat, OpenRun, Record as _, RunEntry, Stored, open_run_key, put};
-use crate::workflow::start_workflow::{Asked, digest_of, require_runner, used_before};
 
 /// The use case that starts a run of a runbook.
 #[derive(Clone)]

@@ -15,13 +15,13 @@ use freehold_protocol::webhook::CallHeaders;
 use freehold_protocol::{AppName, ChannelName, Digest, InstallId, ReleaseName, WebhookName};
 
 use super::row;
+use crate::new_workflow::Asked;
 use crate::ports::{Clock, Expect, Store};
 use crate::release::move_channel::MoveChannel;
 use crate::runbook::run_runbook::RunRunbook;
 use crate::table::{self, put};
 use crate::workflow::deploy_components::DeployComponents;
 use crate::workflow::run_action::RunAction;
-use crate::workflow::start_workflow::Asked;
 use crate::{AppError, Kind};
 
 /// The use case that takes a call of a webhook, with its ports and the use cases that calls start.

@@ -14,10 +14,10 @@ use freehold_protocol::{AppName, BuildId, ComponentName, Digest, WorkflowId};
 use crate::AppError;
 use crate::app_version::builds::{SourceBuild, source_builds};
 use crate::app_version::versions::{Version, Versions};
+use crate::new_workflow::{Asked, NewWorkflow, digest_of, is_other, start, used_before};
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
 use crate::read::build_view;
 use crate::table::{self, Stored, install_key, load, put};
-use crate::workflow::start_workflow::{Asked, NewWorkflow, digest_of, is_other, start, used_before};
 
 /// The maximum number of builds in one commit: a DynamoDB transaction holds 100 writes, and the workflow's own rows are
 /// among them.

@@ -19,11 +19,11 @@ use crate::app_version::install_release::{Wanted, wanted};
 use crate::app_version::show_inputs::version_for_values;
 use crate::app_version::versions::Versions;
 use crate::contract::terms;
+use crate::new_workflow::{Asked, NewWorkflow, came_before, digest_of, require_runner, start};
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
 use crate::workflow::plan_deploy::{DeployOf, plan_deploy};
 use crate::workflow::roll_back::what_ran;
-use crate::workflow::start_workflow::{Asked, NewWorkflow, came_before, digest_of, require_runner, start};
 
 /// The use case that starts a deploy, with its ports.
 #[derive(Clone)]

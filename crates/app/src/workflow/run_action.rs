@@ -20,9 +20,9 @@ use crate::AppError;
 use crate::app_version::builds::bind_steps;
 use crate::app_version::versions::{Version, Versions};
 use crate::contract::terms;
+use crate::new_workflow::{Asked, NewWorkflow, came_before, digest_of, require_runner, start};
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
-use crate::workflow::start_workflow::{Asked, NewWorkflow, came_before, digest_of, require_runner, start};
 
 /// The use case that runs an action, with its ports.
 #[derive(Clone)]

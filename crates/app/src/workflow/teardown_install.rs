@@ -18,10 +18,10 @@ use freehold_protocol::{Digest, InstallId, WorkflowId};
 use crate::AppError;
 use crate::app_version::builds::bind_steps;
 use crate::app_version::versions::Versions;
+use crate::new_workflow::{Asked, NewWorkflow, came_before, digest_of, require_runner, start};
 use crate::part::standing_parts::StandingParts;
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
-use crate::workflow::start_workflow::{Asked, NewWorkflow, came_before, digest_of, require_runner, start};
 
 /// The use case that starts a teardown, with its ports.
 #[derive(Clone)]

@@ -29,13 +29,13 @@ use freehold_app::install::enable_install::EnableInstall;
 use freehold_app::install::forget_install::ForgetInstall;
 use freehold_app::install::remove_forgotten::RemoveForgotten;
 use freehold_app::install::set_toggles::SetToggles;
+use freehold_app::new_workflow::Asked;
 use freehold_app::ports::Clock;
 use freehold_app::release::create_release::CreateRelease;
 use freehold_app::stack::render_stack::RenderStack;
 use freehold_app::table;
 use freehold_app::testing::Memory;
 use freehold_app::workflow::put_back_messages::PutBackMessages;
-use freehold_app::workflow::start_workflow::Asked;
 use freehold_domain::workflow::RunTrigger;
 use freehold_domain::{Job, Workflow};
 use freehold_protocol::api::{

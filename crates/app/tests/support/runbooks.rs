@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use freehold_app::new_workflow::Asked;
 use freehold_app::runbook::advance_run::AdvanceRun;
 use freehold_app::runbook::cancel_run::CancelRun;
 use freehold_app::runbook::resume_run::ResumeRun;
 use freehold_app::runbook::run_runbook::RunRunbook;
 use freehold_app::table;
-use freehold_app::workflow::start_workflow::Asked;
 use freehold_app::{AppError, read};
 use freehold_domain::runbook::Run;
 use freehold_protocol::RunId;

@@ -1,9 +1,9 @@
 //! Who asked for a workflow: kept in its row, shown in its view and signed in its orders.
 
+use freehold_app::new_workflow::Asked;
 use freehold_app::ports::{Expect, Store as _, Write};
 use freehold_app::read;
 use freehold_app::table::put_workflow;
-use freehold_app::workflow::start_workflow::Asked;
 use freehold_domain::Workflow;
 use freehold_protocol::api::DeployComponentsRequest;
 use freehold_protocol::order::{AskedBy, Order};

@@ -16,9 +16,9 @@ use freehold_protocol::{Digest, JobId, Timestamp, WorkflowId};
 use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::contract::terms;
+use crate::new_workflow::{Asked, require_runner, used_before};
 use crate::ports::{Clock, Expect, Machines, Store, Write};
 use crate::table::{self, Decided, DeployedRecord, NextSweep, OpenWorkflow, Stored, load, put};
-use crate::workflow::start_workflow::{Asked, require_runner, used_before};
 
 /// The ports that the continuation of a workflow reads and calls.
 struct Continuation<'a> {

@@ -9,9 +9,9 @@ use freehold_protocol::api::ResumeWorkflowRequest;
 use super::Continuation;
 use crate::AppError;
 use crate::app_version::versions::Versions;
+use crate::new_workflow::Asked;
 use crate::ports::{Clock, Machines};
 use crate::reason::optional;
-use crate::workflow::start_workflow::Asked;
 
 /// The use case that resumes a workflow, with its ports.
 #[derive(Clone)]

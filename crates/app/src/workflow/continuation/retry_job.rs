@@ -9,10 +9,10 @@ use freehold_protocol::api::RetryJobRequest;
 use super::Continuation;
 use crate::AppError;
 use crate::app_version::versions::Versions;
+use crate::new_workflow::Asked;
 use crate::ports::{Clock, Machines};
 use crate::reason::optional;
 use crate::table;
-use crate::workflow::start_workflow::Asked;
 
 /// The use case that retries a job, with its ports.
 #[derive(Clone)]

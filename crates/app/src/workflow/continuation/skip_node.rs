@@ -9,9 +9,9 @@ use freehold_protocol::api::SkipNodeRequest;
 use super::Continuation;
 use crate::AppError;
 use crate::app_version::versions::Versions;
+use crate::new_workflow::Asked;
 use crate::ports::{Clock, Machines};
 use crate::reason::line;
-use crate::workflow::start_workflow::Asked;
 
 /// The use case that skips a node, with its ports.
 #[derive(Clone)]

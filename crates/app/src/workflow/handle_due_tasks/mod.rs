@@ -19,13 +19,13 @@ use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::drift::detect_drift::DetectDrift;
 use crate::health::check_health::CheckHealth;
+use crate::new_workflow::check::{Scheduled, ScheduledCheck, next_check, start_scheduled};
 use crate::notification::notifier::Notifier;
 use crate::notification::runner_watch;
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
 use crate::release::follow_channel::FollowChannel;
 use crate::runbook::advance_run::AdvanceRun;
 use crate::table::{self, Due, DueWhat, Record as _, Stored, load, put};
-use crate::workflow::check::{Scheduled, ScheduledCheck, next_check, start_scheduled};
 use crate::workflow::roll_back::RollBackDeploy;
 
 /// The maximum number of rows that one call handles; the other rows are handled a minute later.

@@ -11,10 +11,10 @@ use freehold_protocol::{ActionName, InstallId, Timestamp, WorkflowId};
 use super::schedules::{next_run, schedules};
 use super::{HandleDueTasks, Handled, LATE_SECS};
 use crate::AppError;
+use crate::new_workflow::Asked;
 use crate::ports::{Expect, Write};
 use crate::table::{self, Due, DueWhat, SkippedRun, Stored, put};
 use crate::workflow::run_action::RunAction;
-use crate::workflow::start_workflow::Asked;
 
 impl HandleDueTasks {
     /// Starts or skips a run, and returns the next run of the action, if there is one.

@@ -6,7 +6,7 @@ use freehold_protocol::app_version::{Action, AppVersion, Trigger};
 
 use crate::drift::detect_drift::DetectDrift;
 use crate::health::check_health::CheckHealth;
-use crate::workflow::check;
+use crate::new_workflow::check;
 
 /// Returns whether a version has an action or a check with a schedule.
 pub(crate) fn has_schedules(version: &AppVersion) -> bool {

@@ -18,10 +18,10 @@ use freehold_protocol::order::{AskedBy, Mode};
 use crate::app_version::builds::builds_of;
 use crate::app_version::versions::{Version, Versions};
 use crate::contract::terms;
+use crate::new_workflow::{NewWorkflow, start};
 use crate::ports::{Clock, Committed, Expect, Machines};
 use crate::table::{self, RanRecord, Stored, load};
 use crate::workflow::plan_deploy::{DeployOf, plan_deploy};
-use crate::workflow::start_workflow::{NewWorkflow, start};
 use crate::{AppError, Kind};
 use values::check_one_set_of_values;
 

@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use freehold_app::install::set_inputs::SetInputs;
+use freehold_app::new_workflow::Asked;
 use freehold_app::ports::{Committed, Expect, Store as _};
 use freehold_app::read;
 use freehold_app::table::Stored;
 use freehold_app::testing::Fault;
 use freehold_app::workflow::accept_report::resume_run;
 use freehold_app::workflow::plan_workflow::Next;
-use freehold_app::workflow::start_workflow::Asked;
 use freehold_app::{AppError, Kind, table};
 use freehold_domain::build::Build;
 use freehold_domain::workflow::{Workflow, WorkflowKind, WorkflowState};

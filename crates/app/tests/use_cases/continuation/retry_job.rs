@@ -1,6 +1,6 @@
 //! Retrying a job: it and what was not reached because of it run, and other failed nodes stay as they are.
 
-use freehold_app::workflow::start_workflow::Asked;
+use freehold_app::new_workflow::Asked;
 use freehold_app::{Kind, read};
 use freehold_protocol::api::RetryJobRequest;
 use freehold_protocol::{JobId, WorkflowId};

@@ -1,6 +1,6 @@
 //! Skipping a node: what depends on it continues with the outputs of its last success, and the workflow says who and why.
 
-use freehold_app::workflow::start_workflow::Asked;
+use freehold_app::new_workflow::Asked;
 use freehold_app::{AppError, Kind, read, table};
 use freehold_domain::workflow::Workflow;
 use freehold_protocol::WorkflowId;

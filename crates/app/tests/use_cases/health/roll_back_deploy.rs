@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use freehold_app::workflow::start_workflow::Asked;
+use freehold_app::new_workflow::Asked;
 use freehold_app::{Kind, read, table};
 use freehold_domain::workflow::{RollBack, RolledBack, Workflow};
 use freehold_protocol::api::{DeployComponentsRequest, ReasonRequest, RetryJobRequest};

@@ -1,6 +1,6 @@
 //! Resuming a run: it continues at the step that failed, once, and says who asked and why.
 
-use freehold_app::workflow::start_workflow::Asked;
+use freehold_app::new_workflow::Asked;
 use freehold_app::{Kind, read};
 use freehold_protocol::api::ReasonRequest;
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use freehold_app::messages::DispatchMessage;
+use freehold_app::new_workflow::Asked;
 use freehold_app::table;
 use freehold_app::workflow::cancel_workflow::CancelWorkflow;
-use freehold_app::workflow::start_workflow::Asked;
 use freehold_protocol::report::{AttemptEvent, Fence, Outcome};
 use futures_util::FutureExt as _;
 

@@ -12,7 +12,7 @@ use freehold_protocol::app_version::{AppVersion, Component};
 use freehold_protocol::order::{AskedBy, Mode};
 use freehold_protocol::{ComponentName, Digest, InstallId, Timestamp, WorkflowId};
 
-use super::start_workflow::{Asked, NewWorkflow, came_before, require_runner};
+use super::{Asked, NewWorkflow, came_before, require_runner};
 use crate::AppError;
 use crate::ports::{Machines, Store};
 use crate::table::{self, Contact, Due, DueWhat, Stored};

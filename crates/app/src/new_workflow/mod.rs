@@ -1,5 +1,7 @@
-//! Starts a workflow of any kind: commits its rows in one commit, then starts the execution that is named after the
-//! workflow.
+//! New workflows of any kind: what a request asks for, the one commit of a workflow's rows, and the start of the
+//! execution that is named after the workflow.
+
+pub(crate) mod check;
 
 use std::collections::BTreeMap;
 
