@@ -18,5 +18,6 @@ pub mod plan_workflow;
 pub mod put_back_messages;
 pub mod roll_back;
 pub mod run_action;
+pub(crate) mod schedules;
 pub mod sweep;
 pub mod teardown_install;

@@ -20,8 +20,8 @@ use crate::health::plan::plan_health_check;
 use crate::messages::DispatchMessage;
 use crate::ports::{Clock, Committed, Expect, Outbox, Store};
 use crate::table::{self, Due, DueWhat, Phase, Stored, TaskToken, put};
-use crate::workflow::handle_due_tasks::schedules::has_schedules;
 use crate::workflow::plan_deploy::{DeployOf, plan_deploy};
+use crate::workflow::schedules::has_schedules;
 use crate::workflow::teardown_install::plan_teardown;
 use crate::workflow::{advance, continuation};
 

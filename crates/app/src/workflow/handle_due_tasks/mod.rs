@@ -3,7 +3,6 @@
 //! notifications. A run of an action or a check is started once for its minute, even if a call is repeated.
 
 mod scheduled_actions;
-pub(crate) mod schedules;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +13,6 @@ use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 use futures_util::StreamExt as _;
 
-use self::schedules::next_run;
 use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::drift::detect_drift::DetectDrift;
@@ -27,6 +25,7 @@ use crate::release::follow_channel::FollowChannel;
 use crate::runbook::advance_run::AdvanceRun;
 use crate::table::{self, Due, DueWhat, Record as _, Stored, load, put};
 use crate::workflow::roll_back::RollBackDeploy;
+use crate::workflow::schedules::next_run;
 
 /// The maximum number of rows that one call handles; the other rows are handled a minute later.
 const MOST: usize = 500;

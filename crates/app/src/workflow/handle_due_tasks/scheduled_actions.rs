@@ -8,13 +8,13 @@ use freehold_protocol::api::RunActionRequest;
 use freehold_protocol::order::AskedBy;
 use freehold_protocol::{ActionName, InstallId, Timestamp, WorkflowId};
 
-use super::schedules::{next_run, schedules};
 use super::{HandleDueTasks, Handled, LATE_SECS};
 use crate::AppError;
 use crate::new_workflow::Asked;
 use crate::ports::{Expect, Write};
 use crate::table::{self, Due, DueWhat, SkippedRun, Stored, put};
 use crate::workflow::run_action::RunAction;
+use crate::workflow::schedules::{next_run, schedules};
 
 impl HandleDueTasks {
     /// Starts or skips a run, and returns the next run of the action, if there is one.

@@ -17,7 +17,7 @@ pub(crate) fn has_schedules(version: &AppVersion) -> bool {
 
 /// Returns the schedules of an action's triggers. A schedule that cannot be parsed is left out; `freehold app sync`
 /// refuses such a schedule.
-pub(super) fn schedules(action: &Action) -> impl Iterator<Item = Schedule> {
+pub(crate) fn schedules(action: &Action) -> impl Iterator<Item = Schedule> {
     action.triggers.iter().filter_map(|trigger| match trigger {
         Trigger::Cron { schedule } => Schedule::parse(schedule).ok(),
         Trigger::Manual
@@ -29,6 +29,6 @@ pub(super) fn schedules(action: &Action) -> impl Iterator<Item = Schedule> {
 }
 
 /// Returns the next minute at which an action is due.
-pub(super) fn next_run(action: &Action, now: Timestamp) -> Option<Timestamp> {
+pub(crate) fn next_run(action: &Action, now: Timestamp) -> Option<Timestamp> {
     schedules(action).filter_map(|schedule| schedule.next_after(now)).min()
 }
