@@ -117,7 +117,7 @@ class Machines(unittest.TestCase):
         tries = retry["MaxAttempts"] + 1
         waits = [retry["IntervalSeconds"] * retry["BackoffRate"] ** turn for turn in range(retry["MaxAttempts"])]
         longest = tries * plan["TimeoutSeconds"] + sum(min(wait, retry["MaxDelaySeconds"]) for wait in waits)
-        sweep = (templates.ROOT / "crates/app/src/workflow/sweep/mod.rs").read_text()
+        sweep = (templates.ROOT / "crates/app/src/sweep/mod.rs").read_text()
         minutes = int(re.search(r"const UNPLANNED_SECS: u64 = (\d+) \* 60;", sweep).group(1))
         self.assertLess(longest, minutes * 60)
 

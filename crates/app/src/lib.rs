@@ -19,6 +19,7 @@ mod reason;
 pub mod release;
 pub mod runbook;
 pub mod stack;
+pub mod sweep;
 pub mod table;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -5,9 +5,9 @@
 
 use freehold_app::install::remove_forgotten::{RemoveForgotten, Removed};
 use freehold_app::install::turn_queues::TurnQueues;
-use freehold_app::workflow::handle_due_tasks::{HandleDueTasks, Handled};
+use freehold_app::sweep::Sweep;
+use freehold_app::sweep::handle_due_tasks::{HandleDueTasks, Handled};
 use freehold_app::workflow::put_back_messages::PutBackMessages;
-use freehold_app::workflow::sweep::Sweep;
 use freehold_functions::settings::Settings;
 use freehold_functions::{diagnostic, init_logs, log_failure};
 use lambda_runtime::{Diagnostic, Error, LambdaEvent, service_fn};

@@ -2,7 +2,7 @@
 //! the runner's word counts where the control plane knows less.
 
 use freehold_app::read;
-use freehold_app::workflow::sweep::Swept;
+use freehold_app::sweep::Swept;
 use freehold_domain::JobState;
 use freehold_protocol::api::DeployComponentsRequest;
 use freehold_protocol::report::{ChangeTimes, Fence, FreeActions, OpenTime, Refusal, RefusalReason, ReportBody};

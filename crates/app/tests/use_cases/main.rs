@@ -102,7 +102,6 @@ mod workflow {
     mod dispatch_job;
     mod every_trigger;
     mod finish_workflow;
-    mod handle_due_tasks;
     mod late_reports;
     mod plan_workflow;
     mod retries;
@@ -110,7 +109,6 @@ mod workflow {
     mod sandbox;
     mod secrets;
     mod step_directories;
-    mod sweep;
     mod teardown_install;
     mod tool_image;
     mod triggers;
@@ -132,5 +130,6 @@ mod change_windows;
 mod deprovision;
 mod faults;
 mod read;
+mod sweep;
 mod waiting;
 mod whole_path;

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use freehold_app::ports::{Committed, Key, PortError, Row, Store, Write};
 use freehold_app::read;
+use freehold_app::sweep::{Sweep, Swept};
 use freehold_app::testing::{Fault, Memory};
 use freehold_app::workflow::cancel_workflow::CancelWorkflow;
-use freehold_app::workflow::sweep::{Sweep, Swept};
 use freehold_domain::JobState;
 use freehold_protocol::audit::ChainHead;
 use freehold_protocol::report::{Away, AwayReason, Fence, Refusal, RefusalReason, Report, ReportBody};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use freehold_app::install::set_inputs::SetInputs;
 use freehold_app::ports::Row;
-use freehold_app::workflow::handle_due_tasks::Handled;
+use freehold_app::sweep::handle_due_tasks::Handled;
 use freehold_app::{Kind, read, table};
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::Timestamp;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use freehold_app::ports::{Committed, Expect, Key, PortError, Row, Store, Write};
+use freehold_app::sweep::handle_due_tasks::HandleDueTasks;
 use freehold_app::table::{self, Due, DueWhat, Follower, put};
 use freehold_app::testing::Memory;
-use freehold_app::workflow::handle_due_tasks::HandleDueTasks;
 use freehold_app::{Kind, read};
 use freehold_domain::install::follows::MAX_CHANNELS;
 use freehold_domain::workflow::WorkflowKind;

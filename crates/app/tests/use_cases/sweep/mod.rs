@@ -1,12 +1,14 @@
 //! Sweeping: recovers all work that was lost between two steps, and does nothing twice.
 
+mod handle_due_tasks;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use freehold_app::ports::{Committed, Expect, Key, Store, Write};
+use freehold_app::sweep::{Sweep, Swept};
 use freehold_app::table::{self, NextSweep, OpenWorkflow, Record as _, Sending, TaskToken, due_sweeps, open_key, put};
 use freehold_app::testing::{Fault, Memory};
-use freehold_app::workflow::sweep::{Sweep, Swept};
 use freehold_domain::JobState;
 use freehold_protocol::{JobId, WorkflowId};
 

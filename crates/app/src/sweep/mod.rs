@@ -4,6 +4,7 @@
 
 mod build_machine;
 mod counts;
+pub mod handle_due_tasks;
 
 use std::sync::Arc;
 

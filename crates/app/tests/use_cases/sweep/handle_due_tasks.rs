@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use freehold_app::ports::{Committed, Expect, Key, PortError, Row, Store as _, Write};
 use freehold_app::read;
+use freehold_app::sweep::handle_due_tasks::{HandleDueTasks, Handled};
 use freehold_app::table::{self, Due, DueWhat, Record as _, put};
-use freehold_app::workflow::handle_due_tasks::{HandleDueTasks, Handled};
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::Timestamp;
 use freehold_protocol::api::{DeployComponentsRequest, ReasonRequest};
