@@ -1,5 +1,17 @@
 //! The use cases. Each use case loads rows, decides with `domain`, commits, and then performs effects that may be
 //! repeated. It reaches AWS through the ports only; `testing` holds in-memory doubles of the ports.
+//!
+//! The folders are read from the bottom up. Each uses only those of the lines before its own:
+//!
+//! 1. `table`
+//! 2. `app_version`, `new_workflow`, `notification`
+//! 3. `contract`, `part`, `read`
+//! 4. `artifact`, `health`, `stack`
+//! 5. `app_config`, `drift`
+//! 6. `workflow`
+//! 7. `release`, `runbook`
+//! 8. `sweep`, `webhook`
+//! 9. `install`
 
 pub mod app_config;
 pub mod app_version;
