@@ -73,41 +73,28 @@ pub(super) fn action_work(
 
 /// Returns the work that deploys a component.
 pub(super) fn component_work(version: &AppVersion, name: &ComponentName, artifact: Artifact) -> Result<Work, AppError> {
-    let component =
+    let found =
         version.component(name).ok_or_else(|| AppError::internal(format!("version has no component `{name}`")))?;
-    let component_name = name.clone();
-    Ok(match component.spec.clone() {
+    let component = name.clone();
+    let cluster = || cluster_of(version, &found.settings.kubernetes_context);
+    Ok(match found.spec.clone() {
         ComponentSpec::ContainerImage { .. } | ComponentSpec::DockerBuild { .. } => {
-            Work::ContainerImage(SyncImage { component: component_name, artifact })
+            Work::ContainerImage(SyncImage { component, artifact })
         }
         ComponentSpec::TerraformModule { terraform_version, vars, env_vars, var_files, providers: _ } => {
-            Work::TerraformModule(ApplyTerraform {
-                component: component_name,
-                artifact,
-                terraform_version,
-                vars,
-                env_vars,
-                var_files,
-            })
+            Work::TerraformModule(ApplyTerraform { component, artifact, terraform_version, vars, env_vars, var_files })
         }
         ComponentSpec::CloudformationStack { stack_name, parameters, capabilities } => {
-            Work::CloudformationStack(DeployStack {
-                component: component_name,
-                artifact,
-                stack_name,
-                parameters,
-                capabilities,
-            })
+            Work::CloudformationStack(DeployStack { component, artifact, stack_name, parameters, capabilities })
         }
         ComponentSpec::HelmChart { chart_name, namespace, storage_driver, take_ownership, values, values_files } => {
-            let driver = version.runner.as_ref().map(|runner| runner.helm_driver.clone());
             Work::HelmChart(InstallChart {
-                component: component_name,
+                component,
                 artifact,
-                cluster: cluster_of(version, &component.settings.kubernetes_context)?,
+                cluster: cluster()?,
                 release: chart_name,
                 namespace,
-                storage_driver: Some(storage_driver).filter(|own| !own.is_empty()).or(driver).unwrap_or_default(),
+                storage_driver: driver_of(version, storage_driver),
                 take_ownership,
                 values,
                 values_files,
@@ -115,37 +102,36 @@ pub(super) fn component_work(version: &AppVersion, name: &ComponentName, artifac
         }
         // The manifest itself is the artifact.
         ComponentSpec::KubernetesManifest { namespace, manifest: _, kustomize: _ } => {
-            Work::KubernetesManifest(ApplyManifest {
-                component: component_name,
-                artifact,
-                cluster: cluster_of(version, &component.settings.kubernetes_context)?,
-                namespace,
-            })
+            Work::KubernetesManifest(ApplyManifest { component, artifact, cluster: cluster()?, namespace })
         }
         ComponentSpec::Job { image_url, tag, cmd, args, env_vars } => {
-            let image = match component.source {
-                Source::Image { .. } => JobImage::Artifact,
-                Source::Version
-                | Source::Directory { .. }
-                | Source::Git { .. }
-                | Source::EcrImage { .. }
-                | Source::Chart { .. } => JobImage::Component { image_url, tag },
-            };
-            let cluster = cluster_of(version, &component.settings.kubernetes_context)?;
-            Work::KubernetesJob(RunKubernetesJob {
-                component: component_name,
-                artifact,
-                cluster,
-                image,
-                cmd,
-                args,
-                env_vars,
-            })
+            let (image, cluster) = (image_of(&found.source, image_url, tag), cluster()?);
+            Work::KubernetesJob(RunKubernetesJob { component, artifact, cluster, image, cmd, args, env_vars })
         }
         ComponentSpec::Pulumi { runtime: _, pulumi_version, config, env_vars } => {
-            Work::Pulumi(RunPulumi { component: component_name, artifact, pulumi_version, config, env_vars })
+            Work::Pulumi(RunPulumi { component, artifact, pulumi_version, config, env_vars })
         }
     })
+}
+
+/// Returns the storage driver of a chart: its own, or the driver of the app's runner if it names none.
+fn driver_of(version: &AppVersion, own: String) -> String {
+    if !own.is_empty() {
+        return own;
+    }
+    version.runner.as_ref().map(|runner| runner.helm_driver.clone()).unwrap_or_default()
+}
+
+/// Returns the image that a job runs: its own artifact if its source is an image, else the image of another component.
+fn image_of(source: &Source, image_url: String, tag: String) -> JobImage {
+    match source {
+        Source::Image { .. } => JobImage::Artifact,
+        Source::Version
+        | Source::Directory { .. }
+        | Source::Git { .. }
+        | Source::EcrImage { .. }
+        | Source::Chart { .. } => JobImage::Component { image_url, tag },
+    }
 }
 
 /// Returns the work that checks the health of a component after its deploy.
@@ -158,16 +144,9 @@ pub(super) fn health_work(version: &AppVersion, name: &ComponentName, alone: boo
     let cluster = || cluster_of(version, &component.settings.kubernetes_context);
     let asks = match &component.spec {
         ComponentSpec::HelmChart { chart_name, namespace, storage_driver, .. } => {
-            let driver = version.runner.as_ref().map(|runner| runner.helm_driver.clone());
-            Asks::Release {
-                cluster: cluster()?,
-                release: chart_name.clone(),
-                namespace: namespace.clone(),
-                storage_driver: Some(storage_driver.clone())
-                    .filter(|own| !own.is_empty())
-                    .or(driver)
-                    .unwrap_or_default(),
-            }
+            let (release, namespace) = (chart_name.clone(), namespace.clone());
+            let storage_driver = driver_of(version, storage_driver.clone());
+            Asks::Release { cluster: cluster()?, release, namespace, storage_driver }
         }
         ComponentSpec::KubernetesManifest { .. } => Asks::Objects { cluster: cluster()? },
         ComponentSpec::CloudformationStack { stack_name, .. } => Asks::Stack { stack_name: stack_name.clone() },

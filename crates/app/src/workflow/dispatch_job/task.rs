@@ -11,8 +11,8 @@ use freehold_domain::plan::kept_outputs;
 use freehold_domain::preflight;
 use freehold_domain::runbook::with_defaults;
 use freehold_domain::sealed_inputs::take_sealed;
-use freehold_domain::workflow::{Node, Request, Target, TeardownParts, Use, Workflow, WorkflowKind};
-use freehold_protocol::app_version::{AppVersion, Input, Reference, Secret};
+use freehold_domain::workflow::{Node, Request, StepBuild, Target, TeardownParts, Use, Workflow, WorkflowKind};
+use freehold_protocol::app_version::{Action, AppVersion, Input, Reference, Secret};
 use freehold_protocol::approval::ApprovalRule;
 use freehold_protocol::contract::OrderTerms;
 use freehold_protocol::order::{
@@ -71,6 +71,19 @@ impl Task {
     }
 }
 
+/// A part of an app that a node deploys, removes or checks for drift.
+#[derive(Clone, Copy)]
+enum Part<'a> {
+    Component(&'a ComponentName),
+    Sandbox,
+}
+
+impl<'a> Part<'a> {
+    const fn named(name: &'a ComponentName, is_sandbox: bool) -> Self {
+        if is_sandbox { Self::Sandbox } else { Self::Component(name) }
+    }
+}
+
 impl DispatchJob {
     /// Returns the workflow's tool image for a task whose version has the tool image `tools`; `None` if these are
     /// different components. They can differ in a teardown: its tasks use the versions that were deployed, and such a
@@ -89,78 +102,40 @@ impl DispatchJob {
         Ok(Some(Box::new(ToolImage { component: image.component.clone(), artifact })))
     }
 
+    /// Returns the task of a node.
+    ///
+    /// # Errors
+    /// Invalid for work that can never be sent, Internal for records that do not fit each other, or the ports' errors.
     pub(super) async fn task(&self, workflow: &Workflow, node: &Node, install: &Install) -> Result<Task, AppError> {
         match &node.target {
             Target::Build { component, build } => self.build_task(workflow, component, build).await,
             Target::Component { component, build, .. } => {
-                let (app, version) = self.app_version(workflow.version.as_ref(), install).await?;
-                let artifact = self.artifact(app, build).await?;
-                self.install_task(component_work(&version, component, artifact)?, install, &version, None).await
+                self.deploy_task(workflow, Part::Component(component), build, install).await
             }
-            Target::Sandbox { build, .. } => {
-                let (app, version) = self.app_version(workflow.version.as_ref(), install).await?;
-                let artifact = self.artifact(app, build).await?;
-                self.install_task(sandbox_work(&version, artifact)?, install, &version, None).await
+            Target::Sandbox { build, .. } => self.deploy_task(workflow, Part::Sandbox, build, install).await,
+            Target::Secrets { keeps_others, .. } => self.secrets_task(workflow, *keeps_others, install).await,
+            Target::Teardown { part, version, build: Some(build), sandbox, .. } => {
+                let part = Part::named(part, *sandbox);
+                let (version, what) = self.part_work(Some(version), part, build, install).await?;
+                let reads = reads(&version, &node.target);
+                self.removal_task(workflow, what, &version, reads, install).await
             }
-            Target::Secrets { keeps_others, .. } => {
-                let (_, version) = self.app_version(workflow.version.as_ref(), install).await?;
-                if workflow.kind == WorkflowKind::TeardownInstall {
-                    let deployed = table::deployed(&*self.store, &install.id).await?;
-                    let context = nuon_tree::tree(&self.tenant, install, &version, &BTreeMap::new(), &deployed);
-                    return Ok(Task { context, ..Task::bare(no_copies_of_secrets(), agreed_terms(install)) });
-                }
-                self.install_task(copies_of_secrets(&version, *keeps_others)?, install, &version, None).await
-            }
-            Target::Teardown { part, version, build, sandbox, .. } => {
-                let (app, document) = self.app_version(Some(version), install).await?;
-                let artifact = match build {
-                    Some(build) => self.artifact(app, build).await?,
-                    None => return Err(AppError::internal(format!("the build of component `{part}` is not known"))),
-                };
-                let what = if *sandbox {
-                    sandbox_work(&document, artifact)
-                } else {
-                    component_work(&document, part, artifact)
-                };
-                let work = Work::Remove(RemovePart {
-                    what: Box::new(what?),
-                    destroy_data: destroys_data(workflow),
-                    removes_policies: removes_everything(workflow),
-                });
-                let reads = reads(&document, &node.target);
-                let mut task = self.install_task(work, install, &document, reads).await?;
-                task.terms = Some(Box::new(terms::for_removal(&*self.store, install, &document).await?));
-                Ok(task)
+            Target::Teardown { part, build: None, .. } => {
+                Err(AppError::internal(format!("the build of component `{part}` is not known")))
             }
             Target::DetectDrift { part, version, build, sandbox, .. } => {
-                let (app, document) = self.app_version(Some(version), install).await?;
-                let artifact = self.artifact(app, build).await?;
-                let what = if *sandbox {
-                    sandbox_work(&document, artifact)
-                } else {
-                    component_work(&document, part, artifact)
-                };
-                let work = Work::DetectDrift(DetectDrift { what: Box::new(what?) });
-                let reads = document.part(part).map(|part| part.references.clone());
-                self.install_task(work, install, &document, reads).await
+                let checked = Part::named(part, *sandbox);
+                let (version, what) = self.part_work(Some(version), checked, build, install).await?;
+                let reads = version.part(part).map(|part| part.references.clone());
+                let work = Work::DetectDrift(DetectDrift { what: Box::new(what) });
+                self.install_task(work, install, &version, reads).await
             }
             Target::Action { action, directories } => {
                 let (app, version) = self.app_version(workflow.version.as_ref(), install).await?;
-                let mut artifacts = BTreeMap::new();
-                for one in directories {
-                    artifacts.insert(one.component.clone(), self.artifact(app, &one.build).await?);
-                }
+                let work = action_work(&version, action, &self.directories(app, directories).await?)?;
                 let reads = reads(&version, &node.target);
-                let work = action_work(&version, action, &artifacts)?;
                 let mut task = self.install_task(work, install, &version, reads).await?;
-                let mut given = BTreeMap::new();
-                if let Request::Action { inputs, run_inputs, .. } = &workflow.request {
-                    given.clone_from(inputs);
-                    nuon_tree::add_run_inputs(&mut task.context, run_inputs);
-                }
-                if let Some(action) = version.action(action) {
-                    nuon_tree::add_action_inputs(&mut task.context, &with_defaults(action, &given));
-                }
+                add_inputs(&mut task.context, workflow, version.action(action));
                 Ok(task)
             }
             Target::Preflight => {
@@ -168,19 +143,101 @@ impl DispatchJob {
                 let work = Work::Preflight(self.preflight(workflow, app, &version).await?);
                 self.install_task(work, install, &version, None).await
             }
-            Target::Health { component, version: None, .. } => {
-                let (_, version) = self.app_version(workflow.version.as_ref(), install).await?;
-                self.install_task(health_work(&version, component, false)?, install, &version, None).await
-            }
-            Target::Health { component, version: Some(version), .. } => {
-                let (_, version) = self.app_version(Some(version), install).await?;
-                let reads = version.part(component).map(|part| part.references.clone());
-                self.install_task(health_work(&version, component, true)?, install, &version, reads).await
+            Target::Health { component, version, .. } => {
+                self.health_task(workflow, component, version.as_ref(), install).await
             }
             Target::Leftovers => Ok(Task::bare(Work::Leftovers(Default::default()), agreed_terms(install))),
             // The upgrade belongs to no version of the app. The runner asks the customer's stack whether it is permitted.
             Target::Upgrade => Ok(Task::bare(upgrade_work(workflow)?, None)),
         }
+    }
+
+    /// Returns the task that deploys a part from a build, as the version of the workflow describes the part.
+    async fn deploy_task(
+        &self,
+        workflow: &Workflow,
+        part: Part<'_>,
+        build: &BuildId,
+        install: &Install,
+    ) -> Result<Task, AppError> {
+        let (version, work) = self.part_work(workflow.version.as_ref(), part, build, install).await?;
+        self.install_task(work, install, &version, None).await
+    }
+
+    /// Returns the task that copies secrets into the cluster of the app's sandbox. In a teardown it removes all copies.
+    async fn secrets_task(&self, workflow: &Workflow, keeps_others: bool, install: &Install) -> Result<Task, AppError> {
+        let (_, version) = self.app_version(workflow.version.as_ref(), install).await?;
+        if workflow.kind != WorkflowKind::TeardownInstall {
+            return self.install_task(copies_of_secrets(&version, keeps_others)?, install, &version, None).await;
+        }
+        let deployed = table::deployed(&*self.store, &install.id).await?;
+        let context = nuon_tree::tree(&self.tenant, install, &version, &BTreeMap::new(), &deployed);
+        Ok(Task { context, ..Task::bare(no_copies_of_secrets(), agreed_terms(install)) })
+    }
+
+    /// Returns the task that removes what the work `what` deploys.
+    async fn removal_task(
+        &self,
+        workflow: &Workflow,
+        what: Work,
+        version: &AppVersion,
+        reads: Option<BTreeSet<Reference>>,
+        install: &Install,
+    ) -> Result<Task, AppError> {
+        let work = Work::Remove(RemovePart {
+            what: Box::new(what),
+            destroy_data: destroys_data(workflow),
+            removes_policies: removes_everything(workflow),
+        });
+        let mut task = self.install_task(work, install, version, reads).await?;
+        task.terms = Some(Box::new(terms::for_removal(&*self.store, install, version).await?));
+        Ok(task)
+    }
+
+    /// Returns the task that checks the health of a component: of one that `workflow` deploys, or apart from a deploy with
+    /// the version that deployed it, `deployed_by`.
+    async fn health_task(
+        &self,
+        workflow: &Workflow,
+        component: &ComponentName,
+        deployed_by: Option<&Digest>,
+        install: &Install,
+    ) -> Result<Task, AppError> {
+        let (_, version) = self.app_version(deployed_by.or(workflow.version.as_ref()), install).await?;
+        let alone = deployed_by.is_some();
+        let part = version.part(component).filter(|_| alone);
+        let reads = part.map(|part| part.references.clone());
+        self.install_task(health_work(&version, component, alone)?, install, &version, reads).await
+    }
+
+    /// Returns a version, and the work that deploys a part from a build as this version describes the part.
+    async fn part_work(
+        &self,
+        version: Option<&Digest>,
+        part: Part<'_>,
+        build: &BuildId,
+        install: &Install,
+    ) -> Result<(Arc<AppVersion>, Work), AppError> {
+        let (app, version) = self.app_version(version, install).await?;
+        let artifact = self.artifact(app, build).await?;
+        let work = match part {
+            Part::Component(name) => component_work(&version, name, artifact)?,
+            Part::Sandbox => sandbox_work(&version, artifact)?,
+        };
+        Ok((version, work))
+    }
+
+    /// Returns the artifacts of the directories that the steps of an action run in, by name.
+    async fn directories(
+        &self,
+        app: &AppName,
+        builds: &[StepBuild],
+    ) -> Result<BTreeMap<ComponentName, Artifact>, AppError> {
+        let mut artifacts = BTreeMap::new();
+        for one in builds {
+            artifacts.insert(one.component.clone(), self.artifact(app, &one.build).await?);
+        }
+        Ok(artifacts)
     }
 
     /// Returns the task for the build runner. It has neither inputs nor terms, because the build runner serves no
@@ -297,6 +354,19 @@ impl DispatchJob {
             .ok_or_else(|| AppError::internal(format!("version has no component `{component}`")))?;
         let packed = found.recipe.map(Recipe::packed).transpose();
         packed.map_err(|error| AppError::internal(format!("could not pack a manifest: {error}")))
+    }
+}
+
+/// Adds the inputs of a run of an action, and of the run of the runbook that it belongs to, to the values that templates
+/// read.
+fn add_inputs(context: &mut serde_json::Value, workflow: &Workflow, action: Option<&Action>) {
+    let mut given = BTreeMap::new();
+    if let Request::Action { inputs, run_inputs, .. } = &workflow.request {
+        given.clone_from(inputs);
+        nuon_tree::add_run_inputs(context, run_inputs);
+    }
+    if let Some(action) = action {
+        nuon_tree::add_action_inputs(context, &with_defaults(action, &given));
     }
 }
 
