@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use serde::Deserialize;
-
-use crate::sandbox::ProcessLimits;
+use serde::{Deserialize, Serialize};
 
 const MIB: u64 = 1 << 20;
 /// The default for the size of a job's workspace, in MiB, on a disk that is large enough.
@@ -37,6 +35,19 @@ pub struct Limits {
     /// The rate at which a job may read from the disk of the workspaces, and also the rate at which it may write to
     /// this disk, in MiB per second. By default there is no limit, but the runner has priority.
     pub disk_mib_per_sec: Option<u64>,
+}
+
+/// The limits of a program: the kernel enforces those of each process, and the box watches the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ProcessLimits {
+    /// The writable private memory of one process, in bytes.
+    pub(crate) memory: u64,
+    pub(crate) processes: u64,
+    pub(crate) open_files: u64,
+    /// The size limit of the workspace, in bytes. It is also the limit of each file.
+    pub(crate) disk: u64,
+    /// The maximum number of files and directories in the workspace.
+    pub(crate) files: u64,
 }
 
 impl Default for Limits {

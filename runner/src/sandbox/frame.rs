@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::purpose::Purpose;
+use crate::config::limits::ProcessLimits;
 
 /// The maximum number of file descriptors of one message.
 pub(super) const MOST_FDS: usize = 128;
@@ -98,19 +99,6 @@ pub(super) struct Start {
     /// The first deadline of the box (`CLOCK_BOOTTIME`, in nanoseconds). The box ends then unless [`ToInit::Live`]
     /// moves it.
     pub(super) until: u64,
-}
-
-/// The limits of a program: the kernel enforces those of each process, and the box watches the workspace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ProcessLimits {
-    /// The writable private memory of one process, in bytes.
-    pub(crate) memory: u64,
-    pub(crate) processes: u64,
-    pub(crate) open_files: u64,
-    /// The size limit of the workspace, in bytes. It is also the limit of each file.
-    pub(crate) disk: u64,
-    /// The maximum number of files and directories in the workspace.
-    pub(crate) files: u64,
 }
 
 /// Returns the bytes of `message`, which is sent with `count` file descriptors.

@@ -36,7 +36,6 @@ pub use box_handle::{remove, use_init};
 pub use check::{check, user, walls};
 pub use egress::own_loopback;
 pub use environment::{base_environment, check_user, find_program, find_program_of, lacks_program};
-pub(crate) use frame::ProcessLimits;
 pub use host_listener::{Outside, Through, connect_permitted};
 pub use loopback::{Serve, Service};
 pub use output::{Output, Printed};

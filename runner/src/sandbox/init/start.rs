@@ -11,8 +11,9 @@ use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, pidfd_open, setrlimit};
 
 use super::disk::Watch;
 use super::{file_owner, processes, user_namespace};
+use crate::config::limits::ProcessLimits;
 use crate::core_dump;
-use crate::sandbox::frame::{ProcessLimits, Start};
+use crate::sandbox::frame::Start;
 use crate::sandbox::purpose::Purpose;
 
 const HOSTS: &str = "/etc/hosts";
