@@ -14,6 +14,7 @@ pub mod kinds;
 mod kubernetes;
 pub mod operate;
 mod policies;
+pub mod process;
 pub mod record;
 pub mod registry;
 pub mod repeat;

@@ -9,7 +9,7 @@ use freehold_protocol::order::{Artifact, BuildArtifact};
 use freehold_protocol::provenance::{BuildFacts, Provenance, ResourceDescriptor};
 use freehold_runner::kinds::failure::Failure;
 use freehold_runner::kinds::provenance::{check, push_statement};
-use freehold_runner::wire::clock;
+use freehold_runner::process::clock;
 use freehold_runner::work::job::Job;
 
 /// The facts that a build collects for its statement.

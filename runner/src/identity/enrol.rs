@@ -17,9 +17,9 @@ use crate::aws;
 use crate::backoff::Backoff;
 use crate::identity::denial::{DENIED_LIMIT, Refused};
 use crate::identity::role_proof::{ProveError, RoleProver};
-use crate::operate::watchdog::Beat;
+use crate::process::clock;
+use crate::process::watchdog::Beat;
 use crate::repeat::Repeat;
-use crate::wire::clock;
 use crate::work::agent::Agent;
 use crate::work::change_rules::is_same_rule;
 

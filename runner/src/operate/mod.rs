@@ -1,8 +1,6 @@
-//! Starts, examines and shuts down the runner.
+//! Starts and examines the runner.
 
 pub mod checks;
 pub mod doctor;
-pub mod drain;
 pub mod program;
 pub mod start;
-pub mod watchdog;

@@ -15,7 +15,7 @@ use tracing::warn;
 use crate::aws;
 use crate::backoff::Backoff;
 use crate::files;
-use crate::operate::watchdog::Beat;
+use crate::process::watchdog::Beat;
 use crate::record::audit::{AuditError, BUCKET_LIMIT};
 use crate::wire::inbox::{InboxError, Outbox, Sent};
 use crate::work::agent::Agent;

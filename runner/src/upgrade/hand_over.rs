@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::operate::drain::Phase;
+use crate::process::drain::Phase;
 use crate::work::agent::Agent;
 use crate::work::in_flight::HeldOrder;
 use crate::work::job::HandOver;

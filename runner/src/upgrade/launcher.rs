@@ -12,9 +12,9 @@ use tracing::{error, info, warn};
 use crate::aws;
 use crate::config::Config;
 use crate::config::stack::StackSource;
-use crate::operate::drain::Signals;
 use crate::operate::program::{self, Worked};
 use crate::operate::start::StartError;
+use crate::process::drain::Signals;
 use crate::sandbox::cgroup;
 use crate::upgrade::programs::{
     Candidate, LAUNCHER, LAUNCHER_PROCESS, Phase, Programs, Released, is_program, launched_by, own_program, path_of,

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Child;
 use tokio::time::Instant;
 
-use crate::operate::drain::Signals;
+use crate::process::drain::Signals;
 use crate::upgrade::programs::Programs;
 
 /// The time between two checks whether the program has proved its health.

@@ -1,6 +1,5 @@
 //! Receives and verifies the messages of the control plane, and sends the runner's reports.
 
-pub mod clock;
 pub mod grants;
 pub mod inbox;
 pub mod report;

@@ -7,8 +7,8 @@ use freehold_protocol::report::{AttemptEvent, AttemptReport, Away, Fence, Hello,
 use freehold_protocol::{Envelope, EnvelopeError, InstallId, JobId, KeyId, TenantName};
 
 use crate::identity::runner_key::Identity;
+use crate::process::clock;
 use crate::record::audit::LatestHead;
-use crate::wire::clock;
 use crate::wire::spool::{Class, Spool, SpoolError};
 
 /// Signs the reports of this runner.

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use crate::aws;
-use crate::wire::clock::{STALE, ServerClock};
+use crate::process::clock::{STALE, ServerClock};
 use crate::wire::inbox::{Delivery, Inbox, InboxError, Outbox, Sent};
 
 /// The longest wait of a long poll that SQS allows, in seconds.

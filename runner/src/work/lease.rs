@@ -9,8 +9,8 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tracing::warn;
 
+use crate::process::clock::{self, Pauses};
 use crate::repeat::Repeat;
-use crate::wire::clock::{self, Pauses};
 use crate::wire::inbox::{Inbox, InboxError};
 
 const LENGTH: Duration = Duration::from_secs(limits::LEASE_SECS);

@@ -11,8 +11,8 @@ use tracing::{info, warn};
 
 use crate::backoff::Backoff;
 use crate::identity::denial::{DENIED_LIMIT, Refused};
-use crate::operate::drain::Phase;
-use crate::operate::watchdog::Beat;
+use crate::process::drain::Phase;
+use crate::process::watchdog::Beat;
 use crate::repeat::Repeat;
 use crate::wire::inbox::{Delivery, InboxError};
 use crate::wire::verify::{Arrival, Message};

@@ -322,7 +322,7 @@ async fn a_runner_with_a_short_lease() {
         let mut bench = bench();
         // Long enough for a slow machine to start the job and to stop the runner before the lease ends.
         let end = tokio::time::Instant::now() + Duration::from_secs(20);
-        let (lease, until) = watch::channel(freehold_runner::wire::clock::boot_nanos(end));
+        let (lease, until) = watch::channel(freehold_runner::process::clock::boot_nanos(end));
         bench.job.stop = Stop::channel().1.bounded_by(until);
         run(&bench, "sleep 31536013").await;
         drop(lease);

@@ -12,7 +12,7 @@ use freehold_protocol::audit::{record_name, record_number};
 use super::error::AuditError;
 use crate::aws;
 use crate::config::audit_lock::{AuditLock, LockMode};
-use crate::wire::clock;
+use crate::process::clock;
 
 /// The time limit for one call.
 const DEADLINE: Duration = Duration::from_secs(20);

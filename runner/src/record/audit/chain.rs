@@ -16,7 +16,7 @@ use super::bucket::{Bucket, Created, Later};
 use super::error::AuditError;
 use super::latest_head::LatestHead;
 use super::waiting_events::{Entry, Head, Room, Spool, Trying};
-use crate::wire::clock;
+use crate::process::clock;
 
 /// The maximum number of consecutive writes that fail because another machine wrote a record first.
 const MOST_CONFLICTS: u32 = 100;

@@ -12,7 +12,7 @@ use freehold_protocol::{Digest, Envelope};
 use super::author::Author;
 use super::error::AuditError;
 use crate::files;
-use crate::wire::clock;
+use crate::process::clock;
 
 const FILE: &str = "audit.jsonl";
 /// The maximum length of a record with its line feed, in bytes.

@@ -29,7 +29,7 @@ use tracing::warn;
 
 use crate::aws;
 use crate::backoff::Backoff;
-use crate::operate::watchdog::Beat;
+use crate::process::watchdog::Beat;
 pub use author::Author;
 use bucket::Bucket;
 use chain::BucketChain;

@@ -7,7 +7,7 @@ use tracing::{error, info, warn};
 
 use super::Spool;
 use crate::backoff::Backoff;
-use crate::operate::watchdog::Beat;
+use crate::process::watchdog::Beat;
 use crate::wire::inbox::{InboxError, Outbox, Sent};
 
 /// The longest pause between two signs of progress ([`Beat::alive`]) while there are no reports to send.

@@ -9,7 +9,7 @@ use freehold_protocol::EnvelopeError;
 use proptest::prelude::*;
 
 use super::*;
-use crate::operate::watchdog::Beat;
+use crate::process::watchdog::Beat;
 use crate::wire::inbox::{InboxError, Outbox, Sent};
 
 /// An envelope that says `text`.

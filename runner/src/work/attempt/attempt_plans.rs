@@ -10,8 +10,8 @@ use freehold_protocol::order::Order;
 use tokio::time::Instant;
 
 use crate::aws;
+use crate::process::clock;
 use crate::record::audit;
-use crate::wire::clock;
 use crate::work::agent::Agent;
 use crate::work::job::Plans;
 

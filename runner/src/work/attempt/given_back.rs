@@ -7,7 +7,8 @@ use tracing::{info, warn};
 
 use super::{Attempt, Message};
 use crate::aws;
-use crate::wire::{clock, verify};
+use crate::process::clock;
+use crate::wire::verify;
 use crate::work::change_rules::KeptBack;
 use crate::work::in_flight::HeldOrder;
 use crate::work::journal::{Decision, Record};

@@ -29,7 +29,7 @@ use crate::identity::consent;
 use crate::identity::mode::{Disabled, NoCredentials};
 use crate::identity::order_claims;
 use crate::kinds;
-use crate::operate::drain::Phase;
+use crate::process::drain::Phase;
 use crate::record::log::JobLog;
 use crate::sandbox;
 use crate::upgrade::hand_over::RunnerHandOver;

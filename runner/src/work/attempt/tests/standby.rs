@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use super::world::{Play, World};
-use crate::operate::drain::Phase;
+use crate::process::drain::Phase;
 use crate::testing::{order, sealed};
 use crate::wire::spool;
 use crate::work::poll;
