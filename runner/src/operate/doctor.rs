@@ -12,7 +12,7 @@ use crate::aws;
 use crate::config::{Config, Role, SandboxKind};
 use crate::identity::denial::{AwsAccount, StackState, Standing};
 use crate::identity::mode::Switch;
-use crate::identity::runner_key::Identity;
+use crate::keys::runner_key::Identity;
 use crate::operate::checks;
 use crate::sandbox::{self, Pinned, Wall, cgroup};
 

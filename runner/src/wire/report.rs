@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Away, Fence, Hello, Refusal, Report, ReportBody};
 use freehold_protocol::{Envelope, EnvelopeError, InstallId, JobId, KeyId, TenantName};
 
-use crate::identity::runner_key::Identity;
+use crate::keys::runner_key::Identity;
 use crate::process::clock;
 use crate::record::audit::LatestHead;
 use crate::wire::spool::{Class, Spool, SpoolError};

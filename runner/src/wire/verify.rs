@@ -10,7 +10,7 @@ use freehold_protocol::{
 };
 
 use crate::config::{Config, Role};
-use crate::identity::known_roots::{KnownRoots, RootsError};
+use crate::keys::known_roots::{KnownRoots, RootsError};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The way out for who reads a refusal.

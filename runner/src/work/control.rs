@@ -9,7 +9,7 @@ use freehold_protocol::order::{Cancel, Retired};
 use tracing::{error, info, warn};
 
 use crate::aws;
-use crate::identity::renewal;
+use crate::keys::renewal;
 use crate::wire::inbox::Delivery;
 use crate::work::agent::Agent;
 use crate::work::journal::Record;

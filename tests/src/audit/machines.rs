@@ -12,7 +12,7 @@ use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::audit::verify::{Known, RecordsCopy, verify};
 use freehold_protocol::report::Fence;
 use freehold_protocol::{InstallId, JobId, KeyId};
-use freehold_runner::identity::runner_key::Identity;
+use freehold_runner::keys::runner_key::Identity;
 use freehold_runner::record::audit::{Audit, Author, BUCKET_LIMIT};
 use tempfile::TempDir;
 use tokio::task::JoinSet;

@@ -11,7 +11,7 @@ use freehold_protocol::report::Fence;
 use freehold_protocol::succession::Roots;
 use freehold_protocol::{Digest, Envelope, GrantId, KeyUse, Payload as _, Timestamp};
 use freehold_runner::config::Role;
-use freehold_runner::identity::known_roots::KnownRoots;
+use freehold_runner::keys::known_roots::KnownRoots;
 use freehold_runner::kinds::granted_manifests;
 use freehold_runner::wire::grants::check;
 use freehold_runner::wire::verify::{Arrival, Message, Trust};

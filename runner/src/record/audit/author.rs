@@ -6,7 +6,7 @@ use freehold_protocol::audit::{AuditEvent, AuditRecord};
 use freehold_protocol::{Digest, Envelope, InstallId, TenantName, Timestamp};
 
 use super::error::AuditError;
-use crate::identity::runner_key::Identity;
+use crate::keys::runner_key::Identity;
 
 /// The runner that signs the records.
 #[derive(Debug, Clone)]

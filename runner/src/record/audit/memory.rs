@@ -12,7 +12,7 @@ use freehold_protocol::audit::{AuditEvent, AuditRecord, record_name, record_numb
 
 use super::bucket::{Bucket, Created, Later};
 use super::{AuditError, Author};
-use crate::identity::runner_key::Identity;
+use crate::keys::runner_key::Identity;
 
 /// What happens to a write of a record. The writes take the last one first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

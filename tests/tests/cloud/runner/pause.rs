@@ -4,7 +4,7 @@
 use anyhow::Context as _;
 use freehold_protocol::Envelope;
 use freehold_protocol::report::{Away, AwayReason, Report, ReportBody};
-use freehold_runner::identity::runner_key::Identity;
+use freehold_runner::keys::runner_key::Identity;
 use freehold_tests::harness::forger::now;
 use freehold_tests::harness::runner::Signal;
 use freehold_tests::harness::wait::{SOON, until};

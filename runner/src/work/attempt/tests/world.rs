@@ -19,10 +19,10 @@ use freehold_protocol::{Digest, Envelope, Timestamp};
 use super::queues::{Queue, Taken};
 use crate::config::Role;
 use crate::identity::denial::Standing;
-use crate::identity::enrolment_marker::Enrolled;
 use crate::identity::mode::Roles;
-use crate::identity::renewal;
 use crate::identity::trusts::{AppRole, AppRoles};
+use crate::keys::enrolment_marker::Enrolled;
+use crate::keys::renewal;
 use crate::process::clock::ServerClock;
 use crate::process::drain::Drain;
 use crate::record::audit::memory::{Memory, author};
@@ -228,7 +228,7 @@ impl World {
                 role: Role::Install,
                 tenant: tenant.clone(),
                 install: install.clone(),
-                roots: crate::identity::known_roots::KnownRoots::given(freehold_protocol::succession::Roots::given(
+                roots: crate::keys::known_roots::KnownRoots::given(freehold_protocol::succession::Roots::given(
                     tenant.clone(),
                     root().verifying_key().into(),
                     None,

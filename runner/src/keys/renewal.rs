@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use tracing::warn;
 
 use crate::files;
-use crate::identity::enrolment_marker;
-use crate::identity::runner_key::{Identity, IdentityError};
+use crate::keys::enrolment_marker;
+use crate::keys::runner_key::{Identity, IdentityError};
 
 const NOTICE: &str = "retired.json";
 const RENEWAL: &str = "renewed.json";

@@ -10,7 +10,7 @@ use tracing::warn;
 use zeroize::Zeroizing;
 
 use crate::files;
-use crate::identity::runner_key::IdentityError;
+use crate::keys::runner_key::IdentityError;
 
 const PREFIX: &str = "sealing-";
 const SUFFIX: &str = ".key";

@@ -1,0 +1,7 @@
+//! The runner's own keys, and the root keys of the tenant that it believes.
+
+pub mod enrolment_marker;
+pub mod known_roots;
+pub mod renewal;
+pub mod runner_key;
+pub mod sealing_key;
