@@ -20,6 +20,7 @@ pub mod record;
 pub mod registry;
 pub mod repeat;
 pub mod sandbox;
+pub mod secrets;
 pub mod state_objects;
 #[cfg(test)]
 mod testing;

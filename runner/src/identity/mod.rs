@@ -1,6 +1,5 @@
 //! The role that a job runs under, and the consent of the customer.
 
-pub mod app_secrets;
 pub mod consent;
 pub mod credentials_endpoint;
 pub mod denial;
@@ -10,9 +9,6 @@ pub mod mode;
 pub mod order_claims;
 mod released_program;
 pub mod role_proof;
-mod secret_values;
-pub mod sensitive_inputs;
-pub mod sensitive_outputs;
 mod session_policy;
 pub mod stack_outputs;
 pub mod trusts;

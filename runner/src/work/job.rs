@@ -21,8 +21,8 @@ use freehold_protocol::{Digest, Timestamp};
 use tokio::sync::watch;
 
 use crate::config::Config;
-use crate::identity::sensitive_outputs::SensitiveOutputs;
 use crate::record::log::JobLog;
+use crate::secrets::sensitive_outputs::SensitiveOutputs;
 use crate::tool_image::ToolImage;
 use crate::work::first_box::FirstBox;
 

@@ -20,8 +20,8 @@ use freehold_protocol::report::{Fence, Outcome};
 use freehold_protocol::succession::Roots;
 use freehold_protocol::{Digest, Envelope, Timestamp};
 use freehold_runner::config::{Config, Role, SandboxKind};
-use freehold_runner::identity::sensitive_outputs::SensitiveOutputs;
 use freehold_runner::record::log::JobLog;
+use freehold_runner::secrets::sensitive_outputs::SensitiveOutputs;
 use freehold_runner::work::job::{
     Change, Connections, GrantError, Grants, HandOver, Job, Plans, PolicyRecorder, Recorder, Refusal, Stop, StopReason,
     Used,

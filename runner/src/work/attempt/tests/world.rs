@@ -242,18 +242,18 @@ impl World {
             audit: Audit::open(path, Author { identity, tenant, install, host: "i-1".to_owned() }, None).unwrap(),
             roles: Roles::new(config.clone(), &sdk, standing.clone()),
             standing,
-            sensitive_inputs: crate::identity::sensitive_inputs::SensitiveInputs::new(
+            sensitive_inputs: crate::secrets::sensitive_inputs::SensitiveInputs::new(
                 &sdk,
                 config.tenant.clone(),
                 config.install.clone(),
                 freehold_sealing::OpeningKey::from_bytes(&[7; 32]),
             ),
-            app_secrets: crate::identity::app_secrets::AppSecrets::new(
+            app_secrets: crate::secrets::app_secrets::AppSecrets::new(
                 &sdk,
                 config.tenant.clone(),
                 config.install.clone(),
             ),
-            sensitive_outputs: crate::identity::sensitive_outputs::SensitiveOutputs::new(&sdk, None),
+            sensitive_outputs: crate::secrets::sensitive_outputs::SensitiveOutputs::new(&sdk, None),
             plans: crate::approvals::plan_store::PlanStore::new(&sdk, None),
             app_roles: Some(roles.clone()),
             grants: Arc::new(PendingGrants::default()),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// Returns the value under `key` in `place`. If `place` is not a map, an empty map replaces it.
-pub(in crate::identity) fn child<'a>(place: &'a mut Value, key: &str) -> &'a mut Value {
+pub(super) fn child<'a>(place: &'a mut Value, key: &str) -> &'a mut Value {
     if !place.is_object() {
         *place = json!({});
     }

@@ -6,7 +6,7 @@ use ring::hmac;
 
 /// Returns the digest of the HMAC-SHA-256 (RFC 2104) of a name and its value. The length of the name comes first, so that
 /// two different pairs never give the same input.
-pub(in crate::identity) fn keyed_digest(key: &str, name: &str, value: &str) -> Digest {
+pub(super) fn keyed_digest(key: &str, name: &str, value: &str) -> Digest {
     let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes()));
     context.update(&(name.len() as u64).to_be_bytes());
     context.update(name.as_bytes());

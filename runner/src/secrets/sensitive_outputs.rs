@@ -16,10 +16,10 @@ use freehold_protocol::{ComponentName, Digest, JobId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::identity::secret_values::keyed_digest::keyed_digest;
-use crate::identity::secret_values::tree::child;
-use crate::identity::sensitive_inputs::texts;
 use crate::record::log::JobLog;
+use crate::secrets::keyed_digest::keyed_digest;
+use crate::secrets::sensitive_inputs::texts;
+use crate::secrets::tree::child;
 use crate::{aws, bucket_object};
 
 /// The maximum size of the outputs of one part, in bytes.

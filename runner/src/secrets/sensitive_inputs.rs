@@ -9,9 +9,9 @@ use freehold_sealing::{OpenError, OpeningKey, Place};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use crate::identity::secret_values::stored_secret::StoredSecret;
-use crate::identity::secret_values::tree::child;
 use crate::record::log::JobLog;
+use crate::secrets::stored_secret::StoredSecret;
+use crate::secrets::tree::child;
 
 /// Reads the customer's sensitive inputs with the runner's own role, and opens those of the vendor with the runner's
 /// own key. The roles of modes have no permission to read either.

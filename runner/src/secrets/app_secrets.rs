@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use zeroize::Zeroizing;
 
-use crate::identity::secret_values::keyed_digest::keyed_digest;
-use crate::identity::secret_values::stored_secret::StoredSecret;
-use crate::identity::secret_values::tree::child;
 use crate::record::log::JobLog;
+use crate::secrets::keyed_digest::keyed_digest;
+use crate::secrets::stored_secret::StoredSecret;
+use crate::secrets::tree::child;
 
 /// Reads the app's secrets with the runner's own role.
 #[derive(Clone)]

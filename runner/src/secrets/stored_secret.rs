@@ -7,9 +7,9 @@ use zeroize::Zeroizing;
 use crate::aws;
 
 /// The text and the ARN of a secret.
-pub(in crate::identity) struct StoredSecret {
-    pub(in crate::identity) text: Zeroizing<String>,
-    pub(in crate::identity) arn: String,
+pub(super) struct StoredSecret {
+    pub(super) text: Zeroizing<String>,
+    pub(super) arn: String,
 }
 
 impl StoredSecret {
@@ -17,7 +17,7 @@ impl StoredSecret {
     ///
     /// # Errors
     /// The reason why the secret cannot be read, on one line and without the secret's text.
-    pub(in crate::identity) async fn read(client: &Client, name: &str) -> Result<Option<Self>, String> {
+    pub(super) async fn read(client: &Client, name: &str) -> Result<Option<Self>, String> {
         match client.get_secret_value().secret_id(name).send().await {
             Ok(answer) => {
                 let arn = answer.arn.unwrap_or_default();
