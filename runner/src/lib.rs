@@ -10,6 +10,7 @@ pub mod config;
 mod core_dump;
 mod files;
 pub mod identity;
+pub mod job;
 pub mod keys;
 pub mod kinds;
 mod kubernetes;

@@ -4,11 +4,10 @@
 use async_trait::async_trait;
 use freehold_protocol::order::{BuildArtifact, Package, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER, Work};
 use freehold_protocol::report::Outcome;
+use freehold_runner::job::{Execute, Job};
 use freehold_runner::kinds::failure::Failure;
 use freehold_runner::kinds::result::{self, Done, sdk_config, until_stopped};
 use freehold_runner::registry::ecr_repository;
-use freehold_runner::work::agent::Execute;
-use freehold_runner::work::job::Job;
 
 use crate::package::push_layer;
 use crate::statement::{self, Facts};

@@ -10,9 +10,9 @@ use freehold_protocol::order::{
     Artifact, BuildArtifact, KUSTOMIZATION_ARTIFACT, KUSTOMIZATION_LAYER, MANIFEST_ARTIFACT, MANIFEST_LAYER, Recipe,
     Source,
 };
+use freehold_runner::job::Job;
 use freehold_runner::kinds::failure::Failure;
 use freehold_runner::kinds::result::until_stopped;
-use freehold_runner::work::job::Job;
 
 use crate::archive;
 use crate::package::push_layer;

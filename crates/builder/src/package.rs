@@ -10,11 +10,11 @@ use freehold_oci::{
 };
 use freehold_protocol::Digest;
 use freehold_protocol::order::{Artifact, BuildArtifact, Descriptor};
+use freehold_runner::job::Job;
 use freehold_runner::kinds::bucket::file_digest;
 use freehold_runner::kinds::failure::Failure;
 use freehold_runner::kinds::result::sdk_config;
 use freehold_runner::registry::ecr_repository;
-use freehold_runner::work::job::Job;
 use serde::Serialize;
 
 /// The config of an artifact that does not need a config.

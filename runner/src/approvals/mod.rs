@@ -20,10 +20,10 @@ use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::{Digest, canonical};
 use serde_json::Value;
 
+use crate::job::Job;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::{sdk_config, until_stopped};
-use crate::work::job::Job;
 pub use changes::of_plan;
 pub(crate) use changes::{kind as kind_of_change, of_cluster, of_hooks};
 pub use decision::Facts;

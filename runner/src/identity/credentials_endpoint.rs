@@ -28,9 +28,9 @@ use tokio_util::task::AbortOnDropHandle;
 use zeroize::Zeroizing;
 
 use crate::config::SandboxKind;
+use crate::job::Job;
 use crate::record::log::JobLog;
 use crate::sandbox::{Serve, Service};
-use crate::work::job::Job;
 
 /// The address of the endpoint inside a box.
 const INSIDE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 51_679);

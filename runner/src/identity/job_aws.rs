@@ -15,8 +15,8 @@ use tokio::net::TcpListener;
 
 use crate::config::{Config, Role, SandboxKind};
 use crate::identity::credentials_endpoint::CredentialsEndpoint;
+use crate::job::Job;
 use crate::sandbox::{Serve, Service};
-use crate::work::job::Job;
 
 /// The address of the IAM proxy inside a box.
 const IAM: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 51_680);

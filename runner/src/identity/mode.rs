@@ -19,7 +19,7 @@ use crate::aws;
 use crate::config::{Config, Role};
 use crate::identity::denial::{StackState, Standing};
 use crate::identity::session_policy;
-use crate::work::job::Job;
+use crate::job::Job;
 
 /// The time before their expiry at which credentials are replaced.
 const REFRESH_BEFORE: Duration = Duration::from_secs(300);

@@ -20,8 +20,8 @@ use tokio::io::AsyncWriteExt as _;
 
 use crate::config::Role;
 use crate::files;
+use crate::job::Job;
 use crate::kinds::failure::Failure;
-use crate::work::job::Job;
 use crate::{aws, bucket_object};
 
 /// The time limit for the upload of one object.

@@ -5,12 +5,12 @@ use freehold_oci::digest_tag;
 use freehold_protocol::order::SyncImage;
 use serde_json::{Value, json};
 
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kinds::guard;
 use crate::kinds::provenance;
 use crate::kinds::result::{Done, until_stopped};
 use crate::kinds::sync_artifact::sync_artifact;
-use crate::work::job::Job;
 
 pub(super) async fn run(job: &Job, work: &SyncImage) -> Result<Done, Failure> {
     let (name, metadata) = provenance::image(job, &work.component, &work.artifact)?;

@@ -11,6 +11,7 @@ use freehold_protocol::app_version::{Secret, SecretFormat};
 use freehold_protocol::order::{CopySecrets, Mode, SecretCopy};
 use serde_json::{Value, json};
 
+use crate::job::Job;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::inventory::Inventory;
@@ -20,7 +21,6 @@ use crate::kubernetes::{
     Api, Applied, COMPONENT, Change, ClusterAccess, ClusterError, Id, MANAGER, Object, Plan, annotation,
 };
 use crate::state_objects;
-use crate::work::job::Job;
 
 /// Copies the secrets that the order names. Removes earlier copies that the order does not name, unless the order keeps
 /// them.

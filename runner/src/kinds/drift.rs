@@ -4,10 +4,10 @@
 use freehold_protocol::order::drift::{DriftFound, DriftedResource, OUTPUT};
 use freehold_protocol::order::{DetectDrift, Work};
 
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::Done;
 use crate::kinds::{helm_chart, kubernetes_manifest, terraform_module};
-use crate::work::job::Job;
 
 /// Finds what differs, and returns it as the output of the job.
 pub(super) async fn check(job: &Job, work: &DetectDrift) -> Result<Done, Failure> {

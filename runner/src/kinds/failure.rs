@@ -10,9 +10,9 @@ use freehold_protocol::approval::ProposedPlan;
 use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::report::{Block, Outcome};
 
+use crate::job::{GrantError, Job, StopReason};
 use crate::kubernetes::ClusterError;
 use crate::sandbox::SandboxError;
-use crate::work::job::{GrantError, Job, StopReason};
 use crate::workspace::WorkspaceError;
 
 /// The maximum length of the reason in a report, in characters.

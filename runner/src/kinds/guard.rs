@@ -6,12 +6,12 @@ use freehold_protocol::policy::{PolicyOrigin, PolicyResult};
 use serde_json::{Value, json};
 
 use crate::approvals;
+use crate::job::Job;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::{sdk_config, until_stopped};
 use crate::kubernetes::{Change, Id, Object, Plan};
 use crate::policies;
-use crate::work::job::Job;
 
 /// The maximum number of warnings in the log of a job.
 const LINES: usize = 50;

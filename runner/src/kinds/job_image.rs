@@ -11,6 +11,7 @@ use freehold_protocol::terraform::own_platform;
 use tokio::sync::Mutex;
 
 use crate::config::SandboxKind;
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kinds::provenance;
 use crate::kinds::result::until_stopped;
@@ -18,7 +19,6 @@ use crate::kinds::sync_artifact::sync_artifact_of;
 use crate::kinds::templates::Templates;
 use crate::registry::ecr_repository;
 use crate::tool_image::{self, CONFIG, ImageConfig, Layer, LayerError, MAX_PACKED, ROOT, ToolImage};
-use crate::work::job::Job;
 
 /// The total size of the unpacked images that stay on the machine while no job uses them, in bytes.
 const KEPT: u64 = 8 << 30;

@@ -40,8 +40,7 @@ use freehold_protocol::report::Outcome;
 pub(crate) use templates::owner;
 
 use crate::approvals;
-use crate::work::agent::Execute;
-use crate::work::job::Job;
+use crate::job::{Execute, Job};
 use failure::Failure;
 use result::Done;
 

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use freehold_protocol::Digest;
 
 use crate::files;
+use crate::job::Job;
 use crate::kinds::bucket::{JobBucket, open_digest};
 use crate::kinds::failure::Failure;
-use crate::work::job::Job;
 use crate::workspace;
 
 /// The name of the copy.

@@ -3,10 +3,10 @@
 
 use freehold_protocol::order::{RemovePart, Work};
 
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::{Done, until_stopped};
 use crate::kinds::{cloudformation_stack, helm_chart, kubernetes_job, kubernetes_manifest, pulumi, terraform_module};
-use crate::work::job::Job;
 
 pub(super) async fn run(job: &Job, work: &RemovePart) -> Result<Done, Failure> {
     let done = Box::pin(remove_what_was_made(job, work)).await?;

@@ -9,10 +9,10 @@ use freehold_protocol::report::Outcome;
 use serde_json::Value;
 
 use crate::identity::job_aws::JobAws;
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kubernetes::ClusterAccess;
 use crate::sandbox::{self, Ended, Program};
-use crate::work::job::Job;
 
 /// The log lines of a job that applies nothing, because its plan changes nothing: its order asks for that, or somebody would have
 /// to approve the plan.
@@ -35,7 +35,7 @@ pub struct Done {
 
 /// Returns the outcome to report for the result of a job.
 ///
-/// The outcome is a failure when the job was stopped for [`crate::work::job::StopReason::LeaseLost`] or `Draining`. The
+/// The outcome is a failure when the job was stopped for [`crate::job::StopReason::LeaseLost`] or `Draining`. The
 /// caller decides what to report then, because another attempt may already be running.
 pub fn outcome(job: &Job, ended: Result<Done, Failure>) -> Outcome {
     match ended {

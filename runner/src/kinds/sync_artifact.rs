@@ -13,10 +13,10 @@ use freehold_protocol::grant::{BlobUrl, GrantAnswer, MAX_BLOBS, ManifestBytes, m
 use freehold_protocol::order::{Artifact, Descriptor};
 use freehold_protocol::{ComponentName, Digest};
 
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kinds::provenance;
 use crate::registry::{ecr_repository, granted_urls};
-use crate::work::job::Job;
 
 /// Makes sure that the install registry holds `artifact`, and returns the repository. If the artifact is already there,
 /// this needs one request: a manifest is pushed after everything that it names, so the top manifest proves that all

@@ -9,8 +9,8 @@ use freehold_template::{Error, Limits, RenderErrorKind};
 use serde_json::{Value, json};
 
 use crate::identity::stack_outputs;
+use crate::job::Job;
 use crate::kinds::failure::Failure;
-use crate::work::job::Job;
 
 /// The tree of values for one job's templates. Its root has the key `nuon`.
 pub(super) struct Templates {

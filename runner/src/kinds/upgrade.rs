@@ -14,13 +14,13 @@ use semver::Version;
 use serde_json::json;
 use tokio::process::Command;
 
+use crate::job::{Job, StopReason};
 use crate::kinds::archive::{self, Budget};
 use crate::kinds::failure::Failure;
 use crate::kinds::result::{Done, until_stopped};
 use crate::upgrade::programs::{
     Candidate, Phase, Programs, Released, is_program, keep, launched_by, own_program, path_of,
 };
-use crate::work::job::{Job, StopReason};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The time limit for a program to say its version.

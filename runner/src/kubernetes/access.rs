@@ -13,8 +13,8 @@ use super::cluster::{self, Cluster};
 use super::error::ClusterError;
 use super::kubeconfig::Kubeconfig;
 use super::token::Tokens;
+use crate::job::Job;
 use crate::sandbox::{Service, own_loopback};
-use crate::work::job::Job;
 
 /// The access of one job to one cluster.
 #[derive(Debug)]

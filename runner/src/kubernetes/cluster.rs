@@ -12,7 +12,7 @@ use url::Url;
 use super::error::ClusterError;
 use super::signature::{Scope, headers};
 use crate::identity::job_aws::eks;
-use crate::work::job::Job;
+use crate::job::Job;
 
 /// The time limit of the call `DescribeCluster` of EKS.
 const CALL: Duration = Duration::from_secs(30);

@@ -9,8 +9,8 @@ use aws_sdk_sqs::error::ProvideErrorMetadata;
 use freehold_aws_errors::{Meaning, is_region_off};
 
 use crate::aws;
+use crate::job::Job;
 use crate::sandbox::{find_program, find_program_of, lacks_program};
-use crate::work::job::Job;
 
 /// The time limit for a program to show that it works.
 pub const PROGRAM: Duration = Duration::from_secs(10);

@@ -14,11 +14,11 @@ use crate::aws;
 use crate::config::stack::StackSource;
 use crate::config::{Config, ConfigError};
 use crate::core_dump;
+use crate::job::Execute;
 use crate::operate::doctor::{self, Finding};
 use crate::operate::start::{self, Exit, StartError};
 use crate::process::drain::Signals;
 use crate::sandbox;
-use crate::work::agent::Execute;
 use crate::work::standby::Membership;
 
 /// Returns the filter of log events if `RUST_LOG` is not set. The AWS SDK would report each look-up of credentials, and

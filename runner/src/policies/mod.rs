@@ -16,8 +16,8 @@ use freehold_protocol::{AccountId, Arn};
 use serde_json::Value;
 
 use crate::config::Config;
+use crate::job::Job;
 use crate::sandbox::own_program;
-use crate::work::job::Job;
 use guard::{Guard, Text};
 use results::{Asked, result};
 

@@ -13,7 +13,7 @@ use super::loopback::{Serve, Service};
 use super::program::Program;
 use super::purpose::Purpose;
 use crate::config::SandboxKind;
-use crate::work::job::Job;
+use crate::job::Job;
 
 /// The address of the HTTP proxy in every box.
 pub(super) const PROXY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3128);

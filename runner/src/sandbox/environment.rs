@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use super::egress;
 use super::program::inside;
 use crate::config::SandboxKind;
+use crate::job::Job;
 use crate::tool_image::PATH;
-use crate::work::job::Job;
 
 /// The variables that the runner passes on unchanged.
 const PASSED_ON: [&str; 3] = ["AWS_ENDPOINT_URL", "AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT"];

@@ -9,7 +9,7 @@ use freehold_egress::{Destination, Egress, Host, Refusal, Rule, Rules, Serving, 
 use tokio::net::{TcpListener, TcpStream};
 
 use super::egress::{line, of_url, own_endpoint, rules_of};
-use crate::work::job::Job;
+use crate::job::Job;
 
 /// The form in which the runner sends its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

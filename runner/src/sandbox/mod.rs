@@ -49,7 +49,7 @@ pub use warm_boxes::WarmBoxes;
 use purpose::Purpose;
 
 use crate::config::SandboxKind;
-use crate::work::job::Job;
+use crate::job::Job;
 
 /// Runs `program` until it ends or the attempt must stop. When this function returns, all of its processes have ended.
 ///

@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::net::unix::pipe;
 use tokio::task::JoinHandle;
 
+use crate::job::Job;
 use crate::record::log::LogStream;
-use crate::work::job::Job;
 use crate::workspace::MAX_DOCUMENT;
 
 /// The number of bytes at the end of the output that are stored for the message about a failed program.

@@ -9,7 +9,7 @@ use tokio::process::{Child, Command};
 use super::output::{self, Pump};
 use super::program::{Interrupt, Program, SandboxError};
 use super::program_end::{Ended, grace};
-use crate::work::job::{Job, StopReason};
+use crate::job::{Job, StopReason};
 
 /// Runs `program` until it ends or the attempt must stop.
 pub(super) async fn run(job: &Job, program: Program<'_>) -> Result<Ended, SandboxError> {

@@ -11,7 +11,7 @@ use super::loopback::Service;
 use super::output::Output;
 use super::purpose::IMAGE_USERS;
 use crate::config::SandboxKind;
-use crate::work::job::Job;
+use crate::job::Job;
 
 /// The path of a job's workspace inside a box.
 pub(super) const INSIDE: &str = "/workspace";

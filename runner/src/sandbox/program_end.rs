@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::work::job::StopReason;
+use crate::job::StopReason;
 
 /// The way in which a program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Ended {
 }
 
 /// Returns the time limit for a program to end by itself after a stop. Terraform writes its state during this time. The
-/// limit is less than [`crate::work::job::STOP_GRACE`]. After a lost lease it is short, because another attempt is
+/// limit is less than [`crate::job::STOP_GRACE`]. After a lost lease it is short, because another attempt is
 /// about to start.
 pub(super) const fn grace(reason: StopReason) -> Duration {
     match reason {

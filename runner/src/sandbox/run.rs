@@ -15,8 +15,8 @@ use super::purpose::{IMAGE_ROOT, Purpose};
 use super::users::{INSIDE_USER, JobUser};
 use super::warm_boxes::WaitingBox;
 use super::{egress, output};
+use crate::job::{Job, StopReason};
 use crate::tool_image::ToolImage;
-use crate::work::job::{Job, StopReason};
 
 /// Runs `program` until it ends or the attempt must stop.
 pub(super) async fn run(job: &Job, program: Program<'_>, purpose: Purpose) -> Result<Ended, SandboxError> {

@@ -17,8 +17,8 @@ use super::bubblewrap::Spec;
 use super::users::JobUser;
 use crate::config::{Config, SandboxKind};
 use crate::files;
+use crate::job::first_box::FirstBox;
 use crate::tool_image::ToolImage;
-use crate::work::first_box::FirstBox;
 
 /// The number of waiting boxes: one for the next job, and one for a job that comes before the first box is replaced.
 const WAITING: usize = 2;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::job::HandOver;
 use crate::process::drain::Phase;
 use crate::work::agent::Agent;
 use crate::work::in_flight::HeldOrder;
-use crate::work::job::HandOver;
 
 /// The hand-over of the runner that holds the order of an upgrade.
 #[derive(Debug)]

@@ -12,6 +12,7 @@ use tracing::{error, info, warn};
 use crate::aws;
 use crate::config::Config;
 use crate::config::stack::StackSource;
+use crate::job::Execute;
 use crate::operate::program::{self, Worked};
 use crate::operate::start::StartError;
 use crate::process::drain::Signals;
@@ -20,7 +21,6 @@ use crate::upgrade::programs::{
     Candidate, LAUNCHER, LAUNCHER_PROCESS, Phase, Programs, Released, is_program, launched_by, own_program, path_of,
 };
 use crate::upgrade::trial::{self, Verdict, forward};
-use crate::work::agent::Execute;
 
 /// The exit code of a program that hands over to the launcher, which started it.
 const HANDED_OVER: u8 = 10;

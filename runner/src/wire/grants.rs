@@ -12,8 +12,8 @@ use freehold_protocol::report::{AttemptEvent, Fence};
 use freehold_protocol::{Digest, GrantId};
 use tokio::sync::oneshot;
 
+use crate::job::{GrantError, Grants, Job};
 use crate::wire::report::AttemptReporter;
-use crate::work::job::{GrantError, Grants, Job};
 
 /// The time limit for the answer to a request.
 pub const ANSWER_DEADLINE: Duration = Duration::from_secs(300);

@@ -3,9 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use async_trait::async_trait;
 use freehold_protocol::audit::AuditEvent;
-use freehold_protocol::report::{Outcome, Refusal};
+use freehold_protocol::report::Refusal;
 use freehold_protocol::{KeyId, Timestamp};
 use tokio::time::Instant;
 use tracing::{error, warn};
@@ -16,6 +15,7 @@ use crate::config::Config;
 use crate::identity::denial::Standing;
 use crate::identity::mode::Roles;
 use crate::identity::trusts::AppRoles;
+use crate::job::{Execute, StopReason};
 use crate::keys::enrolment_marker::Enrolled;
 use crate::process::clock::ServerClock;
 use crate::process::drain::{Drain, Phase};
@@ -33,17 +33,9 @@ use crate::wire::verify::Trust;
 use crate::work::admission::Admission;
 use crate::work::change_rules::ChangeRules;
 use crate::work::in_flight::InFlight;
-use crate::work::job::{Job, StopReason};
 use crate::work::journal::Journal;
 use crate::work::presence::Presence;
 use crate::work::standby::Membership;
-
-/// Runs the kinds of job that a program supports.
-#[async_trait]
-pub trait Execute: Send + Sync + std::fmt::Debug {
-    /// Runs `job` and returns its outcome.
-    async fn execute(&self, job: &Job) -> Outcome;
-}
 
 /// The shared state of one runner.
 #[derive(Debug)]

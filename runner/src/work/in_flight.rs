@@ -10,9 +10,9 @@ use freehold_protocol::report::Fence;
 use freehold_protocol::{Digest, Envelope, JobId, Timestamp};
 use tokio::sync::{Notify, watch};
 
+use crate::job::{Stop, StopReason};
 use crate::wire::inbox::Delivery;
 use crate::wire::verify::bare_message;
-use crate::work::job::{Stop, StopReason};
 use crate::work::lease::HeldLease;
 
 /// An order in flight on this runner.

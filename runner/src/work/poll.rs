@@ -11,6 +11,7 @@ use tracing::{info, warn};
 
 use crate::backoff::Backoff;
 use crate::identity::denial::{DENIED_LIMIT, Refused};
+use crate::job::StopReason;
 use crate::process::drain::Phase;
 use crate::process::watchdog::Beat;
 use crate::repeat::Repeat;
@@ -20,7 +21,6 @@ use crate::work::agent::Agent;
 use crate::work::attempt;
 use crate::work::control;
 use crate::work::in_flight::Taken;
-use crate::work::job::StopReason;
 use crate::work::standby::{self, Standby};
 
 /// The time that one poll waits for messages, in seconds. An idle runner makes one request in this time.

@@ -14,11 +14,10 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
 use crate::aws;
+use crate::job::{Execute, Job, STOP_GRACE, StopReason};
 use crate::record::log::JobLog;
 use crate::wire::report::AttemptReporter;
-use crate::work::agent::Execute;
 use crate::work::in_flight::HeldOrder;
-use crate::work::job::{Job, STOP_GRACE, StopReason};
 
 /// The interval at which new log lines are reported.
 const LOG_EVERY: Duration = Duration::from_secs(2);

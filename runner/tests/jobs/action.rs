@@ -7,8 +7,8 @@ use freehold_protocol::order::{
     ActionStep, Artifact, Package, RunAction, STEP_ARTIFACT, STEP_LAYER, StepDirectory, Work,
 };
 use freehold_protocol::report::Outcome;
+use freehold_runner::job::StopReason;
 use freehold_runner::kinds::execute;
-use freehold_runner::work::job::StopReason;
 use freehold_skips::have;
 use serde_json::json;
 

@@ -16,9 +16,9 @@ use freehold_protocol::grant::{BlobUrl, GrantAnswer, ManifestBytes};
 use freehold_protocol::order::{Artifact, Work};
 use freehold_protocol::provenance::BuildFacts;
 use freehold_runner::aws::sdk_config;
+use freehold_runner::job::{GrantError, Grants, Job};
 use freehold_runner::registry::ecr_repository;
 use freehold_runner::secrets::sensitive_outputs::SensitiveOutputs;
-use freehold_runner::work::job::{GrantError, Grants, Job};
 use freehold_skips::skip;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 

@@ -20,12 +20,12 @@ use freehold_protocol::report::{Fence, Outcome};
 use freehold_protocol::succession::Roots;
 use freehold_protocol::{Digest, Envelope, Timestamp};
 use freehold_runner::config::{Config, Role, SandboxKind};
-use freehold_runner::record::log::JobLog;
-use freehold_runner::secrets::sensitive_outputs::SensitiveOutputs;
-use freehold_runner::work::job::{
+use freehold_runner::job::{
     Change, Connections, GrantError, Grants, HandOver, Job, Plans, PolicyRecorder, Recorder, Refusal, Stop, StopReason,
     Used,
 };
+use freehold_runner::record::log::JobLog;
+use freehold_runner::secrets::sensitive_outputs::SensitiveOutputs;
 use rustix::fs::{CWD, FileType, mknodat};
 use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process};
 use serde_json::{Value, json};

@@ -8,8 +8,8 @@ use freehold_protocol::order::{
     Artifact, ClusterOf, JobImage, MANIFEST_ARTIFACT, MANIFEST_LAYER, Package, RemovePart, RunKubernetesJob, Work,
 };
 use freehold_protocol::report::Outcome;
+use freehold_runner::job::StopReason;
 use freehold_runner::kinds::execute;
-use freehold_runner::work::job::StopReason;
 use serde_json::{Value, json};
 
 use crate::artifacts::of_layer;

@@ -14,9 +14,9 @@ use freehold_protocol::grant::{BlobUrl, GrantAnswer};
 use freehold_protocol::order::{Artifact, SignedSums, UpgradeRunner, Work};
 use freehold_protocol::provenance::BuildFacts;
 use freehold_protocol::report::Outcome;
+use freehold_runner::job::{GrantError, Grants, HandOver, Job, StopReason};
 use freehold_runner::kinds::execute;
 use freehold_runner::upgrade::programs::{Candidate, Phase, Programs, Released, is_program, own_program, path_of};
-use freehold_runner::work::job::{GrantError, Grants, HandOver, Job, StopReason};
 
 use crate::fixture::{Bench, outputs, reason};
 

@@ -4,8 +4,8 @@ use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
+use freehold_runner::job::Stop;
 use freehold_runner::sandbox::{self, Ended, JobUser};
-use freehold_runner::work::job::Stop;
 use freehold_skips::{have, skip};
 use rustix::process::{Resource, getrlimit};
 use tokio::sync::watch;
@@ -115,7 +115,7 @@ async fn a_job_is_another_user_than_a_runner_that_can_have_one_and_hands_its_fil
     let (_, user) = tokio::join!(run(&bench, script), async {
         eventually("it runs", || processes("sleep\u{0}31536011").len() == 1).await;
         let user = std::fs::metadata(format!("/proc/{}", processes("sleep\u{0}31536011")[0])).unwrap().uid();
-        stop.send(Some(freehold_runner::work::job::StopReason::Cancelled)).unwrap();
+        stop.send(Some(freehold_runner::job::StopReason::Cancelled)).unwrap();
         user
     });
 

@@ -25,15 +25,15 @@ use freehold_protocol::report::Fence;
 use freehold_protocol::succession::Roots;
 use freehold_protocol::{Digest, Timestamp};
 use freehold_runner::config::{Config, Role};
+use freehold_runner::job::{
+    Change, Connections, GrantError, Grants, HandOver, Job, Plans, PolicyRecorder, Recorder, Refusal, Stop, StopReason,
+    Used,
+};
 use freehold_runner::keys::runner_key::Identity;
 use freehold_runner::kinds::execute;
 use freehold_runner::record::log::JobLog;
 use freehold_runner::sandbox;
 use freehold_runner::secrets::sensitive_outputs::SensitiveOutputs;
-use freehold_runner::work::job::{
-    Change, Connections, GrantError, Grants, HandOver, Job, Plans, PolicyRecorder, Recorder, Refusal, Stop, StopReason,
-    Used,
-};
 use serde_json::json;
 use tokio::sync::watch;
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use freehold_runner::job::Job;
 use freehold_runner::kinds::failure::Failure;
-use freehold_runner::work::job::Job;
 
 use super::request::Request;
 use super::run::run;

@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 use freehold_egress::Rule;
 use freehold_protocol::order::{Artifact, BuildArtifact, Recipe};
 use freehold_runner::config::SandboxKind;
+use freehold_runner::job::Job;
 use freehold_runner::kinds::failure::Failure;
 use freehold_runner::kinds::result::{sdk_config, until_stopped};
 use freehold_runner::registry::ecr_repository;
 use freehold_runner::sandbox;
-use freehold_runner::work::job::Job;
 use request::Request;
 
 use crate::statement::Facts;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use freehold_runner::job::Job;
 use freehold_runner::kinds::failure::Failure;
 use freehold_runner::sandbox::{self, Ended, Program};
-use freehold_runner::work::job::Job;
 
 use super::request::Request;
 

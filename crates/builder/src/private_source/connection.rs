@@ -2,8 +2,8 @@
 
 use freehold_egress::{Destination, Refusal};
 use freehold_protocol::source::SourceAddress;
+use freehold_runner::job::Job;
 use freehold_runner::kinds::failure::Failure;
-use freehold_runner::work::job::Job;
 
 use super::obstacle::Obstacle;
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use freehold_protocol::source::SourceCredential;
 use freehold_runner::config::SandboxKind;
+use freehold_runner::job::Job;
 use freehold_runner::kinds::failure::Failure;
 use freehold_runner::sandbox::Service;
-use freehold_runner::work::job::Job;
 
 use super::https::{HttpsSource, HttpsSources};
 use super::obstacle::Obstacle;

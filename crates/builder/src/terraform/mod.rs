@@ -16,10 +16,10 @@ use std::path::PathBuf;
 
 use freehold_protocol::order::{Artifact, BuildArtifact, MODULE_ARTIFACT, MODULE_LAYER, Recipe};
 use freehold_protocol::terraform::{MODULE_CONFIG, ModuleConfig, PROVIDER_LAYER, ProviderPackage};
+use freehold_runner::job::Job;
 use freehold_runner::kinds::failure::Failure;
 use freehold_runner::kinds::result::{sdk_config, until_stopped};
 use freehold_runner::registry::ecr_repository;
-use freehold_runner::work::job::Job;
 
 use crate::package::{Config, Layer, push_layer, push_with};
 use crate::statement::Facts;

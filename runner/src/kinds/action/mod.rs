@@ -11,13 +11,13 @@ use freehold_protocol::order::{ActionStep, RunAction};
 use serde_json::{Map, Value};
 
 use crate::identity::job_aws::JobAws;
+use crate::job::Job;
 use crate::kinds::cluster_images;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::{Done, cluster_access, job_aws, until_stopped};
 use crate::kinds::templates::Templates;
 use crate::kubernetes::ClusterAccess;
 use crate::sandbox::{self, Ended, Output, Program, Service};
-use crate::work::job::Job;
 use crate::workspace::{self, Kind, WorkspaceError};
 use step_directory::Directories;
 

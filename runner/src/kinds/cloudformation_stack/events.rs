@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use aws_sdk_cloudformation::Client;
 use aws_sdk_cloudformation::types::StackEvent;
 
+use crate::job::Job;
 use crate::kinds::bucket::explain;
 use crate::kinds::failure::Failure;
-use crate::work::job::Job;
 
 /// The maximum number of failures in a reason. Later failures are mostly consequences of the first ones.
 const FAILURES: usize = 3;

@@ -8,10 +8,10 @@ use freehold_protocol::order::Order;
 
 use super::ownership;
 use super::stack::{State, describe};
+use crate::job::{Job, StopReason};
 use crate::kinds::bucket::explain;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::Done;
-use crate::work::job::{Job, StopReason};
 
 /// The time limit for the calls after a stop.
 const CALLS: Duration = Duration::from_secs(15);

@@ -5,10 +5,10 @@ use freehold_protocol::order::health::{Health, HealthState};
 
 use super::ownership;
 use super::stack::{Stack, describe};
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::sdk_config;
 use crate::kinds::templates::Templates;
-use crate::work::job::Job;
 
 /// Asks CloudFormation for the stack with this name, a template.
 pub(in crate::kinds) async fn health(job: &Job, stack_name: &str) -> Result<Health, Failure> {

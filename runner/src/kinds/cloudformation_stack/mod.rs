@@ -24,13 +24,13 @@ use freehold_protocol::order::{DeployStack, TEMPLATE_LAYER};
 use serde_json::{Value, json};
 
 use crate::approvals::{self, Asked};
+use crate::job::Job;
 use crate::kinds::bucket::{JobBucket, explain};
 use crate::kinds::failure::Failure;
 use crate::kinds::guard;
 use crate::kinds::result::{Done, sdk_config, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
-use crate::work::job::Job;
 use crate::workspace::{self, WorkspaceError};
 use events::Events;
 pub(super) use health::health;

@@ -9,12 +9,12 @@ use super::events::Events;
 use super::stack::{State, describe, settle};
 use super::{halt, ownership};
 use crate::approvals;
+use crate::job::Job;
 use crate::kinds::bucket::explain;
 use crate::kinds::failure::Failure;
 use crate::kinds::guard;
 use crate::kinds::result::{Done, sdk_config, until_stopped};
 use crate::kinds::templates::Templates;
-use crate::work::job::Job;
 
 /// The types of resources that hold data, as CloudFormation names them. Buckets are not in this list, because
 /// CloudFormation deletes only empty buckets.

@@ -8,9 +8,9 @@ use aws_sdk_cloudformation::error::ProvideErrorMetadata as _;
 use serde_json::Value;
 
 use super::events::Events;
+use crate::job::Job;
 use crate::kinds::bucket::explain;
 use crate::kinds::failure::Failure;
-use crate::work::job::Job;
 
 /// A stack as CloudFormation describes it.
 #[derive(Debug, Clone)]

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use super::DIGEST_TAG;
 use crate::config::ClusterImages;
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::sdk_config;
 use crate::kubernetes::{Api, Applied, ClusterError, Id, Object};
 use crate::registry::ecr_repository;
-use crate::work::job::Job;
 
 const GROUP: &str = "admissionregistration.k8s.io/v1";
 const POLICY: &str = "ValidatingAdmissionPolicy";

@@ -11,9 +11,9 @@ use serde_json::Value;
 pub(super) use admission_policy::{admit, withdraw, withdraw_unwanted};
 
 use crate::config::ClusterImages;
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kubernetes::images;
-use crate::work::job::Job;
 
 /// The beginning of the tag by which the install registry names an image. Only the runner writes there, and a tag
 /// cannot be changed, so such a tag is as good as the digest.

@@ -14,13 +14,13 @@ use freehold_protocol::policy::{OrderPolicy, PolicyOrigin, PolicyResult};
 use freehold_protocol::{ComponentName, names};
 use serde_json::{Value, json};
 
+use crate::job::Job;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::cluster_images;
 use crate::kinds::failure::Failure;
 use crate::kinds::inventory::Inventory;
 use crate::kubernetes::{Api, COMPONENT, Change, ClusterError, Id, Object, Plan, annotation};
 use crate::state_objects;
-use crate::work::job::Job;
 
 /// The annotation with the digest of the text that an object comes from.
 const TEXT: &str = "freehold/policy";

@@ -15,10 +15,10 @@ use freehold_protocol::order::health::{Asks, CheckHealth, Health, HealthState, M
 use freehold_protocol::report::{Block, Outcome};
 use futures_util::future::BoxFuture;
 
+use crate::job::Job;
 use crate::kinds::cloudformation_stack;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::{Done, until_stopped};
-use crate::work::job::Job;
 use questions::Question;
 use watch::{Verdict, Watch};
 

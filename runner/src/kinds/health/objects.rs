@@ -4,6 +4,7 @@ use freehold_protocol::ComponentName;
 use freehold_protocol::order::ClusterOf;
 use freehold_protocol::order::health::{Health as Found, HealthState};
 
+use crate::job::Job;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::helm_chart;
@@ -11,7 +12,6 @@ use crate::kinds::inventory::Inventory;
 use crate::kinds::result::sdk_config;
 use crate::kinds::templates::Templates;
 use crate::kubernetes::{Api, ClusterAccess, Health, Id, health};
-use crate::work::job::Job;
 
 /// The maximum number of objects that a reason names.
 const NAMED: usize = 5;

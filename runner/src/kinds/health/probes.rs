@@ -11,10 +11,10 @@ use reqwest::Url;
 use reqwest::redirect::Policy;
 use tokio::io::AsyncReadExt as _;
 
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kinds::templates::Templates;
 use crate::sandbox::{Outside, connect_permitted};
-use crate::work::job::Job;
 
 /// The time limit of one question.
 const TIME: Duration = Duration::from_secs(5);

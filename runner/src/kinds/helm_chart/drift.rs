@@ -9,11 +9,11 @@ use super::plan::{self, ReleasePlan};
 use super::program::Helm;
 use super::release::Release;
 use super::{prepare, releases};
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::{cluster_access, job_aws, until_stopped};
 use crate::kinds::templates::Templates;
 use crate::kubernetes::{Api, Change, Id, attributes_of_drift};
-use crate::work::job::Job;
 
 /// Returns the objects that differ from the release.
 pub(in crate::kinds) async fn check(job: &Job, work: &InstallChart) -> Result<Vec<DriftedResource>, Failure> {

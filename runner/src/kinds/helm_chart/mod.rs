@@ -18,6 +18,7 @@ use freehold_protocol::order::{CHART_LAYER, InstallChart, RemovePart};
 use serde_json::{Value, json};
 
 use crate::approvals;
+use crate::job::Job;
 use crate::kinds::attempt_mark::AttemptMark;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::cluster_images;
@@ -29,7 +30,6 @@ use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
 use crate::kubernetes::Api;
 use crate::state_objects;
-use crate::work::job::Job;
 use program::Helm;
 use release::{CHART, Release};
 use releases::{Recovery, Revision};

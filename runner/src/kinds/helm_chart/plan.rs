@@ -6,13 +6,13 @@ use serde_json::Value;
 use super::program::{Helm, Hooks};
 use super::release::Release;
 use super::releases::{self, Revision};
+use crate::job::Job;
 use crate::kinds::cluster_images;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::until_stopped;
 use crate::kubernetes::{
     Api, Change, ClusterError, Id, Object, Plan, documents, is_marked_to_stay, read_except, read_objects,
 };
-use crate::work::job::Job;
 
 /// The name of the rendered objects in messages.
 const CHART: &str = "the rendered chart";

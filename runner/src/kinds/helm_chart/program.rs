@@ -12,11 +12,11 @@ use serde_json::Value;
 
 use super::release::{CHART, Release};
 use crate::identity::job_aws::JobAws;
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::succeed;
 use crate::kubernetes::ClusterAccess;
 use crate::sandbox::{self, Output, Printed, Program, Service};
-use crate::work::job::Job;
 
 /// The option for the number of revisions of a release that Helm keeps.
 const HISTORY: &str = "--history-max=10";

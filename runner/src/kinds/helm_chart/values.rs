@@ -4,10 +4,10 @@
 use freehold_protocol::order::InstallChart;
 use serde_json::{Map, Value};
 
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kinds::templates::Templates;
 use crate::kubernetes::documents;
-use crate::work::job::Job;
 use crate::workspace::{self, Kind};
 
 /// The maximum number of names in the path of a value. Each name is a level of the values, and a deep value is written

@@ -3,10 +3,10 @@
 use freehold_oci::Version;
 use freehold_protocol::order::{JobImage, RunKubernetesJob};
 
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kinds::sync_artifact::sync_artifact;
 use crate::kinds::templates::Templates;
-use crate::work::job::Job;
 
 /// Checks that the install registry has the image of the job, and returns the image as `host/name@digest`.
 pub(super) async fn find(job: &Job, work: &RunKubernetesJob, templates: &Templates) -> Result<String, Failure> {

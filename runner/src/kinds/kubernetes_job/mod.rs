@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use freehold_protocol::order::{RemovePart, RunKubernetesJob};
 use serde_json::Value;
 
+use crate::job::{Job, StopReason};
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::cluster_images;
 use crate::kinds::cluster_policies::{self, ClusterPolicies, Place};
@@ -24,7 +25,6 @@ use crate::kinds::inventory::Inventory;
 use crate::kinds::result::{Done, cluster_access, sdk_config, until_stopped};
 use crate::kinds::templates::Templates;
 use crate::kubernetes::{ClusterAccess, Object, Plan};
-use crate::work::job::{Job, StopReason};
 use run::Run;
 
 /// The time limit for ending the program of an attempt that is stopped.

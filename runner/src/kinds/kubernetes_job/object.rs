@@ -4,10 +4,10 @@ use freehold_protocol::JobId;
 use freehold_protocol::order::RunKubernetesJob;
 use serde_json::{Value, json};
 
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kinds::templates::Templates;
 use crate::kubernetes::{COMPONENT, Id, Object};
-use crate::work::job::Job;
 
 /// The difference between the time limits of the attempt and of the Kubernetes Job, so that the attempt can report the
 /// end.

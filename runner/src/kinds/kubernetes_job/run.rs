@@ -7,12 +7,12 @@ use freehold_protocol::order::RunKubernetesJob;
 use serde_json::Value;
 
 use super::object::{is_of, owner};
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kinds::inventory::Inventory;
 use crate::kubernetes::{
     Api, Applied, COMPONENT, Change, ClusterError, Health, Id, Object, Plan, annotation, health, pod,
 };
-use crate::work::job::Job;
 
 /// The time between two polls of a Kubernetes Job.
 const LOOK: Duration = Duration::from_secs(1);

@@ -8,11 +8,11 @@ use freehold_protocol::order::drift::DriftedResource;
 
 use super::manifest;
 use super::rollout::Rollout;
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::{cluster_access, until_stopped};
 use crate::kinds::templates::Templates;
 use crate::kubernetes::{Applied, attributes_of_drift};
-use crate::work::job::Job;
 
 /// Returns the objects that differ from the manifest. Fields that another manager took over count as well, although an apply
 /// would be refused until its manager gives them up.

@@ -6,10 +6,10 @@ use freehold_aws_errors::chain;
 use freehold_protocol::order::ApplyManifest;
 use serde_json::{Value, json};
 
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kinds::templates::Templates;
 use crate::sandbox::{self, Ended, Output, Printed, Program};
-use crate::work::job::Job;
 use crate::workspace::{self, Kind, MAX_DOCUMENT, WorkspaceError};
 
 /// The directory in the workspace for the unpacked layer, which holds the source and the settings of the config.

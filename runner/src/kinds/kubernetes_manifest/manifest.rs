@@ -3,12 +3,12 @@
 use freehold_protocol::order::{ApplyManifest, KUSTOMIZATION_LAYER, MANIFEST_LAYER};
 
 use super::kustomize;
+use crate::job::Job;
 use crate::kinds::archive;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::until_stopped;
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
-use crate::work::job::Job;
 use crate::workspace;
 
 /// The file name of the fetched layer in the workspace.

@@ -16,6 +16,7 @@ use freehold_protocol::order::{ApplyManifest, RemovePart};
 use serde_json::{Value, json};
 
 use crate::approvals;
+use crate::job::Job;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::cluster_images;
 use crate::kinds::cluster_policies::{self, ClusterPolicies, Place};
@@ -25,7 +26,6 @@ use crate::kinds::inventory::Inventory;
 use crate::kinds::result::{Done, cluster_access, sdk_config, skipped, until_stopped};
 use crate::kinds::templates::Templates;
 use crate::kubernetes::{Id, Object};
-use crate::work::job::Job;
 use rollout::Rollout;
 
 /// Applies the manifest.

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use freehold_protocol::order::ApplyManifest;
 use serde_json::Value;
 
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kubernetes::{
     Api, Applied, COMPONENT, Change, ClusterError, Health, Id, Object, Plan, annotation, health, is_marked_to_stay,
     read_objects,
 };
-use crate::work::job::Job;
 
 /// The time between two polls of an object.
 const LOOK: Duration = Duration::from_secs(2);

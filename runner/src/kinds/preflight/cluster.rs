@@ -6,9 +6,9 @@ use freehold_protocol::preflight::{CheckInstall, ExistingCluster, Finding};
 
 use super::finding::{pass, unchecked, warn};
 use crate::identity::mode::session_in;
+use crate::job::Job;
 use crate::kinds::templates::Templates;
 use crate::kubernetes::{Api, ClusterError, apis_of};
-use crate::work::job::Job;
 
 /// The modes in which jobs deploy or remove components.
 const MODES: [Mode; 3] = [Mode::Provision, Mode::Maintenance, Mode::Deprovision];

@@ -9,9 +9,9 @@ use serde::Deserialize;
 
 use super::finding::{fail, pass, unchecked, warn};
 use crate::config::SandboxKind;
+use crate::job::Job;
 use crate::operate::checks;
 use crate::sandbox;
-use crate::work::job::Job;
 
 /// The disk space for Terraform's providers, in bytes. The AWS provider alone needs about 700 MB.
 const PROVIDERS: u64 = 1 << 30;

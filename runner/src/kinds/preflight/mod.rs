@@ -21,10 +21,10 @@ use freehold_protocol::preflight::{CheckInstall, FINDINGS, Finding, Verdict};
 use serde_json::Value;
 
 use crate::aws::timeouts;
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::{self, Done, until_stopped};
 use crate::kinds::templates::Templates;
-use crate::work::job::Job;
 use finding::{Check, all_in_time, unchecked};
 
 /// The time limit for one attempt of a call.

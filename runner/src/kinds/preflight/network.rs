@@ -8,8 +8,8 @@ use freehold_protocol::preflight::{CheckInstall, Finding};
 use tokio::task::JoinSet;
 
 use super::finding::{Answer, fail, pass, unchecked, warn, way_to};
+use crate::job::Job;
 use crate::registry::ecr_repository;
-use crate::work::job::Job;
 
 /// The time limit for an answer of a host.
 const HOST: Duration = Duration::from_secs(4);

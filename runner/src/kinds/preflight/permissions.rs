@@ -7,7 +7,7 @@ use freehold_protocol::names;
 use freehold_protocol::preflight::{CheckInstall, Finding};
 
 use super::finding::{Answer, fail};
-use crate::work::job::Job;
+use crate::job::Job;
 
 /// The name of a change set that does not exist.
 const NO_CHANGE_SET: &str = "freehold-preflight";

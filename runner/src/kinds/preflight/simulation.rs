@@ -12,8 +12,8 @@ use freehold_protocol::preflight::{CheckInstall, Finding, Permission, STACK_CHAN
 
 use super::finding::{Answer, fail, pass, unchecked, warn, way_to};
 use super::permissions::role;
+use crate::job::Job;
 use crate::kinds::templates::Templates;
-use crate::work::job::Job;
 
 const CHECK: &str = "permissions";
 /// The maximum number of denied actions that a finding names.

@@ -23,6 +23,7 @@ use freehold_protocol::order::{PROGRAM_LAYER, RunPulumi};
 use serde_json::{Value, json};
 
 use crate::approvals;
+use crate::job::Job;
 use crate::kinds::archive;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
@@ -31,7 +32,6 @@ use crate::kinds::plan_file::PlanFile;
 use crate::kinds::result::{Done, job_aws, keep_sensitive, sdk_config, skipped, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
-use crate::work::job::Job;
 use files::{PLAN_FILE, PROGRAM};
 use program::Pulumi;
 use stack_locks::StackLocks;

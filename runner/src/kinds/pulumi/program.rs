@@ -16,6 +16,7 @@ use super::files::PROGRAM;
 use super::stack;
 use super::steps::{Exported, Steps};
 use crate::identity::job_aws::JobAws;
+use crate::job::Job;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::plan_file::PlanFile;
@@ -23,7 +24,6 @@ use crate::kinds::program_version::version_line;
 use crate::kinds::result::succeeded;
 use crate::sandbox::{self, Interrupt, Output, Printed, Program, Service};
 use crate::state_objects;
-use crate::work::job::Job;
 
 /// The number of lines of Pulumi's errors in a message.
 const ERROR_LINES: usize = 6;

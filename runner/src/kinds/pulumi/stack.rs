@@ -18,12 +18,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::files::PROGRAM;
+use crate::job::Job;
 use crate::kinds::bucket::{JobBucket, explain};
 use crate::kinds::failure::Failure;
 use crate::kinds::templates::Templates;
 use crate::kubernetes::documents;
 use crate::state_objects;
-use crate::work::job::Job;
 use crate::workspace::{self, Kind};
 
 /// The names of the file with the program's project, in the order in which Pulumi looks for them.

@@ -6,12 +6,12 @@
 
 use freehold_protocol::ComponentName;
 
+use crate::job::Job;
 use crate::kinds::attempt_mark::{AttemptMark, HeldLock};
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::until_stopped;
 use crate::state_objects;
-use crate::work::job::Job;
 
 /// The locks of a stack for one attempt.
 #[derive(Debug)]

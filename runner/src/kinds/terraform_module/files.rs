@@ -6,10 +6,10 @@ use std::path::Path;
 use freehold_protocol::order::ApplyTerraform;
 use serde_json::{Value, json};
 
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kinds::templates::Templates;
 use crate::state_objects::StateObjects;
-use crate::work::job::Job;
 use crate::workspace::{self, Kind};
 
 /// The directory of the module in the workspace.

@@ -24,6 +24,7 @@ use serde_json::json;
 
 use crate::approvals::{self, Asked, Facts, Made, Recalled};
 use crate::identity::job_aws::JobAws;
+use crate::job::Job;
 use crate::kinds::archive;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
@@ -33,7 +34,6 @@ use crate::kinds::result::{Done, job_aws, keep_sensitive, sdk_config, skipped, u
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
 use crate::state_objects::StateObjects;
-use crate::work::job::Job;
 use files::{MODULE, PLAN_FILE, Variables};
 use plan::Changes;
 use program::Terraform;

@@ -19,6 +19,7 @@ use tokio::sync::Mutex;
 
 use crate::identity::job_aws::JobAws;
 use crate::identity::stack_outputs;
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kinds::plan_file::PlanFile;
 use crate::kinds::program_version::version_line;
@@ -28,7 +29,6 @@ use crate::kinds::terraform_module::files::MODULE;
 use crate::kinds::terraform_module::providers::Providers;
 use crate::operate::checks;
 use crate::sandbox::{self, Interrupt, Output, Printed, Program, Service};
-use crate::work::job::Job;
 
 /// A lock that allows one `init` at a time, because Terraform's plugin cache is not safe for concurrent use (Terraform
 /// CLI documentation, "Provider plugin cache").

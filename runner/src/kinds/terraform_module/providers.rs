@@ -10,11 +10,11 @@ use freehold_protocol::order::{Artifact, Descriptor};
 use freehold_protocol::terraform::{MODULE_CONFIG, ModuleConfig, PROVIDER_LAYER, ProviderPackage, own_platform};
 
 use super::provider_zip::{self, MAX_PACKED, ProviderZipError};
+use crate::job::Job;
 use crate::kinds::failure::Failure;
 use crate::kinds::sync_artifact::{parts, unusable};
 use crate::sandbox;
 use crate::unpacked_trees::{UnpackedTree, UnpackedTrees};
-use crate::work::job::Job;
 
 /// The size limit of the config of a module's artifact, in bytes.
 const MAX_CONFIG: u64 = 1024 * 1024;

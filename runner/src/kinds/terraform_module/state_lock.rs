@@ -13,11 +13,11 @@ use aws_sdk_s3::primitives::{DateTime, DateTimeFormat};
 use freehold_protocol::Timestamp;
 use serde::Deserialize;
 
+use crate::job::Job;
 use crate::kinds::attempt_mark::{AttemptMark, HeldLock};
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::state_objects::StateObjects;
-use crate::work::job::Job;
 
 const MAX_BYTES: usize = 64 * 1024;
 

@@ -10,10 +10,10 @@ use freehold_protocol::order::Order;
 use tokio::time::Instant;
 
 use crate::aws;
+use crate::job::Plans;
 use crate::process::clock;
 use crate::record::audit;
 use crate::work::agent::Agent;
-use crate::work::job::Plans;
 
 /// The plans of one attempt.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use tracing::{error, warn};
 use super::start::{NotAnnounced, Start};
 use super::{Attempt, Message};
 use crate::aws;
+use crate::job::StopReason;
 use crate::record::audit::{AuditError, BUCKET_LIMIT};
-use crate::work::job::StopReason;
 
 impl Attempt<'_> {
     /// Records that the job starts, and waits until the customer's bucket has the record and the signed order that the

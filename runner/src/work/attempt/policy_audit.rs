@@ -7,10 +7,10 @@ use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::policy::PolicyResult;
 
 use crate::aws;
+use crate::job::PolicyRecorder;
 use crate::record::audit;
 use crate::work::agent::Agent;
 use crate::work::in_flight::HeldOrder;
-use crate::work::job::PolicyRecorder;
 
 /// The policies of one attempt.
 #[derive(Debug)]

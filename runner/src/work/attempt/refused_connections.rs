@@ -7,9 +7,9 @@ use freehold_protocol::audit::AuditEvent;
 use tracing::error;
 
 use crate::aws;
+use crate::job::Connections;
 use crate::work::agent::Agent;
 use crate::work::in_flight::HeldOrder;
-use crate::work::job::Connections;
 
 /// Records refused connections in the audit trail.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! The record of a job's start in the audit trail, and the reasons why a job must not start.
 
-use crate::work::job::StopReason;
+use crate::job::StopReason;
 
 /// Whether the audit trail has a record of the job's start by this attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

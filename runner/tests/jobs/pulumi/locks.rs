@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use freehold_protocol::order::{Artifact, Work};
 use freehold_protocol::report::Outcome;
+use freehold_runner::job::StopReason;
 use freehold_runner::kinds::execute;
-use freehold_runner::work::job::StopReason;
 use serde_json::{Value, json};
 
 use super::{MARK, artifact, start, state, table, work};

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use freehold_runner::job::StopReason;
 use freehold_runner::sandbox::{Ended, cgroup};
-use freehold_runner::work::job::StopReason;
 use freehold_skips::{have, skip};
 
 use super::{bench, run};

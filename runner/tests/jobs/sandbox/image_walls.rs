@@ -42,7 +42,7 @@ async fn the_root_of_a_build_is_nobody_outside() {
     let (_, user) = tokio::join!(sandbox::run_image_build(&bench.job, shell(&bench, script)), async {
         eventually("it runs", || processes("sleep\u{0}31536017").len() == 1).await;
         let user = std::fs::metadata(format!("/proc/{}", processes("sleep\u{0}31536017")[0])).unwrap().uid();
-        stop.send(Some(freehold_runner::work::job::StopReason::Cancelled)).unwrap();
+        stop.send(Some(freehold_runner::job::StopReason::Cancelled)).unwrap();
         user
     });
 

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use freehold_protocol::order::{RunAction, Work};
+use freehold_runner::job::StopReason;
 use freehold_runner::sandbox::{self, Ended, Program};
-use freehold_runner::work::job::StopReason;
 use freehold_skips::have;
 
 use crate::fixture::{Bench, eventually, processes};

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use freehold_protocol::order::{ApplyTerraform, Artifact, MODULE_ARTIFACT, MODULE_LAYER, Package, RemovePart, Work};
 use freehold_protocol::report::Outcome;
 use freehold_runner::config::Config;
+use freehold_runner::job::StopReason;
 use freehold_runner::kinds::execute;
-use freehold_runner::work::job::StopReason;
 use freehold_skips::have;
 use serde_json::{Value, json};
 

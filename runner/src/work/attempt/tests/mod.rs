@@ -23,8 +23,8 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::config::{Config, Role};
+use crate::job::StopReason;
 use crate::testing::{config, job_id, order, sealed};
-use crate::work::job::StopReason;
 use crate::work::poll;
 use world::{Play, World, action, cancel};
 

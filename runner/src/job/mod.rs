@@ -1,6 +1,8 @@
 //! The interface between a job and the code of its kind: the order, an empty workspace, a log, a stop signal and
 //! grants.
 
+pub mod first_box;
+
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -15,7 +17,7 @@ use freehold_protocol::grant::GrantAnswer;
 use freehold_protocol::order::{Artifact, Order};
 use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::provenance::BuildFacts;
-use freehold_protocol::report::Fence;
+use freehold_protocol::report::{Fence, Outcome};
 use freehold_protocol::succession::Roots;
 use freehold_protocol::{Digest, Timestamp};
 use tokio::sync::watch;
@@ -24,7 +26,7 @@ use crate::config::Config;
 use crate::record::log::JobLog;
 use crate::secrets::sensitive_outputs::SensitiveOutputs;
 use crate::tool_image::ToolImage;
-use crate::work::first_box::FirstBox;
+use first_box::FirstBox;
 
 /// The time that a job has to end after [`Stop::stopped`]. Then the job's future is dropped; this must end all
 /// processes that the job has started. After [`StopReason::LeaseLost`], a job has only about 7 s.
@@ -72,6 +74,13 @@ impl Job {
     pub fn deadline(&self, started: Instant, reserved: Duration) -> Instant {
         started + Duration::from_secs(u64::from(self.order.timeout_secs)).saturating_sub(reserved)
     }
+}
+
+/// Runs the kinds of job that a program supports.
+#[async_trait]
+pub trait Execute: Send + Sync + std::fmt::Debug {
+    /// Runs `job` and returns its outcome.
+    async fn execute(&self, job: &Job) -> Outcome;
 }
 
 /// Records connections that were refused to a job.
