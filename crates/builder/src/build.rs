@@ -4,9 +4,9 @@
 use async_trait::async_trait;
 use freehold_protocol::order::{BuildArtifact, Package, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER, Work};
 use freehold_protocol::report::Outcome;
-use freehold_runner::job::{Execute, Job};
-use freehold_runner::kinds::failure::Failure;
-use freehold_runner::kinds::result::{self, Done, sdk_config, until_stopped};
+use freehold_runner::job::failure::{Failure, until_stopped};
+use freehold_runner::job::{Execute, Job, sdk_config};
+use freehold_runner::kinds::result::{self, Done};
 use freehold_runner::registry::ecr_repository;
 
 use crate::package::push_layer;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use freehold_oci::is_loopback_name;
 use freehold_protocol::Digest;
-use freehold_runner::kinds::failure::Failure;
+use freehold_runner::job::failure::Failure;
 use reqwest::{Client, Response, StatusCode, Url};
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;

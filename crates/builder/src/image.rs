@@ -5,9 +5,8 @@ use freehold_oci::{CopyOptions, Reference, RegistryError, Repository, Version};
 use freehold_protocol::AccountId;
 use freehold_protocol::order::{Artifact, BuildArtifact, Recipe, Signer};
 use freehold_runner::aws;
-use freehold_runner::job::Job;
-use freehold_runner::kinds::failure::Failure;
-use freehold_runner::kinds::result::sdk_config;
+use freehold_runner::job::failure::Failure;
+use freehold_runner::job::{Job, sdk_config};
 use freehold_runner::registry::{ecr_login, ecr_repository};
 
 use crate::statement::Facts;

@@ -8,7 +8,7 @@ use freehold_oci::{
 };
 use freehold_protocol::Digest;
 use freehold_protocol::order::{Artifact, Descriptor};
-use freehold_runner::kinds::failure::Failure;
+use freehold_runner::job::failure::Failure;
 use serde::Deserialize;
 
 /// The largest manifest that is read, in bytes.

@@ -11,8 +11,7 @@ use freehold_protocol::order::{
     Source,
 };
 use freehold_runner::job::Job;
-use freehold_runner::kinds::failure::Failure;
-use freehold_runner::kinds::result::until_stopped;
+use freehold_runner::job::failure::{Failure, until_stopped};
 
 use crate::archive;
 use crate::package::push_layer;

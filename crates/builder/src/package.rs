@@ -10,10 +10,9 @@ use freehold_oci::{
 };
 use freehold_protocol::Digest;
 use freehold_protocol::order::{Artifact, BuildArtifact, Descriptor};
-use freehold_runner::job::Job;
-use freehold_runner::kinds::bucket::file_digest;
-use freehold_runner::kinds::failure::Failure;
-use freehold_runner::kinds::result::sdk_config;
+use freehold_runner::job::bucket::file_digest;
+use freehold_runner::job::failure::Failure;
+use freehold_runner::job::{Job, sdk_config};
 use freehold_runner::registry::ecr_repository;
 use serde::Serialize;
 

@@ -6,8 +6,7 @@ use std::path::Path;
 
 use freehold_protocol::order::{Artifact, BuildArtifact, PROGRAM_ARTIFACT, PROGRAM_LAYER};
 use freehold_runner::job::Job;
-use freehold_runner::kinds::failure::Failure;
-use freehold_runner::kinds::result::until_stopped;
+use freehold_runner::job::failure::{Failure, until_stopped};
 use serde_json::Value;
 
 use crate::chart::yaml;

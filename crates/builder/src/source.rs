@@ -5,11 +5,10 @@ use std::path::PathBuf;
 use freehold_protocol::Digest;
 use freehold_protocol::order::Source;
 use freehold_protocol::source::SourceAddress;
-use freehold_runner::job::Job;
+use freehold_runner::job::bucket::JobBucket;
+use freehold_runner::job::failure::{Failure, until_stopped};
+use freehold_runner::job::{Job, sdk_config};
 use freehold_runner::kinds::archive;
-use freehold_runner::kinds::bucket::JobBucket;
-use freehold_runner::kinds::failure::Failure;
-use freehold_runner::kinds::result::{sdk_config, until_stopped};
 use freehold_runner::sandbox::{self, Ended, Program};
 
 use crate::private_source::git::GitAccess;

@@ -8,7 +8,7 @@ use freehold_protocol::grant::GrantAnswer;
 use freehold_protocol::order::{Artifact, BuildArtifact};
 use freehold_protocol::provenance::{BuildFacts, Provenance, ResourceDescriptor};
 use freehold_runner::job::Job;
-use freehold_runner::kinds::failure::Failure;
+use freehold_runner::job::failure::Failure;
 use freehold_runner::kinds::provenance::{check, push_statement};
 use freehold_runner::process::clock;
 

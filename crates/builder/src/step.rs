@@ -4,9 +4,8 @@ use std::path::PathBuf;
 
 use freehold_protocol::order::{Artifact, BuildArtifact, STEP_ARTIFACT, STEP_LAYER};
 use freehold_runner::job::Job;
+use freehold_runner::job::failure::{Failure, until_stopped};
 use freehold_runner::kinds::archive::ArchiveError;
-use freehold_runner::kinds::failure::Failure;
-use freehold_runner::kinds::result::until_stopped;
 
 use crate::package::push_layer;
 use crate::{archive, source};

@@ -20,10 +20,9 @@ use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::{Digest, canonical};
 use serde_json::Value;
 
-use crate::job::Job;
-use crate::kinds::bucket::JobBucket;
-use crate::kinds::failure::Failure;
-use crate::kinds::result::{sdk_config, until_stopped};
+use crate::job::bucket::JobBucket;
+use crate::job::failure::{Failure, until_stopped};
+use crate::job::{Job, sdk_config};
 pub use changes::of_plan;
 pub(crate) use changes::{kind as kind_of_change, of_cluster, of_hooks};
 pub use decision::Facts;

@@ -1,6 +1,8 @@
 //! The interface between a job and the code of its kind: the order, an empty workspace, a log, a stop signal and
 //! grants.
 
+pub mod bucket;
+pub mod failure;
 pub mod first_box;
 
 use std::path::PathBuf;
@@ -9,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_types::SdkConfig;
 pub use freehold_egress::Refusal;
 pub use freehold_iam_proxy::{Change, Recorder, Used};
 use freehold_protocol::approval::ApproveChanges;
@@ -74,6 +77,11 @@ impl Job {
     pub fn deadline(&self, started: Instant, reserved: Duration) -> Instant {
         started + Duration::from_secs(u64::from(self.order.timeout_secs)).saturating_sub(reserved)
     }
+}
+
+/// Returns the SDK config for AWS clients under the role of the job's mode.
+pub async fn sdk_config(job: &Job) -> SdkConfig {
+    crate::aws::sdk_config(&job.config.region, Some(job.credentials.clone())).await
 }
 
 /// Runs the kinds of job that a program supports.

@@ -21,9 +21,9 @@ use freehold_protocol::report::Fence;
 use freehold_protocol::{JobId, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::job::bucket::JobBucket;
+use crate::job::failure::Failure;
 use crate::job::{Job, STOP_GRACE};
-use crate::kinds::bucket::JobBucket;
-use crate::kinds::failure::Failure;
 
 const MAX_BYTES: usize = 64 * 1024;
 /// The largest difference between the clocks of this machine and of AWS, in seconds. AWS refuses requests of a machine

@@ -6,10 +6,10 @@ use freehold_protocol::order::SyncImage;
 use serde_json::{Value, json};
 
 use crate::job::Job;
-use crate::kinds::failure::Failure;
+use crate::job::failure::{Failure, until_stopped};
 use crate::kinds::guard;
 use crate::kinds::provenance;
-use crate::kinds::result::{Done, until_stopped};
+use crate::kinds::result::Done;
 use crate::kinds::sync_artifact::sync_artifact;
 
 pub(super) async fn run(job: &Job, work: &SyncImage) -> Result<Done, Failure> {

@@ -11,11 +11,11 @@ use freehold_protocol::app_version::{Secret, SecretFormat};
 use freehold_protocol::order::{CopySecrets, Mode, SecretCopy};
 use serde_json::{Value, json};
 
-use crate::job::Job;
-use crate::kinds::bucket::JobBucket;
-use crate::kinds::failure::Failure;
+use crate::job::bucket::JobBucket;
+use crate::job::failure::{Failure, until_stopped};
+use crate::job::{Job, sdk_config};
 use crate::kinds::inventory::Inventory;
-use crate::kinds::result::{Done, sdk_config, until_stopped};
+use crate::kinds::result::Done;
 use crate::kinds::templates::Templates;
 use crate::kubernetes::{
     Api, Applied, COMPONENT, Change, ClusterAccess, ClusterError, Id, MANAGER, Object, Plan, annotation,

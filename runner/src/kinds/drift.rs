@@ -5,7 +5,7 @@ use freehold_protocol::order::drift::{DriftFound, DriftedResource, OUTPUT};
 use freehold_protocol::order::{DetectDrift, Work};
 
 use crate::job::Job;
-use crate::kinds::failure::Failure;
+use crate::job::failure::Failure;
 use crate::kinds::result::Done;
 use crate::kinds::{helm_chart, kubernetes_manifest, terraform_module};
 

@@ -6,10 +6,9 @@ use freehold_protocol::policy::{PolicyOrigin, PolicyResult};
 use serde_json::{Value, json};
 
 use crate::approvals;
-use crate::job::Job;
-use crate::kinds::bucket::JobBucket;
-use crate::kinds::failure::Failure;
-use crate::kinds::result::{sdk_config, until_stopped};
+use crate::job::bucket::JobBucket;
+use crate::job::failure::{Failure, until_stopped};
+use crate::job::{Job, sdk_config};
 use crate::kubernetes::{Change, Id, Object, Plan};
 use crate::policies;
 

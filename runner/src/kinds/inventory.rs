@@ -7,8 +7,8 @@
 use freehold_protocol::ComponentName;
 use serde::{Deserialize, Serialize};
 
-use crate::kinds::bucket::JobBucket;
-use crate::kinds::failure::Failure;
+use crate::job::bucket::JobBucket;
+use crate::job::failure::Failure;
 use crate::kubernetes::Id;
 use crate::state_objects;
 

@@ -12,9 +12,8 @@ use tokio::sync::Mutex;
 
 use crate::config::SandboxKind;
 use crate::job::Job;
-use crate::kinds::failure::Failure;
+use crate::job::failure::{Failure, until_stopped};
 use crate::kinds::provenance;
-use crate::kinds::result::until_stopped;
 use crate::kinds::sync_artifact::sync_artifact_of;
 use crate::kinds::templates::Templates;
 use crate::registry::ecr_repository;

@@ -13,9 +13,9 @@ use freehold_protocol::order::leftovers::{Leftovers, OUTPUT, type_and_name};
 
 use crate::aws::{explain, timeouts};
 use crate::identity::trusts::{AppRoles as _, IamRoles};
-use crate::job::Job;
-use crate::kinds::failure::Failure;
-use crate::kinds::result::{Done, sdk_config, until_stopped};
+use crate::job::failure::{Failure, until_stopped};
+use crate::job::{Job, sdk_config};
+use crate::kinds::result::Done;
 
 /// The time limit for one attempt of a call.
 const ATTEMPT: Duration = Duration::from_secs(10);

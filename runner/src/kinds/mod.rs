@@ -3,14 +3,12 @@
 mod action;
 pub mod archive;
 mod attempt_mark;
-pub mod bucket;
 mod cloudformation_stack;
 mod cluster_images;
 mod cluster_policies;
 mod container_image;
 mod copy_secrets;
 mod drift;
-pub mod failure;
 mod guard;
 mod health;
 mod helm_chart;
@@ -40,8 +38,8 @@ use freehold_protocol::report::Outcome;
 pub(crate) use templates::owner;
 
 use crate::approvals;
+use crate::job::failure::Failure;
 use crate::job::{Execute, Job};
-use failure::Failure;
 use result::Done;
 
 /// Executes the jobs of an install runner.

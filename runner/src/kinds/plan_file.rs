@@ -11,8 +11,8 @@ use freehold_protocol::Digest;
 
 use crate::files;
 use crate::job::Job;
-use crate::kinds::bucket::{JobBucket, open_digest};
-use crate::kinds::failure::Failure;
+use crate::job::bucket::{JobBucket, open_digest};
+use crate::job::failure::Failure;
 use crate::workspace;
 
 /// The name of the copy.

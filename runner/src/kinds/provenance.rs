@@ -8,7 +8,7 @@ use freehold_protocol::{AppName, ComponentName, Digest, Envelope};
 use serde_json::{Value, json};
 
 use crate::job::Job;
-use crate::kinds::failure::Failure;
+use crate::job::failure::Failure;
 
 /// A provenance that was verified.
 #[derive(Debug, Clone, Copy)]

@@ -4,8 +4,8 @@
 use freehold_protocol::order::{RemovePart, Work};
 
 use crate::job::Job;
-use crate::kinds::failure::Failure;
-use crate::kinds::result::{Done, until_stopped};
+use crate::job::failure::{Failure, until_stopped};
+use crate::kinds::result::Done;
 use crate::kinds::{cloudformation_stack, helm_chart, kubernetes_job, kubernetes_manifest, pulumi, terraform_module};
 
 pub(super) async fn run(job: &Job, work: &RemovePart) -> Result<Done, Failure> {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use aws_types::SdkConfig;
 use freehold_protocol::Digest;
 use freehold_protocol::order::{Artifact, ClusterOf};
 use freehold_protocol::report::Outcome;
@@ -10,7 +9,7 @@ use serde_json::Value;
 
 use crate::identity::job_aws::JobAws;
 use crate::job::Job;
-use crate::kinds::failure::Failure;
+use crate::job::failure::{Failure, until_stopped};
 use crate::kubernetes::ClusterAccess;
 use crate::sandbox::{self, Ended, Program};
 
@@ -42,11 +41,6 @@ pub fn outcome(job: &Job, ended: Result<Done, Failure>) -> Outcome {
         Ok(Done { outputs, sensitive, artifact }) => Outcome::Succeeded { outputs, sensitive, artifact },
         Err(failure) => failure.into_outcome(job),
     }
-}
-
-/// Returns the SDK config for AWS clients under the role of the job's mode.
-pub async fn sdk_config(job: &Job) -> SdkConfig {
-    crate::aws::sdk_config(&job.config.region, Some(job.credentials.clone())).await
 }
 
 /// Prepares the job's access to AWS.
@@ -117,17 +111,5 @@ pub(super) fn succeeded(ended: Ended, command: &str, error_in: fn(&str) -> Strin
             Err(Failure::new(format!("`{command}` ended with exit code {code}{why}")))
         }
         Ended::Stopped(reason) => Err(Failure::stopped(reason)),
-    }
-}
-
-/// Returns the result of `work`, unless the attempt must stop first.
-///
-/// # Errors
-/// The failure of `work`, or [`Failure::Stopped`].
-pub async fn until_stopped<T>(job: &Job, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    tokio::select! {
-        biased;
-        reason = job.stop.stopped() => Err(Failure::stopped(reason)),
-        ended = work => ended,
     }
 }

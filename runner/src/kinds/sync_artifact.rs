@@ -14,7 +14,7 @@ use freehold_protocol::order::{Artifact, Descriptor};
 use freehold_protocol::{ComponentName, Digest};
 
 use crate::job::Job;
-use crate::kinds::failure::Failure;
+use crate::job::failure::Failure;
 use crate::kinds::provenance;
 use crate::registry::{ecr_repository, granted_urls};
 

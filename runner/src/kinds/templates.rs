@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::identity::stack_outputs;
 use crate::job::Job;
-use crate::kinds::failure::Failure;
+use crate::job::failure::Failure;
 
 /// The tree of values for one job's templates. Its root has the key `nuon`.
 pub(super) struct Templates {

@@ -14,10 +14,10 @@ use semver::Version;
 use serde_json::json;
 use tokio::process::Command;
 
+use crate::job::failure::{Failure, until_stopped};
 use crate::job::{Job, StopReason};
 use crate::kinds::archive::{self, Budget};
-use crate::kinds::failure::Failure;
-use crate::kinds::result::{Done, until_stopped};
+use crate::kinds::result::Done;
 use crate::upgrade::programs::{
     Candidate, Phase, Programs, Released, is_program, keep, launched_by, own_program, path_of,
 };

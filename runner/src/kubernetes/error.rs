@@ -1,6 +1,9 @@
 //! The errors of a cluster. Each message names the cluster and how to fix the problem.
 
+use freehold_aws_errors::chain;
 use serde_json::Value;
+
+use crate::job::failure::Failure;
 
 /// The reason why a cluster cannot be used or refuses a request.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +51,12 @@ pub enum ClusterError {
     Refused { cluster: String, what: String, status: u16, message: String, owners: Vec<Owner> },
     #[error("the answer of cluster `{cluster}` is not a Kubernetes document; the request was: {what}")]
     Malformed { cluster: String, what: String },
+}
+
+impl From<ClusterError> for Failure {
+    fn from(error: ClusterError) -> Self {
+        Self::new(chain(&error))
+    }
 }
 
 /// A field of an object, and the field manager that it belongs to.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use freehold_aws_errors::chain;
 use freehold_egress::AccountHosts;
 use rustix::process::Signal;
 
@@ -12,6 +13,7 @@ use super::output::Output;
 use super::purpose::IMAGE_USERS;
 use crate::config::SandboxKind;
 use crate::job::Job;
+use crate::job::failure::Failure;
 
 /// The path of a job's workspace inside a box.
 pub(super) const INSIDE: &str = "/workspace";
@@ -108,6 +110,12 @@ pub enum SandboxError {
         #[source]
         source: std::io::Error,
     },
+}
+
+impl From<SandboxError> for Failure {
+    fn from(error: SandboxError) -> Self {
+        Self::new(chain(&error))
+    }
 }
 
 /// Returns the path under which the job sees `path`, which is relative to its workspace.

@@ -11,10 +11,9 @@ pub(crate) mod yaml;
 use std::path::{Path, PathBuf};
 
 use freehold_protocol::order::{Artifact, BuildArtifact, CHART_CONFIG, CHART_LAYER, Source};
-use freehold_runner::job::Job;
+use freehold_runner::job::failure::{Failure, until_stopped};
+use freehold_runner::job::{Job, sdk_config};
 use freehold_runner::kinds::archive;
-use freehold_runner::kinds::failure::Failure;
-use freehold_runner::kinds::result::{sdk_config, until_stopped};
 use freehold_runner::registry::ecr_repository;
 
 use self::vendor::{Chart, Vendor};

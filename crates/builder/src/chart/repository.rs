@@ -5,7 +5,7 @@ use std::path::Path;
 
 use freehold_oci::client;
 use freehold_protocol::Digest;
-use freehold_runner::kinds::failure::Failure;
+use freehold_runner::job::failure::Failure;
 use reqwest::Url;
 use serde::Deserialize;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use freehold_oci::{BlobSource, Reference, RegistryError, Repository, Version, client};
 use freehold_protocol::order::CHART_LAYER;
 use freehold_runner::job::Job;
-use freehold_runner::kinds::failure::Failure;
+use freehold_runner::job::failure::Failure;
 
 use super::metadata::{self, Dependency, Metadata};
 use super::versions::{Wanted, version};

@@ -6,9 +6,8 @@ use bytes::Bytes;
 use freehold_oci::{BlobSource, Manifest, Platform, Repository, Version, fetch as fetch_blob, manifest_for};
 use freehold_protocol::Digest;
 use freehold_protocol::order::{BuildArtifact, Descriptor};
-use freehold_runner::job::Job;
-use freehold_runner::kinds::failure::Failure;
-use freehold_runner::kinds::result::sdk_config;
+use freehold_runner::job::failure::Failure;
+use freehold_runner::job::{Job, sdk_config};
 use freehold_runner::registry::ecr_repository;
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use freehold_runner::job::Job;
-use freehold_runner::kinds::failure::Failure;
+use freehold_runner::job::failure::Failure;
 
 use super::request::Request;
 use super::run::run;

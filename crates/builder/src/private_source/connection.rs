@@ -3,7 +3,7 @@
 use freehold_egress::{Destination, Refusal};
 use freehold_protocol::source::SourceAddress;
 use freehold_runner::job::Job;
-use freehold_runner::kinds::failure::Failure;
+use freehold_runner::job::failure::Failure;
 
 use super::obstacle::Obstacle;
 

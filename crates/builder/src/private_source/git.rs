@@ -7,7 +7,7 @@ use std::sync::Arc;
 use freehold_protocol::source::SourceCredential;
 use freehold_runner::config::SandboxKind;
 use freehold_runner::job::Job;
-use freehold_runner::kinds::failure::Failure;
+use freehold_runner::job::failure::Failure;
 use freehold_runner::sandbox::Service;
 
 use super::https::{HttpsSource, HttpsSources};

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use freehold_oci::{authority, client_builder};
 use freehold_protocol::source::{Hidden, Scheme, SourceAddress};
 use freehold_runner::job::Job;
-use freehold_runner::kinds::failure::Failure;
+use freehold_runner::job::failure::Failure;
 use freehold_runner::sandbox::{Outside, Serve, Through};
 use futures_util::TryStreamExt as _;
 use http_body_util::combinators::UnsyncBoxBody;

@@ -15,9 +15,8 @@ pub(crate) mod ssh;
 use aws_sdk_secretsmanager::error::ProvideErrorMetadata as _;
 use freehold_protocol::source::{SourceAddress, SourceCredential};
 use freehold_runner::aws;
-use freehold_runner::job::Job;
-use freehold_runner::kinds::failure::Failure;
-use freehold_runner::kinds::result::sdk_config;
+use freehold_runner::job::failure::Failure;
+use freehold_runner::job::{Job, sdk_config};
 
 /// A credential, and the address that it is for.
 #[derive(Debug, Clone)]

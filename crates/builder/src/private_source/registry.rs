@@ -3,7 +3,7 @@
 use freehold_oci::{Login, Reference};
 use freehold_protocol::source::{SourceAddress, SourceCredential};
 use freehold_runner::job::Job;
-use freehold_runner::kinds::failure::Failure;
+use freehold_runner::job::failure::Failure;
 use zeroize::Zeroizing;
 
 use super::{Stored, load_stored};

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use command_fds::{CommandFdExt as _, FdMapping};
 use freehold_protocol::source::{Hidden, Scheme, SourceAddress};
 use freehold_runner::job::Job;
-use freehold_runner::kinds::failure::Failure;
+use freehold_runner::job::failure::Failure;
 use freehold_runner::sandbox::{self, Outside, Serve, Through};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _};

@@ -9,7 +9,7 @@ mod key;
 use freehold_oci::{Form, Repository, referring_signatures, tagged_signatures};
 use freehold_protocol::Digest;
 use freehold_protocol::order::Signer;
-use freehold_runner::kinds::failure::Failure;
+use freehold_runner::job::failure::Failure;
 
 use document::Signed;
 use key::Key;

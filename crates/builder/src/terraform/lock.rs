@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use freehold_runner::kinds::failure::Failure;
+use freehold_runner::job::failure::Failure;
 use hcl_edit::expr::Expression;
 use hcl_edit::structure::{Block, Body};
 

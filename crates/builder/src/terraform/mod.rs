@@ -16,9 +16,8 @@ use std::path::PathBuf;
 
 use freehold_protocol::order::{Artifact, BuildArtifact, MODULE_ARTIFACT, MODULE_LAYER, Recipe};
 use freehold_protocol::terraform::{MODULE_CONFIG, ModuleConfig, PROVIDER_LAYER, ProviderPackage};
-use freehold_runner::job::Job;
-use freehold_runner::kinds::failure::Failure;
-use freehold_runner::kinds::result::{sdk_config, until_stopped};
+use freehold_runner::job::failure::{Failure, until_stopped};
+use freehold_runner::job::{Job, sdk_config};
 use freehold_runner::registry::ecr_repository;
 
 use crate::package::{Config, Layer, push_layer, push_with};

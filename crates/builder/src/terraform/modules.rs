@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use freehold_runner::kinds::failure::Failure;
+use freehold_runner::job::failure::Failure;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

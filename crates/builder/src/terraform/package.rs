@@ -6,7 +6,7 @@ use std::path::Path;
 use freehold_oci::client;
 use freehold_protocol::terraform::ProviderPackage;
 use freehold_runner::job::Job;
-use freehold_runner::kinds::failure::Failure;
+use freehold_runner::job::failure::Failure;
 use freehold_runner::kinds::terraform_module::provider_zip::{self, MAX_PACKED};
 use reqwest::{Client, Url};
 use serde::Deserialize;

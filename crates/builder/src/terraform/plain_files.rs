@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use freehold_runner::kinds::failure::Failure;
+use freehold_runner::job::failure::Failure;
 
 /// Returns the failure for a file `what` that could not be read.
 pub(super) fn unreadable(what: &str, error: &dyn std::error::Error) -> Failure {

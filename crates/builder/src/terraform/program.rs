@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use freehold_protocol::terraform::{PLATFORMS, REGISTRIES, REGISTRY_FILES};
 use freehold_runner::job::Job;
-use freehold_runner::kinds::failure::Failure;
+use freehold_runner::job::failure::Failure;
 use freehold_runner::kinds::terraform_module::first_error;
 use freehold_runner::operate::checks;
 use freehold_runner::sandbox::{self, Ended, Interrupt, Output, Printed, Program, Service};

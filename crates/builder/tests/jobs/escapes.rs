@@ -8,7 +8,7 @@ use std::process::Command;
 
 use freehold_builder::dockerfile::make;
 use freehold_protocol::order::{Package, Recipe, Source};
-use freehold_runner::kinds::failure::Failure;
+use freehold_runner::job::failure::Failure;
 use freehold_runner::sandbox::JobUser;
 use freehold_skips::{have, skip};
 

@@ -12,9 +12,9 @@ use serde_json::{Map, Value};
 
 use crate::identity::job_aws::JobAws;
 use crate::job::Job;
+use crate::job::failure::{Failure, until_stopped};
 use crate::kinds::cluster_images;
-use crate::kinds::failure::Failure;
-use crate::kinds::result::{Done, cluster_access, job_aws, until_stopped};
+use crate::kinds::result::{Done, cluster_access, job_aws};
 use crate::kinds::templates::Templates;
 use crate::kubernetes::ClusterAccess;
 use crate::sandbox::{self, Ended, Output, Program, Service};

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use freehold_protocol::order::{RunAction, STEP_LAYER, StepDirectory};
 
 use crate::job::Job;
+use crate::job::failure::Failure;
 use crate::kinds::archive::{self, ArchiveError, Budget};
-use crate::kinds::failure::Failure;
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact_of};
 
 /// The directories of steps, relative to the workspace, by the index of the step.

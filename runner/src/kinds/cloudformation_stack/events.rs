@@ -7,8 +7,8 @@ use aws_sdk_cloudformation::Client;
 use aws_sdk_cloudformation::types::StackEvent;
 
 use crate::job::Job;
-use crate::kinds::bucket::explain;
-use crate::kinds::failure::Failure;
+use crate::job::bucket::explain;
+use crate::job::failure::Failure;
 
 /// The maximum number of failures in a reason. Later failures are mostly consequences of the first ones.
 const FAILURES: usize = 3;

@@ -8,9 +8,9 @@ use freehold_protocol::order::Order;
 
 use super::ownership;
 use super::stack::{State, describe};
+use crate::job::bucket::explain;
+use crate::job::failure::Failure;
 use crate::job::{Job, StopReason};
-use crate::kinds::bucket::explain;
-use crate::kinds::failure::Failure;
 use crate::kinds::result::Done;
 
 /// The time limit for the calls after a stop.

@@ -5,9 +5,8 @@ use freehold_protocol::order::health::{Health, HealthState};
 
 use super::ownership;
 use super::stack::{Stack, describe};
-use crate::job::Job;
-use crate::kinds::failure::Failure;
-use crate::kinds::result::sdk_config;
+use crate::job::failure::Failure;
+use crate::job::{Job, sdk_config};
 use crate::kinds::templates::Templates;
 
 /// Asks CloudFormation for the stack with this name, a template.

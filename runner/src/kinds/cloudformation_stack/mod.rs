@@ -24,11 +24,11 @@ use freehold_protocol::order::{DeployStack, TEMPLATE_LAYER};
 use serde_json::{Value, json};
 
 use crate::approvals::{self, Asked};
-use crate::job::Job;
-use crate::kinds::bucket::{JobBucket, explain};
-use crate::kinds::failure::Failure;
+use crate::job::bucket::{JobBucket, explain};
+use crate::job::failure::{Failure, until_stopped};
+use crate::job::{Job, sdk_config};
 use crate::kinds::guard;
-use crate::kinds::result::{Done, sdk_config, until_stopped};
+use crate::kinds::result::Done;
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
 use crate::workspace::{self, WorkspaceError};

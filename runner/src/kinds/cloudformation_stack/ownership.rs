@@ -8,7 +8,7 @@ use freehold_protocol::names;
 use freehold_protocol::order::Order;
 
 use super::stack::{Stack, State};
-use crate::kinds::failure::Failure;
+use crate::job::failure::Failure;
 
 /// Returns the tags that the runner sets on its stacks and that [`check`] requires. CloudFormation copies them to the
 /// resources of the stack.

@@ -9,11 +9,11 @@ use super::events::Events;
 use super::stack::{State, describe, settle};
 use super::{halt, ownership};
 use crate::approvals;
-use crate::job::Job;
-use crate::kinds::bucket::explain;
-use crate::kinds::failure::Failure;
+use crate::job::bucket::explain;
+use crate::job::failure::{Failure, until_stopped};
+use crate::job::{Job, sdk_config};
 use crate::kinds::guard;
-use crate::kinds::result::{Done, sdk_config, until_stopped};
+use crate::kinds::result::Done;
 use crate::kinds::templates::Templates;
 
 /// The types of resources that hold data, as CloudFormation names them. Buckets are not in this list, because

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::events::Events;
 use crate::job::Job;
-use crate::kinds::bucket::explain;
-use crate::kinds::failure::Failure;
+use crate::job::bucket::explain;
+use crate::job::failure::Failure;
 
 /// A stack as CloudFormation describes it.
 #[derive(Debug, Clone)]

@@ -11,9 +11,8 @@ use serde_json::{Value, json};
 
 use super::DIGEST_TAG;
 use crate::config::ClusterImages;
-use crate::job::Job;
-use crate::kinds::failure::Failure;
-use crate::kinds::result::sdk_config;
+use crate::job::failure::Failure;
+use crate::job::{Job, sdk_config};
 use crate::kubernetes::{Api, Applied, ClusterError, Id, Object};
 use crate::registry::ecr_repository;
 

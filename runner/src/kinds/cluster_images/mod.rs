@@ -12,7 +12,7 @@ pub(super) use admission_policy::{admit, withdraw, withdraw_unwanted};
 
 use crate::config::ClusterImages;
 use crate::job::Job;
-use crate::kinds::failure::Failure;
+use crate::job::failure::Failure;
 use crate::kubernetes::images;
 
 /// The beginning of the tag by which the install registry names an image. Only the runner writes there, and a tag

@@ -15,9 +15,9 @@ use freehold_protocol::{ComponentName, names};
 use serde_json::{Value, json};
 
 use crate::job::Job;
-use crate::kinds::bucket::JobBucket;
+use crate::job::bucket::JobBucket;
+use crate::job::failure::Failure;
 use crate::kinds::cluster_images;
-use crate::kinds::failure::Failure;
 use crate::kinds::inventory::Inventory;
 use crate::kubernetes::{Api, COMPONENT, Change, ClusterError, Id, Object, Plan, annotation};
 use crate::state_objects;

@@ -16,9 +16,9 @@ use freehold_protocol::report::{Block, Outcome};
 use futures_util::future::BoxFuture;
 
 use crate::job::Job;
+use crate::job::failure::{Failure, until_stopped};
 use crate::kinds::cloudformation_stack;
-use crate::kinds::failure::Failure;
-use crate::kinds::result::{Done, until_stopped};
+use crate::kinds::result::Done;
 use questions::Question;
 use watch::{Verdict, Watch};
 

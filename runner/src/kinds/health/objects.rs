@@ -4,12 +4,11 @@ use freehold_protocol::ComponentName;
 use freehold_protocol::order::ClusterOf;
 use freehold_protocol::order::health::{Health as Found, HealthState};
 
-use crate::job::Job;
-use crate::kinds::bucket::JobBucket;
-use crate::kinds::failure::Failure;
+use crate::job::bucket::JobBucket;
+use crate::job::failure::Failure;
+use crate::job::{Job, sdk_config};
 use crate::kinds::helm_chart;
 use crate::kinds::inventory::Inventory;
-use crate::kinds::result::sdk_config;
 use crate::kinds::templates::Templates;
 use crate::kubernetes::{Api, ClusterAccess, Health, Id, health};
 

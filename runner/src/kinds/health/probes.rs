@@ -12,7 +12,7 @@ use reqwest::redirect::Policy;
 use tokio::io::AsyncReadExt as _;
 
 use crate::job::Job;
-use crate::kinds::failure::Failure;
+use crate::job::failure::Failure;
 use crate::kinds::templates::Templates;
 use crate::sandbox::{Outside, connect_permitted};
 

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use tokio::time::{Instant, timeout_at};
 
-use crate::kinds::failure::Failure;
+use crate::job::failure::Failure;
 
 /// The number of questions that are asked at the same time.
 const AT_ONCE: usize = 10;

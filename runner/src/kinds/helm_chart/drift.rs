@@ -10,8 +10,8 @@ use super::program::Helm;
 use super::release::Release;
 use super::{prepare, releases};
 use crate::job::Job;
-use crate::kinds::failure::Failure;
-use crate::kinds::result::{cluster_access, job_aws, until_stopped};
+use crate::job::failure::{Failure, until_stopped};
+use crate::kinds::result::{cluster_access, job_aws};
 use crate::kinds::templates::Templates;
 use crate::kubernetes::{Api, Change, Id, attributes_of_drift};
 

@@ -18,14 +18,14 @@ use freehold_protocol::order::{CHART_LAYER, InstallChart, RemovePart};
 use serde_json::{Value, json};
 
 use crate::approvals;
-use crate::job::Job;
+use crate::job::bucket::JobBucket;
+use crate::job::failure::{Failure, until_stopped};
+use crate::job::{Job, sdk_config};
 use crate::kinds::attempt_mark::AttemptMark;
-use crate::kinds::bucket::JobBucket;
 use crate::kinds::cluster_images;
 use crate::kinds::cluster_policies::{self, ClusterPolicies, Place};
-use crate::kinds::failure::Failure;
 use crate::kinds::guard;
-use crate::kinds::result::{Done, cluster_access, job_aws, sdk_config, skipped, until_stopped};
+use crate::kinds::result::{Done, cluster_access, job_aws, skipped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
 use crate::kubernetes::Api;

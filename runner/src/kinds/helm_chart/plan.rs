@@ -7,9 +7,8 @@ use super::program::{Helm, Hooks};
 use super::release::Release;
 use super::releases::{self, Revision};
 use crate::job::Job;
+use crate::job::failure::{Failure, until_stopped};
 use crate::kinds::cluster_images;
-use crate::kinds::failure::Failure;
-use crate::kinds::result::until_stopped;
 use crate::kubernetes::{
     Api, Change, ClusterError, Id, Object, Plan, documents, is_marked_to_stay, read_except, read_objects,
 };

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::release::{CHART, Release};
 use crate::identity::job_aws::JobAws;
 use crate::job::Job;
-use crate::kinds::failure::Failure;
+use crate::job::failure::Failure;
 use crate::kinds::result::succeed;
 use crate::kubernetes::ClusterAccess;
 use crate::sandbox::{self, Output, Printed, Program, Service};

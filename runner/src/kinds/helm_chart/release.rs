@@ -2,7 +2,7 @@
 
 use freehold_protocol::order::InstallChart;
 
-use crate::kinds::failure::Failure;
+use crate::job::failure::Failure;
 use crate::kinds::templates::Templates;
 
 /// The file name of the chart in the workspace.

@@ -8,7 +8,7 @@
 use serde_json::Value;
 
 use super::release::Release;
-use crate::kinds::failure::Failure;
+use crate::job::failure::Failure;
 use crate::kubernetes::Api;
 
 /// One revision of a release.

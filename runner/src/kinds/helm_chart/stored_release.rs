@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::release::{Driver, Release};
 use super::releases;
-use crate::kinds::failure::Failure;
+use crate::job::failure::Failure;
 use crate::kubernetes::{Api, Id, Object, read_except};
 
 /// The maximum size of a revision, in bytes. A compressed one is an object of the cluster, which has at most 1.5 MB.

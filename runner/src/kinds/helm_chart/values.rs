@@ -5,7 +5,7 @@ use freehold_protocol::order::InstallChart;
 use serde_json::{Map, Value};
 
 use crate::job::Job;
-use crate::kinds::failure::Failure;
+use crate::job::failure::Failure;
 use crate::kinds::templates::Templates;
 use crate::kubernetes::documents;
 use crate::workspace::{self, Kind};

@@ -4,7 +4,7 @@ use freehold_oci::Version;
 use freehold_protocol::order::{JobImage, RunKubernetesJob};
 
 use crate::job::Job;
-use crate::kinds::failure::Failure;
+use crate::job::failure::Failure;
 use crate::kinds::sync_artifact::sync_artifact;
 use crate::kinds::templates::Templates;
 

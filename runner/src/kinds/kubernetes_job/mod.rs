@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 use freehold_protocol::order::{RemovePart, RunKubernetesJob};
 use serde_json::Value;
 
-use crate::job::{Job, StopReason};
-use crate::kinds::bucket::JobBucket;
+use crate::job::bucket::JobBucket;
+use crate::job::failure::{Failure, until_stopped};
+use crate::job::{Job, StopReason, sdk_config};
 use crate::kinds::cluster_images;
 use crate::kinds::cluster_policies::{self, ClusterPolicies, Place};
-use crate::kinds::failure::Failure;
 use crate::kinds::guard;
 use crate::kinds::inventory::Inventory;
-use crate::kinds::result::{Done, cluster_access, sdk_config, until_stopped};
+use crate::kinds::result::{Done, cluster_access};
 use crate::kinds::templates::Templates;
 use crate::kubernetes::{ClusterAccess, Object, Plan};
 use run::Run;

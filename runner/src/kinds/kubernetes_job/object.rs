@@ -5,7 +5,7 @@ use freehold_protocol::order::RunKubernetesJob;
 use serde_json::{Value, json};
 
 use crate::job::Job;
-use crate::kinds::failure::Failure;
+use crate::job::failure::Failure;
 use crate::kinds::templates::Templates;
 use crate::kubernetes::{COMPONENT, Id, Object};
 

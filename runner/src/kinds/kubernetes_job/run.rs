@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::object::{is_of, owner};
 use crate::job::Job;
-use crate::kinds::failure::Failure;
+use crate::job::failure::Failure;
 use crate::kinds::inventory::Inventory;
 use crate::kubernetes::{
     Api, Applied, COMPONENT, Change, ClusterError, Health, Id, Object, Plan, annotation, health, pod,

@@ -9,8 +9,8 @@ use freehold_protocol::order::drift::DriftedResource;
 use super::manifest;
 use super::rollout::Rollout;
 use crate::job::Job;
-use crate::kinds::failure::Failure;
-use crate::kinds::result::{cluster_access, until_stopped};
+use crate::job::failure::{Failure, until_stopped};
+use crate::kinds::result::cluster_access;
 use crate::kinds::templates::Templates;
 use crate::kubernetes::{Applied, attributes_of_drift};
 

@@ -7,7 +7,7 @@ use freehold_protocol::order::ApplyManifest;
 use serde_json::{Value, json};
 
 use crate::job::Job;
-use crate::kinds::failure::Failure;
+use crate::job::failure::Failure;
 use crate::kinds::templates::Templates;
 use crate::sandbox::{self, Ended, Output, Printed, Program};
 use crate::workspace::{self, Kind, MAX_DOCUMENT, WorkspaceError};

@@ -4,9 +4,8 @@ use freehold_protocol::order::{ApplyManifest, KUSTOMIZATION_LAYER, MANIFEST_LAYE
 
 use super::kustomize;
 use crate::job::Job;
+use crate::job::failure::{Failure, until_stopped};
 use crate::kinds::archive;
-use crate::kinds::failure::Failure;
-use crate::kinds::result::until_stopped;
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
 use crate::workspace;

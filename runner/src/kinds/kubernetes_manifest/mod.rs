@@ -16,14 +16,14 @@ use freehold_protocol::order::{ApplyManifest, RemovePart};
 use serde_json::{Value, json};
 
 use crate::approvals;
-use crate::job::Job;
-use crate::kinds::bucket::JobBucket;
+use crate::job::bucket::JobBucket;
+use crate::job::failure::{Failure, until_stopped};
+use crate::job::{Job, sdk_config};
 use crate::kinds::cluster_images;
 use crate::kinds::cluster_policies::{self, ClusterPolicies, Place};
-use crate::kinds::failure::Failure;
 use crate::kinds::guard;
 use crate::kinds::inventory::Inventory;
-use crate::kinds::result::{Done, cluster_access, sdk_config, skipped, until_stopped};
+use crate::kinds::result::{Done, cluster_access, skipped};
 use crate::kinds::templates::Templates;
 use crate::kubernetes::{Id, Object};
 use rollout::Rollout;

@@ -7,7 +7,7 @@ use freehold_protocol::order::ApplyManifest;
 use serde_json::Value;
 
 use crate::job::Job;
-use crate::kinds::failure::Failure;
+use crate::job::failure::Failure;
 use crate::kubernetes::{
     Api, Applied, COMPONENT, Change, ClusterError, Health, Id, Object, Plan, annotation, health, is_marked_to_stay,
     read_objects,

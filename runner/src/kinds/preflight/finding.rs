@@ -8,7 +8,7 @@ use aws_sdk_sts::error::{ProvideErrorMetadata, SdkError};
 use freehold_protocol::preflight::{Finding, Verdict};
 
 use crate::aws;
-use crate::kinds::bucket::explain;
+use crate::job::bucket::explain;
 
 /// The maximum length of a detail or fix in the report, in characters.
 const MAX_TEXT: usize = 300;

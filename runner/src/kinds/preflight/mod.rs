@@ -22,8 +22,8 @@ use serde_json::Value;
 
 use crate::aws::timeouts;
 use crate::job::Job;
-use crate::kinds::failure::Failure;
-use crate::kinds::result::{self, Done, until_stopped};
+use crate::job::failure::{Failure, until_stopped};
+use crate::kinds::result::Done;
 use crate::kinds::templates::Templates;
 use finding::{Check, all_in_time, unchecked};
 
@@ -70,7 +70,7 @@ async fn look(job: &Job, work: &CheckInstall) -> Vec<Finding> {
 
 /// Returns the SDK config for clients under the mode's role, with the time limits of preflight.
 async fn sdk_config(job: &Job) -> SdkConfig {
-    let sdk = result::sdk_config(job).await;
+    let sdk = crate::job::sdk_config(job).await;
     sdk.into_builder().timeout_config(timeouts(ATTEMPT, OPERATION)).build()
 }
 

@@ -23,13 +23,13 @@ use freehold_protocol::order::{PROGRAM_LAYER, RunPulumi};
 use serde_json::{Value, json};
 
 use crate::approvals;
-use crate::job::Job;
+use crate::job::bucket::JobBucket;
+use crate::job::failure::{Failure, until_stopped};
+use crate::job::{Job, sdk_config};
 use crate::kinds::archive;
-use crate::kinds::bucket::JobBucket;
-use crate::kinds::failure::Failure;
 use crate::kinds::guard;
 use crate::kinds::plan_file::PlanFile;
-use crate::kinds::result::{Done, job_aws, keep_sensitive, sdk_config, skipped, until_stopped};
+use crate::kinds::result::{Done, job_aws, keep_sensitive, skipped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
 use files::{PLAN_FILE, PROGRAM};

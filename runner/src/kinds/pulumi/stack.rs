@@ -19,8 +19,8 @@ use serde_json::{Map, Value, json};
 
 use super::files::PROGRAM;
 use crate::job::Job;
-use crate::kinds::bucket::{JobBucket, explain};
-use crate::kinds::failure::Failure;
+use crate::job::bucket::{JobBucket, explain};
+use crate::job::failure::Failure;
 use crate::kinds::templates::Templates;
 use crate::kubernetes::documents;
 use crate::state_objects;

@@ -7,10 +7,9 @@
 use freehold_protocol::ComponentName;
 
 use crate::job::Job;
+use crate::job::bucket::JobBucket;
+use crate::job::failure::{Failure, until_stopped};
 use crate::kinds::attempt_mark::{AttemptMark, HeldLock};
-use crate::kinds::bucket::JobBucket;
-use crate::kinds::failure::Failure;
-use crate::kinds::result::until_stopped;
 use crate::state_objects;
 
 /// The locks of a stack for one attempt.

@@ -13,11 +13,11 @@ use super::program::Terraform;
 use super::{Prepared, plan, prepare};
 use crate::approvals::kind_of_change;
 use crate::attribute_names::{Marks, differing};
-use crate::job::Job;
-use crate::kinds::bucket::JobBucket;
-use crate::kinds::failure::Failure;
+use crate::job::bucket::JobBucket;
+use crate::job::failure::Failure;
+use crate::job::{Job, sdk_config};
 use crate::kinds::plan_file::PlanFile;
-use crate::kinds::result::{job_aws, sdk_config};
+use crate::kinds::result::job_aws;
 
 /// Returns the resources that differ from the module. The plan stays in the workspace.
 pub(in crate::kinds) async fn check(job: &Job, work: &ApplyTerraform) -> Result<Vec<DriftedResource>, Failure> {

@@ -7,7 +7,7 @@ use freehold_protocol::order::ApplyTerraform;
 use serde_json::{Value, json};
 
 use crate::job::Job;
-use crate::kinds::failure::Failure;
+use crate::job::failure::Failure;
 use crate::kinds::templates::Templates;
 use crate::state_objects::StateObjects;
 use crate::workspace::{self, Kind};

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::data::holds_data;
 use super::program::Terraform;
-use crate::kinds::failure::Failure;
+use crate::job::failure::Failure;
 use crate::kinds::plan_file::PlanFile;
 
 /// The numbers of resources that a plan creates, updates, replaces and deletes.

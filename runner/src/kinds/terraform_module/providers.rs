@@ -11,7 +11,7 @@ use freehold_protocol::terraform::{MODULE_CONFIG, ModuleConfig, PROVIDER_LAYER, 
 
 use super::provider_zip::{self, MAX_PACKED, ProviderZipError};
 use crate::job::Job;
-use crate::kinds::failure::Failure;
+use crate::job::failure::Failure;
 use crate::kinds::sync_artifact::{parts, unusable};
 use crate::sandbox;
 use crate::unpacked_trees::{UnpackedTree, UnpackedTrees};

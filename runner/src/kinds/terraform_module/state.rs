@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::kinds::bucket::JobBucket;
-use crate::kinds::failure::Failure;
+use crate::job::bucket::JobBucket;
+use crate::job::failure::Failure;
 use crate::state_objects::StateObjects;
 
 /// The size limit of a state, in bytes.

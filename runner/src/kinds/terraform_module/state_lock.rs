@@ -14,9 +14,9 @@ use freehold_protocol::Timestamp;
 use serde::Deserialize;
 
 use crate::job::Job;
+use crate::job::bucket::JobBucket;
+use crate::job::failure::Failure;
 use crate::kinds::attempt_mark::{AttemptMark, HeldLock};
-use crate::kinds::bucket::JobBucket;
-use crate::kinds::failure::Failure;
 use crate::state_objects::StateObjects;
 
 const MAX_BYTES: usize = 64 * 1024;

@@ -235,7 +235,8 @@ fn no_kind_of_job_opens_files_of_a_workspace_itself() {
     ];
 
     let wrong = offences(|file, text| {
-        let is_kind = file.starts_with("runner/src/kinds") && !before_programs.iter().any(|one| file.ends_with(one));
+        let of_jobs = ["runner/src/kinds/", "runner/src/job/"].iter().any(|folder| file.starts_with(folder));
+        let is_kind = of_jobs && !before_programs.iter().any(|one| file.ends_with(one));
         let opened = opens.into_iter().find(|word| is_kind && without_tests(text).contains(word));
         opened.map(|word| format!("has `{word}`; open files of a workspace with `runner/src/workspace.rs`"))
     });

@@ -21,7 +21,7 @@ use tokio::io::AsyncWriteExt as _;
 use crate::config::Role;
 use crate::files;
 use crate::job::Job;
-use crate::kinds::failure::Failure;
+use crate::job::failure::Failure;
 use crate::{aws, bucket_object};
 
 /// The time limit for the upload of one object.
@@ -50,12 +50,12 @@ impl JobBucket {
         Ok(Self { client: Client::from_conf(config), bucket })
     }
 
-    pub(super) fn bucket(&self) -> &str {
+    pub(crate) fn bucket(&self) -> &str {
         &self.bucket
     }
 
     /// Returns an object of at most `max` bytes, or `None` when it does not exist.
-    pub(super) async fn get(&self, key: &str, max: usize) -> Result<Option<Vec<u8>>, Failure> {
+    pub(crate) async fn get(&self, key: &str, max: usize) -> Result<Option<Vec<u8>>, Failure> {
         let read = bucket_object::read(&self.client, &self.bucket, key, max).await;
         read.map_err(|error| {
             let (verb, bucket) = (error.verb(), &self.bucket);
@@ -65,7 +65,7 @@ impl JobBucket {
 
     /// Returns the names of the objects that begin with `prefix`, with the time at which each was written. Returns the
     /// first [`MAX_LISTED`] objects in the order of their names.
-    pub(super) async fn list(&self, prefix: &str) -> Result<Vec<(String, Option<Timestamp>)>, Failure> {
+    pub(crate) async fn list(&self, prefix: &str) -> Result<Vec<(String, Option<Timestamp>)>, Failure> {
         let listed =
             self.client.list_objects_v2().bucket(&self.bucket).prefix(prefix).max_keys(MAX_LISTED).send().await;
         let listed = listed.map_err(|error| self.failure("look for", prefix, &error))?;
@@ -78,7 +78,7 @@ impl JobBucket {
     }
 
     /// Removes an object, if it exists.
-    pub(super) async fn delete(&self, key: &str) -> Result<(), Failure> {
+    pub(crate) async fn delete(&self, key: &str) -> Result<(), Failure> {
         let request = self.client.delete_object().bucket(&self.bucket).key(key);
         request.send().await.map(|_| ()).map_err(|error| self.failure("remove", key, &error))
     }
@@ -89,7 +89,7 @@ impl JobBucket {
     }
 
     /// Uploads an open file as an object, in a stream.
-    pub(super) async fn put_file(&self, key: &str, file: &File) -> Result<(), Failure> {
+    pub(crate) async fn put_file(&self, key: &str, file: &File) -> Result<(), Failure> {
         // A retry of the request reads the file again. This path always opens the same file, even when a program has
         // replaced the file in the workspace.
         let open = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -119,7 +119,7 @@ impl JobBucket {
     ///
     /// # Errors
     /// When the object cannot be read or is larger than `max` bytes, or the file cannot be written.
-    pub(super) async fn download(&self, key: &str, max: u64, path: &Path) -> Result<Digest, Failure> {
+    pub(crate) async fn download(&self, key: &str, max: u64, path: &Path) -> Result<Digest, Failure> {
         let local = |error: std::io::Error| Failure::because("could not write into the workspace", &error);
         let answer = self.client.get_object().bucket(&self.bucket).key(key).send().await;
         let mut body = answer.map_err(|error| self.failure("read", key, &error))?.body;
@@ -141,7 +141,7 @@ impl JobBucket {
     }
 
     /// Returns a pre-signed URL by which `key` can be read for one hour.
-    pub(super) async fn url(&self, key: &str) -> Result<String, Failure> {
+    pub(crate) async fn url(&self, key: &str) -> Result<String, Failure> {
         let hour = PresigningConfig::expires_in(Duration::from_secs(3600))
             .map_err(|error| Failure::because("could not sign a URL", &error))?;
         let request = self.client.get_object().bucket(&self.bucket).key(key).presigned(hour).await;
@@ -162,13 +162,13 @@ pub fn file_digest(path: &Path) -> std::io::Result<Digest> {
 }
 
 /// Returns the digest of an open file. It reads the file on a blocking thread.
-pub(super) async fn open_digest(file: &Arc<File>) -> std::io::Result<Digest> {
+pub(crate) async fn open_digest(file: &Arc<File>) -> std::io::Result<Digest> {
     let file = Arc::clone(file);
     tokio::task::spawn_blocking(move || files::digest(&file)).await.map_err(std::io::Error::other)?
 }
 
 /// Returns the code and message of an error of the service. They name the cause better than the message of the client.
-pub(super) fn explain<E>(error: &E) -> String
+pub(crate) fn explain<E>(error: &E) -> String
 where
     E: std::error::Error + ProvideErrorMetadata,
 {

@@ -11,8 +11,6 @@ use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::report::{Block, Outcome};
 
 use crate::job::{GrantError, Job, StopReason};
-use crate::kubernetes::ClusterError;
-use crate::sandbox::SandboxError;
 use crate::workspace::WorkspaceError;
 
 /// The maximum length of the reason in a report, in characters.
@@ -85,7 +83,7 @@ impl Failure {
         }
     }
 
-    pub(super) fn into_outcome(self, job: &Job) -> Outcome {
+    pub(crate) fn into_outcome(self, job: &Job) -> Outcome {
         let (reason, partial) = match self {
             Self::Failed { reason, partial } => (reason, partial),
             Self::Stopped { reason: StopReason::Cancelled, partial } => {
@@ -113,6 +111,18 @@ impl Failure {
     }
 }
 
+/// Returns the result of `work`, unless the attempt must stop first.
+///
+/// # Errors
+/// The failure of `work`, or [`Failure::Stopped`].
+pub async fn until_stopped<T>(job: &Job, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    tokio::select! {
+        biased;
+        reason = job.stop.stopped() => Err(Failure::stopped(reason)),
+        ended = work => ended,
+    }
+}
+
 fn sentence(reason: StopReason, timeout_secs: u32) -> String {
     match reason {
         StopReason::Cancelled => "cancelled".to_owned(),
@@ -129,18 +139,6 @@ fn sentence(reason: StopReason, timeout_secs: u32) -> String {
 
 impl From<RegistryError> for Failure {
     fn from(error: RegistryError) -> Self {
-        Self::new(chain(&error))
-    }
-}
-
-impl From<ClusterError> for Failure {
-    fn from(error: ClusterError) -> Self {
-        Self::new(chain(&error))
-    }
-}
-
-impl From<SandboxError> for Failure {
-    fn from(error: SandboxError) -> Self {
         Self::new(chain(&error))
     }
 }
