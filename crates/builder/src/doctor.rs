@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use freehold_runner::config::{Config, SandboxKind};
-use freehold_runner::operate::checks;
+use freehold_runner::kinds::terraform_module::executable;
 use freehold_runner::operate::doctor::{Finding, State};
 use freehold_runner::sandbox::{JobUser, SandboxError, find_program};
 
@@ -30,7 +30,7 @@ fn git_over_ssh(find: impl Fn(&str) -> Option<PathBuf>) -> Finding {
 
 /// Reports the program that chooses the providers of Terraform modules.
 fn terraform(config: &Config) -> Finding {
-    let found = checks::terraform(config.terraform.as_deref());
+    let found = executable::find(config.terraform.as_deref());
     Finding { what: "terraform".into(), state: judge_terraform(found, config.terraform.is_some()) }
 }
 

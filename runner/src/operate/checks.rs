@@ -1,19 +1,11 @@
-//! Checks for `doctor` and for the preflight of a first deploy. Each check examines one thing that a runner needs, and
-//! changes nothing. It returns a text about the thing that works, or the problem and how to fix it.
-
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+//! Checks for `doctor`. Each check examines one thing that a runner needs, and changes nothing. It returns a text about
+//! the thing that works, or the problem and how to fix it.
 
 use aws_config::SdkConfig;
 use aws_sdk_sqs::error::ProvideErrorMetadata;
 use freehold_aws_errors::{Meaning, is_region_off};
 
 use crate::aws;
-use crate::job::Job;
-use crate::sandbox::{find_program, find_program_of, lacks_program};
-
-/// The time limit for a program to show that it works.
-pub const PROGRAM: Duration = Duration::from_secs(10);
 
 /// Calls the orders queue with an invalid receipt handle, which needs the permission but changes nothing. Receiving a
 /// message instead would use up one of the receives of its order.
@@ -68,37 +60,6 @@ pub(crate) async fn bucket(sdk: &SdkConfig, name: &str) -> Result<String, String
         let way_out = "the bucket must exist, and the runner's role needs `s3:ListBucket` on its prefix `audit/`";
         format!("{}; {way_out}", aws::explain(&error))
     })
-}
-
-/// Finds the `terraform` or `tofu` to run: the program in the config, otherwise the first of the two on `PATH`.
-///
-/// # Errors
-/// The missing program, and how to fix the problem.
-pub fn terraform(configured: Option<&Path>) -> Result<PathBuf, String> {
-    match configured {
-        Some(path) if path.is_file() => Ok(path.to_owned()),
-        Some(path) => Err(format!("`{}` is not a file; correct `terraform` in the config", path.display())),
-        None => find_program(&["terraform", "tofu"]).ok_or_else(|| {
-            "neither `terraform` nor `tofu` is on PATH; install one, or set `terraform` in the config".to_owned()
-        }),
-    }
-}
-
-/// Finds the `terraform` or `tofu` of a job: in its image, or else on the machine.
-///
-/// # Errors
-/// A sentence that names the missing program and how to fix that.
-pub(crate) fn terraform_of(job: &Job) -> Result<PathBuf, String> {
-    const NAMES: [&str; 2] = ["terraform", "tofu"];
-    if job.image.get().is_none() {
-        return terraform(job.config.terraform.as_deref());
-    }
-    find_program_of(job, &NAMES).ok_or_else(|| lacks_program(job, &NAMES, ""))
-}
-
-/// Returns whether the name of the program at `path` contains `tofu` (OpenTofu).
-pub fn is_tofu(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().contains("tofu"))
 }
 
 #[cfg(test)]
@@ -174,10 +135,5 @@ mod tests {
             other.contains("(AccessDenied)") && other.contains("`s3:ListBucket` on its prefix `audit/`"),
             "{other}"
         );
-    }
-
-    #[test]
-    fn opentofu_is_recognized_by_its_name() {
-        assert!(is_tofu(Path::new("/usr/bin/tofu")) && !is_tofu(Path::new("/opt/tofu/terraform")));
     }
 }

@@ -13,6 +13,7 @@ use crate::config::{Config, Role, SandboxKind};
 use crate::identity::denial::{AwsAccount, StackState, Standing};
 use crate::identity::mode::Switch;
 use crate::keys::runner_key::Identity;
+use crate::kinds::terraform_module::executable;
 use crate::operate::checks;
 use crate::sandbox::{self, Pinned, Wall, cgroup};
 
@@ -174,7 +175,7 @@ fn refused(switch: &Switch, role: &str, stack: &StackState, why: &str) -> State 
 
 /// Looks for the Terraform program of an install runner.
 pub async fn terraform(config: &Config) -> Vec<Finding> {
-    let terraform = checks::terraform(config.terraform.as_deref());
+    let terraform = executable::find(config.terraform.as_deref());
     vec![Finding::new("terraform", terraform.map(|path| path.display().to_string()))]
 }
 

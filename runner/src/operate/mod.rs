@@ -1,6 +1,6 @@
 //! Starts and examines the runner.
 
-pub mod checks;
+mod checks;
 pub mod doctor;
 pub mod program;
 pub mod start;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use freehold_protocol::terraform::{PLATFORMS, REGISTRIES, REGISTRY_FILES};
 use freehold_runner::job::Job;
 use freehold_runner::job::failure::Failure;
+use freehold_runner::kinds::terraform_module::executable;
 use freehold_runner::kinds::terraform_module::first_error;
-use freehold_runner::operate::checks;
 use freehold_runner::sandbox::{self, Ended, Interrupt, Output, Printed, Program, Service};
 use serde::Deserialize;
 
@@ -43,7 +43,7 @@ enum Wrong {
 impl<'a> Terraform<'a> {
     /// Finds the program for the module in `directory` of the workspace, and the credentials of its private modules.
     pub(super) async fn find(job: &'a Job, directory: &Path) -> Result<Self, Failure> {
-        let executable = checks::terraform(job.config.terraform.as_deref()).map_err(|why| {
+        let executable = executable::find(job.config.terraform.as_deref()).map_err(|why| {
             Failure::new(format!("{why}; the build runner needs it to choose the providers of the module"))
         })?;
         let absolute =
@@ -77,7 +77,7 @@ impl<'a> Terraform<'a> {
         let printed = Printed::new(self.job).map_err(|error| unread(&error))?;
         self.run("version", &["-json"], Output::Kept(printed.clone())).await.map_err(|wrong| wrong.of("version"))?;
         let found: Version = printed.json().await.map_err(|error| unread(&error))?;
-        Ok((if checks::is_tofu(&self.executable) { "tofu" } else { "terraform" }, found.terraform_version))
+        Ok((if executable::is_tofu(&self.executable) { "tofu" } else { "terraform" }, found.terraform_version))
     }
 
     /// Fetches the modules that the module calls.

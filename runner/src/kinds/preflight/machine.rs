@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use freehold_protocol::preflight::{CheckInstall, Finding, KUSTOMIZE};
 use semver::Version;
@@ -10,9 +11,11 @@ use serde::Deserialize;
 use super::finding::{fail, pass, unchecked, warn};
 use crate::config::SandboxKind;
 use crate::job::Job;
-use crate::operate::checks;
+use crate::kinds::terraform_module::executable;
 use crate::sandbox;
 
+/// The time limit for a program to show that it works.
+const ANSWER: Duration = Duration::from_secs(10);
 /// The disk space for Terraform's providers, in bytes. The AWS provider alone needs about 700 MB.
 const PROVIDERS: u64 = 1 << 30;
 /// The disk space for logs and the spool, in bytes.
@@ -53,7 +56,7 @@ pub(super) async fn terraform(job: &Job, work: &CheckInstall) -> Vec<Finding> {
     if work.terraform_versions.is_empty() {
         return Vec::new();
     }
-    let path = match checks::terraform_of(job) {
+    let path = match executable::find_of(job) {
         // A program of an image runs only in a box with this image.
         Ok(path) if job.image.get().is_some() => return vec![pass(CHECK, in_image(&path))],
         Ok(path) => path,
@@ -93,9 +96,9 @@ async fn version(path: &Path, directory: &Path) -> Result<String, String> {
     let shown = path.display();
     let mut command = tokio::process::Command::new(path);
     command.args(["version", "-json"]).env("CHECKPOINT_DISABLE", "1").current_dir(directory);
-    let output = tokio::time::timeout(checks::PROGRAM, command.stdin(Stdio::null()).kill_on_drop(true).output()).await;
+    let output = tokio::time::timeout(ANSWER, command.stdin(Stdio::null()).kill_on_drop(true).output()).await;
     let output = output
-        .map_err(|_| format!("`{shown}` did not show its version within {} s", checks::PROGRAM.as_secs()))?
+        .map_err(|_| format!("`{shown}` did not show its version within {} s", ANSWER.as_secs()))?
         .map_err(|error| format!("`{shown}` does not start: {error}"))?;
     let answer: Result<VersionAnswer, _> = serde_json::from_slice(&output.stdout);
     answer.map(|answer| answer.terraform_version).map_err(|_| {

@@ -6,6 +6,7 @@
 
 mod data;
 pub(super) mod drift;
+pub mod executable;
 mod files;
 mod plan;
 mod program;

@@ -25,9 +25,9 @@ use crate::kinds::plan_file::PlanFile;
 use crate::kinds::program_version::version_line;
 use crate::kinds::result::succeeded;
 use crate::kinds::templates::Templates;
+use crate::kinds::terraform_module::executable;
 use crate::kinds::terraform_module::files::MODULE;
 use crate::kinds::terraform_module::providers::Providers;
-use crate::operate::checks;
 use crate::sandbox::{self, Interrupt, Output, Printed, Program, Service};
 
 /// A lock that allows one `init` at a time, because Terraform's plugin cache is not safe for concurrent use (Terraform
@@ -60,7 +60,7 @@ pub(super) struct Terraform<'a> {
 impl<'a> Terraform<'a> {
     /// Finds the program `terraform` or `tofu` and prepares its environment variables.
     pub(super) fn find(job: &'a Job, work: &'a ApplyTerraform, aws: &JobAws) -> Result<Self, Failure> {
-        let executable = checks::terraform_of(job).map_err(Failure::new)?;
+        let executable = executable::find_of(job).map_err(Failure::new)?;
         let plugins = job.config.state_dir.join("terraform-plugins");
         std::fs::create_dir_all(&plugins)
             .map_err(|error| Failure::because("could not make the plugin cache", &error))?;
