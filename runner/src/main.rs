@@ -9,9 +9,8 @@ use freehold_runner::aws;
 use freehold_runner::config::stack::StackSource;
 use freehold_runner::config::{Config, Role};
 use freehold_runner::kinds::InstallKinds;
-use freehold_runner::operate::{doctor, program};
+use freehold_runner::operate::{doctor, launcher, program};
 use freehold_runner::sandbox;
-use freehold_runner::upgrade::launcher;
 
 /// Runs the jobs that a vendor's control plane orders, inside your own AWS account.
 ///

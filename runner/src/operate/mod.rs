@@ -2,5 +2,6 @@
 
 mod checks;
 pub mod doctor;
+pub mod launcher;
 pub mod program;
 pub mod start;

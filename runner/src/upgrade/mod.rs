@@ -1,7 +1,4 @@
-//! The replacement of the runner's own program by order. The machine always starts the same program, the launcher. It
-//! starts the program that the last upgrade put in its place, tries a new one, and goes back to the old one.
+//! The replacement of the runner's own program by order: the programs on the disk, and the trial of a new one.
 
-pub mod hand_over;
-pub mod launcher;
 pub mod programs;
-mod trial;
+pub(crate) mod trial;

@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// How a trial ended.
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// The program has proved its health, and works on.
     Healthy,
     /// The program has ended, or was ended, without having proved its health.
@@ -31,7 +31,7 @@ pub(super) enum Verdict {
 ///
 /// # Errors
 /// When the process cannot be waited for.
-pub(super) async fn watch(
+pub(crate) async fn watch(
     child: &mut Child,
     signals: &mut Signals,
     (state_dir, program): (&Path, &Digest),
@@ -77,7 +77,7 @@ fn is_healthy(state_dir: &Path, program: &Digest) -> bool {
 }
 
 /// Sends a program the signal that asks it to end.
-pub(super) fn forward(child: &Child) {
+pub(crate) fn forward(child: &Child) {
     let pid = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
     if let Some(pid) = pid {
         // The process may have ended by now.

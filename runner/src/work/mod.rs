@@ -5,6 +5,7 @@ pub mod agent;
 pub mod attempt;
 pub mod change_rules;
 pub mod control;
+pub mod hand_over;
 pub mod in_flight;
 pub mod journal;
 pub mod lease;
