@@ -3,7 +3,6 @@
 pub mod consent;
 pub mod credentials_endpoint;
 pub mod denial;
-pub mod enrol;
 pub mod job_aws;
 pub mod mode;
 pub mod order_claims;

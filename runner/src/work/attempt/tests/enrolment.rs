@@ -6,9 +6,9 @@ use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
 
 use super::*;
-use crate::identity::enrol;
 use crate::identity::role_proof::RoleProver;
 use crate::keys::enrolment_marker::Enrolled;
+use crate::operate::enrol;
 use crate::wire::spool;
 
 const HOUR: Duration = Duration::from_secs(3_600);
