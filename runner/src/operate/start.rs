@@ -33,7 +33,6 @@ use crate::process::watchdog::{Beat, supervise};
 use crate::record::audit::bucket::{Bucket, S3Bucket};
 use crate::record::audit::{Audit, AuditError, Author};
 use crate::record::log_store::LogStore;
-use crate::record::sent_reports::{RecordedOutbox, Texts};
 use crate::record::unstarted_notes::Unstarted;
 use crate::sandbox::{self, WarmBoxes, cgroup};
 use crate::secrets::app_secrets::AppSecrets;
@@ -42,6 +41,7 @@ use crate::secrets::sensitive_outputs::SensitiveOutputs;
 use crate::wire::grants::PendingGrants;
 use crate::wire::inbox::Outbox;
 use crate::wire::report::Reporter;
+use crate::wire::sent_reports::{RecordedOutbox, Texts};
 use crate::wire::spool::{Spool, SpoolError, sender};
 use crate::wire::sqs::{SqsInbox, SqsOutbox};
 use crate::wire::verify::Trust;
@@ -135,7 +135,7 @@ pub async fn run(
     let texts = Arc::new(Texts::open(&config.state_dir).map_err(|error| state_dir_error(&config.state_dir, error))?);
     let queue: Arc<dyn Outbox> = Arc::new(SqsOutbox::new(&queues, &config.reports_queue_url));
     let outbox = if agent.audit.is_in_bucket() {
-        Arc::new(RecordedOutbox::new(queue, agent.clone(), texts.clone()))
+        Arc::new(RecordedOutbox::new(queue, agent.audit.clone(), texts.clone()))
     } else {
         queue
     };
@@ -193,7 +193,7 @@ fn assemble(
         let records = S3Bucket::new(client, name, config.audit_lock);
         Arc::new(records) as Arc<dyn Bucket>
     });
-    let audit = Audit::open(&config.state_dir, author, records)?;
+    let audit = Arc::new(Audit::open(&config.state_dir, author, records)?);
     let unstarted = Unstarted::in_bucket(bucket.clone());
     let logs =
         LogStore::open(config.state_dir.join("logs"), bucket).map_err(|e| state_dir_error(&config.state_dir, e))?;
@@ -278,7 +278,7 @@ async fn supervise_loops(
         || false,
         |beat| {
             let (agent, texts) = (agent.clone(), texts.clone());
-            async move { texts.carry(&agent, &beat).await }
+            async move { texts.carry(&agent.audit, &beat).await }
         },
     );
     let poll =
@@ -351,7 +351,7 @@ pub(crate) async fn flush(agent: &Agent, (spool, texts): (&Spool, &Texts)) {
         warn!("{} reports could not be sent yet; they are sent after the next start", spool.len());
     }
     let beat = Beat::default();
-    if !matches!(tokio::time::timeout_at(until, texts.flush(agent, &beat)).await, Ok(Ok(()))) {
+    if !matches!(tokio::time::timeout_at(until, texts.flush(&agent.audit, &beat)).await, Ok(Ok(()))) {
         warn!("Could not upload all texts of reports; they are uploaded after the next start");
     }
     if let Err(error) = agent.audit.flush(until.saturating_duration_since(Instant::now())).await {

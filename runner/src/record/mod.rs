@@ -4,5 +4,4 @@ pub mod audit;
 pub mod log;
 pub mod log_store;
 pub mod redact;
-pub mod sent_reports;
 pub mod unstarted_notes;

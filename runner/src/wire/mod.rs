@@ -3,6 +3,7 @@
 pub mod grants;
 pub mod inbox;
 pub mod report;
+pub mod sent_reports;
 pub mod spool;
 pub mod sqs;
 pub mod verify;

@@ -48,7 +48,7 @@ pub struct Agent {
     /// Whether the reports queue has the hello of this runner's key. The runner takes no order before that.
     pub enrolled: Enrolled,
     pub journal: Mutex<Journal>,
-    pub audit: Audit,
+    pub audit: Arc<Audit>,
     pub roles: Roles,
     pub standing: Standing,
     pub sensitive_inputs: SensitiveInputs,

@@ -6,8 +6,8 @@ use super::*;
 use crate::operate::start;
 use crate::record::audit;
 use crate::record::audit::memory::{Fate, Memory};
-use crate::record::sent_reports::{RecordedOutbox, Texts};
 use crate::wire::inbox::Outbox as _;
+use crate::wire::sent_reports::{RecordedOutbox, Texts};
 use crate::wire::spool::Class;
 
 const PATIENCE: Duration = audit::BUCKET_LIMIT;
@@ -102,7 +102,7 @@ async fn a_report_is_recorded_once_before_it_leaves_and_its_text_follows_into_th
     std::fs::write(folder.join("1.json.new"), "of a crash").unwrap();
     let texts = Arc::new(Texts::open(world.state.path()).unwrap());
     assert!(!folder.join("1.json.new").exists());
-    let outbox = RecordedOutbox::new(world.taken.clone(), world.agent.clone(), texts.clone());
+    let outbox = RecordedOutbox::new(world.taken.clone(), world.agent.audit.clone(), texts.clone());
     let report = sealed(&order(1, 7));
     let being_written = folder.join("2.json.new");
     std::fs::write(&being_written, "half").unwrap();
@@ -112,7 +112,7 @@ async fn a_report_is_recorded_once_before_it_leaves_and_its_text_follows_into_th
     world.taken.deaf.store(false, Ordering::Relaxed);
     outbox.send(std::slice::from_ref(&report)).await.unwrap();
     world.agent.audit.flush(PATIENCE).await.unwrap();
-    texts.flush(&world.agent, &Default::default()).await.unwrap();
+    texts.flush(&world.agent.audit, &Default::default()).await.unwrap();
 
     assert!(lost.is_err());
     let name = format!("reports/{}.json", Digest::of(report.as_bytes()).hex());

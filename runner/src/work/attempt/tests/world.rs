@@ -195,7 +195,7 @@ impl World {
     pub(super) fn with_bucket(mut self, bucket: &Arc<Memory>) -> Self {
         let seed = std::fs::read(self.state.path().join("runner.key")).unwrap()[0];
         let audit = Audit::open(self.state.path(), author(seed), Some(bucket.clone())).unwrap();
-        Arc::get_mut(&mut self.agent).expect("the agent is not shared yet").audit = audit;
+        Arc::get_mut(&mut self.agent).expect("the agent is not shared yet").audit = Arc::new(audit);
         self
     }
 
@@ -239,7 +239,9 @@ impl World {
             inbox: queue.clone(),
             reporter: Arc::new(Reporter::new(identity.clone(), tenant.clone(), install.clone(), spool.clone())),
             journal: Mutex::new(Journal::open(path).unwrap()),
-            audit: Audit::open(path, Author { identity, tenant, install, host: "i-1".to_owned() }, None).unwrap(),
+            audit: Arc::new(
+                Audit::open(path, Author { identity, tenant, install, host: "i-1".to_owned() }, None).unwrap(),
+            ),
             roles: Roles::new(config.clone(), &sdk, standing.clone()),
             standing,
             sensitive_inputs: crate::secrets::sensitive_inputs::SensitiveInputs::new(

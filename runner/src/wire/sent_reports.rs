@@ -16,9 +16,8 @@ use crate::aws;
 use crate::backoff::Backoff;
 use crate::files;
 use crate::process::watchdog::Beat;
-use crate::record::audit::{AuditError, BUCKET_LIMIT};
+use crate::record::audit::{Audit, AuditError, BUCKET_LIMIT};
 use crate::wire::inbox::{InboxError, Outbox, Sent};
-use crate::work::agent::Agent;
 
 /// The directory of the texts that the bucket does not have yet.
 const DIRECTORY: &str = "sent";
@@ -64,12 +63,12 @@ impl Texts {
     }
 
     /// Writes the texts into the bucket. Never returns.
-    pub async fn carry(&self, agent: &Agent, beat: &Beat) {
+    pub async fn carry(&self, audit: &Audit, beat: &Beat) {
         let mut backoff = Backoff::new(Duration::from_secs(1), IDLE);
         let mut is_failing = false;
         loop {
             beat.alive();
-            match self.flush(agent, beat).await {
+            match self.flush(audit, beat).await {
                 Ok(()) => {
                     is_failing = false;
                     backoff.succeeded();
@@ -94,7 +93,7 @@ impl Texts {
     ///
     /// # Errors
     /// An [`AuditError`]. The other texts stay.
-    pub async fn flush(&self, agent: &Agent, beat: &Beat) -> Result<(), AuditError> {
+    pub async fn flush(&self, audit: &Audit, beat: &Beat) -> Result<(), AuditError> {
         let io = |source| AuditError::Io { path: self.directory.clone(), source };
         for entry in std::fs::read_dir(&self.directory).map_err(io)? {
             let path = entry.map_err(io)?.path();
@@ -104,7 +103,7 @@ impl Texts {
             }
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let text = std::fs::read(&path).map_err(io)?;
-            agent.audit.keep(&format!("{REPORTS}/{name}"), text, BUCKET_LIMIT).await?;
+            audit.keep(&format!("{REPORTS}/{name}"), text, BUCKET_LIMIT).await?;
             std::fs::remove_file(&path).map_err(io)?;
             beat.alive();
         }
@@ -121,7 +120,7 @@ fn is_whole(path: &Path) -> bool {
 #[derive(Debug)]
 pub struct RecordedOutbox {
     outbox: Arc<dyn Outbox>,
-    agent: Arc<Agent>,
+    audit: Arc<Audit>,
     texts: Arc<Texts>,
     known: Mutex<Known>,
 }
@@ -134,9 +133,9 @@ struct Known {
 }
 
 impl RecordedOutbox {
-    /// Returns the queue `outbox`, whose reports `agent` records.
-    pub fn new(outbox: Arc<dyn Outbox>, agent: Arc<Agent>, texts: Arc<Texts>) -> Self {
-        Self { outbox, agent, texts, known: Mutex::default() }
+    /// Returns the queue `outbox`, whose reports `audit` records.
+    pub fn new(outbox: Arc<dyn Outbox>, audit: Arc<Audit>, texts: Arc<Texts>) -> Self {
+        Self { outbox, audit, texts, known: Mutex::default() }
     }
 
     /// Records the reports that are not recorded yet. A state directory that takes no record does not hold a report up:
@@ -156,7 +155,7 @@ impl RecordedOutbox {
         if known.unrecorded.is_empty() {
             return;
         }
-        match self.agent.audit.conclude(AuditEvent::Sent { reports: known.unrecorded.clone() }) {
+        match self.audit.conclude(AuditEvent::Sent { reports: known.unrecorded.clone() }) {
             Ok(()) => {
                 let recorded = std::mem::take(&mut known.unrecorded);
                 known.recorded.extend(recorded);
