@@ -40,10 +40,7 @@ pub async fn run(agent: Arc<Agent>, beat: Beat) {
     if !enrolled(&agent, &beat).await {
         return;
     }
-    let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(30));
-    let mut denied_since: Option<Instant> = None;
-    let mut warned = Repeat::default();
-    let mut standby = agent.membership.clone().map(Standby::new);
+    let mut poller = Poller::new(agent.clone());
     loop {
         beat.alive();
         let draining = agent.drain.phase() >= Phase::Draining;
@@ -51,65 +48,109 @@ pub async fn run(agent: Arc<Agent>, beat: Beat) {
         if draining && (agent.is_retired() || !agent.in_flight.is_busy()) {
             return;
         }
-        if let Some(standby) = standby.as_mut().filter(|_| !draining) {
-            standby.before_look(agent.has_work()).await;
-            if let Some(why) = standby.useless().filter(|_| agent.in_flight.is_empty()) {
-                agent.give_up(why);
-                continue;
-            }
+        if !draining && poller.gives_up().await {
+            continue;
         }
-        let wait = if draining { DRAINING_WAIT_SECS } else { WAIT_SECS };
-        let answer = tokio::time::timeout(DEADLINE, agent.inbox.receive(wait)).await;
-        let late = || Err(InboxError::Transient(format!("no answer within {} s", DEADLINE.as_secs())));
-        match answer.unwrap_or_else(|_| late()) {
-            Ok(deliveries) => {
-                backoff.succeeded();
-                denied_since = None;
-                agent.presence.come_back();
-                if let Some(standby) = &mut standby {
-                    standby.looked();
-                }
-                if warned.is_over() {
-                    info!("The runner takes orders again");
-                }
-                for delivery in deliveries {
-                    take(&agent, delivery);
-                }
-                if standby.as_ref().is_some_and(|standby| standby.may_end(agent.has_work())) {
-                    info!("There is no work: this runner ends, and its machine with it");
-                    agent.end_unneeded();
-                }
-            }
-            Err(error) => {
-                let (text, cause) = explained(&agent, &error).await;
-                // `Agent::renew_session` reports a revoked session.
-                if !matches!(cause, Cause::Revoked) && warned.is_due(&text, Instant::now()) {
-                    warn!("Cannot take orders: {text}");
-                }
-                match cause {
-                    Cause::SwitchedOff => {
-                        agent.presence.leave(&agent.reporter, AwayReason::SwitchedOff, &text);
-                        agent.in_flight.stop_all(StopReason::SwitchedOff);
-                        denied_since = None;
-                    }
-                    Cause::StackGone => {
-                        agent.presence.leave(&agent.reporter, AwayReason::StackDeleted, &text);
-                        denied_since = still_denied(&agent, &text, denied_since);
-                    }
-                    Cause::Revoked => {
-                        agent.renew_session(&text);
-                        denied_since = None;
-                    }
-                    Cause::Denied => denied_since = still_denied(&agent, &text, denied_since),
-                    Cause::Passing => denied_since = None,
-                }
-                let next = if draining { Phase::Stopping } else { Phase::Draining };
-                tokio::select! {
-                    () = tokio::time::sleep(backoff.failed()) => {}
-                    () = agent.drain.reached(next) => {}
-                }
-            }
+        match receive(&agent, draining).await {
+            Ok(deliveries) => poller.handle(deliveries),
+            Err(error) => poller.back_off(&error, draining).await,
         }
+    }
+}
+
+async fn receive(agent: &Agent, draining: bool) -> Result<Vec<Delivery>, InboxError> {
+    let wait = if draining { DRAINING_WAIT_SECS } else { WAIT_SECS };
+    let answer = tokio::time::timeout(DEADLINE, agent.inbox.receive(wait)).await;
+    let late = || Err(InboxError::Transient(format!("no answer within {} s", DEADLINE.as_secs())));
+    answer.unwrap_or_else(|_| late())
+}
+
+/// The state that the loop keeps from poll to poll.
+struct Poller {
+    agent: Arc<Agent>,
+    backoff: Backoff,
+    /// The time since which the queue has refused the runner; `None` while it does not.
+    denied_since: Option<Instant>,
+    warned: Repeat,
+    /// `None` if the machine does not depend on whether there is work.
+    standby: Option<Standby>,
+}
+
+impl Poller {
+    fn new(agent: Arc<Agent>) -> Self {
+        Self {
+            backoff: Backoff::new(Duration::from_millis(200), Duration::from_secs(30)),
+            denied_since: None,
+            warned: Repeat::default(),
+            standby: agent.membership.clone().map(Standby::new),
+            agent,
+        }
+    }
+
+    /// Prepares a machine that exists only while there is work for the next poll. Drains a runner that has been useless
+    /// for too long, and returns whether it did.
+    async fn gives_up(&mut self) -> bool {
+        let Some(standby) = &mut self.standby else { return false };
+        standby.before_look(self.agent.has_work()).await;
+        let Some(why) = standby.useless().filter(|_| self.agent.in_flight.is_empty()) else { return false };
+        self.agent.give_up(why);
+        true
+    }
+
+    /// Starts to handle the messages of a poll. Ends the runner if its machine is not needed any more.
+    fn handle(&mut self, deliveries: Vec<Delivery>) {
+        self.backoff.succeeded();
+        self.denied_since = None;
+        self.agent.presence.come_back();
+        if let Some(standby) = &mut self.standby {
+            standby.looked();
+        }
+        if self.warned.is_over() {
+            info!("The runner takes orders again");
+        }
+        for delivery in deliveries {
+            take(&self.agent, delivery);
+        }
+        if self.standby.as_ref().is_some_and(|standby| standby.may_end(self.agent.has_work())) {
+            info!("There is no work: this runner ends, and its machine with it");
+            self.agent.end_unneeded();
+        }
+    }
+
+    /// Acts on the reason why a poll failed, and waits before the next one.
+    async fn back_off(&mut self, error: &InboxError, draining: bool) {
+        let (text, cause) = explained(&self.agent, error).await;
+        // `Agent::renew_session` reports a revoked session.
+        if !matches!(cause, Cause::Revoked) && self.warned.is_due(&text, Instant::now()) {
+            warn!("Cannot take orders: {text}");
+        }
+        self.respond(cause, &text);
+        let next = if draining { Phase::Stopping } else { Phase::Draining };
+        tokio::select! {
+            () = tokio::time::sleep(self.backoff.failed()) => {}
+            () = self.agent.drain.reached(next) => {}
+        }
+    }
+
+    fn respond(&mut self, cause: Cause, text: &str) {
+        let agent = &self.agent;
+        self.denied_since = match cause {
+            Cause::SwitchedOff => {
+                agent.presence.leave(&agent.reporter, AwayReason::SwitchedOff, text);
+                agent.in_flight.stop_all(StopReason::SwitchedOff);
+                None
+            }
+            Cause::StackGone => {
+                agent.presence.leave(&agent.reporter, AwayReason::StackDeleted, text);
+                still_denied(agent, text, self.denied_since)
+            }
+            Cause::Revoked => {
+                agent.renew_session(text);
+                None
+            }
+            Cause::Denied => still_denied(agent, text, self.denied_since),
+            Cause::Passing => None,
+        };
     }
 }
 
