@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_permissions::{
-    Permission, TermsDiff, describe_action, describe_answer, describe_copy, describe_reader, describe_value,
-    permissions, why_wide,
+    Permission, TermsDiff, describe_action, describe_answer, describe_command, describe_copy, describe_reader,
+    describe_value, permissions, why_wide,
 };
 use freehold_protocol::app_version::{PolicyEngine, Reference};
 use freehold_protocol::contract::{ActionTerms, Contract, Reader, RoleTerms, Terms};
@@ -45,6 +45,7 @@ pub(super) fn contract(
         parts.push(format!("{}\n  run in the image of component `{component}`", title("programs of jobs")));
     }
     parts.extend(actions(contract, out));
+    parts.extend(probes(terms, out));
     parts.extend(policies(terms, out));
     let mut table = Table::new(&["COMPONENT", "ARTIFACT"]);
     for (component, artifact) in &contract.artifacts {
@@ -94,6 +95,18 @@ fn actions(contract: &Contract, out: Output) -> Vec<String> {
         tables.push(out.table(&table));
     }
     tables
+}
+
+/// Returns a table of the commands that health checks run, if there are any.
+fn probes(terms: &Terms, out: Output) -> Option<String> {
+    if terms.probes.is_empty() {
+        return None;
+    }
+    let mut table = Table::new(&["HEALTH CHECK OF", "RUNS"]);
+    for probe in &terms.probes {
+        table.row([probe.component.to_string(), clean(&describe_command(&probe.command))]);
+    }
+    Some(out.table(&table))
 }
 
 /// Returns a table of the policies, if there are any.
@@ -235,6 +248,7 @@ mod tests {
             ],
             "actions": [{ "name": "dump", "role": "maintenance", "schedules": ["0 3 * * *", "30 12 * * 1"], "reads": [{ "to": "secret", "name": "tok\u{1b}en" }] }],
             "tool_image": "tools",
+            "probes": [{ "component": "web", "command": ["check", "a b", "\u{1b}"] }],
             "customer_inputs": {
                 "domain": { "read_by": [{ "part": "component", "name": "web" }, { "part": "role", "name": "provision" }] },
                 "license": { "sensitive": true },
@@ -300,6 +314,9 @@ mod tests {
         RUNS BY ITSELF  SCHEDULE (UTC)  ROLE
         dump            0 3 * * *       maintenance
         dump            30 12 * * 1     maintenance
+
+        HEALTH CHECK OF  RUNS
+        web              command `["check","a b","\u001b"]`
 
         COMPONENT  ARTIFACT
         web        sha256:ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb

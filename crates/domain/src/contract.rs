@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use freehold_permissions::{may_read_input, rendered_texts};
 use freehold_protocol::app_version::{Action, AppVersion, NamedRole, Reference, RolePolicy, Secret, Trigger};
 use freehold_protocol::contract::{
-    ActionTerms, Contract, CustomerInputTerms, FORMAT, PolicyTerms, Reader, RoleTerms, SecretTerms, Terms,
+    ActionTerms, Contract, CustomerInputTerms, FORMAT, PolicyTerms, ProbeTerms, Reader, RoleTerms, SecretTerms, Terms,
 };
+use freehold_protocol::order::health::{Probe, checked};
 use freehold_protocol::order::{Executed, Mode};
 use freehold_protocol::{ActionName, ComponentName, Digest, InstallId, canonical};
 use serde_json::Value;
@@ -74,6 +75,7 @@ pub fn terms(version: &AppVersion) -> Terms {
         actions,
         tool_image: version.tool_image().map(|component| component.name.clone()),
         policies: policy_terms.collect(),
+        probes: probes(version),
     }
 }
 
@@ -153,6 +155,19 @@ fn executed(action: &Action) -> Option<Digest> {
     let executed = Executed { steps, directories, env_vars, idempotent: *idempotent };
     // INVARIANT: names, numbers and texts are always JSON. No steps have the other digest, so a runner would refuse them.
     Some(executed.digest().unwrap_or_else(|_| Digest::of(b"")))
+}
+
+/// Returns the commands that health checks run as probes.
+fn probes(version: &AppVersion) -> BTreeSet<ProbeTerms> {
+    let asked = version.components.iter().filter_map(|one| Some((&one.name, checked(one)?)));
+    let commands = asked.flat_map(|(component, health)| {
+        let probes = health.probes.iter().filter_map(Probe::of);
+        probes.filter_map(move |probe| {
+            let (component, command) = (component.clone(), probe.command()?.to_vec());
+            Some(ProbeTerms { component, command })
+        })
+    });
+    commands.collect()
 }
 
 fn schedule(trigger: &Trigger) -> Option<String> {
@@ -456,6 +471,30 @@ mod tests {
         };
 
         assert_eq!(executed(&action), Some(work.executed().digest().unwrap()));
+    }
+
+    #[test]
+    fn terms_have_the_commands_of_probes_and_no_address() {
+        let health = |disabled: bool, word: &str| {
+            json!({ "stabilization_window_secs": 60, "disabled": disabled, "probes": [
+                { "type": "tcp", "url": "db.example:5432" },
+                { "type": "exec", "command": ["check", word] },
+                { "type": "exec", "name": "the same", "command": ["check", word] },
+            ] })
+        };
+        let of = |health: Value| {
+            let mut version = shop();
+            version.components[0].settings.health = Some(serde_json::from_value(health).unwrap());
+            terms(&version)
+        };
+
+        let found = of(health(false, "{{ .nuon.install.id }}"));
+
+        let expected = json!([{ "component": "db", "command": ["check", "{{ .nuon.install.id }}"] }]);
+        assert_eq!(serde_json::to_value(&found.probes).unwrap(), expected);
+        assert_ne!(found.digest().unwrap(), of(health(false, "other")).digest().unwrap());
+        assert!(of(health(true, "x")).probes.is_empty());
+        assert_eq!(of(health(true, "x")).digest().unwrap(), terms(&shop()).digest().unwrap());
     }
 
     #[test]

@@ -19,6 +19,6 @@ pub use policy_text::{PLAIN_KEYS, inputs_read, may_read_input, rendered_texts};
 pub use stack_policies::{Answers, InStack, Refusal, RolePlace};
 pub use statements::Effect;
 pub use terms::{
-    Clause, TermsDiff, compare_terms, compare_terms_for, describe_action, describe_answer, describe_copy,
-    describe_reader, describe_reference, describe_value,
+    Clause, OrderedCommands, TermsDiff, compare_terms, compare_terms_for, describe_action, describe_answer,
+    describe_command, describe_copy, describe_reader, describe_reference, describe_value,
 };

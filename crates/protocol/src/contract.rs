@@ -57,6 +57,9 @@ pub struct Terms {
     /// The vendor's policies, with which its own plans and manifests must comply.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub policies: BTreeSet<PolicyTerms>,
+    /// The commands that health checks run as probes.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub probes: BTreeSet<ProbeTerms>,
 }
 
 /// One role of the install stack.
@@ -164,6 +167,16 @@ pub struct PolicyTerms {
     pub components: BTreeSet<ComponentName>,
     /// The SHA-256 of the policy's text.
     pub contents: Digest,
+}
+
+/// One command that a health check of a component runs as a probe, under the role of the component's deploy.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ProbeTerms {
+    pub component: ComponentName,
+    /// The program and its arguments, with templates that are not rendered.
+    pub command: Vec<String>,
 }
 
 /// Reads roles, and refuses two roles of the same name: a person could read one of them while the stack has the other.

@@ -1,11 +1,11 @@
 //! Decides whether the customer has agreed to the contract of an order. The runner does not trust a statement that the
 //! customer agreed. It compares the accepted terms with those of the order on its own.
 
-use freehold_permissions::{TermsDiff, compare_terms_for};
+use freehold_permissions::{OrderedCommands, TermsDiff, compare_terms_for};
+use freehold_protocol::Digest;
 use freehold_protocol::contract::{OrderTerms, Terms, TermsError};
 use freehold_protocol::order::{Order, SecretCopy, Work};
 use freehold_protocol::report::{Block, Outcome};
-use freehold_protocol::{ActionName, Digest};
 
 use crate::config::{Config, Role};
 use crate::identity::released_program;
@@ -93,7 +93,7 @@ pub fn refusal(config: &Config, order: &Order) -> Option<Outcome> {
         return released_program::refusal(config, order, work);
     }
     let accepted = config.accepted_contract.as_ref().filter(|_| config.role == Role::Install)?;
-    let why = check(accepted, order.terms.as_deref(), action_of(order)).err()?;
+    let why = check(accepted, order.terms.as_deref(), commands_of(order)).err()?;
     let install = &config.install;
     let reason = format!(
         "this install's customer agreed to the contract `{accepted}`. {why}. To see all differences: `freehold \
@@ -104,12 +104,18 @@ pub fn refusal(config: &Config, order: &Order) -> Option<Outcome> {
     Some(Outcome::Blocked { block: Block::ContractNotAccepted, reason })
 }
 
-/// Returns the action that the order runs, if any.
-const fn action_of(order: &Order) -> Option<&ActionName> {
-    if let Work::Action(work) = &order.work { Some(&work.action) } else { None }
+/// Returns the commands of the app that the order runs.
+const fn commands_of(order: &Order) -> OrderedCommands<'_> {
+    if let Work::Action(work) = &order.work {
+        OrderedCommands::OfAction(&work.action)
+    } else if let Work::Health(work) = &order.work {
+        OrderedCommands::OfHealth(&work.component)
+    } else {
+        OrderedCommands::None
+    }
 }
 
-fn check(accepted: &Digest, terms: Option<&OrderTerms>, action: Option<&ActionName>) -> Result<(), NotAccepted> {
+fn check(accepted: &Digest, terms: Option<&OrderTerms>, commands: OrderedCommands<'_>) -> Result<(), NotAccepted> {
     let terms = terms.ok_or(NotAccepted::Unsaid)?;
     if terms.digest == *accepted {
         return Ok(());
@@ -121,7 +127,7 @@ fn check(accepted: &Digest, terms: Option<&OrderTerms>, action: Option<&ActionNa
         Ok(both) => both,
         Err(error) => return Err(NotAccepted::Unproven { asked, error }),
     };
-    let diff = compare_terms_for(&was, &is, action);
+    let diff = compare_terms_for(&was, &is, commands);
     if diff.widened.is_empty() { Ok(()) } else { Err(NotAccepted::Widened { asked, diff }) }
 }
 
@@ -185,6 +191,37 @@ mod tests {
             digest(&wide)
         );
         assert_eq!(reason, expected);
+    }
+
+    #[test]
+    fn another_command_of_a_probe_stops_the_check_of_its_component_and_no_other_order() {
+        let of = |word: &str| {
+            let mut terms = terms(&[]);
+            terms["probes"] = json!([{ "component": "web", "command": ["check", word] }]);
+            terms
+        };
+        let (accepted, asked) = (of("-a"), of("-b"));
+        let change = TermsChange { accepted: packed(&accepted), asked: packed(&asked) };
+        let ordered = OrderTerms { digest: digest(&asked), change: Some(change), document: None };
+        let config = Config { accepted_contract: Some(digest(&accepted)), ..config("/state", Role::Install) };
+        let refused = |work: Option<Value>| {
+            let mut order = Order { terms: Some(Box::new(ordered.clone())), ..order(1, 7) };
+            if let Some(work) = work {
+                order.work = serde_json::from_value(work).unwrap();
+            }
+            refusal(&config, &order)
+        };
+        let health = |component: &str| {
+            Some(
+                json!({ "kind": "health", "component": component, "asks": { "of": "nothing" }, "hold_secs": 0, "limit_secs": 0 }),
+            )
+        };
+
+        assert_eq!((refused(None), refused(health("db"))), (None, None));
+        let Some(Outcome::Blocked { block: Block::ContractNotAccepted, reason }) = refused(health("web")) else {
+            panic!("followed")
+        };
+        assert!(reason.contains("the health check of component `web` runs command `[\"check\",\"-b\"]`"), "{reason}");
     }
 
     #[test]

@@ -157,13 +157,19 @@ fn session(order: &Order, config: &Config, sts: aws_sdk_sts::Client) -> Result<R
     };
     let (role, name) = (role.to_owned(), order.job.to_string());
     let partition = Arn::parse(&role).map_or("aws", |arn| arn.partition);
-    let (managed, policy) = if matches!(order.work, Work::DetectDrift(_)) {
+    let (managed, policy) = if only_reads(&order.work) {
         let (managed, policy) = session_policy::read_only(partition, config.bucket.as_deref());
         (Some(managed), Some(policy))
     } else {
         (None, config.bucket.as_ref().map(|bucket| session_policy::of(order, partition, bucket)))
     };
     Ok(RoleSession { sts, switch, role, name, managed, policy, cached: Arc::default() })
+}
+
+/// Returns whether the session for `work` is limited to reads: such work runs the app's programs, and waits for no change
+/// window.
+fn only_reads(work: &Work) -> bool {
+    matches!(work, Work::DetectDrift(_)) || matches!(work, Work::Health(work) if work.runs_commands())
 }
 
 /// A session of one role for one job.
@@ -346,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drift_check_has_a_session_that_only_reads() {
+    fn a_drift_check_and_a_command_that_asks_for_health_have_a_session_that_only_reads() {
         let sdk = SdkConfig::builder().behavior_version(aws_config::BehaviorVersion::latest()).build();
         let mut config = config("/state", Role::Install);
         let role = "arn:aws-us-gov:iam::222222222222:role/fh--maintenance";
@@ -365,6 +371,14 @@ mod tests {
         let actions: Vec<_> = allowed.map(|one| one["Action"].clone()).collect();
         assert_eq!(actions, [serde_json::json!(["kms:Decrypt", "secretsmanager:GetSecretValue"])]);
         assert_eq!(of(deploy).managed, None);
+        let health = |probe: serde_json::Value| {
+            let probes = [probe];
+            let work = serde_json::json!({ "kind": "health", "component": "web", "asks": { "of": "nothing" }, "probes": probes,
+                "hold_secs": 0, "limit_secs": 0 });
+            of(serde_json::from_value(work).unwrap()).managed
+        };
+        assert_eq!(health(serde_json::json!({ "name": "up", "type": "exec", "command": ["check"] })), check.managed,);
+        assert_eq!(health(serde_json::json!({ "name": "up", "type": "tcp", "url": "a.example:1" })), None);
     }
 
     #[tokio::test]

@@ -1,5 +1,5 @@
 //! Limits the AWS session of a job to its own objects among the Terraform states, cluster inventories and plans, and that of a
-//! drift check to reads.
+//! drift check, or of a health check that runs a command, to reads.
 //!
 //! The role of a mode may use every state, because a first deploy, later deploys and the removal of a component share
 //! one state. A session policy can only remove permissions (IAM user guide, "Session policies"). So no job can change
@@ -52,9 +52,10 @@ pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
     .to_string()
 }
 
-/// Returns the session policies of a drift check: the ARN of AWS's own policy of everything that only reads, and reads that it
-/// leaves out. So neither the app's programs nor a mistake of the runner can change anything with the session, whatever its
-/// role permits. It cannot read plans, which have values of other parts; the check writes its own plan to no bucket.
+/// Returns the session policies of work that only reads: the ARN of AWS's own policy of everything that only reads, and
+/// reads that it leaves out. So neither the app's programs nor a mistake of the runner can change anything with the session,
+/// whatever its role permits. It cannot read plans, which have values of other parts; a drift check writes its own plan to
+/// no bucket.
 pub(super) fn read_only(partition: &str, bucket: Option<&str>) -> (String, String) {
     let plans = format!("arn:{partition}:s3:::{}/plans/*", bucket.unwrap_or("*"));
     let more = json!({

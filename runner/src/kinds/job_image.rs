@@ -84,8 +84,9 @@ fn wanted(job: &Job) -> Result<Option<Wanted<'_>>, Failure> {
 }
 
 /// Returns whether programs of the app run in a box for `work`.
-const fn runs_programs(work: &Work) -> bool {
+fn runs_programs(work: &Work) -> bool {
     match work {
+        Work::Health(work) => work.runs_commands(),
         Work::Action(_)
         | Work::TerraformModule(_)
         | Work::Sandbox(_)
@@ -102,7 +103,6 @@ const fn runs_programs(work: &Work) -> bool {
         | Work::CopySecrets(_)
         | Work::Build(_)
         | Work::Leftovers(_)
-        | Work::Health(_)
         | Work::Upgrade(_) => false,
     }
 }

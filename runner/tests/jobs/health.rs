@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use crate::cloud::Cloud;
 use crate::cluster::{self, Cluster, DEPLOYER};
-use crate::fixture::{Bench, outputs};
+use crate::fixture::{Bench, eventually, outputs, processes, reason};
 use crate::{helm_chart, kubernetes_manifest};
 
 fn look(asks: Asks, probes: Vec<Probe>) -> CheckHealth {
@@ -225,6 +225,84 @@ async fn a_port_that_answers_nothing_is_not_healthy() {
     let found = found(&mut bench, look(Asks::Nothing, vec![probe(ProbeKind::Tcp { url: at.to_string() })])).await;
 
     assert_eq!(found, json!({ "state": "unhealthy", "reason": "probe `up`: no answer within 5 s" }));
+}
+
+/// A secret of the jobs that run a command.
+const SECRET: &str = "0f3a9c5b7d1e8a264b6c";
+
+fn exec(command: &[&str]) -> Probe {
+    probe(ProbeKind::Exec { command: command.iter().map(|word| (*word).to_owned()).collect() })
+}
+
+/// Looks once by a script, and returns the health and the log.
+async fn asked(bench: &mut Bench, script: &str) -> (Value, String) {
+    bench.next_attempt();
+    bench.job.log.add_secret(SECRET);
+    let work = look(Asks::Nothing, vec![exec(&["sh", "-c", script])]);
+    bench.change_order(|order| order.work = Work::Health(work));
+    let health = outputs(execute(&bench.job).await)["health"].clone();
+    (health, bench.log())
+}
+
+#[tokio::test]
+async fn the_exit_code_of_a_command_is_the_answer_and_its_output_is_in_the_log_alone() {
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let mut bench = Bench::new(Work::Leftovers(Default::default()));
+
+    let (well, at) = asked(&mut bench, "test -n \"$AWS_REGION\" && echo at {{ .nuon.install.id }}").await;
+    let (sick, words) = asked(&mut bench, "echo bad words >&2; exit 3").await;
+    let (silent, secret) = asked(&mut bench, &format!("echo it is {SECRET}; exit 4")).await;
+
+    assert_eq!(well, json!({ "state": "healthy" }));
+    assert!(at.contains("probe `up` | at globex-prod\n"), "{at}");
+    assert_eq!(sick, json!({ "state": "unhealthy", "reason": "probe `up`: the command ended with exit code 3" }));
+    assert!(words.contains("probe `up` | bad words\n"), "{words}");
+    assert_eq!(silent["reason"], "probe `up`: the command ended with exit code 4");
+    assert!(secret.contains("probe `up` | it is ") && !secret.contains(SECRET), "{secret}");
+}
+
+#[tokio::test]
+async fn a_command_that_does_not_end_is_ended_with_all_that_it_started() {
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let mut bench = Bench::new(Work::Leftovers(Default::default()));
+
+    let (found, log) = asked(&mut bench, "sleep 61234 & echo begins; sleep 61234").await;
+
+    let reason = "probe `up`: the command did not end within 10 s";
+    assert_eq!(found, json!({ "state": "unhealthy", "reason": reason }));
+    assert!(log.contains("probe `up` | begins\n"), "{log}");
+    eventually("the processes of the probe end", || processes("sleep\u{0}61234").is_empty()).await;
+}
+
+#[tokio::test]
+async fn commands_run_one_after_another_and_a_plain_runner_runs_them_too() {
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let script = "mkdir turn || exit 9; sleep 0.3; rmdir turn";
+    for mut bench in
+        [Bench::new(Work::Leftovers(Default::default())), Bench::new(Work::Leftovers(Default::default())).plain()]
+    {
+        let probes = vec![exec(&["sh", "-c", script]), exec(&["sh", "-c", script]), exec(&["sh", "-c", script])];
+
+        assert_eq!(found(&mut bench, look(Asks::Nothing, probes)).await, json!({ "state": "healthy" }));
+    }
+}
+
+#[tokio::test]
+async fn a_command_whose_program_does_not_exist_fails_the_job_at_once() {
+    let mut bench = Bench::new(Work::Leftovers(Default::default()));
+    let work = CheckHealth { limit_secs: 600, ..look(Asks::Nothing, vec![exec(&["freehold-none", "-x"])]) };
+    bench.change_order(|order| order.work = Work::Health(work));
+
+    let (why, partial) = reason(execute(&bench.job).await);
+
+    assert!(why.starts_with("probe `up`: there is no program `freehold-none` on this runner's `PATH`"), "{why}");
+    assert!(!partial);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@
 use freehold_domain::contacted_hosts;
 use freehold_domain::contract::{self as made, ConsentError};
 use freehold_domain::install::Install;
-use freehold_permissions::compare_terms_for;
+use freehold_permissions::{OrderedCommands, compare_terms_for};
 use freehold_protocol::api::ContractView;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::contract::{OrderTerms, PackedTerms, Terms, TermsChange};
@@ -113,13 +113,14 @@ pub async fn check_accepted(
         return Err(ConsentError::UnknownTerms { install: id, accepted }.into());
     };
     let agreed: Terms = serde_json::from_str(&known.terms)?;
-    let diff = compare_terms_for(&agreed, &made::terms(document), action);
+    let commands = action.map_or(OrderedCommands::None, OrderedCommands::OfAction);
+    let diff = compare_terms_for(&agreed, &made::terms(document), commands);
     if diff.widened.is_empty() {
         return Ok(());
     }
     let more = diff.summary();
     let latest = versions.load(&document.app, None).await?;
-    let fits = compare_terms_for(&agreed, &made::terms(&latest.document), action).widened.is_empty();
+    let fits = compare_terms_for(&agreed, &made::terms(&latest.document), commands).widened.is_empty();
     if latest.version != version.version && fits {
         let (version, latest) = (version.number, latest.number);
         return Err(ConsentError::Older { install: id, accepted, version, latest, more }.into());
@@ -128,9 +129,9 @@ pub async fn check_accepted(
 }
 
 /// Returns the terms for an order that removes what `version` deployed. If the customer has agreed to other terms, the
-/// returned terms leave out the schedules, the customer's inputs and the secrets of `version`. A later version may have
-/// replaced them, and the runner would then refuse the order. A removal does not need them: it starts no action, and
-/// reads no value that the deploy did not read.
+/// returned terms leave out the schedules, the customer's inputs, the secrets and the probes of `version`. A later version
+/// may have replaced them, and the runner would then refuse the order. A removal does not need them: it starts no action and
+/// no probe, and reads no value that the deploy did not read.
 ///
 /// # Errors
 /// The store's errors.
@@ -143,6 +144,7 @@ pub async fn for_removal(store: &dyn Store, install: &Install, version: &AppVers
     terms.actions.iter_mut().for_each(|action| action.schedules.clear());
     terms.customer_inputs.clear();
     terms.secrets.clear();
+    terms.probes.clear();
     packed(store, install, &terms).await
 }
 

@@ -62,8 +62,7 @@ impl CheckHealth {
         if plan.nodes.is_empty() {
             return Err(AppError::conflict(format!(
                 "no deployed component of install `{install}` has a health check; give a component `[health]` with \
-                 a probe of type `http` or `tcp`, or without one where its type has a check of its own, and \
-                 deploy it"
+                 a probe, or without one where its type has a check of its own, and deploy it"
             )));
         }
         let held = Stored { value: Install { health_check: Some(id.clone()), ..value }, rev };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::{AppVersion, Component, ComponentHealth};
-use freehold_protocol::order::health::{Times, checked};
+use freehold_protocol::order::health::{Probe, Times, checked};
 
 use super::dependents::add_dependents;
 use super::input::DeployInput;
@@ -13,7 +13,11 @@ use super::triggers::{Event, Moment, Occurrence, fired};
 use crate::workflow::{Node, Target};
 
 /// The time that a check may take beside its own limit, in seconds.
-pub(super) const MARGIN_SECS: u32 = 120;
+const MARGIN_SECS: u32 = 120;
+
+/// The same for a check that runs a command of the app. It may be the first job on a machine that needs the tool image, and
+/// fetches it, which takes minutes on a slow line.
+const MARGIN_WITH_COMMAND_SECS: u32 = 900;
 
 /// Returns the name of the node that checks a component's health. No component has this name, because it has a colon.
 pub(super) fn node_name(component: &ComponentName) -> String {
@@ -72,9 +76,15 @@ pub(super) fn add_standing(
 }
 
 fn node(component: &Component, health: &ComponentHealth) -> Node {
-    let timeout_secs = Times::after_deploy(health).limit_secs.saturating_add(MARGIN_SECS);
+    let timeout_secs = timeout_secs(health, Times::after_deploy(health));
     let target = Target::Health { component: component.name.clone(), gate: health.block_deploy, version: None };
     Node::waiting(node_name(&component.name), target, timeout_secs)
+}
+
+/// Returns the time limit of a job that checks a component, in seconds.
+pub(super) fn timeout_secs(health: &ComponentHealth, times: Times) -> u32 {
+    let runs_command = health.probes.iter().filter_map(Probe::of).any(|probe| probe.command().is_some());
+    times.limit_secs.saturating_add(if runs_command { MARGIN_WITH_COMMAND_SECS } else { MARGIN_SECS })
 }
 
 /// Returns the nodes of the actions that the end of the component's own deploy starts.

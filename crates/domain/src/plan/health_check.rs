@@ -4,7 +4,7 @@ use freehold_protocol::ComponentName;
 use freehold_protocol::order::Mode;
 use freehold_protocol::order::health::{Times, checked};
 
-use super::health::{MARGIN_SECS, node_name};
+use super::health::{node_name, timeout_secs};
 use super::input::{DeployInput, PlanError};
 use super::role_of;
 use crate::workflow::{Node, Target};
@@ -15,8 +15,7 @@ pub enum NotAsked {
     #[error("`{0}` is not deployed, so its health cannot be checked")]
     Absent(ComponentName),
     #[error(
-        "`{0}` has no health check: its config has no `health`, or its type has no check of its own and there is no probe of type `http` or \
-         `tcp`"
+        "`{0}` has no health check: its config has no `health`, or its type has no check of its own and there is no probe"
     )]
     Nothing(ComponentName),
 }
@@ -30,7 +29,7 @@ pub fn check_node(input: DeployInput<'_>, name: &ComponentName) -> Result<Result
     let Some(health) = input.version.component(name).and_then(checked) else {
         return Ok(Err(NotAsked::Nothing(name.clone())));
     };
-    let timeout_secs = Times::alone(health).limit_secs.saturating_add(MARGIN_SECS);
+    let timeout_secs = timeout_secs(health, Times::alone(health));
     let target = Target::Health { component: name.clone(), gate: false, version: Some(live.version.clone()) };
     let runs_as = role_of(input, &target, None, Mode::Maintenance)?;
     let node = Node::waiting(node_name(name), target, timeout_secs);

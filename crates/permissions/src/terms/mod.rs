@@ -3,18 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use freehold_protocol::ActionName;
 use freehold_protocol::app_version::Reference;
 use freehold_protocol::contract::{ActionTerms, FORMAT, PolicyTerms, RoleTerms, Terms};
 use freehold_protocol::order::Mode;
 use freehold_protocol::order::policy_scope::is_for_clusters;
+use freehold_protocol::{ActionName, ComponentName};
 use serde::{Deserialize, Serialize};
 
 use crate::permission::{Powers, compare};
 
 mod inputs;
+mod probes;
 
 pub use inputs::{describe_answer, describe_copy, describe_reader, describe_value};
+pub use probes::describe_command;
 
 /// The maximum number of clauses in a summary.
 const MOST_SHOWN: usize = 8;
@@ -113,18 +115,36 @@ pub fn compare_terms(before: &Terms, after: &Terms) -> TermsDiff {
         found.widen("programs of jobs", says);
     }
     found.policies(&before.policies, &after.policies);
+    found.probes(&before.probes, &after.probes);
     found
 }
 
-/// Returns the differences that matter for an order: of the action that it runs, or of none. The order executes no steps of
-/// other actions, so these are not compared.
-pub fn compare_terms_for(before: &Terms, after: &Terms, action: Option<&ActionName>) -> TermsDiff {
+/// The commands of the app that an order runs, as far as terms name commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrderedCommands<'a> {
+    None,
+    /// The steps of an action.
+    OfAction(&'a ActionName),
+    /// The probes of a component's health check.
+    OfHealth(&'a ComponentName),
+}
+
+/// Returns the differences that matter for an order. The order executes no steps of other actions and no probes of other
+/// components, so these are not compared.
+pub fn compare_terms_for(before: &Terms, after: &Terms, commands: OrderedCommands<'_>) -> TermsDiff {
+    let (action, component) = match commands {
+        OrderedCommands::None => (None, None),
+        OrderedCommands::OfAction(action) => (Some(action), None),
+        OrderedCommands::OfHealth(component) => (None, Some(component)),
+    };
     let mut after = after.clone();
     for other in after.actions.iter_mut().filter(|other| Some(&other.name) != action) {
         if let Some(known) = before.actions.iter().find(|known| known.name == other.name) {
             other.steps.clone_from(&known.steps);
         }
     }
+    after.probes.retain(|probe| Some(&probe.component) == component);
+    after.probes.extend(before.probes.iter().filter(|probe| Some(&probe.component) != component).cloned());
     compare_terms(before, &after)
 }
 

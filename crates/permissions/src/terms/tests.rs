@@ -258,8 +258,9 @@ fn other_steps_are_wider_for_the_order_of_their_action_alone() {
     };
     let (none, a, b) = (of(None), of(Some("a")), of(Some("b")));
     let widened = |was: &Terms, is: &Terms, action: Option<&str>| {
-        let action = action.map(|name| name.parse().unwrap());
-        compare_terms_for(was, is, action.as_ref()).widened.len()
+        let action: Option<ActionName> = action.map(|name| name.parse().unwrap());
+        let commands = action.as_ref().map_or(OrderedCommands::None, OrderedCommands::OfAction);
+        compare_terms_for(was, is, commands).widened.len()
     };
 
     let digest = |letter: &str| format!("sha256:{}", letter.repeat(64));
@@ -273,6 +274,31 @@ fn other_steps_are_wider_for_the_order_of_their_action_alone() {
             (of_check, 0, 0)
         );
     }
+}
+
+#[test]
+fn another_command_of_a_probe_is_wider_for_the_check_of_its_component_alone() {
+    let probe = |component: &str, word: &str| json!({ "component": component, "command": ["check", word] });
+    let of = |probes: Value| terms(&json!({ "probes": probes }));
+    let (none, both) = (of(json!([])), of(json!([probe("web", "-a"), probe("db", "-a")])));
+    let other = of(json!([probe("web", "-b"), probe("db", "-a")]));
+    let (web, db): (ComponentName, ComponentName) = ("web".parse().unwrap(), "db".parse().unwrap());
+    let widened = |was: &Terms, is: &Terms, commands: OrderedCommands<'_>| {
+        compare_terms_for(was, is, commands).widened.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+
+    insta::assert_snapshot!(summary(&both, &other), @r#"
+    + the health check of component `web` runs command `["check","-b"]`
+    - the health check of component `web` no longer runs command `["check","-a"]`
+    "#);
+    let of_web = ["the health check of component `web` runs command `[\"check\",\"-b\"]`"];
+    assert_eq!(widened(&both, &other, OrderedCommands::OfHealth(&web)), of_web);
+    assert_eq!(widened(&none, &both, OrderedCommands::OfHealth(&db)).len(), 1);
+    let backup: ActionName = "backup".parse().unwrap();
+    for commands in [OrderedCommands::OfHealth(&db), OrderedCommands::OfAction(&backup), OrderedCommands::None] {
+        assert!(widened(&both, &other, commands).is_empty(), "{commands:?}");
+    }
+    assert!(widened(&both, &none, OrderedCommands::OfHealth(&web)).is_empty());
 }
 
 #[test]

@@ -24,6 +24,9 @@ pub const MAX_PROBES: usize = 20;
 /// The maximum length of a probe's name, in characters.
 pub const MAX_PROBE_NAME: usize = 64;
 
+/// The maximum length of a probe's command, in characters: the program and its arguments together.
+pub const MAX_PROBE_COMMAND: usize = 1_000;
+
 /// Asks whether a component is healthy. It changes nothing. The job has the output [`OUTPUT`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckHealth {
@@ -39,6 +42,18 @@ pub struct CheckHealth {
     /// Whether the job fails when the component is not healthy, so that its dependents do not start.
     #[serde(default, skip_serializing_if = "is_false")]
     pub gate: bool,
+}
+
+impl CheckHealth {
+    /// Returns the commands of the app that the check runs.
+    pub fn commands(&self) -> impl Iterator<Item = &[String]> {
+        self.probes.iter().filter_map(Probe::command)
+    }
+
+    /// Returns whether the check runs a command of the app.
+    pub fn runs_commands(&self) -> bool {
+        self.commands().next().is_some()
+    }
 }
 
 /// The health check that the kind of a component offers.
@@ -65,19 +80,40 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Returns a probe of an app config; `None` for one that the runner does not ask, such as a command.
+    /// Returns a probe of an app config; `None` for one that asks nothing.
     pub fn of(config: &Value) -> Option<Self> {
         let text = |key: &str| config.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
-        let url = text("url")?.to_owned();
-        // An address may be longer than a name.
-        let name = text("name").unwrap_or(&url).chars().take(MAX_PROBE_NAME).collect();
+        let url = || text("url").map(str::to_owned);
         let kind = match text("type")? {
-            "http" => ProbeKind::Http { url },
-            "tcp" => ProbeKind::Tcp { url },
+            "http" => ProbeKind::Http { url: url()? },
+            "tcp" => ProbeKind::Tcp { url: url()? },
+            "exec" => ProbeKind::Exec { command: command_of(config)? },
             _ => return None,
         };
+        let asked = match &kind {
+            ProbeKind::Http { url } | ProbeKind::Tcp { url } => url.clone(),
+            ProbeKind::Exec { command } => command.join(" "),
+        };
+        // An address or a command may be longer than a name, and a command may have several lines.
+        let letters = text("name").unwrap_or(&asked).chars().take(MAX_PROBE_NAME);
+        let name = letters.map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
         Some(Self { name, kind })
     }
+
+    /// Returns the command that the probe runs; `None` for a probe that asks an address.
+    pub fn command(&self) -> Option<&[String]> {
+        match &self.kind {
+            ProbeKind::Exec { command } => Some(command),
+            ProbeKind::Http { .. } | ProbeKind::Tcp { .. } => None,
+        }
+    }
+}
+
+/// Returns the program and the arguments of a probe of an app config; `None` if it names no program.
+fn command_of(config: &Value) -> Option<Vec<String>> {
+    let words = config.get("command")?.as_array()?.iter();
+    let words: Vec<String> = words.map(|word| word.as_str().map(str::to_owned)).collect::<Option<_>>()?;
+    words.first().is_some_and(|program| !program.trim().is_empty()).then_some(words)
 }
 
 /// The kind of a probe.
@@ -88,6 +124,9 @@ pub enum ProbeKind {
     Http { url: String },
     /// Opens a connection to `host:port`, a template.
     Tcp { url: String },
+    /// Runs a program with its arguments, which are templates. The exit code 0 is healthy. A runner of an earlier
+    /// version cannot read an order with this kind, and refuses it.
+    Exec { command: Vec<String> },
 }
 
 /// Returns the health checks of a component that has something to ask; `None` for any other.
@@ -196,8 +235,42 @@ mod tests {
             Some("https://a.example/up")
         );
         assert_eq!(probe(json!({ "type": "tcp", "url": "a.example:5432", "name": "db" })).as_deref(), Some("db"));
-        assert_eq!(probe(json!({ "type": "exec", "command": ["check"] })), None);
-        assert_eq!(probe(json!({ "type": "http", "url": "" })), None);
+        assert_eq!(probe(json!({ "type": "exec", "command": ["check", "-q"] })).as_deref(), Some("check -q"));
+        assert_eq!(probe(json!({ "type": "exec", "command": ["sh", "-c", "a\nb"] })).as_deref(), Some("sh -c a b"));
+    }
+
+    #[test]
+    fn a_probe_without_an_address_or_a_program_asks_nothing() {
+        for config in [
+            json!({ "type": "http", "url": "" }),
+            json!({ "type": "tcp", "command": ["check"] }),
+            json!({ "type": "exec", "url": "a.example:1" }),
+            json!({ "type": "exec", "command": [] }),
+            json!({ "type": "exec", "command": [" ", "x"] }),
+            json!({ "type": "exec", "command": ["check", 7] }),
+            json!({ "type": "grpc", "url": "a.example:1" }),
+        ] {
+            assert_eq!(Probe::of(&config), None, "{config}");
+        }
+    }
+
+    #[test]
+    fn a_check_names_the_commands_that_it_runs() {
+        let probes = [
+            json!({ "type": "tcp", "url": "a.example:1" }),
+            json!({ "type": "exec", "command": ["check", "{{ .nuon.install.id }}"] }),
+        ];
+        let of = |probes: &[Value]| CheckHealth {
+            component: "web".parse().unwrap(),
+            asks: Asks::Nothing,
+            probes: probes.iter().filter_map(Probe::of).collect(),
+            hold_secs: 0,
+            limit_secs: 0,
+            gate: false,
+        };
+
+        assert_eq!(of(&probes).commands().collect::<Vec<_>>(), [["check", "{{ .nuon.install.id }}"]]);
+        assert!(of(&probes).runs_commands() && !of(&probes[..1]).runs_commands());
     }
 
     #[test]

@@ -1,10 +1,13 @@
-//! Derives from an order what it would do, and compares that with the order's terms: its role, the steps of its action, its
-//! policies, its group, and whether it may start twice. [`super::consent`] has compared the terms with those that the customer accepted.
+//! Derives from an order what it would do, and compares that with the order's terms: its role, the steps of its action, the
+//! commands of its probes, its policies, its group, and whether it may start twice. [`super::consent`] has compared the
+//! terms with those that the customer accepted.
 
 use std::collections::BTreeSet;
 
+use freehold_permissions::describe_command;
 use freehold_protocol::app_version::{PolicyEngine, Reference};
 use freehold_protocol::contract::{ActionTerms, PolicyTerms, Terms};
+use freehold_protocol::order::health::CheckHealth;
 use freehold_protocol::order::policy_scope::carries;
 use freehold_protocol::order::{KeptOutputs, Order, Redelivery, RunAction, Work};
 use freehold_protocol::policy::OrderPolicy;
@@ -24,6 +27,12 @@ enum Beyond {
     Action(ActionName),
     #[error("executes other steps of action `{action}` than its contract has: `{found}`, not `{agreed}`")]
     Steps { action: ActionName, found: String, agreed: Digest },
+    #[error(
+        "runs a command to check the health of component `{0}`, and does not contain its contract, which must have this command"
+    )]
+    ProbeWithoutTerms(ComponentName),
+    #[error("runs {command} to check the health of component `{component}`, which its contract does not have")]
+    Probe { component: ComponentName, command: String },
     #[error("gives action `{0}` access to a cluster, which its contract does not")]
     Cluster(ActionName),
     #[error("gives action `{action}` sensitive outputs of `{part}`, which its contract does not let it read")]
@@ -94,6 +103,9 @@ fn named(image: Option<&str>) -> String {
 }
 
 fn work(order: &Order, terms: Option<&Terms>) -> Option<Beyond> {
+    if let Work::Health(work) = &order.work {
+        return probes(work, terms);
+    }
     let Work::Action(work) = &order.work else { return None };
     let action = work.action.clone();
     let Some(terms) = terms else { return Some(Beyond::ActionWithoutTerms(action)) };
@@ -101,6 +113,18 @@ fn work(order: &Order, terms: Option<&Terms>) -> Option<Beyond> {
         Some(agreed) => executed(work, agreed).or_else(|| outputs(order, work, agreed)),
         None => Some(Beyond::Action(action)),
     }
+}
+
+/// Returns an error for an order that runs a command as a probe that its terms do not have for this component.
+fn probes(work: &CheckHealth, terms: Option<&Terms>) -> Option<Beyond> {
+    let agreed = terms.into_iter().flat_map(|terms| &terms.probes).filter(|probe| probe.component == work.component);
+    let agreed: BTreeSet<&[String]> = agreed.map(|probe| probe.command.as_slice()).collect();
+    let found = work.commands().find(|command| !agreed.contains(command))?;
+    let component = work.component.clone();
+    Some(match terms {
+        None => Beyond::ProbeWithoutTerms(component),
+        Some(_) => Beyond::Probe { component, command: describe_command(found) },
+    })
 }
 
 fn executed(work: &RunAction, agreed: &ActionTerms) -> Option<Beyond> {

@@ -1,9 +1,10 @@
-//! `health`: asks whether a deployed component is healthy, until it is or its time is over. It changes nothing, and starts
-//! no program.
+//! `health`: asks whether a deployed component is healthy, until it is or its time is over. It changes nothing. The only
+//! programs that it starts are the app's own probes ([`commands`]).
 //!
 //! The questions of one check are asked at the same time ([`questions`]). A redelivery starts again from the first
 //! check.
 
+mod commands;
 mod objects;
 mod probes;
 mod questions;
@@ -19,6 +20,7 @@ use crate::job::Job;
 use crate::job::failure::{Failure, until_stopped};
 use crate::kinds::cloudformation_stack;
 use crate::kinds::result::Done;
+use commands::Commands;
 use questions::Question;
 use watch::{Verdict, Watch};
 
@@ -33,11 +35,22 @@ const SHORTEST: Duration = Duration::from_millis(100);
 
 /// Checks the component until it is healthy for as long as the order says, or until its time is over.
 pub(super) async fn run(job: &Job, work: &CheckHealth) -> Result<Done, Failure> {
+    let commands = Commands::of(job, work).await?;
+    let found = check(job, work, &commands).await;
+    commands.finish().await;
+    let found = found?;
+    let found = Health::new(found.state, &job.log.redacted(&found.reason));
+    let value = serde_json::to_value(&found);
+    let value = value.map_err(|error| Failure::because("could not write the health as JSON", &error))?;
+    Ok(Done { outputs: [(OUTPUT.to_owned(), value)].into(), ..Done::default() })
+}
+
+async fn check(job: &Job, work: &CheckHealth, commands: &Commands) -> Result<Health, Failure> {
     let seconds = |secs: u32| Duration::from_secs(u64::from(secs));
     let (started, mut last_line) = (Instant::now(), String::new());
     let mut watch = Watch::new(seconds(work.hold_secs), seconds(work.limit_secs));
-    let found = loop {
-        let seen = until_stopped(job, look(job, work)).await?;
+    loop {
+        let seen = until_stopped(job, look(job, work, commands)).await?;
         let line = line(&seen);
         if line != last_line {
             job.log.line(&line);
@@ -45,8 +58,8 @@ pub(super) async fn run(job: &Job, work: &CheckHealth) -> Result<Done, Failure> 
         }
         let at = started.elapsed();
         match watch.on(at, seen.state == HealthState::Healthy) {
-            Verdict::Passed => break seen,
-            Verdict::GivenUp => break given_up(work, seen, watch.healthy_for(at)),
+            Verdict::Passed => return Ok(seen),
+            Verdict::GivenUp => return Ok(given_up(work, seen, watch.healthy_for(at))),
             Verdict::Again(wait) => {
                 let pause = async {
                     tokio::time::sleep(wait.clamp(SHORTEST, LOOK)).await;
@@ -55,11 +68,7 @@ pub(super) async fn run(job: &Job, work: &CheckHealth) -> Result<Done, Failure> 
                 until_stopped(job, pause).await?;
             }
         }
-    };
-    let found = Health::new(found.state, &job.log.redacted(&found.reason));
-    let value = serde_json::to_value(&found);
-    let value = value.map_err(|error| Failure::because("could not write the health as JSON", &error))?;
-    Ok(Done { outputs: [(OUTPUT.to_owned(), value)].into(), ..Done::default() })
+    }
 }
 
 /// Returns the outcome of a gate: it does not succeed when the component is unhealthy or its health is unknown. Any other outcome is returned unchanged.
@@ -95,13 +104,16 @@ fn line(seen: &Health) -> String {
 }
 
 /// Asks everything once. The worst answer counts, and the reasons of all answers as bad as this.
-async fn look(job: &Job, work: &CheckHealth) -> Result<Health, Failure> {
+async fn look(job: &Job, work: &CheckHealth, commands: &Commands) -> Result<Health, Failure> {
     let mut asked = Vec::new();
     if let Some(kind) = of_kind(job, work) {
         asked.push(kind);
     }
-    for probe in work.probes.iter().take(MAX_PROBES) {
-        asked.push(Question::of(probes::name(probe), probes::ask(job, probe)));
+    // The commands run one after another, so they come last: the addresses must not wait for them.
+    let (by_address, by_command): (Vec<_>, Vec<_>) =
+        work.probes.iter().take(MAX_PROBES).partition(|probe| probe.command().is_none());
+    for probe in by_address.into_iter().chain(by_command) {
+        asked.push(Question::of(probes::name(probe), probes::ask(job, probe, commands)));
     }
     Ok(worst(&questions::ask(asked, LIMIT).await?))
 }

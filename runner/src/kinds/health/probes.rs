@@ -1,5 +1,5 @@
-//! Asks the probes of an app: requests an address, or opens a connection. Both reach only the hosts that the accepted
-//! contract names, and no answer's body is read.
+//! Asks the probes of an app: requests an address, opens a connection, or runs a command. All reach only the hosts that the
+//! accepted contract names, and no answer's body is read.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -11,6 +11,7 @@ use reqwest::Url;
 use reqwest::redirect::Policy;
 use tokio::io::AsyncReadExt as _;
 
+use super::commands::Commands;
 use crate::job::Job;
 use crate::job::failure::Failure;
 use crate::kinds::templates::Templates;
@@ -27,10 +28,11 @@ pub(super) fn name(probe: &Probe) -> String {
 }
 
 /// Asks one probe. An address that cannot be read is a failure, because a later check would read it no better.
-pub(super) async fn ask(job: &Job, probe: &Probe) -> Result<Health, Failure> {
+pub(super) async fn ask(job: &Job, probe: &Probe, commands: &Commands) -> Result<Health, Failure> {
     let templates = Templates::of(job);
     let what = name(probe);
     let answered = match &probe.kind {
+        ProbeKind::Exec { command } => return commands.ask(job, &templates, &what, command).await,
         ProbeKind::Http { url } => {
             let text = templates.text(&what, url)?;
             let url = Url::parse(&text).map_err(|error| Failure::because(&format!("{what}: `{text}`"), &error))?;

@@ -243,6 +243,25 @@ async fn a_removal_asks_for_no_input_and_no_secret_that_a_later_version_dropped(
 }
 
 #[tokio::test]
+async fn a_new_command_of_a_probe_stops_no_deploy_and_is_in_no_terms_of_a_removal() {
+    let mut version = app::document();
+    let probes = serde_json::json!([{ "type": "exec", "command": ["check"] }]);
+    let health = serde_json::json!({ "stabilization_window_secs": 30, "probes": probes });
+    let storage = version.components.iter_mut().find(|component| component.name.as_str() == "storage").unwrap();
+    storage.settings.health = Some(serde_json::from_value(health).unwrap());
+    let mut world = agreed_then(&version).await;
+
+    let deployed = world.deploy(&with_input("days", 8), "deploy-1").await;
+    let of_deploy = terms::for_order(&*world.memory, &install(&world).await, &version).await.unwrap();
+    let of_removal = terms::for_removal(&*world.memory, &install(&world).await, &version).await.unwrap();
+
+    assert!(deployed.is_ok(), "{deployed:?}");
+    let more = compare_terms(&freehold_domain::contract::terms(&app::document()), &of_deploy.asked().unwrap().unwrap());
+    assert_eq!(more.summary(), "the health check of component `storage` runs command `[\"check\"]`");
+    assert!(of_removal.asked().unwrap().unwrap().probes.is_empty());
+}
+
+#[tokio::test]
 async fn an_order_takes_both_terms_along_so_that_the_runner_can_decide_itself() {
     let world = agreed_then(&wider()).await;
 

@@ -43,7 +43,7 @@ async fn dependents_wait_for_a_gate_and_the_install_is_healthy() {
 }
 
 #[tokio::test]
-async fn the_order_asks_the_probes_that_the_runner_knows_under_the_role_of_the_deploy() {
+async fn the_order_asks_all_probes_under_the_role_of_the_deploy() {
     let mut world = World::with_health(true).await;
     deployed(&mut world, "deploy-1").await;
 
@@ -51,9 +51,10 @@ async fn the_order_asks_the_probes_that_the_runner_knows_under_the_role_of_the_d
 
     let Work::Health(work) = order.work else { panic!("{:?}", order.work) };
     assert_eq!((work.asks, work.hold_secs, work.limit_secs, work.gate), (Asks::Nothing, 30, 60, true));
-    assert_eq!(work.probes.len(), 1);
-    assert_eq!(work.probes[0].kind, ProbeKind::Http { url: "https://storage.example/up".into() });
-    assert_eq!((order.mode, order.role, order.timeout_secs), (deploy.mode, deploy.role, 180));
+    let kinds: Vec<_> = work.probes.into_iter().map(|probe| probe.kind).collect();
+    let asked = ProbeKind::Http { url: "https://storage.example/up".into() };
+    assert_eq!(kinds, [asked, ProbeKind::Exec { command: vec!["check".into()] }]);
+    assert_eq!((order.mode, order.role, order.timeout_secs), (deploy.mode, deploy.role, 960));
     assert_eq!(order.group.to_string(), "health:storage");
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use freehold_protocol::app_version::{ComponentHealth, ComponentSettings};
-use freehold_protocol::order::health::{MAX_PROBE_NAME, MAX_PROBES};
+use freehold_protocol::order::health::{MAX_PROBE_COMMAND, MAX_PROBE_NAME, MAX_PROBES};
 
 use crate::build::schedule::{not_a_check_schedule, not_a_drift_schedule};
 use crate::build::values::{scalars, whole};
@@ -68,6 +68,7 @@ fn health(checked: &Checked, node: &Node, drafts: &mut Vec<Draft>) -> ComponentH
     for probe in probes {
         drafts.extend(useless_probe(checked, probe));
         drafts.extend(long_name(checked, probe));
+        drafts.extend(long_command(checked, probe));
     }
     drafts.extend(probes.get(MAX_PROBES).map(|probe| {
         let message = format!("the component has {} probes, and may have {MAX_PROBES}", probes.len());
@@ -86,18 +87,16 @@ fn health(checked: &Checked, node: &Node, drafts: &mut Vec<Draft>) -> ComponentH
     }
 }
 
-/// Warns about health checks of a component that nobody can ask anything: its type offers nothing, and no probe that works is
-/// there.
+/// Warns about health checks of a component that nobody can ask anything: its type offers nothing, and it has no probe.
 fn nothing_to_ask(checked: &Checked, node: &Node) -> Option<Draft> {
     let kind = checked.root.text("type")?;
     let offers = ["helm_chart", "kubernetes_manifest", "cloudformation_stack"].contains(&kind);
     let disabled = matches!(node.get("enabled"), Some(Node { data: Data::Flag(false), .. }));
-    let is_asked = |probe: &Node| probe.text("type").is_some_and(|kind| kind == "http" || kind == "tcp");
-    if offers || disabled || node.tables("probes").iter().any(is_asked) {
+    if offers || disabled || !node.tables("probes").is_empty() {
         return None;
     }
     let message = format!("`health` has no effect: a component of type `{kind}` is asked by probes only");
-    let help = "add a `[[health.probes]]` of type `http` or `tcp`, or remove `health`";
+    let help = "add a `[[health.probes]]`, or remove `health`";
     Some(Draft::warning(checked.place(node), message).help(help))
 }
 
@@ -107,6 +106,16 @@ fn long_name(checked: &Checked, node: &Node) -> Option<Draft> {
     let length = name.as_text()?.chars().count();
     let message = || format!("the name of the probe has {length} characters, and may have {MAX_PROBE_NAME}");
     (length > MAX_PROBE_NAME).then(|| Draft::error(checked.place(name), message()).help("shorten it"))
+}
+
+/// Reports a command that is too long. The customer reads each command in the contract, and every order has the contract.
+fn long_command(checked: &Checked, node: &Node) -> Option<Draft> {
+    let command = node.get("command")?;
+    let words = command.items().iter().filter_map(Node::as_text);
+    let length: usize = words.map(|word| word.chars().count()).sum();
+    let message = || format!("the command of the probe has {length} characters, and may have {MAX_PROBE_COMMAND}");
+    let help = "put a longer script into the image that jobs run in (`tool_image` in `runner.toml`)";
+    (length > MAX_PROBE_COMMAND).then(|| Draft::error(checked.place(command), message()).help(help))
 }
 
 /// Reports a probe that has neither an address nor a command.
@@ -119,7 +128,10 @@ fn useless_probe(checked: &Checked, node: &Node) -> Option<Draft> {
     };
     let silent = match node.get(key).map(|value| &value.data) {
         Some(Data::Text(text)) => text.trim().is_empty(),
-        Some(Data::List(items)) => items.is_empty(),
+        Some(Data::List(items)) => {
+            let program = items.first().map(Node::as_text);
+            program.is_none_or(|text| text.is_some_and(|text| text.trim().is_empty()))
+        }
         Some(_) => false,
         None => true,
     };

@@ -314,6 +314,29 @@ fn a_component_has_a_limit_of_probes_and_a_probe_one_of_its_name() {
 }
 
 #[test]
+fn a_command_of_a_probe_has_a_limit_and_names_a_program() {
+    let head = "name = \"web\"\ntype = \"container_image\"\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n";
+    let of = |command: &str| {
+        let text = format!("{head}[[health.probes]]\ntype = \"exec\"\ncommand = {command}\n");
+        good().with("components/web.toml", &text)
+    };
+    let faults = |command: &str| of(command).faults().to_string();
+
+    let good_one = of("[\"check\", \"-q\"]").all();
+    assert!(!good_one.iter().any(|one| one.message.contains("has no effect")), "{good_one}");
+    assert_eq!(faults(&format!("[\"check\", \"{}\"]", "n".repeat(995))), faults("[\"check\", \"-q\"]"));
+    let long = faults(&format!("[\"check\", \"{}\"]", "n".repeat(996)));
+    assert!(long.contains("error: the command of the probe has 1001 characters, and may have 1000"), "{long}");
+    assert!(long.contains("components/web.toml:8:11"), "{long}");
+    let blank = faults("[\" \", \"x\"]");
+    assert!(blank.contains("error: a probe of type `exec` needs `command`"), "{blank}");
+    let number = faults("[\"check\", 7]");
+    assert!(number.contains("components/web.toml:8:21") && number.contains("`command` holds"), "{number}");
+    let unknown = faults("[\"check\", \"{{ .nuon.secrets.absent }}\"]");
+    assert!(unknown.contains("there is no secret `absent`"), "{unknown}");
+}
+
+#[test]
 fn a_probe_that_asks_nothing_is_an_error() {
     let config = good().with(
         "components/web.toml",

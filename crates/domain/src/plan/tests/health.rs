@@ -1,6 +1,9 @@
 //! The health checks of components: at which there is one, and what waits for it.
 
+use freehold_protocol::order::health::Times;
+
 use super::*;
+use crate::plan::health::timeout_secs;
 
 /// Returns the version with health checks of `storage`, on which `info` depends, and an action after its deploy.
 fn checked(health: Value) -> AppVersion {
@@ -97,7 +100,20 @@ fn a_component_without_anything_to_ask_gets_no_look() {
     assert!(!of(json!({ "block_deploy": true, "stabilization_window_secs": 60 })));
     assert!(!of(json!({ "disabled": true, "stabilization_window_secs": 60,
         "probes": [{ "type": "tcp", "url": "a:1" }] })));
-    assert!(!of(json!({ "stabilization_window_secs": 60, "probes": [{ "type": "exec", "command": ["true"] }] })));
+    assert!(!of(json!({ "stabilization_window_secs": 60, "probes": [{ "type": "exec", "command": [] }] })));
+}
+
+#[test]
+fn a_check_that_runs_a_command_has_time_to_fetch_the_tool_image() {
+    let limit = |probe: Value| {
+        let version = checked(json!({ "stabilization_window_secs": 60, "probes": [probe] }));
+        let storage = version.components.iter().find(|component| component.name.as_str() == "storage").unwrap();
+        let health = storage.settings.health.as_ref().unwrap();
+        timeout_secs(health, Times::after_deploy(health))
+    };
+
+    assert_eq!(limit(json!({ "type": "tcp", "url": "a:1" })), 180);
+    assert_eq!(limit(json!({ "type": "exec", "command": ["true"] })), 960);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use freehold_protocol::app_version::{AppVersion, PolicyEngine};
 use freehold_protocol::approval::CustomerDecision;
 use freehold_protocol::audit::{ChainHead, Receipt};
 use freehold_protocol::canonical;
-use freehold_protocol::contract::{Contract, OrderTerms, PackedTerms, SignedContract, Terms, TermsChange};
+use freehold_protocol::contract::{Contract, OrderTerms, PackedTerms, ProbeTerms, SignedContract, Terms, TermsChange};
 use freehold_protocol::envelope::{Delegate, Envelope};
 use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal, ManifestBytes};
 use freehold_protocol::order::{
@@ -166,6 +166,9 @@ fn contracts() {
     let mut steps = terms();
     steps.actions.iter_mut().for_each(|action| action.steps = Some(Digest::of(b"steps")));
     golden("terms-steps", &steps);
+    let command = ["check", "--install", "{{ .nuon.install.id }}"].map(str::to_owned).to_vec();
+    let probes = BTreeSet::from([ProbeTerms { component: name("web"), command }]);
+    golden("terms-probes", &Terms { probes, ..terms() });
     let contract = Contract {
         format: 1,
         app: "demo".parse().unwrap(),

@@ -140,6 +140,9 @@ fn orders() {
         storage_driver: "secret".into(),
     };
     golden("order-health", &order(health(Asks::Nothing, probes)));
+    let command = ["check", "--install", "{{ .nuon.install.id }}"].map(str::to_owned).to_vec();
+    let exec = vec![Probe { name: "check".into(), kind: ProbeKind::Exec { command } }];
+    golden("order-health-by-a-command", &order(health(Asks::Nothing, exec)));
     golden("order-health-of-a-release", &order(health(release, Vec::new())));
     let cluster = ClusterOf::Component(name("cluster"));
     golden("order-health-of-objects", &order(health(Asks::Objects { cluster }, Vec::new())));

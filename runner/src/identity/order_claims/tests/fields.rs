@@ -1,5 +1,6 @@
 //! The names of all fields of an order, and of each kind of work that a runner of an install does.
 
+use freehold_protocol::order::health::CheckHealth;
 use freehold_protocol::order::leftovers::FindLeftovers;
 use freehold_protocol::order::{
     ApplyManifest, ApplyTerraform, CopySecrets, DeployStack, InstallChart, Order, RemovePart, RunAction,
@@ -85,5 +86,6 @@ pub(super) fn all_fields() -> Vec<(&'static str, Vec<&'static str>)> {
             clusters,
         }),
         fields!(FindLeftovers {}),
+        fields!(CheckHealth { component, asks, probes, hold_secs, limit_secs, gate }),
     ]
 }

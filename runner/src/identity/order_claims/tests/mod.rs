@@ -2,6 +2,7 @@
 
 mod fields;
 mod policies;
+mod probes;
 
 use std::collections::BTreeSet;
 
@@ -64,6 +65,7 @@ fn terms(steps: Option<Digest>) -> Value {
         "customer_inputs": { "token": { "sensitive": true } },
         "secrets": { "license": { "kubernetes": { "namespace": "shop", "name": "license" } } },
         "actions": [check],
+        "probes": [{ "component": "web", "command": ["check", "{{ .nuon.install.id }}"] }],
     })
 }
 
@@ -126,6 +128,10 @@ fn work_of(of: &str) -> Value {
         "RemovePart" => json!({ "kind": "remove", "what": part("container_image", json!({})) }),
         "CheckInstall" => json!({ "kind": "preflight" }),
         "FindLeftovers" => json!({ "kind": "leftovers" }),
+        "CheckHealth" => {
+            let probes = json!([{ "name": "up", "type": "exec", "command": ["check", "{{ .nuon.install.id }}"] }]);
+            json!({ "kind": "health", "component": "web", "asks": { "of": "nothing" }, "probes": probes, "hold_secs": 0, "limit_secs": 9 })
+        }
         other => panic!("no work is known for `{other}`"),
     }
 }
@@ -344,6 +350,7 @@ fn lies() -> Vec<(&'static str, &'static str, Value, Verdict)> {
             ),
         ),
     ];
+    rows.extend(lies_of_health());
     let check = "a preflight reads and changes nothing";
     for (field, lie) in [
         ("terraform_versions", json!(["1.0.0"])),
@@ -378,6 +385,29 @@ fn lies() -> Vec<(&'static str, &'static str, Value, Verdict)> {
         ));
     }
     rows
+}
+
+/// The lies about a health check.
+fn lies_of_health() -> Vec<(&'static str, &'static str, Value, Verdict)> {
+    let exec = |command: &[&str]| json!([{ "name": "up", "type": "exec", "command": command }]);
+    let tcp = json!([{ "name": "up", "type": "tcp", "url": "10.0.0.5:22" }]);
+    let (asks, wait) = ("a health check only reads", "a job that asks for longer changes no more");
+    vec![
+        (
+            "CheckHealth",
+            "component",
+            json!("other"),
+            Refused("to check the health of component `other`, which its contract"),
+        ),
+        ("CheckHealth", "asks", json!({ "of": "stack", "stack_name": "prod" }), Harmless(asks)),
+        ("CheckHealth", "probes", exec(&["check", "evil"]), Refused("runs command `[\"check\",\"evil\"]` to check")),
+        ("CheckHealth", "probes", exec(&["check {{ .nuon.install.id }}"]), Refused("which its contract does not have")),
+        ("CheckHealth", "probes", exec(&[]), Refused("runs command `[]` to check the health of component `web`")),
+        ("CheckHealth", "probes", tcp, Harmless("the runner connects only to the hosts of the accepted contract")),
+        ("CheckHealth", "hold_secs", json!(9), Harmless(wait)),
+        ("CheckHealth", "limit_secs", json!(99), Harmless(wait)),
+        ("CheckHealth", "gate", json!(true), Harmless("what waits for the check is the vendor's own order of jobs")),
+    ]
 }
 
 /// Returns why the runner refuses `order`, by what it looks at before a job gets a role.

@@ -1,0 +1,99 @@
+//! Runs the commands that are probes of an app. Each runs in a box, with credentials that only read. Its exit code is the
+//! answer, and its output goes into the log and nowhere else.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use freehold_aws_errors::chain;
+use freehold_protocol::order::health::{CheckHealth, Health, HealthState};
+use tokio::sync::Mutex;
+
+use crate::identity::job_aws::JobAws;
+use crate::job::Job;
+use crate::job::failure::Failure;
+use crate::kinds::result::job_aws;
+use crate::kinds::templates::Templates;
+use crate::sandbox::{self, Ended, Output, Program};
+
+/// The time limit of one command.
+const TIME: Duration = Duration::from_secs(10);
+
+/// What the commands of a job share.
+pub(super) struct Commands {
+    /// The access to AWS; absent for a job that runs no command.
+    aws: Option<JobAws>,
+    /// Held by the command that runs. The limits of a job hold for each of its boxes, so there is one box at a time.
+    turn: Mutex<()>,
+}
+
+impl Commands {
+    /// Prepares what the commands of `work` need.
+    ///
+    /// # Errors
+    /// The errors of [`job_aws`].
+    pub(super) async fn of(job: &Job, work: &CheckHealth) -> Result<Self, Failure> {
+        let aws = if work.runs_commands() { Some(job_aws(job).await?) } else { None };
+        Ok(Self { aws, turn: Mutex::new(()) })
+    }
+
+    /// Runs the command of the probe that reasons name by `what`. It counts as unhealthy when it does not end in time, and all
+    /// of its processes end then.
+    ///
+    /// # Errors
+    /// A failure when a template cannot be rendered or the program does not exist, because a later check would fail as well;
+    /// and [`Failure::Stopped`].
+    pub(super) async fn ask(
+        &self,
+        job: &Job,
+        templates: &Templates,
+        what: &str,
+        command: &[String],
+    ) -> Result<Health, Failure> {
+        let (executable, arguments) = rendered(job, templates, what, command)?;
+        let mut environment = sandbox::base_environment(job);
+        environment.extend(self.aws.as_ref().map(JobAws::environment).unwrap_or_default());
+        let program = Program {
+            output: Output::Log { prefix: format!("{what} | ") },
+            services: self.aws.as_ref().map(JobAws::services).unwrap_or_default(),
+            ..Program::new(&executable, arguments, environment)
+        };
+        let _turn = self.turn.lock().await;
+        let unhealthy = HealthState::Unhealthy;
+        let (state, why) = match tokio::time::timeout(TIME, sandbox::run(job, program)).await {
+            Ok(Ok(Ended::Code { code: 0, .. })) => return Ok(Health::new(HealthState::Healthy, "")),
+            // The end of the output stays out of the reason, which the vendor gets outside of the log.
+            Ok(Ok(Ended::Code { code, last_words: _ })) => {
+                (unhealthy, format!("the command ended with exit code {code}"))
+            }
+            Ok(Ok(Ended::Stopped(reason))) => return Err(Failure::stopped(reason)),
+            Ok(Err(error)) => (HealthState::Unknown, chain(&error)),
+            Err(_) => (unhealthy, format!("the command did not end within {} s", TIME.as_secs())),
+        };
+        Ok(Health::new(state, &job.log.redacted(&format!("{what}: {why}"))))
+    }
+
+    /// Records how the commands used IAM.
+    pub(super) async fn finish(&self) {
+        if let Some(aws) = &self.aws {
+            aws.finish().await;
+        }
+    }
+}
+
+/// Returns the program and the arguments of a command.
+fn rendered(
+    job: &Job,
+    templates: &Templates,
+    what: &str,
+    command: &[String],
+) -> Result<(PathBuf, Vec<String>), Failure> {
+    let words = command.iter().map(|word| templates.text(what, word));
+    let mut words = words.collect::<Result<Vec<String>, Failure>>()?.into_iter();
+    let program = words.next().unwrap_or_default();
+    let names = [program.as_str()];
+    let executable = sandbox::find_program_of(job, &names).ok_or_else(|| {
+        let none = format!("there is no program `{program}` on this runner's `PATH`; install it");
+        Failure::new(format!("{what}: {}", sandbox::lacks_program(job, &names, &none)))
+    })?;
+    Ok((executable, words.collect()))
+}
