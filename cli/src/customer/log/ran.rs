@@ -57,7 +57,7 @@ struct Shown {
     run: Run,
     /// The artifacts that the job used, by component; the image that its programs ran in is `tool image`.
     artifacts: BTreeMap<String, Digest>,
-    /// The digest of each step of an action, in their order.
+    /// The digest of each step of an action, or of each command that asked for health, in their order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     steps: Vec<Step>,
     /// The job's full log, if it was asked for and is as its record says.
@@ -145,15 +145,22 @@ pub(super) fn artifacts(order: &Order) -> BTreeMap<String, Digest> {
 }
 
 fn steps(order: &Order) -> Result<Vec<Step>> {
-    let Work::Action(action) = order.work.made_by() else { return Ok(Vec::new()) };
-    let steps = action.steps.iter().map(|step| -> Result<Step, serde_json::Error> {
-        let value = serde_json::to_value(step)?;
-        let digest = canonical::digest(&value)?;
-        Ok(Step { name: step.name.clone(), digest, step: value })
-    });
-    steps
-        .collect::<Result<_, serde_json::Error>>()
-        .map_err(|error| Error::internal(format!("cannot write JSON: {error}")))
+    let steps: Result<Vec<Step>, serde_json::Error> = if let Work::Action(action) = order.work.made_by() {
+        action.steps.iter().map(|step| Step::of(&step.name, step)).collect()
+    } else if let Work::Health(work) = &order.work {
+        let commands = work.probes.iter().filter(|probe| probe.command().is_some());
+        commands.map(|probe| Step::of(&probe.name, probe)).collect()
+    } else {
+        Ok(Vec::new())
+    };
+    steps.map_err(|error| Error::internal(format!("cannot write JSON: {error}")))
+}
+
+impl Step {
+    fn of<T: Serialize>(name: &str, step: &T) -> Result<Self, serde_json::Error> {
+        let step = serde_json::to_value(step)?;
+        Ok(Self { name: name.to_owned(), digest: canonical::digest(&step)?, step })
+    }
 }
 
 fn render(all: &[Row], out: Output) -> String {
