@@ -1,14 +1,16 @@
 //! Builds the actions of an app from the files in `actions/`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use freehold_protocol::ComponentName;
-use freehold_protocol::app_version::{Action, RunInput, StepRepo, Trigger};
+use freehold_protocol::app_version::{Action, RunInput, StepRepo, Trigger, TriggerIndex};
 use freehold_protocol::order::ActionStep;
 use freehold_protocol::terraform::is_refused_variable;
 use freehold_template::nearest;
 
 use crate::build::schedule::not_a_schedule;
 use crate::build::sources::Sources;
-use crate::build::values::{run_inputs, scalars};
+use crate::build::values::{run_inputs, scalars, whole};
 use crate::check::links::{Index, needed_by_action, references};
 use crate::kinds::Kind;
 use crate::kinds::spec::seconds;
@@ -81,7 +83,7 @@ impl Reader<'_> {
     fn action(&mut self, checked: &Checked) -> Option<Action> {
         let root = &checked.root;
         let text = |key: &str| root.text(key).unwrap_or_default().to_owned();
-        let triggers = root.tables("triggers").iter().filter_map(|node| self.trigger(checked, node)).collect();
+        let (triggers, indexes) = self.triggers(checked);
         let nodes = root.tables("steps");
         let steps = nodes.iter().map(|node| self.step(checked, node)).collect();
         let step_repos = nodes.iter().zip(0..).filter_map(|(node, at)| self.repo(checked, node, at)).collect();
@@ -102,6 +104,7 @@ impl Reader<'_> {
                 timeout_secs: root.text("timeout").and_then(seconds).unwrap_or(DEFAULT_SECS),
                 idempotent: root.flag("idempotent"),
                 triggers,
+                indexes,
                 references: references(checked, self.index),
                 dependencies: needed_by_action(checked, self.index),
                 env_vars,
@@ -120,6 +123,26 @@ impl Reader<'_> {
                 None
             }
         }
+    }
+
+    /// Returns the triggers of an action, and the indexes of those that have one. Of two indexes of one trigger, the lower
+    /// one counts.
+    fn triggers(&mut self, checked: &Checked) -> (BTreeSet<Trigger>, Vec<TriggerIndex>) {
+        let mut triggers = BTreeSet::new();
+        let mut indexes: BTreeMap<Trigger, u32> = BTreeMap::new();
+        for node in checked.root.tables("triggers") {
+            let Some(trigger) = self.trigger(checked, node) else { continue };
+            if let Some(entry) = node.entry("index") {
+                if matches!(trigger, Trigger::Manual | Trigger::Cron { .. }) {
+                    self.sources.drafts.extend(index_without_event(checked, node, entry));
+                } else if let Some(index) = whole(Some(&entry.value)) {
+                    let lowest = indexes.entry(trigger.clone()).or_insert(index);
+                    *lowest = index.min(*lowest);
+                }
+            }
+            triggers.insert(trigger);
+        }
+        (triggers, indexes.into_iter().map(|(trigger, index)| TriggerIndex { trigger, index }).collect())
     }
 
     fn trigger(&mut self, checked: &Checked, node: &Node) -> Option<Trigger> {
@@ -233,6 +256,15 @@ impl Reader<'_> {
         let source = self.sources.repo(self.files, checked, entry, &owner)?;
         Some(StepRepo { step, source })
     }
+}
+
+/// Warns about the index of a trigger that starts one action at a time.
+fn index_without_event(checked: &Checked, node: &Node, index: &Entry) -> Option<Draft> {
+    let word = node.text("type")?;
+    let message = format!("an index has no effect on trigger `{word}`");
+    let draft =
+        Draft::warning(checked.key_place(index), message).help("remove `index`: only an event starts several actions");
+    (!index.value.is_nothing()).then_some(draft)
 }
 
 /// More environment variables that decide how the programs of a step run, or what they may contact.

@@ -183,6 +183,7 @@ impl Step<'_> {
             timeout_secs: self.node.text("timeout").and_then(seconds).unwrap_or(DEFAULT_SECS),
             idempotent: false,
             triggers: BTreeSet::new(),
+            indexes: Vec::new(),
             // The references are those of the whole file, which may be more than the step has.
             references: references(self.checked, self.index),
             dependencies: needed_by_action(self.checked, self.index),

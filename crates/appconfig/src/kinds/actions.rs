@@ -57,7 +57,10 @@ const TRIGGER: &[Key] = &[
              or on a schedule",
         )
         .not_yet_for(TRIGGERS_WITHOUT_EVENT),
-    may("index", Whole).doc("The place of the action among the actions that the same event starts").not_yet(),
+    may("index", Whole).doc(
+        "The place of the action among the actions that the same event starts: the lowest index starts first, and actions \
+         without an index start after them, by name. They do not wait for each other's end",
+    ),
     may("cron_schedule", Text).doc("For `cron`: five cron fields, in UTC, such as `*/5 * * * *`"),
     may("component_name", Text).doc("The component that the event is about"),
 ];

@@ -154,6 +154,12 @@ skipped when an event starts it, and refused when a person starts it ([decision 
 **Events.** Each event starts each action that has it as a trigger once. `pre-` means that the action runs before it, and that the
 event does not happen when the action fails; `post-` means that it runs after the event succeeded.
 
+Actions that one event starts at one moment start in the order of `index`, the lowest first. Actions without an index follow, and the
+name decides between equals. They run side by side while the runner has free slots: then the order is only the one in which Freehold
+sends them, and an action may end, or even begin, before one with a lower index. With one slot, an action starts after the one before it
+ended. In both cases an action starts also when one before it failed, and one that waits for a component starts when the component is
+deployed, whatever its index. Where one action needs what another did, put both into one action with two steps.
+
 | event | happens |
 |---|---|
 | `provision` | in the first deploy of an install |

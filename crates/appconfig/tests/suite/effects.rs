@@ -49,6 +49,16 @@ fn a_word_without_effect_is_a_warning_and_the_other_words_are_not() {
 }
 
 #[test]
+fn an_index_of_a_trigger_that_starts_one_action_is_a_warning() {
+    let trigger = |word: &str, index: u8| format!("[[triggers]]\ntype = \"{word}\"\nindex = {index}\n");
+    let triggers = [trigger("manual", 2), trigger("manual", 0), trigger("post-provision", 1)].concat();
+    let config = good()
+        .with("actions/a.toml", &format!("name = \"a\"\n{triggers}[[steps]]\nname = \"s\"\ncommand = \"true\"\n"));
+
+    assert_eq!(lines(&config.all()), "actions/a.toml:4: an index has no effect on trigger `manual`");
+}
+
+#[test]
 fn a_value_that_asks_for_nothing_is_not_warned_about() {
     let config = with_web("drift_schedule = \"\"\nskip_noops = false\nmax_auto_retries = 0\nlabels = {}\n");
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use freehold_appconfig::{Diagnostic, Fetched, Severity, check, load, load_for_comparison};
-use freehold_protocol::app_version::{ComponentSpec, Reference, RolePolicy, Trigger};
+use freehold_protocol::app_version::{ComponentSpec, Reference, RolePolicy, Trigger, TriggerIndex};
 use freehold_protocol::order::{Mode, Source};
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -22,6 +22,23 @@ fn a_config_becomes_an_app_version() {
     assert_eq!(names, ["net", "web"]);
     assert_eq!(loaded.version.components[1].source, Source::Image { reference: "registry.example/web:1.0".to_owned() });
     assert_eq!(loaded.version.components[0].references, [Reference::Input("region".to_owned())].into());
+}
+
+#[test]
+fn a_trigger_keeps_its_lowest_index() {
+    let trigger =
+        |index: &str| format!("[[triggers]]\ntype = \"post-component-deploy\"\ncomponent_name = \"web\"\n{index}");
+    let triggers = [trigger("index = 3\n"), trigger("index = 0\n"), trigger("")].concat();
+    let config = good().with(
+        "actions/a.toml",
+        &format!("name = \"a\"\n{triggers}[[triggers]]\ntype = \"post-provision\"\n[[steps]]\nname = \"s\"\ncommand = \"true\"\n"),
+    );
+
+    let action = config.load().version.actions.remove(0);
+
+    let trigger = Trigger::PostDeployComponent { component: "web".parse().unwrap() };
+    assert_eq!(action.indexes, [TriggerIndex { trigger, index: 0 }]);
+    assert_eq!(action.triggers.len(), 2);
 }
 
 #[test]

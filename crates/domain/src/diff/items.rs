@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::Digest;
-use freehold_protocol::app_version::{Action, AppVersion, Component, Input};
+use freehold_protocol::app_version::{Action, AppVersion, Component, Input, Trigger};
 use freehold_protocol::order::Source;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -151,8 +151,8 @@ pub(super) fn actions(from: &AppVersion, to: &AppVersion) -> Items {
 }
 
 fn action_value(action: &Action) -> Map<String, Value> {
-    let mut all = value_of(action, &["name", "references", "triggers", "step_repos"]);
-    let triggers: BTreeSet<String> = action.triggers.iter().map(describe_trigger).collect();
+    let mut all = value_of(action, &["name", "references", "triggers", "indexes", "step_repos"]);
+    let triggers: BTreeSet<String> = action.triggers.iter().map(|one| trigger_text(action, one)).collect();
     all.insert("triggers".into(), json!(triggers));
     for repo in &action.step_repos {
         let at = usize::try_from(repo.step).ok().and_then(|at| action.steps.get(at));
@@ -160,6 +160,15 @@ fn action_value(action: &Action) -> Map<String, Value> {
         all.insert(format!("source of step `{step}`"), source_value(&repo.source));
     }
     all
+}
+
+/// Describes a trigger of the action with its index, if it has one.
+fn trigger_text(action: &Action, trigger: &Trigger) -> String {
+    let text = describe_trigger(trigger);
+    match action.indexes.iter().find(|one| one.trigger == *trigger) {
+        Some(one) => format!("{text}, index {}", one.index),
+        None => text,
+    }
 }
 
 /// Compares inputs. For the default of a sensitive input, the result only shows whether it differs.

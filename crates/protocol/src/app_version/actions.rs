@@ -24,6 +24,9 @@ pub struct Action {
     pub idempotent: bool,
     #[serde(default)]
     pub triggers: BTreeSet<Trigger>,
+    /// The indexes of those triggers that have one, sorted by trigger.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub indexes: Vec<TriggerIndex>,
     #[serde(default)]
     pub references: BTreeSet<Reference>,
     /// Components that must be deployed before the action runs.
@@ -149,6 +152,15 @@ pub enum Trigger {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         component: Option<ComponentName>,
     },
+}
+
+/// The place of an action among the actions that one event starts: the action with the lowest index starts first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct TriggerIndex {
+    pub trigger: Trigger,
+    pub index: u32,
 }
 
 /// A runbook: steps that a person starts together.

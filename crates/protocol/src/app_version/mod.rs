@@ -13,7 +13,9 @@ mod verification;
 mod version;
 
 pub use crate::build::BuildInput;
-pub use actions::{Action, ActionStep, RunInput, Runbook, RunbookStep, StepKind, StepRepo, StepSource, Trigger};
+pub use actions::{
+    Action, ActionStep, RunInput, Runbook, RunbookStep, StepKind, StepRepo, StepSource, Trigger, TriggerIndex,
+};
 pub use components::{Component, ComponentHealth, ComponentSettings, ComponentSpec, Kustomize, Reference};
 pub use input_schema::inputs_schema;
 pub use input_value::InputError;

@@ -120,6 +120,23 @@ fn long_texts_are_shown_by_the_first_line_that_differs() {
 }
 
 #[test]
+fn a_changed_index_is_shown_with_its_trigger() {
+    let after_deploys = json!({ "on": "post_deploy_all_components" });
+    let action = |indexes: Value| {
+        version(json!({ "actions": [{
+            "name": "check", "timeout_secs": 60, "steps": [], "triggers": [after_deploys], "indexes": indexes,
+        }] }))
+    };
+
+    let diff = diff(&action(json!([])), &action(json!([{ "trigger": after_deploys, "index": 2 }])));
+
+    insta::assert_snapshot!(of_items(&diff.actions), @r#"
+    ~ check []
+    triggers: ["after every deploy"] -> ["after every deploy, index 2"]
+    "#);
+}
+
+#[test]
 fn a_changed_sensitive_default_is_reported_without_its_value() {
     let input = |default: Value, sensitive: bool| {
         version(

@@ -139,6 +139,8 @@ pub struct Fired<'a> {
     pub moment: Moment,
     /// The index of the event in the list of occurrences.
     pub at: usize,
+    /// The place that the config gives the action among those that the event starts.
+    pub index: Option<u32>,
 }
 
 /// The parts that a deploy changes.
@@ -273,7 +275,8 @@ pub fn add_to_teardown(
     Ok(())
 }
 
-/// Returns the actions that `occurrences` start. An action appears once for each event and moment that starts it.
+/// Returns the actions that `occurrences` start. An action appears once for each event and moment that starts it. The
+/// actions of one event come by their index; those without an index follow, in the order of the version, which is by name.
 pub fn fired<'a>(version: &'a AppVersion, occurrences: &[Occurrence]) -> Vec<Fired<'a>> {
     let mut all = Vec::new();
     for action in &version.actions {
@@ -283,7 +286,10 @@ pub fn fired<'a>(version: &'a AppVersion, occurrences: &[Occurrence]) -> Vec<Fir
             .iter()
             .enumerate()
             .flat_map(|(at, one)| moments().filter(move |moment| starts(*moment, &one.event)).map(move |m| (at, m)))
-            .map(|(at, moment)| Fired { node: action_node_name(action), action, moment, at })
+            .map(|(at, moment)| {
+                let index = occurrences.get(at).and_then(|one| index_of(action, moment, &one.event));
+                Fired { node: action_node_name(action), action, moment, at, index }
+            })
             .collect();
         if of_action.len() > 1 {
             for one in &mut of_action {
@@ -293,11 +299,13 @@ pub fn fired<'a>(version: &'a AppVersion, occurrences: &[Occurrence]) -> Vec<Fir
         }
         all.extend(of_action);
     }
+    all.sort_by_key(|one| (one.index.is_none(), one.index));
     all
 }
 
 /// Adds a node for each action that `occurrences` start. In `occurrences`, an inner event comes before the events that
-/// contain it.
+/// contain it. Nodes that are ready together start in the order of the workflow's nodes, while slots are free: so the
+/// actions of one event start in the order of [`fired`].
 ///
 /// An action before an event gets the dependencies of the event, and all nodes of the event depend on the action: if
 /// the action fails, the nodes of the event are skipped. An action after an event depends on the nodes of the event.
@@ -426,6 +434,11 @@ fn names(trigger: &Trigger, moment: Moment, event: &Event) -> bool {
     let word = if word == "pre-component-deploy" { "pre-deploy-component" } else { word };
     let wanted = word.strip_prefix(moment.as_str()).and_then(|rest| rest.strip_prefix('-'));
     wanted == Some(event.name()) && component == event.component()
+}
+
+/// Returns the lowest index of the action's triggers that name this moment of `event`; `None` if none has an index.
+fn index_of(action: &Action, moment: Moment, event: &Event) -> Option<u32> {
+    action.indexes.iter().filter(|one| names(&one.trigger, moment, event)).map(|one| one.index).min()
 }
 
 /// Returns the full name of the event for people, such as `pre-deploy-component:web`.

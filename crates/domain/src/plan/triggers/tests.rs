@@ -142,6 +142,59 @@ fn events_stand_inside_each_other() {
 }
 
 #[test]
+fn actions_of_one_event_start_by_index_and_those_without_one_follow_by_name() {
+    let with_index = |name: &str, trigger: Value, index: u32| {
+        let mut action = action(name, &[trigger.clone(), on("pre-update-inputs")]);
+        action["indexes"] = json!([{ "trigger": trigger, "index": index }]);
+        action
+    };
+    let after = json!({ "on": "post_deploy_all_components" });
+    let version = version(&[
+        action("a", std::slice::from_ref(&after)),
+        with_index("b", after.clone(), 7),
+        with_index("c", after.clone(), 0),
+        action("d", std::slice::from_ref(&after)),
+        with_index("e", on("pre-deploy-all-components"), 1),
+        with_index("f", on("pre-deploy-all-components"), 0),
+    ]);
+
+    let nodes = planned(&version, &names(&["log"]), &DeployScope::default());
+
+    insta::assert_snapshot!(shown(&nodes), @r"
+    log <- action:e action:f
+    action:f <-
+    action:e <-
+    action:c <- action:e action:f log
+    action:b <- action:e action:f log
+    action:a <- action:e action:f log
+    action:d <- action:e action:f log
+    ");
+}
+
+#[test]
+fn an_action_of_two_events_has_the_place_of_each() {
+    let (one, all) =
+        (json!({ "on": "post_deploy_component", "component": "log" }), json!({ "on": "post_deploy_all_components" }));
+    let with_places = |name: &str, places: [u32; 2]| {
+        let mut action = action(name, &[one.clone(), all.clone()]);
+        action["indexes"] = json!([{ "trigger": one, "index": places[0] }, { "trigger": all, "index": places[1] }]);
+        action
+    };
+    let version = version(&[with_places("a", [1, 2]), with_places("b", [2, 1])]);
+
+    let nodes = planned(&version, &names(&["log"]), &DeployScope::default());
+
+    let order: Vec<&str> = nodes.iter().skip(1).map(|node| node.name.as_str()).collect();
+    let expected = [
+        "action:a@post-deploy-component:log",
+        "action:b@post-deploy-component:log",
+        "action:b@post-deploy-all-components",
+        "action:a@post-deploy-all-components",
+    ];
+    assert_eq!(order, expected);
+}
+
+#[test]
 fn an_action_waits_for_the_components_that_it_needs() {
     let mut reads = action("check", &[json!({ "on": "post_deploy_component", "component": "log" })]);
     reads["dependencies"] = json!(["web"]);
