@@ -131,6 +131,7 @@ class Section(Clauses):
             vary={
                 "RunnerUrl": {"Default": (r"/^(https:\/\/[A-Za-z0-9._~:\/&=%+-]+)?$/",)},
                 "RunnerSha256": {"Default": ("/^([0-9a-f]{64})?$/",)},
+                "InstanceType": {"Default": (r"/^[a-z]+[0-9]+g[a-z]*\.[a-z0-9]+$/",)},
                 **dict.fromkeys(("PrivateEndpoints", "DnsFirewall"), either),
             },
         )

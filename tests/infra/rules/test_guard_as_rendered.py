@@ -94,6 +94,7 @@ SMALL = {
     "a parameter of Systems Manager": lambda t: t["Parameters"]["InputZones"].update(
         Type="AWS::SSM::Parameter::Value<String>"
     ),
+    "a machine with another processor": lambda t: t["Parameters"]["InstanceType"].update(Default="t3a.small"),
     "a parameter more": lambda t: t["Parameters"].update(More={"Type": "String"}),
     "an output more": lambda t: t["Outputs"].update(More={"Value": "x"}),
     "an export": lambda t: t["Outputs"]["KeyArn"].update(Export={"Name": "x"}),
@@ -175,6 +176,12 @@ class AsRendered(unittest.TestCase):
         self.assertGreater(later.count("--reports--12"), 2)
         self.assertEqual(guard.broken_rules(later, whole=True), {})
         self.assertIn("as_rendered", guard.broken_rules(other, whole=True))
+
+    def test_a_machine_of_any_type_with_a_graviton_processor_keeps_every_rule(self):
+        larger = templates.install_text().replace("Default: t4g.small", "Default: m7gd.2xlarge")
+
+        self.assertIn("m7gd.2xlarge", larger)
+        self.assertEqual(guard.broken_rules(larger, whole=True), {})
 
     def test_every_reason_has_a_fix(self):
         section = guard_rules.FILE.read_text().partition(guard.COMPARISON)[2]

@@ -136,6 +136,7 @@ struct Stack<'a> {
     private_endpoints: bool,
     runner_url: Quoted<&'a str>,
     runner_digest: Quoted<&'a str>,
+    machine_type: String,
     /// The numbers of the availability zones that the app's network spans; empty for an app that needs no network.
     network: &'static [u8],
     contract: Digest,
@@ -191,6 +192,7 @@ fn stack<'a>(
         private_endpoints: install.region == place.region,
         runner_url: Quoted(runner.map_or("", |runner| &runner.url)),
         runner_digest: Quoted(runner.map_or("", |runner| &runner.sha256)),
+        machine_type: version.machine_type(),
         network: if version.needs_network() { network_zones(&install.region) } else { &[] },
         contract: terms::digest(version)?,
         version: digest.hex().get(..12).unwrap_or_default(),

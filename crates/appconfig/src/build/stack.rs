@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::{
     Action, Component, ComponentSpec, NestedStack, Platform, Reference, RunnerSettings, Sandbox, StackSettings,
+    graviton_instead_of, is_graviton_type,
 };
 
 use crate::build::values::{refused_variables, scalars, texts, whole};
@@ -17,15 +18,16 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
-/// Returns the settings of the runner. Reports a tool image that is not one of the app's images, and texts under
-/// `inside_hosts` that are not hosts.
+/// Returns the settings of the runner. Reports a tool image that is not one of the app's images, texts under
+/// `inside_hosts` that are not hosts, and a type of machine on which the runner cannot run.
 pub(crate) fn runner(app: &mut App, components: &[Component]) -> Option<RunnerSettings> {
     let checked = app.of(Kind::Runner).next()?;
     let root = &checked.root;
     let text = |key: &str| root.text(key).unwrap_or_default().to_owned();
     let (tool_image, draft) = tool_image(checked, components);
     let inside_hosts = root.get("inside_hosts");
-    let drafts: Vec<Draft> = draft.into_iter().chain(wrong_hosts(checked, inside_hosts)).collect();
+    let mut drafts: Vec<Draft> = draft.into_iter().chain(wrong_hosts(checked, inside_hosts)).collect();
+    drafts.extend(other_machine(app, checked));
     let settings = root.text("runner_type").map(|runner_type| RunnerSettings {
         runner_type: runner_type.to_owned(),
         env_vars: scalars(root.get("env_vars")),
@@ -113,6 +115,29 @@ fn tool_image(checked: &Checked, components: &[Component]) -> (Option<ComponentN
             (None, Some(draft.help("name a component of type `container_image` or `docker_build`")))
         }
     }
+}
+
+/// Reports a type of machine without a Graviton processor: the install stack starts no other machines, because its image and
+/// the runner are for arm64. The machines of other clouds are not checked.
+fn other_machine(app: &App, checked: &Checked) -> Option<Draft> {
+    let cloud = app.of(Kind::Stack).next().and_then(|stack| stack.root.text("type"));
+    let node = checked.root.get("instance_type").filter(|node| !node.is_nothing())?;
+    let text = node.as_text().filter(|text| !is_graviton_type(text))?;
+    if cloud.is_some_and(|word| word != Platform::AwsCloudformation.as_str()) {
+        return None;
+    }
+    Some(match graviton_instead_of(text) {
+        Some(instead) => {
+            let message = format!("the runner's machine is of type `{instead}`, and not `{text}`");
+            Draft::warning(checked.place(node), message)
+                .help(format!("the install stack starts machines with a Graviton processor only; write `{instead}`"))
+        }
+        None => Draft::error(
+            checked.place(node),
+            format!("`{text}` is not a type of machine on EC2 with a Graviton processor"),
+        )
+        .help("write the type of such a machine, for example `t4g.small`, or remove the key"),
+    })
 }
 
 /// Reports the texts of `hosts` that are not hosts.

@@ -53,9 +53,11 @@ pub(super) const RUNNER: &[Key] = &[
          Every other host has to resolve to a public address. The customer agrees to each host of this list",
     ),
     may("init_script_url", Text).doc("A script for the runner of another system; Freehold never runs it").never(),
-    may("instance_type", Text)
-        .doc("The kind of machine, such as `t3a.medium`; when absent, the install stack chooses")
-        .not_yet(),
+    may("instance_type", Text).doc(
+        "The type of the runner's machine on EC2 that new install stacks propose; the customer may choose another. By default \
+         `t4g.small`. The machine needs a Graviton processor: types of the families `t2` to `t3a`, `m5` to `m7i`, `c5` to `c7i` \
+         and `r5` to `r7i` are replaced by that of the same size, with a warning, and other types are an error",
+    ),
 ];
 
 pub(super) const STACK: &[Key] = &[

@@ -34,7 +34,7 @@ fn a_key_and_a_file_without_effect_are_warnings_with_their_line() {
     installer.toml:1: `installer.toml` has no effect
     metadata.toml:2: `slack_webhook_url` has no effect
     policies.toml:3: the policy has no `apiVersion`
-    runner.toml:2: `instance_type` has no effect yet
+    runner.toml:2: the runner's machine is of type `t4g.large`, and not `t3a.large`
     ");
 }
 

@@ -225,19 +225,54 @@ fn runner_and_stack_of_every_cloud_become_part_of_the_version_without_a_warning(
     ] {
         let config = good()
             .with("sandbox.toml", SANDBOX)
-            .with("runner.toml", "runner_type = \"aws\"\nhelm_driver = \"configmap\"\ninstance_type = \"t3a.large\"\ninside_hosts = [\"db.corp.example:5432\"]\n[env_vars]\nA = \"b\"\n")
+            .with("runner.toml", "runner_type = \"aws\"\nhelm_driver = \"configmap\"\ninstance_type = \"t4g.large\"\ninside_hosts = [\"db.corp.example:5432\"]\n[env_vars]\nA = \"b\"\n")
             .with("stack.toml", &format!("{}[[custom_nested_stacks]]\nname = \"b\"\ntemplate_url = \"u\"\nindex = 1\n[[custom_nested_stacks]]\nname = \"a\"\ntemplate_url = \"u\"\n[custom_nested_stacks.parameters]\nR = \"{{{{ .nuon.install.inputs.region }}}}\"\n", STACK.replace("aws-cloudformation", word)));
 
         let loaded = config.load();
 
         assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
         let (runner, stack) = (loaded.version.runner.unwrap(), loaded.version.stack.unwrap());
-        assert_eq!((runner.helm_driver.as_str(), runner.instance_type.as_str()), ("configmap", "t3a.large"));
+        assert_eq!((runner.helm_driver.as_str(), runner.instance_type.as_str()), ("configmap", "t4g.large"));
         assert_eq!(runner.inside_hosts, ["db.corp.example:5432".to_owned()].into());
         assert_eq!(stack.platform, platform);
         let nested: Vec<_> = stack.custom_nested_stacks.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(nested, ["a", "b"]);
     }
+}
+
+#[test]
+fn the_runners_machine_has_a_graviton_processor() {
+    let of = |machine: &str| format!("runner_type = \"aws\"\ninstance_type = \"{machine}\"\n");
+
+    assert_eq!(good().with("runner.toml", &of("m7g.large")).faults().to_string(), "");
+    assert_eq!(good().with("runner.toml", &of("")).faults().to_string(), "");
+    insta::assert_snapshot!(good().with("runner.toml", &of("m5.large")).faults(), @r#"
+    warning: the runner's machine is of type `m6g.large`, and not `m5.large`
+     --> runner.toml:2:17
+      |
+    2 | instance_type = "m5.large"
+      |                 ^^^^^^^^^^
+      |
+      = help: the install stack starts machines with a Graviton processor only; write `m6g.large`
+    "#);
+    insta::assert_snapshot!(good().with("runner.toml", &of("large")).faults(), @r#"
+    error: `large` is not a type of machine on EC2 with a Graviton processor
+     --> runner.toml:2:17
+      |
+    2 | instance_type = "large"
+      |                 ^^^^^^^
+      |
+      = help: write the type of such a machine, for example `t4g.small`, or remove the key
+    "#);
+}
+
+#[test]
+fn the_machine_of_another_cloud_is_not_checked() {
+    let config = good()
+        .with("runner.toml", "runner_type = \"gcp\"\ninstance_type = \"e2-standard-4\"\n")
+        .with("stack.toml", &STACK.replace("aws-cloudformation", "gcp-terraform"));
+
+    assert_eq!(config.faults().to_string(), "");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod components;
 mod input_schema;
 mod input_value;
 mod inputs;
+mod machine_type;
 mod network;
 mod permissions;
 mod settings;
@@ -20,6 +21,7 @@ pub use components::{Component, ComponentHealth, ComponentSettings, ComponentSpe
 pub use input_schema::inputs_schema;
 pub use input_value::InputError;
 pub use inputs::{Input, InputGroup, InputKind, Secret, SecretFormat, SyncedSecret, parameter_id};
+pub use machine_type::{graviton_instead_of, is_graviton_type};
 pub use network::{NETWORK_OUTPUTS, network_zones};
 pub use permissions::{ModeRole, NamedRole, OperationRole, Policy, PolicyEngine, RolePolicy};
 pub use settings::{KubernetesContext, NestedStack, Platform, RunnerSettings, Sandbox, SandboxTool, StackSettings};

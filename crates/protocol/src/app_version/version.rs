@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::actions::{Action, Runbook, StepSource};
 use super::components::Component;
 use super::inputs::{Input, InputGroup, Secret};
+use super::machine_type::{default_machine_type, machine_type};
 use super::permissions::{ModeRole, NamedRole, OperationRole, Policy};
 use super::settings::{KubernetesContext, RunnerSettings, Sandbox, StackSettings};
 use crate::build::BuildInput;
@@ -110,6 +111,13 @@ impl AppVersion {
     /// Returns the component whose image jobs run their programs in, if the app names one.
     pub fn tool_image(&self) -> Option<&Component> {
         self.component(self.runner.as_ref()?.tool_image.as_ref()?)
+    }
+
+    /// Returns the type of the runner's machine that a new install stack proposes. A text on whose type the runner cannot
+    /// run counts as absent: a version that an earlier release of Freehold stored may have one.
+    pub fn machine_type(&self) -> String {
+        let named = self.runner.as_ref().and_then(|runner| machine_type(&runner.instance_type));
+        named.unwrap_or_else(default_machine_type)
     }
 
     /// Returns all parts that are built and deployed: the sandbox as a component, if any, then the components.

@@ -52,6 +52,7 @@ fn stack(names: &Names, roles: &Roles, inputs: &Inputs, has_network: bool) -> Va
         "private_endpoints": names.region == *tenant_region,
         "runner_url": quoted(&names.runner_url),
         "runner_digest": quoted(&names.runner_sha256),
+        "machine_type": Hole::MachineType.quoted(),
         "network": if has_network { network_zones(&names.region) } else { &[] },
         "contract": names.contract,
         "version": names.version,

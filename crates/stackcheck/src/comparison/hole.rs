@@ -1,6 +1,7 @@
 //! Holes are the places of the rendered template that an app fills in. This module checks their values without knowing
 //! the app.
 
+use freehold_protocol::app_version::is_graviton_type;
 use freehold_protocol::limits::MAX_TITLE_CHARS;
 use freehold_protocol::shape::is_format;
 
@@ -19,19 +20,22 @@ pub(super) enum Hole {
     Default,
     /// The default of an input that is a number.
     DefaultNumber,
+    /// The type of the runner's machine.
+    MachineType,
     /// The inline policies of a role.
     Policies,
 }
 
 /// The first character of the text that marks a hole (Unicode, private use area).
 const MARK: char = '\u{f001}';
-const ALL: [(Hole, &str); 7] = [
+const ALL: [(Hole, &str); 8] = [
     (Hole::Line, "line"),
     (Hole::Label, "label"),
     (Hole::SecretDescription, "secret-description"),
     (Hole::AppSecretDescription, "app-secret-description"),
     (Hole::Default, "default"),
     (Hole::DefaultNumber, "default-number"),
+    (Hole::MachineType, "machine-type"),
     (Hole::Policies, "policies"),
 ];
 /// The maximum number of characters of a line. The longest is an input's description with a note about its kind of
@@ -66,6 +70,10 @@ impl Hole {
             Self::Label => Some(format!("is not one line of at most {MAX_TITLE_CHARS} visible characters")),
             Self::SecretDescription => Some("is not one line that begins with `Answer to `".to_owned()),
             Self::AppSecretDescription => Some("is not one line that begins with `Secret of the app: `".to_owned()),
+            Self::MachineType if is_graviton_type(text) => None,
+            Self::MachineType => {
+                Some("is not a type of machine with a Graviton processor, such as `t4g.small`".to_owned())
+            }
             Self::DefaultNumber if text.parse::<f64>().is_err() => Some("is not a number".to_owned()),
             Self::Default | Self::DefaultNumber => refused_default(text, account),
             Self::Policies => Some("is not a list of policies".to_owned()),
@@ -156,6 +164,7 @@ mod tests {
             (Hole::Default, "a\u{7}", "holds a control character"),
             (Hole::Default, "arn:aws:iam::999999999999:root", "names account 999999999999"),
             (Hole::DefaultNumber, "many", "is not a number"),
+            (Hole::MachineType, "t3.small", "is not a type of machine with a Graviton processor"),
         ] {
             let found = hole.refuses(text, "222222222222").unwrap();
             assert!(found.starts_with(why), "{found}");

@@ -20,6 +20,21 @@ fn with(resources: &str) -> String {
 }
 
 #[test]
+fn the_machine_is_of_any_type_with_a_graviton_processor_and_of_no_other() {
+    let with_machine = |machine: &str| {
+        assert_eq!(RENDERED.matches("    Default: t4g.small\n").count(), 1);
+        reasons(&RENDERED.replace("    Default: t4g.small\n", &format!("    Default: {machine}\n")))
+    };
+
+    assert_eq!(with_machine("m7gd.2xlarge"), "");
+    for machine in ["t3a.small", "\"\"", "t4g.small.x"] {
+        let found = with_machine(machine);
+        assert!(found.contains("InstanceType.Default` is not a type of machine with a Graviton"), "{machine}: {found}");
+    }
+    assert!(with_machine("[t4g.small]").contains("InstanceType.Default` is not a string"));
+}
+
+#[test]
 fn the_answer_lists_the_roles_and_the_questions() {
     let overview = checked(RENDERED).overview.unwrap();
 

@@ -75,6 +75,25 @@ fn rendered(names: Names, region: &str) -> String {
 }
 
 #[test]
+fn the_machine_is_of_the_type_that_the_app_names_if_the_runner_can_run_there() {
+    let of = |machine: &str| {
+        let mut version = app();
+        let runner = json!({ "runner_type": "aws", "instance_type": machine });
+        version.runner = Some(serde_json::from_value(runner).unwrap());
+        template(&place(ACME, "eu-west-1"), &install(ACME), &Digest::of(b""), &version).unwrap()
+    };
+    let other = |machine: &str| {
+        rendered(ACME, "eu-west-1").replace("    Default: t4g.small\n", &format!("    Default: {machine}\n"))
+    };
+
+    assert!(of("t3a.xlarge") == other("t4g.xlarge"));
+    assert!(of("m7g.large") == other("m7g.large"));
+    for unusable in ["", "p3.2xlarge", "t4g.small\n    NoEcho: true", "{{ .tenant }}"] {
+        assert!(of(unusable) == rendered(ACME, "eu-west-1"), "{unusable}");
+    }
+}
+
+#[test]
 fn the_golden_file_is_what_the_renderer_makes() {
     let stack = rendered(ACME, "eu-west-1");
 

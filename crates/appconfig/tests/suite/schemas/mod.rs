@@ -266,7 +266,7 @@ fn an_unknown_key_is_accepted_as_the_reader_only_warns_of_it() {
 }
 
 /// Texts that name something else, or are in another language: their shape does not depend on it.
-const NAMES_ELSEWHERE: [&str; 19] = [
+const NAMES_ELSEWHERE: [&str; 20] = [
     "role",
     "post_deploy_runbooks",
     "group",
@@ -286,6 +286,7 @@ const NAMES_ELSEWHERE: [&str; 19] = [
     "iam_role_arn",
     "template_url",
     "tool_image",
+    "instance_type",
 ];
 
 /// Returns `file` with one key gone or one value another, in every way; each with the keys that lead there.
