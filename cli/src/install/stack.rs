@@ -56,6 +56,9 @@ impl Stack {
             }
         }
         note(&format!("SHA-256: {}", stack.digest.hex()));
+        for text in for_people(&stack) {
+            note(&text);
+        }
         if !names_its_runner(&stack.template) {
             note(NO_RUNNER);
         }
@@ -108,6 +111,12 @@ impl Stack {
         let address = bucket.presign(&key, LINK_LIFE).await?;
         quick_create(&install.region, &stack.stack_name, &address)
     }
+}
+
+/// Returns what the app config says about its stack, for the vendor to send to the customer with the template.
+fn for_people(stack: &InstallStack) -> impl Iterator<Item = String> {
+    let line = |what: &str, text: &str| (!text.is_empty()).then(|| format!("{what}: {text}"));
+    [line("name for people", &stack.title), line("description", &stack.description)].into_iter().flatten()
 }
 
 /// Refuses a template whose digest is not the digest that the API returned with it.

@@ -22,7 +22,7 @@ fn stack(template: &'static str, more: &[&str]) -> (String, String) {
             }).to_string()),
             "/v1/installs/globex/stack" => (200, json!({
                 "install": "globex", "version": digest, "stack_name": "freehold-acme--globex", "template": template,
-                "digest": digest,
+                "digest": digest, "title": "shop-globex", "description": "The shop\u{1b}[2J",
             }).to_string()),
             // The bucket holds the template: its size is that of the answer.
             _ if method == "HEAD" => (200, template.to_owned()),
@@ -61,7 +61,17 @@ fn without_options_stdout_has_the_template_and_stderr_its_sha_256() {
     let (stdout, stderr) = stack(WITH_RUNNER, &[]);
 
     assert_eq!(stdout, WITH_RUNNER);
-    assert_eq!(stderr, format!("SHA-256: {}\n", Digest::of(WITH_RUNNER.as_bytes()).hex()));
+    assert_eq!(stderr.lines().next().unwrap(), format!("SHA-256: {}", Digest::of(WITH_RUNNER.as_bytes()).hex()));
+}
+
+#[test]
+fn the_texts_of_the_app_about_its_stack_are_on_stderr_without_control_characters() {
+    let (_, stderr) = stack(WITH_RUNNER, &[]);
+
+    let texts: Vec<&str> = stderr.lines().skip(1).collect();
+    assert_eq!(texts[0], "name for people: shop-globex");
+    assert!(texts[1].starts_with("description: The shop") && !texts[1].contains('\u{1b}'), "{texts:?}");
+    assert_eq!(texts.len(), 2);
 }
 
 #[test]
@@ -69,6 +79,6 @@ fn a_template_whose_machine_has_no_runner_comes_with_a_warning_and_the_way_out()
     let (stdout, stderr) = stack("Resources: {}\n", &[]);
 
     assert_eq!(stdout, "Resources: {}\n");
-    let warning = stderr.lines().skip(1).collect::<Vec<_>>().join("\n");
+    let warning = stderr.lines().skip(3).collect::<Vec<_>>().join("\n");
     insta::assert_snapshot!(warning, @"warning: the tenant names no runner for customers' machines, so a customer cannot launch a stack with a machine of its own; build the runner for arm64, put it where customers can download it, and run `freehold tenant deploy` with `--runner-url` and `--runner-sha256`. A customer who runs the runner elsewhere sets `RunnerPrincipal`.");
 }

@@ -12,3 +12,4 @@ pub mod render_stack;
 pub(crate) mod role_policy;
 pub(crate) mod sandbox_reads;
 mod template;
+mod title;

@@ -23,6 +23,7 @@ use crate::stack::named_roles::{self, Role};
 use crate::stack::parameters::{self, Questions};
 use crate::stack::role_policy::{Granted, granted};
 use crate::stack::template::fill;
+use crate::stack::title::title_and_description;
 use crate::table;
 
 /// The use case that renders an install stack, with its ports and the settings of the tenant.
@@ -91,9 +92,12 @@ impl RenderStack {
             runner: self.runner.clone(),
         };
         let template = template(&place, &install, &version.version, &version.document)?;
+        let (title, description) = title_and_description(&self.tenant, &install, &version.document);
         Ok(InstallStack {
             install: id.clone(),
             stack_name: names::install_stack(&self.tenant, id),
+            title,
+            description,
             digest: Digest::of(template.as_bytes()),
             template,
             version: version.version,

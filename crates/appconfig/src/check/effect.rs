@@ -18,8 +18,8 @@ pub(crate) fn of_file(kind: Kind, place: Place, path: &str) -> Option<Draft> {
     Some(Draft::warning(place, message).help(HELP))
 }
 
-/// Returns the warning about a key that has no effect. Returns `None` if the value switches nothing on, if the config
-/// must have the key, or if the whole file has no effect.
+/// Returns the warning about a key that has no effect. Returns `None` if the value switches nothing on, or if the whole
+/// file has no effect.
 pub(crate) fn of_key(kind: Kind, key: &Key, entry: &Entry, file: usize) -> Option<Draft> {
     if kind.effect() != Effect::Works || entry.value.is_nothing() {
         return None;
@@ -27,7 +27,6 @@ pub(crate) fn of_key(kind: Kind, key: &Key, entry: &Entry, file: usize) -> Optio
     let name = &entry.key;
     let (span, message) = match key.effect {
         Effect::Works => return None,
-        Effect::NotYet | Effect::Never if key.must => return None,
         Effect::NotYet => (&entry.key_span, format!("`{name}` has no effect yet")),
         Effect::Never => (&entry.key_span, format!("`{name}` has no effect")),
         Effect::NotYetFor(words) => {

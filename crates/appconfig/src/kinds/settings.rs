@@ -62,8 +62,15 @@ pub(super) const RUNNER: &[Key] = &[
 
 pub(super) const STACK: &[Key] = &[
     must("type", Word(&["aws-cloudformation", "azure-bicep", "gcp-terraform"])).doc("The cloud that the app is for"),
-    must("name", Template).doc("The install stack's name for people").not_yet(),
-    must("description", Template).doc("What the customer reads before making the stack").not_yet(),
+    must("name", Template).doc(
+        "The install stack's name for people, which `freehold install stack` shows. The stack itself keeps the name that \
+         Freehold gives it, by which commands find it",
+    ),
+    must("description", Template).doc(
+        "What the install stack is for, which `freehold install stack` shows, so that the vendor can send it to the \
+         customer with the template. It is not in the template: there, Freehold itself says what the stack permits. \
+         This text and `name` are left out when they read a sensitive input or one that the customer answers",
+    ),
     may("vpc_nested_template_url", Template)
         .doc("A template that makes the network. Accepted for compatibility with other tools")
         .never(),

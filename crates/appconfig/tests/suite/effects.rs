@@ -66,13 +66,6 @@ fn a_value_that_asks_for_nothing_is_not_warned_about() {
 }
 
 #[test]
-fn a_key_that_the_config_must_have_is_not_warned_about() {
-    let stack = "type = \"aws-cloudformation\"\nname = \"shop\"\ndescription = \"The shop\"\n";
-
-    assert_eq!(lines(&good().with("stack.toml", stack).all()), "");
-}
-
-#[test]
 fn what_stands_in_the_way_of_an_install_is_one_warning_for_each_reason() {
     let job = |name: &str| {
         format!("name = \"{name}\"\ntype = \"job\"\nimage_url = \"{{{{ .nuon.install.id }}}}\"\ntag = \"1\"\n")

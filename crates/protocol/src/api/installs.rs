@@ -318,6 +318,12 @@ pub struct InstallStack {
     pub install: InstallId,
     /// The name to give to the stack.
     pub stack_name: String,
+    /// The name of the stack for people, from the app config; absent when the config has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    /// What the stack is for, from the app config; absent when the config does not say it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
     /// The text of the CloudFormation template. The same install and app version always give the same bytes.
     pub template: String,
     /// The SHA-256 of the text.
