@@ -8,6 +8,7 @@ mod git;
 mod graph;
 mod init;
 mod inputs;
+mod labels;
 mod schema;
 mod show;
 mod sync;
@@ -24,6 +25,7 @@ use crate::error::Result;
 
 pub(crate) use check::has_errors;
 pub(crate) use fetch::load;
+pub(crate) use labels::{Label, has_labels, labels_text};
 pub(crate) use version::VersionName;
 
 #[derive(Debug, Subcommand)]

@@ -4,6 +4,7 @@ use clap::Args;
 use freehold_protocol::AppName;
 use freehold_protocol::api::{AppView, VersionDocument, VersionView};
 
+use super::labels::{Label, has_labels, labels_text};
 use super::version::{VersionName, or_latest};
 use crate::context::Context;
 use crate::error::Result;
@@ -59,15 +60,23 @@ impl Versions {
     }
 }
 
-/// Show one version of an app: components, inputs, actions.
+/// Show one version of an app: components, inputs, actions, runbooks.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  freehold app show my-app\n  freehold app show my-app --version 3 --json")]
+#[command(after_help = "\
+Examples:
+  freehold app show my-app
+  freehold app show my-app --version 3 --json
+  freehold app show my-app --label service=ecs --label type")]
 pub(crate) struct Show {
     /// Name of the app.
     app: AppName,
     /// The version: its number, its digest or the beginning of its digest; the latest version when absent.
     #[arg(long, value_name = "VERSION")]
     version: Option<VersionName>,
+    /// Show only the components, actions and runbooks with this label of the app config: its key, or its key and its value.
+    /// Can be given several times; a part then has all of these labels.
+    #[arg(long = "label", value_name = "KEY[=VALUE]")]
+    labels: Vec<Label>,
 }
 
 impl Show {
@@ -75,17 +84,34 @@ impl Show {
         let api = context.api().await?;
         let version = or_latest(&api, &self.app, self.version.as_ref()).await?;
         let path = ["v1", "apps", self.app.as_str(), "versions", version.as_str()];
-        let document: VersionDocument = api.get(&path).await?;
-        context.out.show(&document, |document| render(document, context.out))
+        let mut document: VersionDocument = api.get(&path).await?;
+        keep_labelled(&mut document, &self.labels);
+        context.out.show(&document, |document| render(document, !self.labels.is_empty(), context.out))
     }
 }
 
-fn render(shown: &VersionDocument, out: Output) -> String {
+/// Leaves out the parts without the labels in `wanted`, and inputs, which have no labels. Does nothing if no label is wanted.
+fn keep_labelled(shown: &mut VersionDocument, wanted: &[Label]) {
+    if wanted.is_empty() {
+        return;
+    }
+    let document = &mut shown.document;
+    document.components.retain(|one| has_labels(&one.settings.labels, wanted));
+    document.actions.retain(|one| has_labels(&one.labels, wanted));
+    document.runbooks.retain(|one| has_labels(&one.labels, wanted));
+    document.inputs.clear();
+    let components = &document.components;
+    shown.resolved.retain(|one| components.iter().any(|kept| kept.name == one.component));
+}
+
+/// Returns a version as text. `by_label` says that only parts with certain labels are left in it.
+fn render(shown: &VersionDocument, by_label: bool, out: Output) -> String {
     let (view, document) = (&shown.view, &shown.document);
-    let mut components = Table::new(&["COMPONENT", "KIND", "AFTER"]);
+    let mut components = Table::new(&["COMPONENT", "KIND", "AFTER", "LABELS"]);
     for one in &document.components {
         let after: Vec<&str> = one.dependencies.iter().map(|name| name.as_str()).collect();
-        components.row([one.name.to_string(), one.spec.kind().to_owned(), after.join(", ")]);
+        let labels = labels_text(&one.settings.labels);
+        components.row([one.name.to_string(), one.spec.kind().to_owned(), after.join(", "), labels]);
     }
     let mut sources = Table::new(&["COMPONENT", "SOURCE", "RESOLVED", "BUILD"]);
     for one in &shown.resolved {
@@ -105,10 +131,14 @@ fn render(shown: &VersionDocument, out: Output) -> String {
         let required = if one.required { "yes" } else { "" };
         inputs.row([one.name.clone(), kind, required.to_owned(), default]);
     }
-    let mut actions = Table::new(&["ACTION", "STEPS", "TIMEOUT"]);
+    let mut actions = Table::new(&["ACTION", "STEPS", "TIMEOUT", "LABELS"]);
     for one in &document.actions {
         let timeout = crate::output::duration(u64::from(one.timeout_secs) * 1000);
-        actions.row([one.name.to_string(), one.steps.len().to_string(), timeout]);
+        actions.row([one.name.to_string(), one.steps.len().to_string(), timeout, labels_text(&one.labels)]);
+    }
+    let mut runbooks = Table::new(&["RUNBOOK", "STEPS", "LABELS"]);
+    for one in &document.runbooks {
+        runbooks.row([one.name.to_string(), one.steps.len().to_string(), labels_text(&one.labels)]);
     }
     let mut parts =
         vec![format!("app {}  version {}  synced {}\n{}", view.app, view.number, time(view.created_at), view.version)];
@@ -117,7 +147,90 @@ fn render(shown: &VersionDocument, out: Output) -> String {
         (sources, shown.resolved.len()),
         (inputs, document.inputs.len()),
         (actions, document.actions.len()),
+        (runbooks, document.runbooks.len()),
     ];
     parts.extend(tables.iter().filter(|(_, rows)| *rows > 0).map(|(table, _)| out.table(table)));
+    if by_label && parts.len() == 1 {
+        parts.push("nothing in this version has these labels".to_owned());
+    }
     parts.join("\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn version() -> VersionDocument {
+        let component = |name: &str, labels: serde_json::Value| {
+            json!({
+                "name": name, "deploy_timeout_secs": 60, "source": { "from": "version" },
+                "spec": { "kind": "container_image" }, "settings": { "labels": labels },
+            })
+        };
+        let action = |name: &str, labels: serde_json::Value| {
+            let mut action = json!({ "name": name, "timeout_secs": 60, "steps": [] });
+            action["labels"] = labels;
+            action
+        };
+        serde_json::from_value(json!({
+            "app": "demo", "version": format!("sha256:{}", "0".repeat(64)), "number": 3, "created_at": 1000, "components": 2,
+            "document": {
+                "format": 1, "app": "demo",
+                "inputs": [{ "name": "size", "type": "number" }],
+                "components": [component("api", json!({ "tier": "web" })), component("db", json!({}))],
+                "actions": [action("check", json!({ "tier": "web", "type": "report" })), action("fix", json!({}))],
+                "runbooks": [{ "name": "night", "steps": [], "labels": { "tier": "batch" } }],
+            },
+            "resolved": [{ "component": "api", "asked": "a" }, { "component": "db", "asked": "b" }],
+        }))
+        .unwrap()
+    }
+
+    fn shown(labels: &[&str]) -> String {
+        let mut version = version();
+        let labels: Vec<Label> = labels.iter().map(|text| text.parse().unwrap()).collect();
+        keep_labelled(&mut version, &labels);
+        let text = render(&version, !labels.is_empty(), Output::plain());
+        text.lines().skip(3).map(str::trim_end).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn components_actions_and_runbooks_are_shown_with_their_labels() {
+        insta::assert_snapshot!(shown(&[]), @r"
+        COMPONENT  KIND             AFTER  LABELS
+        api        container_image         tier=web
+        db         container_image
+
+        COMPONENT  SOURCE  RESOLVED       BUILD
+        api        a       not built yet
+        db         b       not built yet
+
+        INPUT  TYPE    REQUIRED  DEFAULT
+        size   number
+
+        ACTION  STEPS  TIMEOUT    LABELS
+        check   0      1 min 0 s  tier=web, type=report
+        fix     0      1 min 0 s
+
+        RUNBOOK  STEPS  LABELS
+        night    0      tier=batch
+        ");
+    }
+
+    #[test]
+    fn only_what_has_the_labels_is_shown() {
+        insta::assert_snapshot!(shown(&["tier=web"]), @r"
+        COMPONENT  KIND             AFTER  LABELS
+        api        container_image         tier=web
+
+        COMPONENT  SOURCE  RESOLVED       BUILD
+        api        a       not built yet
+
+        ACTION  STEPS  TIMEOUT    LABELS
+        check   0      1 min 0 s  tier=web, type=report
+        ");
+        assert_eq!(shown(&["tier=web", "type=none"]), "nothing in this version has these labels");
+    }
 }

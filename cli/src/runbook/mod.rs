@@ -8,6 +8,7 @@ use freehold_protocol::api::{InstallRunbooks, ReasonRequest, RunView};
 use freehold_protocol::{InstallId, RunId};
 use serde_json::json;
 
+use crate::app::{Label, has_labels};
 use crate::context::Context;
 use crate::error::Result;
 use run::{RunRunbook, follow_run, shown};
@@ -19,6 +20,10 @@ pub(crate) enum RunbookCommand {
     List {
         /// Name of the install.
         install: InstallId,
+        /// List only the runbooks with this label of the app config: its key, or its key and its value. Can be given several
+        /// times; a runbook then has all of these labels.
+        #[arg(long = "label", value_name = "KEY[=VALUE]")]
+        labels: Vec<Label>,
     },
     Run(RunRunbook),
     /// List the runs of an install, newest first.
@@ -71,9 +76,10 @@ impl RunbookCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<()> {
         let (api, out) = (context.api().await?, context.out);
         match self {
-            Self::List { install } => {
-                let all: InstallRunbooks = api.get(&["v1", "installs", install.as_str(), "runbooks"]).await?;
-                out.show(&all, |all| text::runbooks(&install, all, out))
+            Self::List { install, labels } => {
+                let mut all: InstallRunbooks = api.get(&["v1", "installs", install.as_str(), "runbooks"]).await?;
+                all.runbooks.retain(|one| has_labels(&one.labels, &labels));
+                out.show(&all, |all| text::runbooks(&install, all, !labels.is_empty(), out))
             }
             Self::Run(args) => args.run(&api, out).await,
             Self::Runs { install } => {

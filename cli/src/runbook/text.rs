@@ -4,11 +4,15 @@ use freehold_protocol::InstallId;
 use freehold_protocol::api::{InstallRunbooks, RunStepView, RunView};
 
 use crate::api::{IN_A_SENTENCE, IN_A_TABLE, brief};
+use crate::app::labels_text;
 use crate::error::{Error, Kind, Result};
 use crate::output::{Output, Table, duration, time};
 
-/// Returns the list of an install's runbooks.
-pub(super) fn runbooks(install: &InstallId, all: &InstallRunbooks, out: Output) -> String {
+/// Returns the list of an install's runbooks. `by_label` says that only those with certain labels are in it.
+pub(super) fn runbooks(install: &InstallId, all: &InstallRunbooks, by_label: bool, out: Output) -> String {
+    if all.runbooks.is_empty() && by_label {
+        return format!("version {} of the app has no runbook with these labels", all.number);
+    }
     if all.runbooks.is_empty() {
         return format!(
             "version {} of the app has no runbooks; add one in `runbooks/` of the app config, sync and deploy",
@@ -20,6 +24,9 @@ pub(super) fn runbooks(install: &InstallId, all: &InstallRunbooks, out: Output) 
         let description = Some(&runbook.description).filter(|text| !text.is_empty());
         let description = description.map(|text| format!(": {text}")).unwrap_or_default();
         let mut lines = vec![format!("{}{description}", runbook.runbook)];
+        if !runbook.labels.is_empty() {
+            lines.push(format!("  labels: {}", labels_text(&runbook.labels)));
+        }
         for input in &runbook.inputs {
             let need = match (input.required, input.default.as_str()) {
                 (true, "") => "required".to_owned(),
@@ -198,15 +205,19 @@ mod tests {
         let mut all = none.clone();
         all.runbooks = serde_json::from_value(json!([{
             "runbook": "restore", "description": "Brings a snapshot back.",
+            "labels": { "type": "operations", "service": "ecs" },
             "inputs": [{ "name": "snapshot", "required": true, "description": "Its id" },
                        { "name": "count", "default": "3" }],
             "steps": ["run action stop", "deploy component db"],
         }]))
         .unwrap();
 
-        assert!(runbooks(&install, &none, Output::plain()).starts_with("version 3 of the app has no runbooks"));
-        insta::assert_snapshot!(runbooks(&install, &all, Output::plain()), @r"
+        assert!(runbooks(&install, &none, false, Output::plain()).starts_with("version 3 of the app has no runbooks"));
+        let unlabelled = runbooks(&install, &none, true, Output::plain());
+        assert_eq!(unlabelled, "version 3 of the app has no runbook with these labels");
+        insta::assert_snapshot!(runbooks(&install, &all, false, Output::plain()), @r"
         restore: Brings a snapshot back.
+          labels: service=ecs, type=operations
           --input snapshot=TEXT  Its id (required)
           --input count=TEXT  (default `3`)
           1. run action stop

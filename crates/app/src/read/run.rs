@@ -21,6 +21,7 @@ pub async fn list_runbooks(versions: &Versions, install: &Install) -> Result<Ins
     let runbooks = version.document.runbooks.iter().map(|runbook| RunbookView {
         runbook: runbook.name.clone(),
         description: runbook.description.clone(),
+        labels: runbook.labels.clone(),
         inputs: runbook.inputs.clone(),
         steps: runbook.steps.iter().map(phrase).collect(),
     });

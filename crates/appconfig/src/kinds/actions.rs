@@ -29,7 +29,8 @@ pub(super) const ACTION: &[Key] = &[
         "The image that steps run in, as `{{ .nuon.components.NAME.outputs.reference }}` of an image component; \
          `tool_image` of `runner.toml` by default",
     ),
-    may("labels", Scalars).doc("Labels by which people find and group actions").not_yet(),
+    may("labels", Scalars)
+        .doc("Labels by which people find actions: `freehold app show APP` lists them, and `--label` chooses by them"),
     may("inputs", Tables(ACTION_INPUT))
         .doc("Texts that a person gives to a run (`freehold action run --input NAME=TEXT`); not for secrets, since the order of the run contains them"),
     may("env_vars", Scalars).doc("Environment variables of every step; values are templates"),
@@ -95,7 +96,10 @@ pub(super) const RUNBOOK: &[Key] = &[
     must("name", Text).doc("The runbook's name"),
     may("description", Text).doc("A description of the runbook, for people"),
     may("readme", File).doc("Markdown for people: its text, or the `./path` or address of a file with the text"),
-    may("labels", Scalars).doc("Labels by which people find and group runbooks"),
+    may("labels", Scalars).doc(
+        "Labels by which people find runbooks: `freehold runbook list INSTALL` and `freehold app show APP` list them, and \
+         `--label` chooses by them",
+    ),
     may("inputs", Tables(RUNBOOK_INPUT))
         .doc("Texts that a person gives to a run; not for secrets, since the run and its orders show them"),
     may("steps", Tables(RUNBOOK_STEP)).doc("The steps in order; the first step that fails ends the run"),

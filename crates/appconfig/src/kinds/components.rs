@@ -34,7 +34,8 @@ pub(super) const COMPONENT: &[Key] = &[
     may("var_name", Text).doc("Another name for the component in templates: `.nuon.components.<var_name>`"),
     may("dependencies", Texts)
         .doc("Components to deploy before this one; components that its templates read need not be listed"),
-    may("labels", Scalars).doc("Labels by which people find and group components").not_yet(),
+    may("labels", Scalars)
+        .doc("Labels by which people find components: `freehold app show APP` lists them, and `--label` chooses by them"),
     may("operation_roles", Tables(OPERATION_ROLE))
         .doc("Roles for operations of the component, instead of the role of the mode"),
     may("kubernetes_context", Text)

@@ -22,19 +22,22 @@ fn shown(config: &Config) -> Diagnostics {
 
 #[test]
 fn a_key_and_a_file_without_effect_are_warnings_with_their_line() {
+    let stack =
+        "type = \"aws-cloudformation\"\nname = \"shop\"\ndescription = \"The shop\"\ndeployment_scope = \"x\"\n";
     let config = with_web("labels = { tier = \"web\" }\n[health]\nblock_deploy = true\n")
+        .with("stack.toml", stack)
         .with("metadata.toml", "version = \"v2\"\nslack_webhook_url = \"https://hooks.example\"\n")
         .with("runner.toml", "runner_type = \"aws\"\ninstance_type = \"t3a.large\"\n")
         .with("installer.toml", "name = \"x\"\n")
         .with("policies.toml", "[[policy]]\ntype = \"kubernetes_cluster\"\ncontents = \"a: 1\"\n");
 
     insta::assert_snapshot!(lines(&config.all()), @r"
-    components/web.toml:3: `labels` has no effect yet
     components/web.toml:4: `health` has no effect: a component of type `container_image` is asked by probes only
     installer.toml:1: `installer.toml` has no effect
     metadata.toml:2: `slack_webhook_url` has no effect
     policies.toml:3: the policy has no `apiVersion`
     runner.toml:2: the runner's machine is of type `t4g.large`, and not `t3a.large`
+    stack.toml:4: `deployment_scope` has no effect yet
     ");
 }
 

@@ -44,12 +44,15 @@ async fn steps_run_in_their_order_and_without_the_dependents_of_what_they_deploy
 
 #[tokio::test]
 async fn the_runbooks_of_an_install_are_listed_with_their_steps() {
-    let world = World::with_runbook(&app::with_runbook()).await;
+    let mut document = app::with_runbook();
+    document.runbooks[0].labels.insert("type".to_owned(), "repair".to_owned());
+    let world = World::with_runbook(&document).await;
     let install = table::install(&*world.memory, &globex()).await.unwrap().value;
 
     let listed = read::list_runbooks(&world.versions(), &install).await.unwrap();
 
     assert_eq!((listed.number, listed.runbooks[0].runbook.as_str()), (2, "fix"));
+    assert_eq!(listed.runbooks[0].labels["type"], "repair");
     assert_eq!(listed.runbooks[0].steps, ["deploy component storage", "run action check", "deploy component info"]);
     let runs = read::list_runs(&*world.memory, &globex(), None).await.unwrap();
     assert!(runs.items.is_empty());
