@@ -47,7 +47,8 @@ fn render(schema: &Value, out: Output) -> String {
             None => String::new(),
         };
         let secret = if one["x-freehold-sensitive"] == true { ", sensitive" } else { "" };
-        let kind = format!("{}{secret}", text("x-freehold-type"));
+        let internal = if one["x-freehold-internal"] == true { ", internal" } else { "" };
+        let kind = format!("{}{secret}{internal}", text("x-freehold-type"));
         table.row([name.clone(), kind, text("x-freehold-source"), default, text("description").replace('\n', " ")]);
     }
     out.table(&table)
@@ -66,6 +67,7 @@ mod tests {
             { "name": "days", "type": "number", "default": "7", "description": "how long logs\nare kept" },
             { "name": "domain", "type": "string", "required": true, "customer": true },
             { "name": "token", "type": "string", "sensitive": true, "customer": true, "default": "hunter2" },
+            { "name": "zone", "type": "string", "internal": true },
         ]))
         .unwrap();
 
@@ -80,6 +82,7 @@ mod tests {
                 "days number vendor 7 how long logs are kept",
                 "domain string customer (required)",
                 "token string, sensitive customer",
+                "zone string, internal vendor",
             ]
         );
     }

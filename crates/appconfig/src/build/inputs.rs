@@ -148,4 +148,9 @@ fn odd(checked: &Checked, node: &Node, input: &Input, drafts: &mut Vec<Draft>) {
         let draft = Draft::error(checked.key_place(source), message);
         drafts.push(draft.related(checked.key_place(flag), "the other key").help("keep `user_configurable`"));
     }
+    if let Some(internal) = node.entry("internal").filter(|_| input.internal && input.customer) {
+        let message = format!("input `{name}` is internal, and the install stack asks the customer for it");
+        let draft = Draft::warning(checked.key_place(internal), message);
+        drafts.push(draft.help("remove `internal`, or let the vendor answer: remove `user_configurable` or `source`"));
+    }
 }

@@ -49,7 +49,11 @@ pub(super) const INPUT: &[Key] = &[
     may("required", Flag).doc("Whether an install needs an answer; default `false`"),
     may("sensitive", Flag).doc("Whether only the runner reads the answer and nothing shows it; default `false`"),
     may("type", Word(INPUT_TYPES)).doc("The type of the answer; default `string`"),
-    may("internal", Flag).doc("Whether forms leave the question out; default `false`").not_yet(),
+    may("internal", Flag).doc(
+        "Whether forms leave the question out; default `false`. The JSON Schema of `freehold app inputs` marks such an input \
+         with `x-freehold-internal`, for forms of your own. The only form of Freehold is the install stack, which asks for \
+         the inputs with `user_configurable`",
+    ),
     may("user_configurable", Flag)
         .doc("Whether the customer answers, as a parameter of the install stack; default `false`: the vendor answers"),
     may("source", Word(&["vendor", "customer"]))

@@ -41,6 +41,24 @@ fn inputs_keep_what_the_config_says_and_groups_their_order() {
 }
 
 #[test]
+fn an_internal_input_that_the_customer_answers_is_a_warning() {
+    let keys = ["internal = true", "user_configurable = true", "internal = true\nuser_configurable = true"];
+    let [vendors, asked, both] =
+        keys.map(|keys| good().with("inputs.toml", &format!("{GROUP}{}", input("region", keys))));
+
+    assert_eq!((vendors.faults().to_string(), asked.faults().to_string()), (String::new(), String::new()));
+    insta::assert_snapshot!(both.faults(), @r"
+    warning: input `region` is internal, and the install stack asks the customer for it
+     --> inputs.toml:8:1
+      |
+    8 | internal = true
+      | ^^^^^^^^
+      |
+      = help: remove `internal`, or let the vendor answer: remove `user_configurable` or `source`
+    ");
+}
+
+#[test]
 fn inputs_are_pulled_from_the_files_that_sources_name() {
     let config = good()
         .with(

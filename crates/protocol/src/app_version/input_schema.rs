@@ -7,7 +7,7 @@ use super::{Input, InputKind};
 /// Returns the schema (JSON Schema 2020-12) of the final values of `inputs`. JSON Schema has no keywords for the type,
 /// the group, the sensitivity and the source of an input: they are in `x-freehold-type`, `x-freehold-group`,
 /// `x-freehold-sensitive` and `x-freehold-source`. The source is `customer` for an input that the customer answers in
-/// the install stack, and `vendor` otherwise.
+/// the install stack, and `vendor` otherwise. An input that forms leave out has `x-freehold-internal`.
 pub fn inputs_schema(inputs: &[Input]) -> Value {
     let properties: Map<String, Value> = inputs.iter().map(|input| (input.name.clone(), input.schema())).collect();
     let required: Vec<&str> = inputs
@@ -40,6 +40,9 @@ impl Input {
         schema.insert("x-freehold-source".into(), if self.customer { "customer" } else { "vendor" }.into());
         if !self.group.is_empty() {
             schema.insert("x-freehold-group".into(), self.group.as_str().into());
+        }
+        if self.internal {
+            schema.insert("x-freehold-internal".into(), true.into());
         }
         if self.sensitive {
             schema.insert("x-freehold-sensitive".into(), true.into());

@@ -92,7 +92,7 @@ fn a_schema_tells_everything_but_the_default_of_a_secret() {
           "description": "how long logs are kept", "customer": true },
         { "name": "domain", "type": "string", "required": true, "default": "" },
         { "name": "token", "type": "string", "sensitive": true, "default": "hunter2" },
-        { "name": "values", "type": "yaml" },
+        { "name": "values", "type": "yaml", "internal": true },
     ]))
     .unwrap();
 
@@ -128,6 +128,7 @@ fn a_schema_tells_everything_but_the_default_of_a_secret() {
         "values": {
           "contentMediaType": "application/yaml",
           "type": "string",
+          "x-freehold-internal": true,
           "x-freehold-source": "vendor",
           "x-freehold-type": "yaml"
         }
