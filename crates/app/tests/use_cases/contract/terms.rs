@@ -249,7 +249,7 @@ async fn a_new_command_of_a_probe_stops_no_deploy_and_is_in_no_terms_of_a_remova
     let health = serde_json::json!({ "stabilization_window_secs": 30, "probes": probes });
     let storage = version.components.iter_mut().find(|component| component.name.as_str() == "storage").unwrap();
     storage.settings.health = Some(serde_json::from_value(health).unwrap());
-    let mut world = agreed_then(&version).await;
+    let world = agreed_then(&version).await;
 
     let deployed = world.deploy(&with_input("days", 8), "deploy-1").await;
     let of_deploy = terms::for_order(&*world.memory, &install(&world).await, &version).await.unwrap();
