@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use freehold_protocol::api::{InstallView, JobView, RunnerView, TenantView, WorkflowView};
-use freehold_protocol::{InstallId, Timestamp, names};
+use freehold_protocol::{InstallId, Partition, Timestamp, names};
 use tokio::time::Instant;
 
 use super::Api;
@@ -160,7 +160,7 @@ fn text(tenant: &TenantView, install: &InstallId, view: Option<&InstallView>, wa
         return format!("waiting for {who} for {} ({} for {since}: {})", duration(waited), away.state, away.reason);
     }
     let heard = heard_of(view.and_then(|view| view.runner.as_ref()), now);
-    let role = format!("arn:{}:iam::{account}:role/{role}", partition(region));
+    let role = format!("arn:{}:iam::{account}:role/{role}", Partition::of_region(region).name);
     format!("waiting for {who} for {} ({heard}); it must run as {role}", duration(waited))
 }
 
@@ -170,15 +170,6 @@ fn heard_of(runner: Option<&RunnerView>, now: Timestamp) -> String {
         Some(runner) => {
             format!("its last report came {} ago", duration(now.since(runner.last_contact.unwrap_or(runner.since))))
         }
-    }
-}
-
-/// Returns the AWS partition of a region (AWS General Reference, "Amazon Resource Names").
-fn partition(region: &str) -> &'static str {
-    match region {
-        region if region.starts_with("cn-") => "aws-cn",
-        region if region.starts_with("us-gov-") => "aws-us-gov",
-        _ => "aws",
     }
 }
 

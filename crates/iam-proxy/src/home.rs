@@ -22,16 +22,20 @@ impl Home<'_> {
 }
 
 /// The domains of AWS's endpoints in all partitions.
-pub const DOMAINS: [&str; 10] = [
+pub const DOMAINS: [&str; 14] = [
     "amazonaws.com",
     "amazonaws.com.cn",
     "amazonaws.eu",
     "api.amazonwebservices.com.cn",
     "api.amazonwebservices.eu",
     "api.aws",
+    "api.aws.hci.ic.gov",
     "api.aws.ic.gov",
     "api.aws.scloud",
+    "api.cloud-aws.adc-e.uk",
     "c2s.ic.gov",
+    "cloud.adc-e.uk",
+    "csp.hci.ic.gov",
     "sc2s.sgov.gov",
 ];
 
@@ -40,9 +44,11 @@ pub fn dns_suffix(region: &str) -> &'static str {
     let starts = |prefix: &str| region.starts_with(prefix);
     match () {
         () if starts("cn-") => "amazonaws.com.cn",
+        () if starts("eu-isoe-") => "cloud.adc-e.uk",
         () if starts("eusc-") => "amazonaws.eu",
-        () if starts("us-isob-") => "sc2s.sgov.gov",
         () if starts("us-iso-") => "c2s.ic.gov",
+        () if starts("us-isob-") => "sc2s.sgov.gov",
+        () if starts("us-isof-") => "csp.hci.ic.gov",
         () => "amazonaws.com",
     }
 }
@@ -52,9 +58,11 @@ pub(crate) fn dual_stack_suffix(region: &str) -> &'static str {
     let starts = |prefix: &str| region.starts_with(prefix);
     match () {
         () if starts("cn-") => "api.amazonwebservices.com.cn",
+        () if starts("eu-isoe-") => "api.cloud-aws.adc-e.uk",
         () if starts("eusc-") => "api.amazonwebservices.eu",
-        () if starts("us-isob-") => "api.aws.scloud",
         () if starts("us-iso-") => "api.aws.ic.gov",
+        () if starts("us-isob-") => "api.aws.scloud",
+        () if starts("us-isof-") => "api.aws.hci.ic.gov",
         () => "api.aws",
     }
 }

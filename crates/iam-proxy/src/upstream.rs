@@ -39,6 +39,8 @@ impl Endpoint {
             () if starts("us-gov-") => ("iam.us-gov", "us-gov-west-1"),
             () if starts("us-isob-") => ("iam.us-isob-east-1", "us-isob-east-1"),
             () if starts("us-iso-") => ("iam.us-iso-east-1", "us-iso-east-1"),
+            () if starts("us-isof-") => ("iam.us-isof-south-1", "us-isof-south-1"),
+            () if starts("eu-isoe-") => ("iam.eu-isoe-west-1", "eu-isoe-west-1"),
             () if starts("eusc-") => ("iam.eusc-de-east-1", "eusc-de-east-1"),
             () => ("iam", "us-east-1"),
         };
@@ -174,5 +176,11 @@ mod tests {
         assert_eq!(iam("eu-west-1"), ("https://iam.amazonaws.com/".into(), "us-east-1".into()));
         assert_eq!(iam("cn-northwest-1"), ("https://iam.cn-north-1.amazonaws.com.cn/".into(), "cn-north-1".into()));
         assert_eq!(iam("us-gov-east-1"), ("https://iam.us-gov.amazonaws.com/".into(), "us-gov-west-1".into()));
+        for (region, host) in [
+            ("eu-isoe-west-1", "iam.eu-isoe-west-1.cloud.adc-e.uk"),
+            ("us-isof-south-1", "iam.us-isof-south-1.csp.hci.ic.gov"),
+        ] {
+            assert_eq!(iam(region), (format!("https://{host}/"), region.to_owned()));
+        }
     }
 }

@@ -42,7 +42,7 @@ pub use envelope::{Delegated, Envelope, EnvelopeError, KeyId, KeyUse, KeyUses, P
 pub use ids::names;
 pub use ids::{
     AccountId, ActionName, AppName, Arn, BuildId, ChannelName, ComponentName, GrantId, Group, IdError, InstallId,
-    JobId, NotificationId, ReleaseName, RoleKey, RunId, RunbookName, TenantName, WebhookName, WorkflowId,
+    JobId, NotificationId, Partition, ReleaseName, RoleKey, RunId, RunbookName, TenantName, WebhookName, WorkflowId,
 };
 pub use packed_text::packed_len;
 pub use shape::Shape;

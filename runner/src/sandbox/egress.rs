@@ -233,6 +233,8 @@ pub(super) fn line(refusal: &Refusal) -> String {
 
 #[cfg(test)]
 mod tests {
+    use freehold_protocol::Partition;
+
     use super::*;
 
     #[test]
@@ -267,6 +269,16 @@ mod tests {
             "x.appsync-api.eu-west-1",
         ] {
             assert!(!permitted(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_domain_of_each_partition_is_that_of_the_proof_of_the_role() {
+        for partition in Partition::ALL {
+            let suffix = dns_suffix(&format!("{}x-1", partition.region_prefix));
+
+            assert_eq!(suffix, partition.dns_suffix, "{}", partition.name);
+            assert!(DOMAINS.contains(&suffix), "{suffix}");
         }
     }
 

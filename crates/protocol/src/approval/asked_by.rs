@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AccountId, Arn, Shape, WebhookName};
+use crate::{AccountId, Arn, Partition, Shape, WebhookName};
 
 /// The maximum length of an ARN. The longest part is the path of an IAM user, with at most 512 characters.
 const ARN_CHARS: usize = 700;
@@ -81,7 +81,7 @@ impl CallerArn {
 
 fn parts(arn: &str) -> Option<(AccountId, Principal<'_>)> {
     let Arn { partition, service, region, account, resource, .. } = Arn::parse(arn)?;
-    if !matches!(partition, "aws" | "aws-cn" | "aws-us-gov") || !region.is_empty() {
+    if Partition::named(partition).is_none() || !region.is_empty() {
         return None;
     }
     let principal = match (service, resource.split_once('/')) {
@@ -144,7 +144,8 @@ impl schemars::JsonSchema for CallerArn {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let pattern = "^arn:aws(-cn|-us-gov)?:(iam|sts)::[0-9]{12}:[!-~]+$";
+        let partitions = Partition::ALL.map(|partition| partition.name).join("|");
+        let pattern = format!("^arn:({partitions}):(iam|sts)::[0-9]{{12}}:[!-~]+$");
         schemars::json_schema!({ "type": "string", "pattern": pattern, "maxLength": ARN_CHARS })
     }
 }
@@ -170,6 +171,15 @@ mod tests {
         assert_eq!(principal("arn:aws-us-gov:iam::111111111111:user/team/a:b/ana"), "User { name: \"team/a:b/ana\" }");
         assert_eq!(principal("arn:aws-cn:sts::111111111111:federated-user/ana"), "Federated { name: \"ana\" }");
         assert_eq!(principal("arn:aws:iam::111111111111:root"), "Root");
+    }
+
+    #[test]
+    fn a_caller_can_be_of_each_partition() {
+        for partition in Partition::ALL {
+            let arn = format!("arn:{}:sts::111111111111:assumed-role/deployer/ana", partition.name);
+
+            assert_eq!(principal(&arn), "Session { role: \"deployer\", session: \"ana\" }", "{arn}");
+        }
     }
 
     #[test]

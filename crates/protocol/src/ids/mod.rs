@@ -2,6 +2,7 @@
 
 mod arn;
 pub mod names;
+mod partition;
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,6 +14,7 @@ use crate::fence::Fence;
 use crate::shape::Shape;
 
 pub use arn::Arn;
+pub use partition::Partition;
 
 /// A text is not an id of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AccountId, Arn};
+use crate::{AccountId, Arn, Partition};
 
 /// The maximum length of an endpoint, in bytes.
 const MAX_BYTES: usize = 2048;
@@ -121,12 +121,14 @@ fn is_url(url: &str) -> bool {
 fn is_queue(arn: &str) -> bool {
     let Some(Arn { partition, service, region, account, resource: name, .. }) = Arn::parse(arn) else { return false };
     let letters = |text: &str, also: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || also.contains(c));
-    let is_partition =
-        partition.strip_prefix("aws").is_some_and(|rest| rest.chars().all(|c| c.is_ascii_lowercase() || c == '-'));
     let is_region =
         !region.is_empty() && region.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
     let is_name = (1..=80).contains(&name.len()) && letters(name, "_-");
-    is_partition && service == "sqs" && is_region && AccountId::SHAPE.accepts(account) && is_name
+    Partition::named(partition).is_some()
+        && service == "sqs"
+        && is_region
+        && AccountId::SHAPE.accepts(account)
+        && is_name
 }
 
 fn is_mail(text: &str) -> bool {
@@ -164,6 +166,7 @@ mod tests {
             "arn:aws:sqs:eu-west-1:111111111111:told.fifo",
             "arn:aws:sns:eu-west-1:111111111111:told",
             "arn:aws:sqs:eu-west-1:1:told",
+            "arn:aws-evil:sqs:eu-west-1:111111111111:told",
         ] {
             assert!(text.parse::<Endpoint>().is_err(), "{text}");
         }

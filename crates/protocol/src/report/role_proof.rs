@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use crate::digest::hex;
 use crate::envelope::PublicKey;
 use crate::time::civil;
-use crate::{InstallId, TenantName, Timestamp};
+use crate::{InstallId, Partition, TenantName, Timestamp};
 
 /// The longest session token that is sent to STS, in bytes. AWS documents no limit; tokens have about 1 KB.
 const MAX_TOKEN_BYTES: usize = 8192;
@@ -83,8 +83,7 @@ impl CallerRequest {
 
     /// Returns the host of STS in the region.
     pub fn host(&self) -> String {
-        let suffix = if self.region.starts_with("cn-") { ".cn" } else { "" };
-        format!("sts.{}.amazonaws.com{suffix}", self.region)
+        format!("sts.{}.{}", self.region, Partition::of_region(&self.region).dns_suffix)
     }
 
     /// Returns the region.
@@ -221,6 +220,8 @@ mod tests {
         }
         assert_eq!(request("cn-north-1", "globex", 7).unwrap().host(), "sts.cn-north-1.amazonaws.com.cn");
         assert_eq!(request("us-gov-west-1", "globex", 7).unwrap().host(), "sts.us-gov-west-1.amazonaws.com");
+        assert_eq!(request("us-iso-east-1", "globex", 7).unwrap().host(), "sts.us-iso-east-1.c2s.ic.gov");
+        assert_eq!(request("eusc-de-east-1", "globex", 7).unwrap().host(), "sts.eusc-de-east-1.amazonaws.eu");
     }
 
     #[test]

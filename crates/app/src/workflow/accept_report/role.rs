@@ -3,7 +3,7 @@
 
 use freehold_domain::install::{Install, Serves};
 use freehold_protocol::report::{CallerRequest, Hello, RoleProof};
-use freehold_protocol::{TenantName, Timestamp, names};
+use freehold_protocol::{Partition, TenantName, Timestamp, names};
 
 use super::AcceptReport;
 use crate::AppError;
@@ -81,8 +81,8 @@ fn too_old(proof: &RoleProof, taken_at: Timestamp, now: Timestamp) -> Option<Str
 fn check_role(install: &Install, tenant: &TenantName, account: &str, arn: &str) -> Result<(), AppError> {
     let role = runner_role(install, tenant);
     let wanted = format!(":sts::{}:assumed-role/{role}/", install.account);
-    let (partition, session) = arn.split_once(&wanted).unwrap_or_default();
-    let is_role = matches!(partition, "arn:aws" | "arn:aws-cn" | "arn:aws-us-gov")
+    let (before, session) = arn.split_once(&wanted).unwrap_or_default();
+    let is_role = before.strip_prefix("arn:").and_then(Partition::named).is_some()
         && !session.is_empty()
         && !session.contains('/');
     if is_role && account == install.account.as_str() {
@@ -124,7 +124,10 @@ mod tests {
         const ACCOUNT: &str = "222222222222";
 
         assert!(is_runner(ACCOUNT, "arn:aws:sts::222222222222:assumed-role/fh-acme--globex--runner/i-1"));
-        assert!(is_runner(ACCOUNT, "arn:aws-cn:sts::222222222222:assumed-role/fh-acme--globex--runner/i-1"));
+        for partition in Partition::ALL {
+            let arn = format!("arn:{}:sts::222222222222:assumed-role/fh-acme--globex--runner/i-1", partition.name);
+            assert!(is_runner(ACCOUNT, &arn), "{arn}");
+        }
         for (account, arn) in [
             // Another account, in each of the two fields.
             ("111111111111", "arn:aws:sts::111111111111:assumed-role/fh-acme--globex--runner/i-1"),
