@@ -6,7 +6,7 @@ use aws_sdk_cloudformation::types::{
     Capability, ChangeSetStatus, ChangeSetType, OnStackFailure, Parameter, StackStatus, Tag,
 };
 
-use super::events::Events;
+use super::events::{Events, SEE_EVENTS};
 use super::{LOOK, Stack, Stacks, longer};
 use crate::error::{Error, Kind, Result, ResultExt};
 use crate::progress::Progress;
@@ -109,11 +109,9 @@ impl Stacks {
                 self.delete(name, progress).await?;
                 Ok(None)
             }
-            StackStatus::DeleteFailed | StackStatus::UpdateRollbackFailed => Err(Error::conflict(format!(
-                "stack `{name}` is {} ({}); repair it in the CloudFormation console first",
-                stack.status.as_str(),
-                stack.reason
-            ))),
+            StackStatus::DeleteFailed | StackStatus::UpdateRollbackFailed => {
+                Err(broken(name, stack.status.as_str(), &stack.reason))
+            }
             _ => Ok(Some(stack)),
         }
     }
@@ -174,8 +172,7 @@ impl Stacks {
                     if new {
                         let _ = self.client.delete_stack().stack_name(stack).send().await;
                     }
-                    let message = format!("CloudFormation refused the change of stack `{stack}`: {reason}");
-                    return Err(Error::quoting(Kind::Failed, message));
+                    return Err(refused(stack, &reason));
                 }
                 _ => tokio::time::sleep(pause).await,
             }
@@ -221,6 +218,22 @@ impl Outcome {
     }
 }
 
+/// Returns the error about a stack that CloudFormation does not change until somebody has repaired it.
+fn broken(stack: &str, status: &str, reason: &str) -> Error {
+    let reason = if reason.trim().is_empty() { String::new() } else { format!(" ({reason})") };
+    Error::quoting(Kind::Conflict, format!("stack `{stack}` is {status}{reason}"))
+        .or("repair it in the CloudFormation console first")
+}
+
+/// Returns the error about a change set that CloudFormation could not make.
+fn refused(stack: &str, reason: &str) -> Error {
+    let refused = format!("CloudFormation refused the change of stack `{stack}`");
+    if reason.trim().is_empty() {
+        return Error::failed(format!("{refused} without a reason")).or(SEE_EVENTS);
+    }
+    Error::quoting(Kind::Failed, format!("{refused}: {reason}"))
+}
+
 fn parameters(change: &Change, existing: Option<&Stack>) -> Vec<Parameter> {
     let given = change
         .parameters
@@ -235,6 +248,14 @@ fn parameters(change: &Change, existing: Option<&Stack>) -> Vec<Parameter> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reason_that_cloudformation_does_not_give_is_not_printed() {
+        insta::assert_snapshot!(broken("s", "DELETE_FAILED", "b is not empty; empty it"), @"stack `s` is DELETE_FAILED (b is not empty; empty it); repair it in the CloudFormation console first");
+        insta::assert_snapshot!(broken("s", "DELETE_FAILED", ""), @"stack `s` is DELETE_FAILED; repair it in the CloudFormation console first");
+        insta::assert_snapshot!(refused("s", "no parameter `x`"), @"CloudFormation refused the change of stack `s`: no parameter `x`");
+        insta::assert_snapshot!(refused("s", " "), @"CloudFormation refused the change of stack `s` without a reason; see the stack's events in the CloudFormation console");
+    }
 
     #[test]
     fn parameters_that_are_not_given_keep_their_value_while_the_template_has_them() {

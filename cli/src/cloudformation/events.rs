@@ -10,6 +10,9 @@ use super::Stack;
 use crate::error::{Error, Kind, Result, ResultExt};
 use crate::progress::Progress;
 
+/// The way out of a failure for which CloudFormation gave no reason.
+pub(super) const SEE_EVENTS: &str = "see the stack's events in the CloudFormation console";
+
 /// The events of a stack that were already read, and the reasons of failures in them.
 #[derive(Debug)]
 pub(super) struct Events {
@@ -41,8 +44,7 @@ impl Events {
             self.states.insert(resource.to_owned(), status.to_owned());
             let reason = event.resource_status_reason().unwrap_or_default();
             if status.ends_with("_FAILED") && !is_consequence(reason) {
-                let kind = event.resource_type().unwrap_or_default();
-                let line = format!("{resource} ({kind}): {}", reason.replace('\n', " "));
+                let line = failed_resource(resource, event.resource_type().unwrap_or_default(), reason);
                 progress.say(&format!("  {status}  {line}"));
                 self.failures.push(line);
             }
@@ -59,7 +61,7 @@ impl Events {
         if reasons.is_empty() {
             if stack.reason.is_empty() {
                 let unknown = Error::failed(format!("{what}: CloudFormation gave no reason"));
-                return unknown.or("look for the reason in the stack's events in the CloudFormation console");
+                return unknown.or(SEE_EVENTS);
             }
             reasons.push(&stack.reason);
         }
@@ -94,6 +96,13 @@ impl Events {
     }
 }
 
+/// Returns the line about a resource that failed. CloudFormation may leave out the type and the reason.
+fn failed_resource(resource: &str, kind: &str, reason: &str) -> String {
+    let of_type = if kind.is_empty() { String::new() } else { format!(" ({kind})") };
+    let reason = if reason.trim().is_empty() { "CloudFormation gave no reason" } else { reason };
+    format!("{resource}{of_type}: {}", reason.replace('\n', " "))
+}
+
 /// Returns whether an event is only the result of an earlier failure. The first failure cancels all other operations of
 /// the stack.
 fn is_consequence(reason: &str) -> bool {
@@ -122,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_failure_without_any_reason_says_so_and_where_to_look_for_it() {
-        insta::assert_snapshot!(failed(&[], ""), @"stack `freehold-acme--globex` could not be created (ROLLBACK_COMPLETE): CloudFormation gave no reason; look for the reason in the stack's events in the CloudFormation console");
+        insta::assert_snapshot!(failed(&[], ""), @"stack `freehold-acme--globex` could not be created (ROLLBACK_COMPLETE): CloudFormation gave no reason; see the stack's events in the CloudFormation console");
     }
 
     #[test]
@@ -132,6 +141,16 @@ mod tests {
         let failures = failed(&["Bucket: exists", "B", "C", "D", "E"], "x");
         assert!(failures.to_string().ends_with(": Bucket: exists; B; C; and 2 more"));
         assert_eq!(failures.way_out(), None, "a reason is not a way out");
+    }
+
+    #[test]
+    fn a_resource_that_failed_has_no_empty_reason_or_type() {
+        assert_eq!(failed_resource("Bucket", "AWS::S3::Bucket", "it\nexists"), "Bucket (AWS::S3::Bucket): it exists");
+        assert_eq!(
+            failed_resource("Bucket", "AWS::S3::Bucket", " "),
+            "Bucket (AWS::S3::Bucket): CloudFormation gave no reason"
+        );
+        assert_eq!(failed_resource("Bucket", "", ""), "Bucket: CloudFormation gave no reason");
     }
 
     #[test]
