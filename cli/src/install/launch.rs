@@ -46,6 +46,7 @@ impl Launch {
         }
         let kept = former.iter().flat_map(|stack| stack.parameters.keys());
         template::check_values(&facts, &file, &parameters.keys().chain(kept).collect())?;
+        template::check_rules(&facts, &file, &parameters, former.as_ref().map_or(&none, |stack| &stack.parameters))?;
         if let (false, Err(wrong)) = (self.unverified, template::check_as_rendered(&template, &file, &self.own.all())) {
             // An earlier release of Freehold may have rendered it. To launch it again changes parameters only.
             let is_launched =

@@ -9,7 +9,7 @@ use freehold_windows::Rules;
 
 use crate::cloudformation::BREAK_GLASS_UNTIL;
 use crate::error::{Error, Kind, Result};
-use crate::output::plural;
+use crate::output::{clean, plural};
 
 /// The maximum size of a parameter's value, in bytes (AWS CloudFormation quotas, "Parameters").
 const MOST_OF_A_VALUE: usize = 4_096;
@@ -185,6 +185,22 @@ pub(super) fn check_values(facts: &Facts, file: &str, known: &BTreeSet<&String>)
     )))
 }
 
+/// Refuses values that a rule of the template does not allow together, such as those of a launch that has neither a machine
+/// nor a runner elsewhere. `kept` are the values in the stack.
+pub(super) fn check_rules(
+    facts: &Facts,
+    file: &str,
+    given: &BTreeMap<String, String>,
+    kept: &BTreeMap<String, String>,
+) -> Result<()> {
+    let values: BTreeMap<&str, &str> =
+        kept.iter().chain(given).map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let Some(broken) = facts.broken_rule(&values) else { return Ok(()) };
+    let wrong = Error::invalid(format!("a rule of template `{file}` forbids this launch: {}", clean(broken)));
+    // Only some descriptions of rules have a way out of their own.
+    Err(if wrong.way_out().is_some() { wrong } else { wrong.or("pass other values with `--parameter NAME=VALUE`") })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -329,6 +345,24 @@ mod tests {
              InputToken=VALUE`, or launch the template in the CloudFormation console, where no shell keeps a secret value"
         );
         check_values(&facts, "globex.yaml", &BTreeSet::from([&"InputToken".to_owned()])).unwrap();
+    }
+
+    #[test]
+    fn values_that_a_rule_of_the_template_forbids_are_refused_with_a_way_out() {
+        let facts = Facts::of(include_str!("../../../crates/app/golden/install-with-inputs.yaml")).unwrap();
+        let checked = |given: &[(&str, &str)], kept: &[(&str, &str)]| {
+            let map = |pairs: &[(&str, &str)]| {
+                pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+            };
+            check_rules(&facts, "globex.yaml", &map(given), &map(kept))
+        };
+        let (elsewhere, sha256) = (("RunnerPrincipal", "arn:aws:iam::222222222222:root"), "0".repeat(64));
+
+        insta::assert_snapshot!(checked(&[], &[]).unwrap_err(), @"a rule of template `globex.yaml` forbids this launch: RunnerSha256 must be the SHA-256 of the runner; ask the vendor for a template that names it, or set RunnerPrincipal and run the runner on a machine of your own");
+        insta::assert_snapshot!(checked(&[elsewhere, ("VpcId", "vpc-1")], &[]).unwrap_err(), @"a rule of template `globex.yaml` forbids this launch: with VpcId, set SubnetIds to subnets of that VPC, or SubnetCidr to a free range of it; pass other values with `--parameter NAME=VALUE`");
+        assert_eq!(checked(&[elsewhere], &[]), Ok(()));
+        assert_eq!(checked(&[("EnableProvision", "false")], &[elsewhere]), Ok(()));
+        assert_eq!(checked(&[("RunnerSha256", sha256.as_str())], &[]), Ok(()));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::assertions::{Assertion, assertions};
 use crate::node::Node;
 use crate::read::{Unreadable, read};
 
@@ -18,6 +19,8 @@ pub struct Facts {
     parameters: BTreeMap<String, Option<String>>,
     /// The values that a parameter may have, if the template lists them.
     allowed: BTreeMap<String, Vec<String>>,
+    /// What the template's rules demand of the values of parameters together.
+    assertions: Vec<Assertion>,
 }
 
 /// A region and an account in which a template may be launched, and the install that it is for.
@@ -52,6 +55,7 @@ impl Facts {
             has_resources: root.get("Resources").is_some(),
             parameters: parameters.clone().map(|(name, parameter)| (name.clone(), default(parameter))).collect(),
             allowed: parameters.filter_map(|(name, parameter)| Some((name.clone(), allowed(parameter)?))).collect(),
+            assertions: assertions(&root),
         })
     }
 
@@ -70,6 +74,15 @@ impl Facts {
     #[must_use]
     pub fn allowed(&self, parameter: &str) -> &[String] {
         self.allowed.get(parameter).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Returns the template's text about the first rule that a launch with `values` breaks. Every other parameter has its
+    /// default.
+    #[must_use]
+    pub fn broken_rule(&self, values: &BTreeMap<&str, &str>) -> Option<&str> {
+        let defaults = self.parameters.iter().filter_map(|(name, default)| Some((name.as_str(), default.as_deref()?)));
+        let all: BTreeMap<&str, &str> = defaults.chain(values.iter().map(|(name, value)| (*name, *value))).collect();
+        self.assertions.iter().find(|assertion| assertion.is_broken(&all)).map(Assertion::description)
     }
 
     /// Returns the default of a parameter, if it has one.
@@ -103,6 +116,21 @@ mod tests {
         assert!(facts.allowed("HttpsProxy").is_empty() && facts.has_resources);
         assert!(!Facts::of("{\"payload\": \"x\"}").unwrap().has_resources);
         assert!(facts.has_parameter("HttpsProxy") && !facts.has_parameter("EnableRuner"));
+    }
+
+    #[test]
+    fn a_launch_breaks_a_rule_by_its_values_and_by_the_defaults_of_others() {
+        let facts = Facts::of(
+            "Parameters:\n  Sha256: {Type: String, Default: \"\"}\n  Principal: {Type: String, Default: \"\"}\n\
+             Rules:\n  Program:\n    RuleCondition: !Equals [!Ref Principal, \"\"]\n    Assertions:\n      \
+             - {Assert: !Not [!Equals [!Ref Sha256, \"\"]], AssertDescription: set one}\n",
+        )
+        .unwrap();
+
+        assert_eq!(facts.broken_rule(&BTreeMap::new()), Some("set one"));
+        assert_eq!(facts.broken_rule(&BTreeMap::from([("Principal", "arn")])), None);
+        assert_eq!(facts.broken_rule(&BTreeMap::from([("Sha256", "00")])), None);
+        assert_eq!(facts.broken_rule(&BTreeMap::from([("Sha256", "")])), Some("set one"));
     }
 
     #[test]

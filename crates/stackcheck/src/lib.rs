@@ -1,6 +1,7 @@
 //! Checks the template of an install stack as a customer's security team would: offline, and with a line and a reason
 //! for each finding. The crate does no I/O.
 
+mod assertions;
 mod check;
 mod comparison;
 mod facts;

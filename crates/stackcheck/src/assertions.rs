@@ -1,0 +1,122 @@
+//! The assertions in a template's `Rules`: what has to hold of the values of its parameters together. CloudFormation checks
+//! them before it makes or changes a stack.
+
+use std::collections::BTreeMap;
+
+use crate::node::Node;
+
+/// One assertion of a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Assertion {
+    /// The condition under which the rule applies. A rule without one always applies.
+    condition: Option<Node>,
+    assert: Node,
+    description: String,
+}
+
+impl Assertion {
+    /// Returns the template's text about what has to hold.
+    pub(crate) fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// Returns whether parameters with these values certainly break the assertion. An expression with a function or a
+    /// value that is not known breaks nothing.
+    pub(crate) fn is_broken(&self, values: &BTreeMap<&str, &str>) -> bool {
+        let applies = self.condition.as_ref().is_none_or(|condition| holds(condition, values) == Some(true));
+        applies && holds(&self.assert, values) == Some(false)
+    }
+}
+
+/// Returns the assertions of all rules of a template.
+pub(crate) fn assertions(root: &Node) -> Vec<Assertion> {
+    let rules = root.get("Rules").map(Node::entries).unwrap_or_default();
+    let of_rule = |rule: &Node| {
+        let assertions = rule.get("Assertions").map(Node::items).unwrap_or_default().iter();
+        let one = |assertion: &Node| {
+            Some(Assertion {
+                condition: rule.get("RuleCondition").cloned(),
+                assert: assertion.get("Assert")?.clone(),
+                description: assertion.get("AssertDescription").and_then(Node::text).unwrap_or_default().to_owned(),
+            })
+        };
+        assertions.filter_map(one).collect::<Vec<_>>()
+    };
+    rules.iter().flat_map(|(_, rule)| of_rule(rule)).collect()
+}
+
+/// Returns whether an expression holds; `None` when that is not known.
+fn holds(expression: &Node, values: &BTreeMap<&str, &str>) -> Option<bool> {
+    let [(function, of)] = expression.entries() else { return None };
+    let parts = of.items();
+    match (function.as_str(), parts) {
+        ("Fn::Equals", [left, right]) => Some(text(left, values)? == text(right, values)?),
+        ("Fn::Not", [part]) => holds(part, values).map(|part| !part),
+        ("Fn::And", _) => joined(parts, values, false),
+        ("Fn::Or", _) => joined(parts, values, true),
+        _ => None,
+    }
+}
+
+/// Returns the value of `parts` together. One part with the value `decisive` decides, whatever the others are.
+fn joined(parts: &[Node], values: &BTreeMap<&str, &str>, decisive: bool) -> Option<bool> {
+    let parts: Vec<Option<bool>> = parts.iter().map(|part| holds(part, values)).collect();
+    if parts.contains(&Some(decisive)) {
+        return Some(decisive);
+    }
+    parts.iter().all(Option::is_some).then_some(!decisive)
+}
+
+/// Returns a text, or the value of the parameter that an expression refers to.
+fn text<'v>(expression: &'v Node, values: &BTreeMap<&str, &'v str>) -> Option<&'v str> {
+    match expression.get("Ref") {
+        Some(name) => values.get(name.text()?).copied(),
+        None => expression.text(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::read;
+
+    /// Returns whether the assertion `assert` under `condition` is broken when `A` is `a` and `B` is empty.
+    fn is_broken(condition: &str, assert: &str) -> bool {
+        let template = format!("Rules:\n  One:\n{condition}    Assertions:\n      - Assert: {assert}\n");
+        let found = assertions(&read(&template).unwrap());
+        assert_eq!(found.len(), 1, "{template}");
+        found.iter().any(|one| one.is_broken(&BTreeMap::from([("A", "a"), ("B", "")])))
+    }
+
+    #[test]
+    fn an_assertion_is_broken_only_when_its_values_say_so() {
+        for broken in [
+            "!Equals [!Ref A, b]",
+            "!Not [!Equals [!Ref B, \"\"]]",
+            "!And [!Equals [!Ref A, a], !Equals [!Ref B, b]]",
+            "!And [!Equals [!Ref Unknown, a], !Equals [!Ref B, b]]",
+            "!Or [!Equals [!Ref A, b], !Equals [!Ref B, b]]",
+        ] {
+            assert!(is_broken("", broken), "{broken}");
+        }
+        for not_broken in [
+            "!Equals [!Ref A, a]",
+            "!Not [!Equals [!Ref A, \"\"]]",
+            "!Or [!Equals [!Ref A, b], !Equals [!Ref B, \"\"]]",
+            "!Or [!Equals [!Ref Unknown, b], !Equals [!Ref B, b]]",
+            "!Equals [!Ref Unknown, a]",
+            "!Contains [[a], !Ref B]",
+        ] {
+            assert!(!is_broken("", not_broken), "{not_broken}");
+        }
+    }
+
+    #[test]
+    fn a_rule_applies_only_under_its_condition() {
+        let broken = "!Equals [!Ref A, b]";
+
+        assert!(is_broken("    RuleCondition: !Equals [!Ref B, \"\"]\n", broken));
+        assert!(!is_broken("    RuleCondition: !Equals [!Ref A, b]\n", broken));
+        assert!(!is_broken("    RuleCondition: !Equals [!Ref Unknown, b]\n", broken));
+    }
+}
