@@ -72,8 +72,10 @@ impl Stacks {
         let kind = if existing.is_some() { ChangeSetType::Update } else { ChangeSetType::Create };
         let (set, id) = self.create_set(change, existing.as_ref(), &set, kind).await?;
         if !self.has_changes(name, &set, existing.is_none()).await? {
-            let stack = existing
-                .ok_or_else(|| Error::failed(format!("the template of stack `{name}` creates no resources")))?;
+            let stack = existing.ok_or_else(|| {
+                Error::failed(format!("the template of stack `{name}` creates no resources"))
+                    .or("check that it is the whole template, and that its conditions and parameters leave a resource")
+            })?;
             return Ok((Outcome::Unchanged, stack));
         }
         let mut events = Events::from_now(&self.client, &id).await?;

@@ -10,7 +10,7 @@ use super::own_install::OwnInstall;
 use super::question::Question;
 use crate::clock;
 use crate::context::Context;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Kind, Result, ResultExt};
 use crate::job::plan::changes;
 use crate::output::time;
 
@@ -118,6 +118,8 @@ async fn record(own: &OwnInstall, plan: &Digest) -> Result<PlanRecord> {
         return Err(Error::failed(format!("object `{object}` of bucket `{bucket}` is not the record of plan {plan}"))
             .or("somebody changed it: approve nothing, and ask the vendor"));
     }
-    serde_json::from_slice(&bytes)
-        .map_err(|error| Error::failed(format!("the record of plan {plan} cannot be read: {error}")))
+    serde_json::from_slice(&bytes).map_err(|error| {
+        Error::quoting(Kind::Failed, format!("object `{object}`, the record of plan {plan}, cannot be read: {error}"))
+            .or("use `freehold` of the release that the runner has")
+    })
 }

@@ -92,8 +92,7 @@ impl Changes {
             Error::failed(format!("{} does not name its vendor and its contract", launched.name))
                 .or("`freehold customer permissions` lists what is wrong with it")
         })?;
-        let key: PublicKey =
-            names.tenant_key.parse().map_err(|error| Error::failed(format!("the vendor's key: {error}")))?;
+        let key = launched.vendors_key(&names)?;
         let mut doubts = Vec::new();
         let mut offered = None;
         let template = match &self.new_template {

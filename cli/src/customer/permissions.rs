@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use freehold_protocol::contract::Terms;
+use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::{Digest, InstallId};
 use freehold_stackcheck::{Agreed, Checked, Finding, Names, Overview, verify};
 use serde::Serialize;
@@ -102,6 +103,14 @@ impl Launched {
         Ok(Self { name: format!("the template of stack `{}`", stack.name), template, parameters: stack.parameters })
     }
 
+    /// Returns the vendor's public key, of the `names` in this template.
+    pub(super) fn vendors_key(&self, names: &Names) -> Result<PublicKey> {
+        names.tenant_key.parse().map_err(|error| {
+            Error::quoting(Kind::Failed, format!("{} names a public key that cannot be read: {error}", self.name))
+                .or("ask the vendor for the template, and launch it again")
+        })
+    }
+
     pub(super) fn check(&self, agreed: Option<&Agreed<'_>>) -> Result<Checked> {
         verify(&self.template, &[], agreed).map_err(|wrong| {
             Error::quoting(Kind::Failed, format!("{} is not a template: {wrong}", self.name))
@@ -117,9 +126,7 @@ impl Permissions {
         let mut doubts = Vec::new();
         let terms = match (&self.contract, &checked.names) {
             (Some(path), Some(names)) => {
-                let key =
-                    names.tenant_key.parse().map_err(|error| Error::failed(format!("the vendor's key: {error}")))?;
-                let signed = contract::signed(path, &key)?;
+                let signed = contract::signed(path, &launched.vendors_key(names)?)?;
                 doubts.extend(other_contract(&signed.contract.terms, names, &launched.parameters)?);
                 Some(signed.contract.terms)
             }

@@ -21,6 +21,9 @@ use crate::output::{Output, Table, clean, plural};
 /// The part of a template that is compared only with the option `--contract`.
 const POLICIES_OF_ROLES: &str = "the permissions of the roles (pass `--contract FILE`)";
 
+/// The way out when a template is not the one that it should be.
+const DO_NOT_LAUNCH: &str = "do not launch it, and ask the vendor for the template again";
+
 /// Check, without an account or a network, that an install stack's template is the one that Freehold renders and
 /// follows the security rules.
 #[derive(Debug, Args)]
@@ -95,7 +98,7 @@ impl VerifyTemplate {
                 digest.hex(),
                 expected.hex()
             ))
-            .or("do not launch it, and ask the vendor for the template again"));
+            .or(DO_NOT_LAUNCH));
         }
         let text = String::from_utf8(bytes)
             .map_err(|_| Error::invalid(format!("`{shown}` is not text")).or(TEMPLATE_WAY_OUT))?;
@@ -128,7 +131,9 @@ impl VerifyTemplate {
                 let more = rest.len() + left_out;
                 let more = if more == 0 { String::new() } else { format!(" ({more} more)") };
                 let rule = first.rule.as_str();
-                Err(Error::failed(format!("{shown}:{}: {rule}: {}{more}", first.line, first.reason)))
+                let wrong = Error::failed(format!("{shown}:{}: {rule}: {}{more}", first.line, first.reason));
+                // Only some reasons have a way out of their own.
+                Err(if wrong.way_out().is_some() { wrong } else { wrong.or(DO_NOT_LAUNCH) })
             }
         }
     }
@@ -143,8 +148,10 @@ impl VerifyTemplate {
         };
         let checked = check(None)?;
         let (Some(path), Some(names)) = (&self.contract, &checked.names) else { return Ok(checked) };
-        let key: PublicKey =
-            names.tenant_key.parse().map_err(|error| Error::failed(format!("the public key in `{file}`: {error}")))?;
+        let key: PublicKey = names.tenant_key.parse().map_err(|error| {
+            Error::quoting(Kind::Failed, format!("`{file}` names a public key that cannot be read: {error}"))
+                .or(DO_NOT_LAUNCH)
+        })?;
         let SignedContract { tenant, contract, .. } = contract::signed(path, &key)?;
         if tenant != names.tenant {
             return Err(Error::failed(format!(

@@ -77,7 +77,8 @@ pub(super) fn check_given(
         .or("pass a shorter one"));
     }
     if let Err(wrong) = Rules::of_parameters(given) {
-        return Err(Error::invalid(wrong.to_string()));
+        return Err(Error::quoting(Kind::Invalid, wrong.to_string())
+            .or("`freehold customer windows --help` shows how windows and freezes are written"));
     }
     let opened = given.iter().find(|(name, value)| name.starts_with("EnableBreakGlass") && *value == "true");
     let until = given.get(BREAK_GLASS_UNTIL).or_else(|| kept.get(BREAK_GLASS_UNTIL)).map_or("", String::as_str);

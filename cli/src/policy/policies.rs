@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use freehold_appconfig::{Fetched, load_for_comparison};
+use freehold_domain::suggestion::Known;
 use freehold_policy::{PolicyText, built_in};
 use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::{Policy, PolicyEngine};
@@ -62,7 +63,9 @@ fn of_app(dir: &Path, component: Option<&ComponentName>, documents: &Documents) 
         && version.component(name).is_none()
         && name.as_str() != "sandbox"
     {
-        return Err(Error::not_found(format!("app `{}` has no component `{name}`", version.app)));
+        let known = Known::instead_of(name.as_str(), version.components.iter().map(|one| one.name.as_str()));
+        return Err(Error::not_found(format!("app `{}` has no component `{name}`", version.app))
+            .or(known.way_out("components")));
     }
     let is_rego = |policy: &&Policy| policy.engine == PolicyEngine::Opa;
     let in_rego = version.policies.iter().filter(is_rego).count();

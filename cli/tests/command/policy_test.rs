@@ -95,6 +95,7 @@ fn an_app_config_asks_the_policies_of_the_documents_type_and_json_has_each_answe
     let asked = freehold(directory.path(), &["demo", "--component", "settings", "--plan", "deleted.json", "--json"]);
     let built_in = freehold(directory.path(), &["policies", "--objects", "service.json", "--built-in", "--json"]);
     let unknown = told(&freehold(directory.path(), &["demo", "--component", "nothing", "--plan", "deleted.json"]));
+    let mistyped = told(&freehold(directory.path(), &["demo", "--component", "setings", "--plan", "deleted.json"]));
 
     let found: Value = serde_json::from_slice(&asked.stdout).unwrap();
     assert_eq!((&found["denied"], &found["documents"]), (&json!(true), &json!(1)), "{found}");
@@ -103,8 +104,9 @@ fn an_app_config_asks_the_policies_of_the_documents_type_and_json_has_each_answe
     let found: Value = serde_json::from_slice(&built_in.stdout).unwrap();
     assert_eq!(found["policies"].as_array().unwrap().len(), 5, "{found}");
     assert!(found.to_string().contains("Service web: the load balancer may have a public address"), "{found}");
+    assert!(mistyped.1.contains("app `demo` has no component `setings`; did you mean `settings`?"), "{}", mistyped.1);
     assert_eq!(
-        (unknown.0, unknown.1.contains("app `demo` has no component `nothing`")),
+        (unknown.0, unknown.1.contains("app `demo` has no component `nothing`; its components are `")),
         (Some(3), true),
         "{}",
         unknown.1

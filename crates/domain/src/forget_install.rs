@@ -25,7 +25,9 @@ pub struct Standing {
 /// The reason why an install is not forgotten.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ForgetError {
-    #[error("`{0}` is the build runner and cannot be forgotten like an install")]
+    #[error(
+        "`{0}` is the build runner and cannot be forgotten like an install; `freehold install list` shows the installs"
+    )]
     Builds(InstallId),
     #[error(
         "install `{install}` cannot be forgotten while workflow `{workflow}` runs; wait for it, or stop it with \

@@ -29,7 +29,7 @@ impl Known {
     }
 
     /// Returns the way out of an error: the nearest name, or else all names of this `kind`, such as `inputs`.
-    pub(crate) fn way_out(&self, kind: &str) -> String {
+    pub fn way_out(&self, kind: &str) -> String {
         let listed: Vec<String> = self.names.iter().take(Self::LISTED).map(|name| format!("`{name}`")).collect();
         let more = self.names.len().saturating_sub(Self::LISTED);
         match (&self.nearest, listed.as_slice(), more) {

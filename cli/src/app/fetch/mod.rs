@@ -111,11 +111,16 @@ impl Texts {
             Err(Error::transient(message))
         });
         let bytes = found.map_err(|e| e.within(format!("cannot fetch `{name}`")))?;
-        String::from_utf8(bytes).map_err(|_| Error::invalid(format!("cannot use `{name}`: it is not UTF-8 text")))
+        String::from_utf8(bytes).map_err(|_| {
+            Error::invalid(format!("cannot use `{name}`: it is not UTF-8 text"))
+                .or("check the address, or store the file there as UTF-8")
+        })
     }
 
     async fn web_text(&self, address: &str) -> Result<Vec<u8>> {
-        let url: Url = address.parse().map_err(|e| Error::invalid(format!("not an address: {e}")))?;
+        let url: Url = address
+            .parse()
+            .map_err(|e| Error::invalid(format!("not an address: {e}; expected one like `https://host/path`")))?;
         if is_plain(&url) {
             return Err(unprotected());
         }

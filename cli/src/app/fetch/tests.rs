@@ -84,7 +84,7 @@ async fn a_text_that_is_too_large_or_no_text_is_refused() {
     let (_, binary) = refused(&address).await;
 
     assert!(large.ends_with("it has too many bytes, more than the maximum of 4.00 MiB; make it smaller"), "{large}");
-    assert!(binary.ends_with("it is not UTF-8 text"), "{binary}");
+    assert!(binary.ends_with("it is not UTF-8 text; check the address, or store the file there as UTF-8"), "{binary}");
 }
 
 #[tokio::test]

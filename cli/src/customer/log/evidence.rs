@@ -119,7 +119,8 @@ impl Evidence {
             Place::Bucket { client, name } => match client.get_object().bucket(name).key(&key).send().await {
                 Ok(object) => {
                     let body = object.body.collect().await;
-                    let body = body.map_err(|error| Error::transient(format!("cannot read `{key}`: {error}")))?;
+                    let body =
+                        body.map_err(|error| Error::transient(format!("cannot read `{key}`: {error}; try again")))?;
                     Ok(Some(body.to_vec()))
                 }
                 Err(error) if error.code() == Some("NoSuchKey") => Ok(None),

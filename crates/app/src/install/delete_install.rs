@@ -33,7 +33,8 @@ impl DeleteInstall {
             let stored = table::install(&*self.store, id).await?;
             if stored.value.app().is_none() {
                 return Err(AppError::invalid(format!(
-                    "`{id}` is the build runner and cannot be deleted like an install"
+                    "`{id}` is the build runner and cannot be deleted like an install; `freehold install list` shows the \
+                     installs"
                 )));
             }
             stored.value.check_kept()?;

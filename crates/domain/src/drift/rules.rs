@@ -36,10 +36,16 @@ pub struct DriftRule {
 /// The reason why a rule is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
-    #[error("a rule needs an address of 1 to {MAX_NAME} characters, such as `aws_autoscaling_group.*`")]
-    Address,
-    #[error("a rule names at most {MAX_NAMED} attributes of at most {MAX_NAME} characters each")]
-    Attributes,
+    #[error(
+        "the address of a rule has {0} characters, and may have 1 to {MAX_NAME}; pass one like `aws_autoscaling_group.*`"
+    )]
+    Address(usize),
+    #[error(
+        "a rule names {0} attributes, and may name {MAX_NAMED}; name fewer, or none to ignore the resource as a whole"
+    )]
+    Attributes(usize),
+    #[error("an attribute of a rule has {0} characters, and may have 1 to {MAX_NAME}; pass one like `tags.Owner`")]
+    Attribute(usize),
     #[error(
         "the install has {MAX_RULES} rules, which is the maximum; remove one with `freehold drift ignore --remove`"
     )]
@@ -57,12 +63,14 @@ impl DriftRule {
     /// # Errors
     /// [`RuleError`].
     pub fn check(&self) -> Result<(), RuleError> {
-        let fits = |text: &str| !text.is_empty() && text.chars().count() <= MAX_NAME;
-        if !fits(&self.address) {
-            return Err(RuleError::Address);
+        let unfit = |text: &String| Some(text.chars().count()).filter(|count| !(1..=MAX_NAME).contains(count));
+        if let Some(count) = unfit(&self.address) {
+            return Err(RuleError::Address(count));
         }
-        let fit = self.attributes.len() <= MAX_NAMED && self.attributes.iter().all(|name| fits(name));
-        if fit { Ok(()) } else { Err(RuleError::Attributes) }
+        if self.attributes.len() > MAX_NAMED {
+            return Err(RuleError::Attributes(self.attributes.len()));
+        }
+        self.attributes.iter().find_map(unfit).map_or(Ok(()), |count| Err(RuleError::Attribute(count)))
     }
 
     /// Checks the number and the size of all rules of an install.
@@ -168,9 +176,13 @@ mod tests {
 
     #[test]
     fn a_rule_has_limits() {
-        assert_eq!(rule("", None, &[]).check(), Err(RuleError::Address));
-        assert_eq!(rule(&"a".repeat(201), None, &[]).check(), Err(RuleError::Address));
-        assert_eq!(rule("a", None, &[""]).check(), Err(RuleError::Attributes));
+        let many: Vec<String> = (0..21).map(|at| format!("a{at}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+
+        assert_eq!(rule("", None, &[]).check(), Err(RuleError::Address(0)));
+        assert_eq!(rule(&"a".repeat(201), None, &[]).check(), Err(RuleError::Address(201)));
+        assert_eq!(rule("a", None, &[""]).check(), Err(RuleError::Attribute(0)));
+        assert_eq!(rule("a", None, &many).check(), Err(RuleError::Attributes(21)));
         assert_eq!(rule("a.*", None, &["tags"]).check(), Ok(()));
     }
 

@@ -198,11 +198,12 @@ pub enum InstallError {
     #[error("install `{0}` has no runner yet; launch its install stack and start the runner")]
     NoRunner(InstallId),
     #[error(
-        "install `{install}` cannot be deleted: {what}; the app in the customer's account would stay there without an \
-         owner; `freehold install disable {install} --reason TEXT` stops serving it"
+        "install `{install}` cannot be deleted: {what}, so the app in the customer's account could stay there without an \
+         owner; remove the app with `freehold teardown {install}`, let the customer delete the install stack, and run \
+         `freehold install forget {install}`, or stop serving it with `freehold install disable {install} --reason TEXT`"
     )]
     Ran { install: InstallId, what: String },
-    #[error("`{0}` is the build runner, not an install of an app")]
+    #[error("`{0}` is the build runner, not an install of an app; `freehold install list` shows the installs")]
     NoApp(InstallId),
     #[error("install `{install}` exists already, for {serves} in account {account}, {region}; choose another name")]
     Exists { install: InstallId, serves: String, account: AccountId, region: String },

@@ -78,7 +78,8 @@ async fn an_install_whose_runner_announced_itself_is_kept() {
 
     assert_eq!([ran.kind, unknown.kind, builds.kind], [Kind::Conflict, Kind::NotFound, Kind::Invalid]);
     assert!(ran.message.starts_with("install `globex` cannot be deleted: version `sha256:"), "{ran}");
-    assert!(ran.message.ends_with("`freehold install disable globex --reason TEXT` stops serving it"), "{ran}");
+    assert!(ran.message.contains("; remove the app with `freehold teardown globex`, let the customer delete"), "{ran}");
+    assert!(ran.message.ends_with("stop serving it with `freehold install disable globex --reason TEXT`"), "{ran}");
     assert_eq!(world.memory.rows(), before);
 }
 

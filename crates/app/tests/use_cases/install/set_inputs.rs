@@ -264,6 +264,9 @@ async fn an_install_without_an_app_has_no_inputs() {
 
     assert_eq!(
         (error.kind, error.message.as_str()),
-        (Kind::Invalid, "`build` is the build runner, not an install of an app")
+        (
+            Kind::Invalid,
+            "`build` is the build runner, not an install of an app; `freehold install list` shows the installs"
+        )
     );
 }
