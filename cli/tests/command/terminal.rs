@@ -31,8 +31,8 @@ const COMMANDS: [&[&str]; 10] = [
 ];
 
 fn answers() -> Vec<(&'static str, Value)> {
-    let reason = "2 of 20 checks fail; `permissions`: role `globex-provision` may not `sqs:CreateQueue` on `globex-topic`; \
-                  fix: allow it in the app's policy";
+    let reason = "2 of 20 checks fail; `permissions`: role `fh-acme--globex--provision` may not `sqs:CreateQueue` on \
+                  `globex-topic`; fix: allow it in the app's policy";
     let workflow = json!({
         "workflow": "wf_00000000000000000001", "install": "globex", "kind": "deploy-components", "state": "failed",
         "reason": format!("`preflight:install` failed: {reason}"), "created_at": AT, "ended_at": AT + 12_000, "version": DIGEST,

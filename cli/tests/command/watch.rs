@@ -283,8 +283,7 @@ fn progress_is_silent_with_json() {
 
 #[test]
 fn the_reason_of_a_failure_is_said_once_and_fits() {
-    let problem =
-        "`permissions`: role `globex-provision` may not do what jobs need: `sqs:CreateQueue` on `globex-topic`";
+    let problem = "`permissions`: role `fh-acme--globex--provision` may not do what jobs need: `sqs:CreateQueue` on `globex-topic`";
     let reason =
         format!("3 of 20 checks fail; {problem}; {problem}; fix: allow it in the app's policy{}", "; more".repeat(200));
     let of_all = format!("`preflight:install` failed: {reason}");
@@ -307,7 +306,7 @@ fn the_reason_of_a_failure_is_said_once_and_fits() {
     deploy-components wf_00000000000000000001: failed
     preflight:install  failed
     web                skipped  a node before it failed
-    error: workflow failed (wf_00000000000000000001): `preflight:install` failed: 3 of 20 checks fail; `permissions`: role `globex-provision` may not do what jobs need: `sqs:CreateQueue` on `globex-topic`; `permissions`: role `globex-provision` may not do what jobs need: `sqs:CreateQueue` on `globex-topic`; fix: allow it in the app's policy; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more ...; see `freehold job logs job_00000000000000000001`
+    error: workflow failed (wf_00000000000000000001): `preflight:install` failed: 3 of 20 checks fail; `permissions`: role `fh-acme--globex--provision` may not do what jobs need: `sqs:CreateQueue` on `globex-topic`; `permissions`: role `fh-acme--globex--provision` may not do what jobs need: `sqs:CreateQueue` on `globex-topic`; fix: allow it in the app's policy; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more ...; see `freehold job logs job_00000000000000000001`
     ");
     for text in [&stderr, &shown, &list] {
         assert_eq!(text.matches("3 of 20 checks fail").count(), 1, "{text}");

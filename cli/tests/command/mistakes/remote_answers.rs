@@ -1,5 +1,6 @@
 //! Mistakes that AWS or the tenant notices, against a stand-in that answers as they do.
 
+use freehold_app::AppError;
 use freehold_domain::absence::Absence;
 use freehold_domain::contract::ConsentError;
 use freehold_domain::inputs::{InputProblem, InputsError};
@@ -8,6 +9,7 @@ use freehold_domain::plan::PlanError;
 use freehold_domain::region::check_region;
 use freehold_domain::suggestion::Known;
 use freehold_domain::workflow::ContinuationError;
+use freehold_protocol::api::{ErrorBody, ErrorDetail};
 use freehold_protocol::app_version::Input;
 use serde_json::json;
 
@@ -320,7 +322,7 @@ pub(super) fn tenant(method: &str, path: &str, body: &str) -> Answer {
             "created_at": 1000, "ended_at": 13000,
             "nodes": [{
                 "name": "preflight:install", "state": "failed", "job": "job_00000000000000000001",
-                "reason": "2 of 20 checks fail; `permissions`: role `globex-provision` may not `sqs:CreateQueue`",
+                "reason": "2 of 20 checks fail; `permissions`: role `fh-acme--globex--provision` may not `sqs:CreateQueue`",
             }],
         }),
         _ => return absent(path),
@@ -328,71 +330,68 @@ pub(super) fn tenant(method: &str, path: &str, body: &str) -> Answer {
     (200, found.to_string())
 }
 
-/// Returns the refusal of a request that changes something. The texts are those of the functions.
+/// Returns the refusal of a request that changes something. The kinds and the texts are those of the functions.
 fn refused(method: &str, path: &str, body: &str) -> Option<Answer> {
-    let (status, kind, message) = match (method, path) {
-        ("POST", "/v1/installs") if body.contains("wbe") => {
-            (404, "not_found", Absence::App("wbe".parse().unwrap()).to_string())
-        }
+    let error: AppError = match (method, path) {
+        ("POST", "/v1/installs") if body.contains("wbe") => Absence::App("wbe".parse().unwrap()).into(),
         ("POST", "/v1/installs") if body.contains("globex") => {
             let (serves, region) = ("app `web`".to_owned(), "eu-west-1".to_owned());
             let account = "222222222222".parse().unwrap();
-            let error = InstallError::Exists { install: "globex".parse().unwrap(), serves, account, region };
-            (409, "conflict", error.to_string())
+            InstallError::Exists { install: "globex".parse().unwrap(), serves, account, region }.into()
         }
         ("POST", "/v1/installs") if !body.contains("eu-wst-1") => {
-            (400, "invalid", InputsError(vec![InputProblem::Missing("domain".into())]).to_string())
+            InputsError(vec![InputProblem::Missing("domain".into())]).into()
         }
-        ("POST", "/v1/installs") => (400, "invalid", check_region("eu-wst-1", false).unwrap_err().to_string()),
-        ("POST", "/v1/apps/web/builds") => (409, "conflict", Absence::BuildRunner.to_string()),
+        ("POST", "/v1/installs") => AppError::invalid(check_region("eu-wst-1", false).unwrap_err().to_string()),
+        ("POST", "/v1/apps/web/builds") => Absence::BuildRunner.into(),
         ("POST", "/v1/installs/globex/deploys") if body.contains("qeue") => {
             let known = Known::instead_of("qeue", ["queue"]);
-            let error = PlanError::UnknownComponent { app: "web".into(), component: "qeue".parse().unwrap(), known };
-            (404, "not_found", error.to_string())
+            PlanError::UnknownComponent { app: "web".into(), component: "qeue".parse().unwrap(), known }.into()
         }
         ("POST", "/v1/installs/globex/deploys") if body.contains("dayz") => {
             let known = Known::instead_of("dayz", ["days"]);
-            let problem = InputProblem::Unknown { app: "web".into(), input: "dayz".into(), known };
-            (400, "invalid", InputsError(vec![problem]).to_string())
+            InputsError(vec![InputProblem::Unknown { app: "web".into(), input: "dayz".into(), known }]).into()
         }
         ("POST", "/v1/installs/globex/deploys") if body.contains("days") => {
             let days: Input = serde_json::from_value(json!({ "name": "days", "type": "number" })).unwrap();
-            let problem = InputProblem::Wrong(days.accept(&json!("many")).unwrap_err());
-            (400, "invalid", InputsError(vec![problem]).to_string())
+            InputsError(vec![InputProblem::Wrong(days.accept(&json!("many")).unwrap_err())]).into()
         }
         ("POST", "/v1/installs/globex/deploys") if body.contains("2026.13") => {
-            let error = Absence::Release { app: "web".parse().unwrap(), release: "2026.13".parse().unwrap() };
-            (404, "not_found", error.to_string())
+            Absence::Release { app: "web".parse().unwrap(), release: "2026.13".parse().unwrap() }.into()
         }
         ("POST", "/v1/installs/globex/actions/whoamy/runs") => {
             let place = "version 5 of app `web`, the version of install `globex`".to_owned();
             let way_out = "did you mean `whoami`?".to_owned();
-            let error = Absence::Action { action: "whoamy".parse().unwrap(), place, way_out };
-            (404, "not_found", error.to_string())
+            Absence::Action { action: "whoamy".parse().unwrap(), place, way_out }.into()
         }
         ("POST", "/v1/workflows/wf_00000000000000000001/resume") => {
             let workflow = "wf_00000000000000000001".parse().unwrap();
-            (409, "conflict", InstallError::Later { install: "globex".parse().unwrap(), workflow }.to_string())
+            InstallError::Later { install: "globex".parse().unwrap(), workflow }.into()
         }
         ("POST", "/v1/workflows/wf_00000000000000000001/skip") => {
             let why = "`queue` was never deployed in this install, so it has no outputs for `web` to read".to_owned();
             let workflow = "wf_00000000000000000001".parse().unwrap();
-            (409, "conflict", ContinuationError::NotSkippable { workflow, node: "queue".into(), why }.to_string())
+            ContinuationError::NotSkippable { workflow, node: "queue".into(), why }.into()
         }
-        ("POST", "/v1/installs/globex/deploys") if body.contains("2026.12") => (409, "conflict", beyond_the_consent()),
+        ("POST", "/v1/installs/globex/deploys") if body.contains("2026.12") => beyond_the_consent().into(),
         ("POST", "/v1/installs/globex/deploys") => {
-            let error = PlanError::NotBuilt { component: "queue".parse().unwrap(), app: "web".into() };
-            (409, "conflict", error.to_string())
+            PlanError::NotBuilt { component: "queue".parse().unwrap(), app: "web".into() }.into()
         }
         _ => return None,
     };
-    Some((status, json!({ "error": { "kind": kind, "message": message } }).to_string()))
+    Some(answer(error))
 }
 
-fn beyond_the_consent() -> String {
+/// Answers as the functions do about an error: with the status of its kind.
+fn answer(error: AppError) -> Answer {
+    let detail = ErrorDetail { kind: error.kind, message: error.message, soon: error.soon };
+    (error.kind.status(), serde_json::to_string(&ErrorBody { error: detail }).unwrap())
+}
+
+fn beyond_the_consent() -> ConsentError {
     let accepted = format!("sha256:{}", "0".repeat(64)).parse().unwrap();
     let more = "role `provision` allows sqs:PurgeQueue on *".to_owned();
-    ConsentError::Wider { install: "globex".parse().unwrap(), accepted, more }.to_string()
+    ConsentError::Wider { install: "globex".parse().unwrap(), accepted, more }
 }
 
 fn absent(path: &str) -> Answer {
@@ -403,5 +402,5 @@ fn absent(path: &str) -> Answer {
         "apps" => Absence::App(name.parse().unwrap()),
         _ => panic!("the tenant of this test has no answer for `{path}`"),
     };
-    (404, json!({ "error": { "kind": "not_found", "message": absence.to_string() } }).to_string())
+    answer(absence.into())
 }

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use freehold_app::read::NOTHING_TO_DEPLOY;
 use freehold_protocol::{Digest, canonical};
 use serde_json::json;
 
@@ -29,9 +30,6 @@ pub(super) const REPEATS: [Repeat; 5] = [
     ),
     repeat("deploy of what is deployed", &["deploy", "globex"], "deploy of `globex`"),
 ];
-
-/// As in `crates/app/src/read/workflow.rs`, which the command does not link.
-const NOTHING_RAN: &str = "the deployed components already have the artifacts, values and inputs of this version";
 
 /// The files of the app `web`, without mistakes.
 pub(super) const WEB: [(&str, &str); 2] = [
@@ -71,7 +69,7 @@ fn after_all(method: &str, path: &str, body: &str) -> (u16, String) {
         ("POST", "/v1/installs/globex/deploys") => json!({ "workflow": workflow }),
         ("GET", "/v1/workflows/wf_00000000000000000002") => json!({
             "workflow": workflow, "install": "globex", "kind": "deploy-components", "state": "succeeded",
-            "created_at": 1000, "ended_at": 1400, "nodes": [], "nothing_ran": NOTHING_RAN,
+            "created_at": 1000, "ended_at": 1400, "nodes": [], "nothing_ran": NOTHING_TO_DEPLOY,
         }),
         _ => return tenant(method, path, body),
     };

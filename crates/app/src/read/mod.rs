@@ -30,7 +30,7 @@ pub(crate) use self::release::{channel_view, release_view};
 pub use self::release::{list_channels, list_releases, show_release};
 pub use self::run::{list_runbooks, list_runs, run_view, show_run};
 pub use self::tenant::ShowTenant;
-pub use self::workflow::{list_workflows, show_workflow, workflow_view};
+pub use self::workflow::{NOTHING_TO_DEPLOY, list_workflows, show_workflow, workflow_view};
 
 use crate::AppError;
 use crate::ports::Store;

@@ -142,13 +142,15 @@ fn again_view(again: &Again) -> ContinuationView {
     }
 }
 
+/// The reason why a deploy without nodes succeeded.
+pub const NOTHING_TO_DEPLOY: &str =
+    "the deployed components already have the artifacts, values and inputs of this version";
+
 /// Returns the reason why a workflow without nodes succeeded; `None` for any other workflow.
 fn nothing_ran(workflow: &Workflow) -> Option<String> {
     let empty = workflow.nodes.is_empty() && matches!(workflow.state, WorkflowState::Succeeded { .. });
     empty.then(|| match &workflow.request {
-        Request::Deploy { .. } => {
-            "the deployed components already have the artifacts, values and inputs of this version".to_owned()
-        }
+        Request::Deploy { .. } => NOTHING_TO_DEPLOY.to_owned(),
         Request::Build { .. } => {
             "every component has its artifact; the contract of the version is being signed".to_owned()
         }
