@@ -15,7 +15,7 @@ use crate::output::{duration, time};
 use crate::progress::Progress;
 
 /// The wait after which the first line is printed, in seconds. A runner normally takes an order sooner.
-const PATIENCE_SECS: u64 = 8;
+const FIRST_LINE_SECS: u64 = 8;
 /// The pause between two checks.
 const LOOK: Duration = Duration::from_secs(4);
 
@@ -29,7 +29,7 @@ pub(super) struct Waiting {
 
 impl Waiting {
     pub(super) fn new() -> Self {
-        Self { next: Instant::now(), due_secs: PATIENCE_SECS }
+        Self { next: Instant::now(), due_secs: FIRST_LINE_SECS }
     }
 
     /// Shows which runner the workflow waits for, if it waits for one. Shows nothing when the API cannot be read.
@@ -46,7 +46,7 @@ impl Waiting {
         let since = oldest_untaken(api, view).await;
         let Ok(now) = clock::now() else { return };
         match since {
-            Ok(Some(since)) if now.since(since) >= PATIENCE_SECS * 1000 => {
+            Ok(Some(since)) if now.since(since) >= FIRST_LINE_SECS * 1000 => {
                 let waited = now.since(since);
                 let plain = waited >= self.due_secs * 1000;
                 if plain {
@@ -72,7 +72,7 @@ pub(crate) async fn describe_wait(api: &Api, view: &WorkflowView) -> Option<Stri
     }
     let now = clock::now().ok()?;
     let waited = now.since(oldest_untaken(api, view).await.ok()??);
-    if waited < PATIENCE_SECS * 1000 {
+    if waited < FIRST_LINE_SECS * 1000 {
         return None;
     }
     sentence(api, view, waited, now).await.ok()

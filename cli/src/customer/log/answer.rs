@@ -59,7 +59,7 @@ pub(super) fn give_with_texts<T: Serialize>(
     };
     context.out.show_verbatim(&shown, |_| {
         let mut parts = vec![render(context.out)];
-        parts.extend(listed("The log is not whole:", told_once(problems).into_iter()));
+        parts.extend(listed("The log is not whole:", merged_texts(problems).into_iter()));
         parts.extend(listed("Not proven:", doubts.iter().cloned()));
         if evidence.roots.is_none() {
             parts.push(
@@ -84,7 +84,7 @@ pub(super) fn give_with_texts<T: Serialize>(
 
 /// Returns the texts of problems. Problems of several records that differ only in the number of the record become one
 /// text.
-pub(super) fn told_once(problems: &[Problem]) -> Vec<String> {
+pub(super) fn merged_texts(problems: &[Problem]) -> Vec<String> {
     let mut lines: Vec<(Option<String>, String, Vec<u64>)> = Vec::new();
     for problem in problems {
         let rest = problem.record.and_then(|seq| Some((seq, problem.text.strip_prefix(&format!("record {seq} "))?)));
@@ -124,15 +124,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn problems_that_differ_in_the_number_of_the_record_alone_are_told_once() {
+    fn problems_that_differ_in_the_number_of_the_record_alone_are_one_text() {
         let of =
             |record: u64| Problem { record: Some(record), text: format!("record {record} belongs to runner key k") };
         let cut = Problem { record: Some(3), text: "receipt 9: the chain was cut".to_owned() };
         let alone = Problem { record: Some(8), text: "record 8 is missing".to_owned() };
 
-        let told = told_once(&[of(1), of(2), cut, of(7), alone]);
+        let texts = merged_texts(&[of(1), of(2), cut, of(7), alone]);
 
         let cut = "receipt 9: the chain was cut";
-        assert_eq!(told, ["3 records, from 1 to 7: each belongs to runner key k", cut, "record 8 is missing"]);
+        assert_eq!(texts, ["3 records, from 1 to 7: each belongs to runner key k", cut, "record 8 is missing"]);
     }
 }

@@ -7,7 +7,7 @@ use freehold_protocol::audit::verify::Verified;
 use serde::Serialize;
 
 use super::super::question::Question;
-use super::answer::told_once;
+use super::answer::merged_texts;
 use super::evidence::{Evidence, Records};
 use super::local_copy;
 use crate::context::Context;
@@ -114,7 +114,7 @@ fn render(answer: &Answer<'_>, any_key: bool, out: Output) -> String {
         }
         lines.push(out.table(&table));
     }
-    let problems = told_once(&chain.problems);
+    let problems = merged_texts(&chain.problems);
     let mut rest: Vec<String> = problems.iter().take(SHOWN).map(|text| clean(text)).collect();
     let more = problems.len().saturating_sub(SHOWN);
     if more > 0 {

@@ -33,8 +33,8 @@ pub(crate) async fn on_contact(
     let mut writes = Vec::new();
     let connection = next.contact.connection(None, now);
     let is_there = connection.state == ConnectionState::Connected;
-    if let Some(since) = next.told_away.filter(|_| is_there) {
-        next.told_away = None;
+    if let Some(since) = next.notified_away_since.filter(|_| is_there) {
+        next.notified_away_since = None;
         let install = find_install(store, &next.install).await?;
         let notification = runner_back(&next.install, install.as_ref().and_then(Install::app), since, connection.since);
         writes.push(notify_at(now, &next.install, notification)?);
@@ -42,7 +42,7 @@ pub(crate) async fn on_contact(
     let (was_away, was_cut_off) =
         before.map_or((false, false), |before| (before.contact.away.is_some(), before.contact.is_cut_off()));
     if next.contact.is_cut_off() && !was_cut_off {
-        next.told_away = None;
+        next.notified_away_since = None;
         writes.push(look_at(now, &next.install)?);
     } else if next.contact.away.is_some() && !was_away {
         writes.push(look_at(now.plus_secs(PAUSED_SECS), &next.install)?);
@@ -71,9 +71,9 @@ pub(crate) async fn look(store: &dyn Store, row: &Stored<Due>, now: Timestamp) -
         writes.push(look_at(next, id)?);
         return Ok(writes);
     };
-    if contact.told_away.is_none() {
+    if contact.notified_away_since.is_none() {
         writes.push(notify_at(now, id, notification)?);
-        (contact.told_away, contact.watched) = (Some(connection.since), false);
+        (contact.notified_away_since, contact.watched) = (Some(connection.since), false);
         writes.push(put(&contact, Expect::Rev(rev))?);
     }
     Ok(writes)

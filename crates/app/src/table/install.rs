@@ -40,8 +40,8 @@ pub struct Contact {
     pub watched: bool,
     /// The time since which the runner takes no orders, as the notification named it; absent while the runner takes
     /// orders.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub told_away: Option<Timestamp>,
+    #[serde(default, rename = "told_away", skip_serializing_if = "Option::is_none")]
+    pub notified_away_since: Option<Timestamp>,
 }
 
 /// An install whose orders queue is to be closed, because its runner said that its access is gone, or opened again. The

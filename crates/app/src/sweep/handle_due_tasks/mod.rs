@@ -331,8 +331,8 @@ fn in_turns(due: Vec<Stored<Due>>) -> Vec<Vec<Stored<Due>>> {
     let mut groups: Vec<Vec<Stored<Due>>> = Vec::new();
     let mut places: BTreeMap<Option<InstallId>, usize> = BTreeMap::new();
     for row in due {
-        let is_told = matches!(row.value.what, DueWhat::Notify { .. });
-        let install = (!is_told).then(|| row.value.install.clone());
+        let is_notification = matches!(row.value.what, DueWhat::Notify { .. });
+        let install = (!is_notification).then(|| row.value.install.clone());
         match places.get(&install).and_then(|place| groups.get_mut(*place)) {
             Some(group) => group.push(row),
             None => {

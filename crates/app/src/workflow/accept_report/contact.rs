@@ -108,7 +108,7 @@ impl AcceptReport {
                 contact,
                 head: newest,
                 watched: before.as_ref().is_some_and(|before| before.watched),
-                told_away: before.as_ref().and_then(|before| before.told_away),
+                notified_away_since: before.as_ref().and_then(|before| before.notified_away_since),
             };
             let now = self.clock.now();
             let mut writes = runner_watch::on_contact(&*self.store, before.as_ref(), &mut next, now).await?;
