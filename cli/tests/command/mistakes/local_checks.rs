@@ -11,7 +11,7 @@ const DEAD_ENDPOINT: [(&str, &str); 2] = [("AWS_REGION", "eu-west-1"), ("AWS_END
 const NO_DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 const NO_SHA256: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-pub(super) const MISTAKES: [Mistake; 59] = [
+pub(super) const MISTAKES: [Mistake; 61] = [
     mistake("no tenant", &["install", "list"], 2),
     mistake("no tenant", &["tenant", "status"], 2),
     mistake("no region", &["install", "list", "--tenant", "acme"], 2),
@@ -73,6 +73,8 @@ pub(super) const MISTAKES: [Mistake; 59] = [
     mistake("app check of the directory around an app", &["app", "check", "."], 2),
     mistake("app check of a directory inside an app", &["app", "check", "broken/components"], 2),
     mistake("app check of a faulty app", &["app", "check", "broken"], 2),
+    mistake("a dependency on a component that does not exist", &["app", "check", "misnamed"], 2),
+    mistake("a key of the wrong type", &["app", "check", "mistyped"], 2),
     mistake("an input group that does not exist", &["app", "check", "grouped"], 2),
     mistake("the config of a runner in the directory of an app", &["app", "check", "with-runner"], 0),
     mistake("app init into a full directory", &["app", "init", "full"], 4),

@@ -78,7 +78,8 @@ const fn with(
 }
 
 /// Returns a directory with all files that the commands name: `full`, which is not empty; `build-runner.toml`; `broken`, an
-/// app with two mistakes; `grouped`, an app whose input is in a group that does not exist; `with-runner`, an app with the
+/// app with two mistakes; `grouped`, an app whose input is in a group that does not exist; `misnamed` and `mistyped`, apps of
+/// which a component depends on one that does not exist, and has a number in place of a text; `with-runner`, an app with the
 /// config of a runner beside its files; `web`, an app without mistakes; `functions`, which has zips of all functions; releases with them in `target/dist`, and with
 /// checksums of other ones in `mixed`; and the templates `globex.yaml`, `initrode.yaml` with a parameter without a default,
 /// `large.yaml`, which is too large for a request, and `changed.yaml`, which has a resource of somebody else.
@@ -103,9 +104,18 @@ fn place() -> tempfile::TempDir {
     for (path, text) in repeats::WEB {
         write(&format!("web/{path}"), text);
         write(&format!("grouped/{path}"), text);
+        write(&format!("misnamed/{path}"), text);
+        write(&format!("mistyped/{path}"), text);
         write(&format!("with-runner/{path}"), text);
     }
     write("grouped/inputs.toml", GROUPED);
+    let front = |keys: &str, tag: &str| {
+        format!(
+            "name = \"front\"\ntype = \"container_image\"\n{keys}\n[public]\nimage_url = \"registry.example/front\"\ntag = {tag}\n"
+        )
+    };
+    write("misnamed/components/front.toml", &front("dependencies = [\"sites\"]\n", "\"1.0\""));
+    write("mistyped/components/front.toml", &front("", "1.0"));
     write("with-runner/runner.toml", RUNNER);
     let zip = "PK\u{3}\u{4}";
     let (digest, other) = (Digest::of(zip.as_bytes()).hex().to_owned(), "0".repeat(64));
@@ -230,14 +240,16 @@ fn row(mistake: &Mistake, message: &str, code: &str) -> String {
     format!("| {} | `{}` | {message} | {code} |\n", mistake.what, typed(mistake))
 }
 
-/// Returns the first finding of `app check` with its place and its help, if the output has one.
+/// Returns the first finding of `app check` with its place and its help, or else the text below its mark, if the output has
+/// one.
 fn finding(stdout: &str) -> Option<String> {
     let first = stdout.split("\n\n").next().unwrap_or_default();
     let message =
         first.lines().next().and_then(|line| line.strip_prefix("error: ").or(line.strip_prefix("warning: ")))?;
     let place = first.lines().find_map(|line| line.trim().strip_prefix("--> ")).unwrap_or_default();
-    let help = first.lines().find_map(|line| line.trim().strip_prefix("= help: ")).map(|help| format!("; {help}"));
-    Some(format!("{place}: {message}{}", help.unwrap_or_default()))
+    let mark = || first.lines().find_map(|line| Some(line.split_once("^ ")?.1));
+    let help = first.lines().find_map(|line| line.trim().strip_prefix("= help: ")).or_else(mark);
+    Some(format!("{place}: {message}{}", help.map(|help| format!("; {help}")).unwrap_or_default()))
 }
 
 /// Returns the command as a person types it in a shell.
