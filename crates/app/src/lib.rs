@@ -1,7 +1,7 @@
 //! The use cases. Each use case loads rows, decides with `domain`, commits, and then performs effects that may be
 //! repeated. It reaches AWS through the ports only; `testing` holds in-memory doubles of the ports.
 //!
-//! The folders are read from the bottom up. Each uses only those of the lines before its own:
+//! The directories are read from the bottom up. Each uses only those of the lines before its own:
 //!
 //! 1. `table`
 //! 2. `app_version`, `new_workflow`, `notification`

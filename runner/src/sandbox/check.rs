@@ -61,7 +61,7 @@ async fn try_walls(limits: &Limits, bwrap: PathBuf) -> Result<Vec<Wall>, Box<dyn
     let outside = Outside { port: listener.local_addr()?.port(), socket, secret, bwrap };
     let user = JobUser::find();
     let mut made = Boxed::make(&Spec::plain(&workspace, None, limits), &user, limits).await?;
-    let ((out, mut printed), (err, _said)) = (pipe::pipe()?, pipe::pipe()?);
+    let ((out, mut printed), (err, _errors)) = (pipe::pipe()?, pipe::pipe()?);
     let start = Start {
         program: INIT.into(),
         arguments: vec![walls::COMMAND.to_owned(), serde_json::to_string(&outside)?],
