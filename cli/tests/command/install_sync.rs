@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use freehold_domain::absence::Absence;
+use freehold_domain::install::InstallError;
 use serde_json::{Value, json};
 
 use crate::support::{loopback, tenant_api, text};
@@ -57,23 +59,21 @@ fn api(replicas: u32, web: bool, option: &'static str) -> (String, Posts) {
         }
         let answer = match (method, path) {
             ("POST", "/v1/installs") if body.contains("umbrella") => {
-                let error = json!({ "error": { "kind": "not_found", "message": "app `shop` is gone" } });
-                return (404, error.to_string());
+                return tenant_api::refusal(Absence::App("shop".parse().unwrap()).into());
             }
             ("POST", "/v1/installs") => {
                 json!({ "install": { "install": "initech", "app": "shop", "account": "333333333333",
                 "region": "eu-west-1", "state": "waiting for runner" }, "workflow": "wf_00000000000000000001" })
             }
             ("POST", "/v1/installs/globex/approvals") if option == "refused" => {
-                let error = json!({ "error": { "kind": "conflict", "message": "install `globex` is being deleted" } });
-                return (409, error.to_string());
+                return tenant_api::refusal(InstallError::Forgetting("globex".parse().unwrap()).into());
             }
             (_, "/v1/installs/globex" | "/v1/installs/globex/approvals") => globex.clone(),
             (_, "/v1/installs/globex/inputs") => inputs.clone(),
             (_, "/v1/installs/globex/toggles") => toggles.clone(),
             (_, "/v1/apps/shop") => latest.clone(),
             (_, path) if path.ends_with("/inputs-schema") => schema.clone(),
-            (_, path) => return (404, tenant_api::absent(path)),
+            (_, path) => return tenant_api::absent(path),
         };
         (200, answer.to_string())
     });
@@ -198,7 +198,7 @@ fn what_was_done_before_a_failure_is_shown() {
         out.starts_with("INSTALL  FILE                  CHANGED\nglobex   installs/globex.toml  replicas=3\n"),
         "{out}"
     );
-    assert!(error.contains("installs/umbrella.toml: app `shop` is gone"), "{error}");
+    assert!(error.contains("installs/umbrella.toml: app `shop` does not exist"), "{error}");
 }
 
 #[test]
@@ -210,6 +210,6 @@ fn a_failure_names_what_it_left_changed_in_its_install() {
     let (code, _, error) = sync(&address, place.path(), &[]);
 
     assert_eq!((code, posts.lock().unwrap().len()), (4, 3), "{error}");
-    let expected = "installs/globex.toml: after its inputs and toggles changed: install `globex` is being deleted";
+    let expected = "installs/globex.toml: after its inputs and toggles changed: install `globex` is being forgotten";
     assert!(error.split_whitespace().collect::<Vec<_>>().join(" ").contains(expected), "{error}");
 }

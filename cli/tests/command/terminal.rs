@@ -99,7 +99,7 @@ fn cloud() -> String {
         if body.contains("--reports--") {
             return (400, json!({ "__type": "AWS.SimpleQueueService.NonExistentQueue" }).to_string());
         }
-        found.or_else(|| aws(path, body)).map_or_else(|| (404, tenant_api::absent(path)), |body| (200, body))
+        found.or_else(|| aws(path, body)).map_or_else(|| tenant_api::absent(path), |body| (200, body))
     })
 }
 

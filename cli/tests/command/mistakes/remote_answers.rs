@@ -9,11 +9,11 @@ use freehold_domain::plan::PlanError;
 use freehold_domain::region::check_region;
 use freehold_domain::suggestion::Known;
 use freehold_domain::workflow::ContinuationError;
-use freehold_protocol::api::{ErrorBody, ErrorDetail};
 use freehold_protocol::app_version::Input;
 use serde_json::json;
 
 use super::{Cloud, Mistake};
+use crate::support::tenant_api;
 
 /// An answer: the status and the body.
 type Answer = (u16, String);
@@ -379,13 +379,7 @@ fn refused(method: &str, path: &str, body: &str) -> Option<Answer> {
         }
         _ => return None,
     };
-    Some(answer(error))
-}
-
-/// Answers as the functions do about an error: with the status of its kind.
-fn answer(error: AppError) -> Answer {
-    let detail = ErrorDetail { kind: error.kind, message: error.message, soon: error.soon };
-    (error.kind.status(), serde_json::to_string(&ErrorBody { error: detail }).unwrap())
+    Some(tenant_api::refusal(error))
 }
 
 fn beyond_the_consent() -> ConsentError {
@@ -402,5 +396,5 @@ fn absent(path: &str) -> Answer {
         "apps" => Absence::App(name.parse().unwrap()),
         _ => panic!("the tenant of this test has no answer for `{path}`"),
     };
-    answer(absence.into())
+    tenant_api::refusal(absence.into())
 }

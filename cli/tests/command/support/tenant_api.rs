@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
+use freehold_app::AppError;
+use freehold_domain::absence::Absence;
+use freehold_protocol::api::{ErrorBody, ErrorDetail};
 use serde_json::Value;
 
 use super::loopback;
@@ -20,20 +23,23 @@ pub(crate) fn serve(answer: impl Fn(&str, usize) -> Option<Value> + Send + 'stat
         let before = asked_for.entry(path.to_owned()).or_default();
         let found = answer(path, *before);
         *before += 1;
-        found.map_or_else(|| (404, absent(path)), |body| (200, body.to_string()))
+        found.map_or_else(|| absent(path), |body| (200, body.to_string()))
     })
 }
 
+/// Answers as the functions do about an error: with the status of its kind.
+pub(crate) fn refusal(error: AppError) -> (u16, String) {
+    let detail = ErrorDetail { kind: error.kind, message: error.message, soon: error.soon };
+    (error.kind.status(), serde_json::to_string(&ErrorBody { error: detail }).unwrap())
+}
+
 /// Returns the API's answer about something that does not exist.
-pub(crate) fn absent(path: &str) -> String {
-    let message = match path.strip_prefix("/v1/installs/") {
-        Some(rest) => {
-            let name = rest.split('/').next().unwrap_or_default();
-            format!("install `{name}` does not exist; `freehold install list` shows all installs")
-        }
-        None => format!("no answer for `{path}`"),
-    };
-    serde_json::json!({ "error": { "kind": "not_found", "message": message } }).to_string()
+pub(crate) fn absent(path: &str) -> (u16, String) {
+    let install = path.strip_prefix("/v1/installs/").and_then(|rest| rest.split('/').next()?.parse().ok());
+    refusal(match install {
+        Some(install) => Absence::Install(install).into(),
+        None => AppError::not_found(format!("no answer for `{path}`")),
+    })
 }
 
 /// Returns `freehold` as the vendor runs it against `api`.
