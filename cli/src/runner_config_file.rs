@@ -112,7 +112,10 @@ impl RunnerConfig {
         let mut file = DocumentMut::new();
         let absolute = |path: &Path| -> Result<String> {
             let path = std::path::absolute(path).doing(format!("understand the path `{}`", path.display()))?;
-            path.into_os_string().into_string().map_err(|_| Error::invalid("paths in a runner config must be UTF-8"))
+            path.into_os_string().into_string().map_err(|path| {
+                let path = path.to_string_lossy();
+                Error::invalid(format!("path `{path}` in a runner config must be UTF-8")).or("use another path")
+            })
         };
         file.insert("tenant", value(self.tenant.as_str()));
         file.insert("install", value(self.install.as_str()));

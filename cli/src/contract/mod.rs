@@ -340,7 +340,11 @@ impl Diff {
             format!("{text}\n\n{}", text::additions(&head, &deployed.diff, context.out))
         })?;
         match &compared.deployed {
-            _ if compared.wider => Err(Error::failed("the customer has to agree to the additions")),
+            _ if compared.wider => {
+                let install = if self.to.is_some() { "INSTALL" } else { self.subject.as_str() };
+                Err(Error::failed("the customer has to agree to the additions")
+                    .or(format!("send them the template that `freehold install stack {install}` writes")))
+            }
             None => Ok(()),
             Some(deployed) => Err(Error::failed(format!(
                 "version {}, which is deployed, may do more than the customer agreed to, so its actions are refused",

@@ -16,8 +16,10 @@ use aws_sdk_s3::types::{
 use freehold_protocol::TenantName;
 
 use super::names::TENANT_TAG;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Kind, Result, ResultExt};
 
+/// The way out of a denial that AWS answers with a status alone.
+const WAY_OUT: &str = "allow the action, or use other credentials";
 /// The number of days after which noncurrent versions and incomplete uploads are deleted.
 const FORGOTTEN_AFTER_DAYS: i32 = 30;
 
@@ -96,7 +98,8 @@ impl Bucket {
             Err(error) if is_absent(&error) => Ok(false),
             // S3 answers only with a status, which does not tell whether another account owns the bucket.
             Err(error) if status(&error) == Some(403) => {
-                Err(Error::denied(format!("AWS does not let you use bucket `{}` (403 for s3:ListBucket)", self.name)))
+                Err(Error::denied(format!("AWS does not let you use bucket `{}` (403 for s3:ListBucket)", self.name))
+                    .or(WAY_OUT))
             }
             Err(error) => Err(error).doing(format!("look up bucket `{}`", self.name)),
         }
@@ -135,7 +138,8 @@ impl Bucket {
                 Some(403) => Err(Error::denied(format!(
                     "AWS does not let you read `{key}` in bucket `{}` (403 for s3:GetObject)",
                     self.name
-                ))),
+                ))
+                .or(WAY_OUT)),
                 Some(status @ (429 | 500..)) => Err(Error::transient(format!(
                     "S3 could not look up `{key}` in bucket `{}` ({status}); try again",
                     self.name
@@ -191,12 +195,12 @@ impl Bucket {
         let answer = answer.doing(format!("empty bucket `{}`", self.name))?;
         match answer.errors().first() {
             None => Ok(true),
-            Some(error) => Err(Error::failed(format!(
-                "object `{}` of bucket `{}` cannot be deleted: {}",
-                error.key().unwrap_or_default(),
-                self.name,
-                error.message().unwrap_or_default()
-            ))),
+            Some(error) => {
+                let (key, why) = (error.key().unwrap_or_default(), error.message().unwrap_or_default());
+                let message = format!("object `{key}` of bucket `{}` cannot be deleted: {why}", self.name);
+                Err(Error::quoting(Kind::Failed, message)
+                    .or("allow `s3:DeleteObjectVersion` on it, and run the command again"))
+            }
         }
     }
 }

@@ -128,7 +128,8 @@ impl RotateRoot {
         })?;
         let to = keys.key(arn).await?;
         if to.arn == from.arn {
-            return Err(Error::invalid(format!("`{arn}` is the root key of tenant `{tenant}` already")));
+            return Err(Error::invalid(format!("`{arn}` is the root key of tenant `{tenant}` already"))
+                .or("pass the ARN of another key as `--to`"));
         }
         let until =
             clock::now()?.plus_secs(if self.lost { 0 } else { u64::from(self.overlap_minutes.unwrap_or(60)) * 60 });

@@ -74,7 +74,11 @@ fn program(item: &Item, mut fetched: Fetched) -> Result<Vec<u8>> {
     let is_zip = fetched.file.read_exact(&mut magic).is_ok() && magic == *b"PK";
     fetched.file.rewind().doing("read a temporary file")?;
     let found = if is_zip { of_zip(&fetched.file, member) } else { of_tar(&fetched.file, member) };
-    let found = found.map_err(|error| Error::invalid(format!("it is neither a zip nor a gzipped tar: {error}")))?;
+    let found = found.map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => Error::invalid(format!("file `{member}` of it cannot be used: {error}")),
+        _ => Error::invalid(format!("it is neither a zip nor a gzipped tar: {error}"))
+            .or("remove `member` if it is the program itself"),
+    })?;
     found.ok_or_else(|| Error::invalid(format!("it has no file `{member}`; correct `member`")))
 }
 
@@ -102,7 +106,8 @@ fn all(from: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(io::Error::other(format!("it has more than {MAX_BYTES} bytes")));
+        let message = format!("it has more than {MAX_BYTES} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(bytes)
 }

@@ -136,7 +136,8 @@ impl Item {
                 "`{}` is not a file below the directory of the list; copy it there",
                 file.display()
             ))),
-            _ => Err(Error::invalid("write either `url` or `file`")),
+            (Some(_), Some(_)) => Err(Error::invalid("it has both `url` and `file`; remove one of them")),
+            (None, None) => Err(Error::invalid("it has no `url` and no `file`; write one of them")),
         }
     }
 
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_mistake_names_the_item_and_the_way_out() {
-        assert_eq!(wrong(""), "item `helm`: write either `url` or `file`");
+        assert_eq!(wrong(""), "item `helm`: it has no `url` and no `file`; write one of them");
         assert_eq!(
             wrong("url = \"http://a.example/b\""),
             "item `helm`: `http://a.example/b` must begin with `https://`"
