@@ -172,7 +172,7 @@ impl Call {
     /// Invalid, with the position of the mistake in the body.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, AppError> {
         serde_json::from_str(&self.body)
-            .map_err(|e| AppError::invalid(format!("request body does not fit this route: {e}")))
+            .map_err(|e| AppError::invalid(format!("request body does not fit this route: {e}; see docs/openapi.json")))
     }
 }
 

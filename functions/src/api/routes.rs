@@ -2,7 +2,6 @@
 
 use freehold_app::AppError;
 use freehold_app::read::List;
-use freehold_protocol::api::ErrorKind;
 use matchit::Router;
 
 /// An operation of the API.
@@ -439,7 +438,10 @@ impl Routes {
         };
         let found = router.and_then(|router| router.at(path).ok()).ok_or_else(|| {
             let shown: String = path.chars().take(120).collect();
-            AppError::new(ErrorKind::NotFound, format!("there is no route `{method} {shown}`"))
+            AppError::not_found(format!(
+                "there is no route `{method} {shown}`; docs/openapi.json lists the routes, and `freehold tenant deploy` adds \
+                 those of its release"
+            ))
         })?;
         let parameters = found.params.iter().map(|(name, value)| (name.to_owned(), decoded(value))).collect();
         Ok((*found.value, parameters))
@@ -469,6 +471,10 @@ mod tests {
     fn an_unknown_path_is_named() {
         let error = Routes::new().unwrap().find("DELETE", "/v1/apps").unwrap_err();
 
-        assert_eq!(error.to_string(), "there is no route `DELETE /v1/apps`");
+        assert_eq!(
+            error.to_string(),
+            "there is no route `DELETE /v1/apps`; docs/openapi.json lists the routes, and `freehold tenant deploy` adds those of \
+             its release"
+        );
     }
 }
