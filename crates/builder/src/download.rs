@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use freehold_oci::is_loopback_name;
 use freehold_protocol::Digest;
+use freehold_runner::aws::explain;
 use freehold_runner::job::failure::Failure;
 use reqwest::{Client, Response, StatusCode, Url};
 use sha2::{Digest as _, Sha256};
@@ -56,8 +57,9 @@ pub(crate) fn checked(url: Url) -> Result<Url, String> {
 
 /// Returns the base address of a repository's files. It ends with `/`.
 pub(crate) fn base(address: &str) -> Result<Url, Failure> {
-    let url =
-        Url::parse(address).map_err(|_| Failure::new(format!("`{address}` is not the address of a repository")))?;
+    let url = Url::parse(address).map_err(|_| {
+        Failure::new(format!("`{address}` is not the address of a repository; expected one like `https://host/path`"))
+    })?;
     let mut url = checked(url).map_err(|why| Failure::new(format!("repository `{address}` {why}")))?;
     if !url.path().ends_with('/') {
         url.set_path(&format!("{}/", url.path()));
@@ -79,7 +81,10 @@ async fn get(http: &Client, url: &Url) -> Result<Response, Failure> {
 
 async fn ask(http: &Client, url: &Url) -> Result<Response, Failure> {
     let asked = tokio::time::timeout(IDLE, http.get(url.clone()).send()).await.map_err(|_| stalled(url))?;
-    let answer = asked.map_err(|error| Failure::because(&format!("no answer from `{url}`"), &error))?;
+    let answer = asked.map_err(|error| {
+        let why = explain(&error.without_url());
+        Failure::new(format!("no answer from `{url}`: {why}; check the network, and build again"))
+    })?;
     // A redirect must not end at an address without TLS, because anybody on the network could answer there.
     checked(answer.url().clone())
         .map_err(|why| Failure::new(format!("`{url}` redirects to another address: it {why}")))?;
@@ -88,18 +93,26 @@ async fn ask(http: &Client, url: &Url) -> Result<Response, Failure> {
 
 fn successful(answer: Response, url: &Url) -> Result<Response, Failure> {
     let status = answer.status();
-    if status.is_success() { Ok(answer) } else { Err(Failure::new(format!("`{url}` answered {}", status.as_u16()))) }
+    if status.is_success() {
+        return Ok(answer);
+    }
+    let passes = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+    let way_out = if passes { "build again" } else { "check the address, and that anybody may read it" };
+    Err(Failure::new(format!("`{url}` answered {}; {way_out}", status.as_u16())))
 }
 
 async fn chunk(answer: &mut Response, url: &Url, size: &mut u64, max: u64) -> Result<Option<bytes::Bytes>, Failure> {
     let next = tokio::time::timeout(IDLE, answer.chunk()).await.map_err(|_| stalled(url))?;
-    let next = next.map_err(|error| Failure::because(&format!("the answer of `{url}` ended too early"), &error))?;
+    let next = next.map_err(|error| {
+        let why = explain(&error.without_url());
+        Failure::new(format!("the answer of `{url}` ended too early: {why}; build again"))
+    })?;
     *size += next.as_ref().map_or(0, |chunk| chunk.len() as u64);
     if *size > max { Err(Failure::new(format!("`{url}` is larger than {max} bytes"))) } else { Ok(next) }
 }
 
 fn stalled(url: &Url) -> Failure {
-    Failure::new(format!("`{url}` sent nothing for {} s", IDLE.as_secs()))
+    Failure::new(format!("`{url}` sent nothing for {} s; build again", IDLE.as_secs()))
 }
 
 #[cfg(test)]

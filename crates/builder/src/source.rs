@@ -90,7 +90,8 @@ fn hint(url: &str, is_public: bool) -> String {
 
 /// Returns the path of `directory` in the repository. Refuses a link that leads out of the repository.
 fn inside(repository: &std::path::Path, directory: &str) -> Result<PathBuf, Failure> {
-    let missing = || Failure::new(format!("the commit has no directory `{directory}`"));
+    let missing =
+        || Failure::new(format!("the commit has no directory `{directory}`; correct `directory` in the app config"));
     let root = repository.canonicalize().map_err(|_| missing())?;
     let path = root.join(directory.trim_matches('/')).canonicalize().map_err(|_| missing())?;
     if path.starts_with(&root) && path.is_dir() { Ok(path) } else { Err(missing()) }

@@ -51,12 +51,18 @@ impl Finder {
         for entry in std::fs::read_dir(directory).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
             let name = entry.file_name();
+            let in_chart = |name: &str| if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
             let name = name.to_str().ok_or_else(|| {
-                format!("the name of the file `{}` in `{below}` of the chart is not UTF-8", name.to_string_lossy())
+                let path = in_chart(&name.to_string_lossy());
+                format!("the name of the file `{path}` of the chart is not UTF-8; rename it")
             })?;
-            let path = if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
+            let path = in_chart(name);
             let file = entry.path().canonicalize();
-            let file = file.map_err(|_| format!("`{path}` of the chart is a link to a file that does not exist"))?;
+            let file = file.map_err(|_| {
+                format!(
+                    "`{path}` of the chart is a link to a file that does not exist; remove the link, or add the file"
+                )
+            })?;
             if path == ".git" || !self.packaged && self.ignore.ignores(&path, file.is_dir()) {
                 continue;
             }
@@ -77,7 +83,9 @@ impl Finder {
     fn add(&mut self, path: String, file: PathBuf) -> Result<(), String> {
         let data = file.metadata().map_err(|error| format!("could not read `{path}` of the chart: {error}"))?;
         if !data.is_file() {
-            return Err(format!("`{path}` of the chart is neither a file nor a directory"));
+            return Err(format!(
+                "`{path}` of the chart is neither a file nor a directory; remove it, or name it in `.helmignore`"
+            ));
         }
         self.bytes += data.len();
         self.files.insert(path, file);

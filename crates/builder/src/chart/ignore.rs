@@ -41,7 +41,9 @@ impl Ignore {
 
 fn rule(line: &str) -> Result<Rule, String> {
     if line.contains("**") {
-        return Err(format!("`.helmignore` has `{line}`, but Helm does not support `**`"));
+        return Err(format!(
+            "`.helmignore` has `{line}`, but Helm does not support `**`; a pattern without `/` fits in every directory"
+        ));
     }
     let (negated, line) = line.strip_prefix('!').map_or((false, line), |rest| (true, rest));
     let (directories_only, line) = line.strip_suffix('/').map_or((false, line), |rest| (true, rest));

@@ -87,7 +87,11 @@ struct Requirements {
 pub(super) fn metadata(text: &str) -> Result<Metadata, String> {
     let read: Metadata = typed("Chart.yaml", text)?;
     if read.name.is_empty() || read.name.contains(['/', '\\']) || read.name.starts_with('.') {
-        return Err(format!("`Chart.yaml` calls the chart `{}`, which is not a valid directory name", read.name));
+        return Err(format!(
+            "`Chart.yaml` calls the chart `{}`, which is not a valid directory name; write lower-case letters, digits \
+             and dashes",
+            read.name
+        ));
     }
     if super::versions::version(&read.version).is_none() {
         return Err(format!("`Chart.yaml` has version `{}`; expected a version such as `1.2.3`", read.version));

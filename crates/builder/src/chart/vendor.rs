@@ -156,7 +156,12 @@ impl Vendor<'_> {
     ) -> Result<(), Failure> {
         let from = &dependency.repository;
         let found = directory.canonicalize().ok().filter(|path| path.is_dir());
-        let found = found.ok_or_else(|| Failure::new(format!("there is no directory `{from}` in the source")))?;
+        let found = found.ok_or_else(|| {
+            Failure::new(format!(
+                "there is no directory `{from}` in the source; correct the path, or take a directory or repository \
+                 that holds both charts"
+            ))
+        })?;
         let root = self.root.canonicalize().map_err(|error| Failure::because("could not read the source", &error))?;
         if !found.starts_with(&root) {
             return Err(Failure::new(format!(

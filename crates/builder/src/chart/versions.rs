@@ -47,7 +47,7 @@ struct Part {
 impl Wanted {
     /// Parses the constraint of a chart or a config; an empty text accepts every version.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not a version or a range of versions");
+        let wrong = || format!("`{text}` is not a version or a range of versions, such as `1.2.3` or `^1.2`");
         let text = if text.trim().is_empty() { "*" } else { text };
         text.split("||").map(|set| conditions(set).ok_or_else(wrong)).collect::<Result<_, _>>().map(Self)
     }

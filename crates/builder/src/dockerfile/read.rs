@@ -8,6 +8,9 @@ use freehold_oci::{Reference, ReferenceError};
 
 use super::instructions::instructions;
 
+/// The way out if the name of an image has variables, which may have no value.
+const UNSET: &str = "; give each `ARG` in it a default, or a value in `build_args`";
+
 /// An image that a Dockerfile names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Named {
@@ -94,8 +97,10 @@ impl Reader<'_> {
         let is_stage = self.stages.iter().any(|stage| stage.eq_ignore_ascii_case(&image));
         let is_known = self.found.iter().any(|named| named.word == word && named.platform == platform);
         if !is_stage && !is_known && !image.eq_ignore_ascii_case("scratch") {
-            let reference =
-                parse(&image).map_err(|error| format!("image `{word}` of the Dockerfile cannot be used: {error}"))?;
+            let reference = parse(&image).map_err(|error| {
+                let way_out = if word.contains('$') { UNSET } else { "" };
+                format!("image `{word}` of the Dockerfile cannot be used: {error}{way_out}")
+            })?;
             self.found.push(Named { word: word.to_owned(), image, reference, platform });
         }
         Ok(())
@@ -194,6 +199,11 @@ mod tests {
             ["${BASE}:${TAG:-3} docker.io/a:3".to_owned(), format!("$REGISTRY/b${{TAG:+-t}} docker.io/b {own}")]
         );
         assert_eq!(found(text, &[("TAG", "7")]).first().unwrap(), "${BASE}:${TAG:-3} docker.io/a:7");
+        let unset = images("ARG BASE\nFROM $BASE\n", &BTreeMap::new()).unwrap_err();
+        assert!(
+            unset.starts_with("image `$BASE` of the Dockerfile cannot be used") && unset.ends_with(UNSET),
+            "{unset}"
+        );
     }
 
     #[test]

@@ -116,7 +116,7 @@ async fn a_directory_that_is_absent_too_large_or_has_a_link_that_leads_out_is_re
     let image = Source::Image { reference: "example/api:1".into() };
     let image = reason(cloud.build(Package::StepDirectory, image).await).0;
 
-    assert_eq!(absent, "the commit has no directory `absent`");
+    assert_eq!(absent, "the commit has no directory `absent`; correct `directory` in the app config");
     assert!(outside.contains("`out` is a link out of the directory"), "{outside}");
     assert!(large.contains("more than the maximum of 268435456; name a smaller `directory`"), "{large}");
     assert_eq!(image, "the directory of a step cannot be built from an image");
