@@ -48,7 +48,9 @@ pub(super) async fn find(address: &str, chart: &str, asked: &str) -> Result<Foun
     });
     let entries = entries.await.map_err(|error| Failure::because("could not read an index", &error))?;
     let entries = entries.map_err(unusable)?;
-    let entries = entries.ok_or_else(|| Failure::new(format!("`{address}` has no chart `{chart}`")))?;
+    let entries = entries.ok_or_else(|| {
+        Failure::new(format!("`{address}` has no chart `{chart}`; its `index.yaml` lists the charts"))
+    })?;
     let entries: Vec<Entry> = serde_json::from_value(entries).map_err(|error| unusable(error.to_string()))?;
     choose(&base, entries, asked).map_err(|why| Failure::new(format!("chart `{chart}` of `{address}` {why}")))
 }

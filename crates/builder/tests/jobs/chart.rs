@@ -192,7 +192,7 @@ async fn a_published_chart_stays_as_it_is() {
     assert_eq!(resolved(&newest), [(address, Digest::of(&published).hex().to_owned())]);
     assert_ne!(newest.digest, named.digest);
     assert!(absent.ends_with("has no version `3.x`; its newest is `2.0.0-rc.1`"), "{absent}");
-    assert!(unknown.ends_with("has no chart `db`"), "{unknown}");
+    assert!(unknown.ends_with("has no chart `db`; its `index.yaml` lists the charts"), "{unknown}");
     assert!(changed.contains("; the chart is not used"), "{changed}");
 }
 
