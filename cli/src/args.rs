@@ -119,7 +119,7 @@ enum Command {
     #[command(subcommand)]
     Health(health::HealthCommand),
     History(history::History),
-    /// Tell people by mail, by HTTPS or in a queue what they wait for.
+    /// Send people notifications by mail, by HTTPS or into a queue.
     #[command(subcommand)]
     Subscription(subscription::SubscriptionCommand),
     /// Let programs outside of AWS, such as a CI, start something by a signed call.

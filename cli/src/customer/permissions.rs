@@ -46,7 +46,7 @@ pub(crate) struct Permissions {
 /// A template with the parameters of its stack, if it is launched.
 #[derive(Debug)]
 pub(super) struct Launched {
-    /// The name of the template in messages.
+    /// The text by which messages name the template.
     pub(super) name: String,
     pub(super) template: String,
     pub(super) parameters: BTreeMap<String, String>,

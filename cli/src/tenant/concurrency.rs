@@ -24,7 +24,7 @@ pub(super) enum Reserves {
 }
 
 impl Reserves {
-    /// Returns the value of the parameter.
+    /// Returns the value of the stack parameter that switches the reservation on or off.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Yes => "yes",

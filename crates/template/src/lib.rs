@@ -11,7 +11,8 @@
 //! - a missing key is an error that names the path, except where the template itself tests for it (`if`, `with`, `and`,
 //!   `or`, `not`, `default`, `coalesce`, `empty`, `all`, `any`, `required`, `hasKey`, `kindOf`); printing `null` is an
 //!   error too;
-//! - `eq` and `ne` compare a string with a boolean, which is `true` or `false`, because real configs write it;
+//! - `eq` and `ne` can compare a string with a boolean: the boolean counts as the string `true` or `false`, because real
+//!   configs do this;
 //! - there is one type of number: no `int` beside `float64`, and whole numbers are never printed as `1e+06`;
 //! - mistakes that Go ignores are errors: a string that is not a number, a sum beyond 64 bits, wrong arguments of
 //!   `printf`, text that is not base64 or JSON, an invalid pattern.

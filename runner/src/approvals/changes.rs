@@ -56,8 +56,8 @@ const KINDS_THAT_EXECUTE: [&str; 13] = [
     "kubernetes_pod",
 ];
 
-/// Returns the addresses of the resources with provisioners, in the modules of the plan's configuration. A resource in a module
-/// that is counted has the address without keys.
+/// Returns the addresses of the resources with provisioners, in the modules of the plan's configuration. The addresses have no
+/// keys of `count` or `for_each`, because the configuration names each resource and each module once.
 fn executing(document: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     if let Some(root) = document.pointer("/configuration/root_module") {

@@ -119,7 +119,7 @@ pub trait Plans: Send + Sync + std::fmt::Debug {
     /// The reason, when the customer's stack cannot be read.
     async fn customer_asks(&self, order: &Order) -> Result<ApproveChanges, String>;
 
-    /// Returns an object of the install's bucket, which no role of a mode can write.
+    /// Returns an object of the install's bucket. No role of a mode can write the object.
     ///
     /// # Errors
     /// The reason, when it cannot be read.

@@ -2,7 +2,7 @@
 //! which means that the attempt left neither a lock nor a pending change.
 //!
 //! A killed attempt may leave a Terraform lock or a pending Helm release. A new attempt may take it over only if the
-//! mark names an attempt that did not end in order and cannot be running any more. There are two such cases:
+//! mark names an attempt that did not end cleanly and cannot be running any more. There are two such cases:
 //! - The mark is of the same job with a lower fence. The lease of that attempt has ended, and a runner stops a
 //!   job before its lease ends.
 //! - The mark is of another job. All orders of a component are in one FIFO group, so SQS delivers this order only after

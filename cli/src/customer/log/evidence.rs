@@ -57,7 +57,7 @@ pub(crate) struct Evidence {
     pub(super) roots: Option<Roots>,
     /// Whether the customer named the keys of the runners.
     pub(super) knows_runners: bool,
-    /// The place of the records in messages.
+    /// The text by which messages name where the records come from.
     pub(super) whose: String,
     place: Place,
 }

@@ -150,7 +150,8 @@ fn render(answer: &Answer) -> String {
     }
     if !unseen.is_empty() {
         parts.push(format!(
-            "CloudTrail shows no session for the starts in the records {}: it may show them later, or keeps other events",
+            "CloudTrail shows no session for the jobs whose start is in the records {}: CloudTrail may show the sessions later, \
+             or these events may not contain them",
             numbers(unseen)
         ));
     }

@@ -60,7 +60,7 @@ pub(super) const MISTAKES: [Mistake; 61] = [
     mistake("bad version", &["build", "web", "--version", "latest"], 2),
     mistake("input without a value", &["deploy", "globex", "--input", "replicas"], 2),
     mistake("lineage of an install without a component", &["lineage", "--install", "globex"], 2),
-    mistake("lineage of nothing", &["lineage"], 2),
+    mistake("lineage without an artifact", &["lineage"], 2),
     mistake("lineage of a component without an install", &["lineage", "--component", "web"], 2),
     mistake("contract of a vendor, asked by a customer", &["contract", "diff", "globex"], 2),
     mistake(
@@ -68,7 +68,7 @@ pub(super) const MISTAKES: [Mistake; 61] = [
         &["contract", "verify", "web.json", "--root-key", "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="],
         2,
     ),
-    mistake("app check of nothing", &["app", "check", "no-such-app"], 2),
+    mistake("app check of a missing directory", &["app", "check", "no-such-app"], 2),
     mistake("app check of a file", &["app", "check", "broken/metadata.toml"], 2),
     mistake("app check of the directory around an app", &["app", "check", "."], 2),
     mistake("app check of a directory inside an app", &["app", "check", "broken/components"], 2),

@@ -37,9 +37,9 @@ pub struct FollowChannel {
 }
 
 impl FollowChannel {
-    /// Stores the tasks that deploy the followers of a channel after its move number `moves`, and returns the task that
-    /// continues behind the last one, if there are more. A repeated call stores the same tasks or later ones, and an install
-    /// is deployed once all the same.
+    /// Stores one task for each install that follows the channel, beginning after the install `after`. The tasks deploy the
+    /// release of the channel's move number `moves`. Returns a task for the remaining installs if one call cannot handle
+    /// all of them. A repeated call stores the same tasks, perhaps with a later time, and still deploys each install once.
     ///
     /// # Errors
     /// The store's errors.

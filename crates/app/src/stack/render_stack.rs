@@ -34,7 +34,7 @@ pub struct RenderStack {
     pub account: AccountId,
     /// The region of the tenant's queues.
     pub region: String,
-    /// The URL of the first reports queue, which installs have that were registered before there were several.
+    /// The URL of the first reports queue. An install that was registered when the tenant had only one such queue uses it.
     pub reports_queue_url: String,
     /// The runner's program for customers' machines, if the tenant publishes a program.
     pub runner: Option<RunnerProgram>,

@@ -122,7 +122,7 @@ pub const HEALTH_PREFIX: &str = "health#";
 /// # Errors
 /// Never: the name is an install's.
 pub fn reserved_install() -> Result<InstallId, AppError> {
-    // INVARIANT: a test of the domain parses the reserved name.
+    // INVARIANT: the reserved name is a valid install name. A test in `freehold-domain` checks this.
     BUILD_INSTALL.parse().map_err(|_| AppError::internal("the reserved install has no valid name"))
 }
 

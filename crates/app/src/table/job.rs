@@ -41,7 +41,7 @@ pub struct Sending {
     pub first_try: Option<Timestamp>,
 }
 
-/// Returns the key of the row of the tries to send an order.
+/// Returns the key of the [`Sending`] row of an order.
 pub fn sending_key(job: &JobId, dispatch: u32) -> Key {
     key(job_pk(job), format!("sending#{dispatch}"))
 }

@@ -52,8 +52,8 @@ impl AddWebhook {
                     return Ok(Decided::Keep(known.clone()));
                 }
                 return Err(AppError::conflict(format!(
-                    "webhook `{name}` exists, has another key or starts something else; remove it first with `freehold webhook \
-                     remove {name}` and give the new one another key, or choose another name"
+                    "there is already a webhook `{name}`, and it has another key or starts something else; remove it first with \
+                     `freehold webhook remove {name}` and give the new one another key, or choose another name"
                 )));
             }
             let reserved = ReservedKey { key: key.key_id(), webhook: name.clone() };

@@ -21,7 +21,7 @@ use crate::workflow::cancel_job::CancelJob;
 pub struct Finished {
     /// The name of the workflow's final state.
     pub state: &'static str,
-    /// The run of a runbook whose step the workflow was. It has to be advanced.
+    /// If the workflow was a step of a runbook, the run that has to be advanced to its next step.
     pub run: Option<RunId>,
     /// Whether the workflow is a verified deploy that failed, and all its jobs have ended. It has to be rolled back. While a job
     /// is open, the task that the end stored waits for it.

@@ -21,7 +21,7 @@ const CONNECTED_REPO: Key =
     may("connected_repo", Table(REPO)).doc("A private git repository, read with the vendor's own credentials");
 // Only Freehold knows the config key `source`; other tools that read these files do not.
 const SOURCE: Key = may("source", Text)
-    .doc("`./path` of a directory, relative to the directory of this file, or if nothing is there, to that of the app");
+    .doc("`./path` of a directory, relative to the directory of this file; if it is not there, relative to the directory of the app");
 const ENV_VARS: Key = may("env_vars", Scalars).doc("Environment variables; values are templates");
 
 pub(super) const VAR_FILE: &[Key] =

@@ -17,7 +17,7 @@ pub(super) const SANDBOX: &[Key] = &[
     ),
     may("pulumi_config", Values).doc("The configuration of a Pulumi program; strings are templates"),
     may("source", Text).doc(
-        "`./path` of a directory, relative to the directory of this file, or if nothing is there, to that of the app",
+        "`./path` of a directory, relative to the directory of this file; if it is not there, relative to the directory of the app",
     ),
     may("public_repo", Table(REPO)).doc("The public repository of the module"),
     may("connected_repo", Table(REPO)).doc("The private repository of the module"),

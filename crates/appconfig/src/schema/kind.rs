@@ -115,10 +115,13 @@ pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
         Kind::Inputs => {
             ("Inputs and their groups", "Values that the vendor or the customer gives for each install, in groups.")
         }
-        Kind::Input => ("One input", "The keys of one `[[input]]`; or groups and inputs as in `inputs.toml`."),
-        Kind::InputGroup => {
-            ("One group of inputs", "The keys of one `[[group]]`; or groups and inputs as in `inputs.toml`.")
+        Kind::Input => {
+            ("One input", "The keys of one `[[input]]`, or whole tables of groups and inputs as in `inputs.toml`.")
         }
+        Kind::InputGroup => (
+            "One group of inputs",
+            "The keys of one `[[group]]`, or whole tables of groups and inputs as in `inputs.toml`.",
+        ),
         Kind::Secrets => (
             "Secrets",
             "Values that the customer sets in their own account; they never leave it, and the vendor never sees them.",
@@ -145,7 +148,7 @@ pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
         ),
         Kind::Installer => (
             "The installer page",
-            "Accepted for compatibility with other tools, and not checked: Freehold has no such page.",
+            "Accepted for compatibility with other tools, and not checked: Freehold has no installer page.",
         ),
         Kind::Branch => (
             "A branch of the app",

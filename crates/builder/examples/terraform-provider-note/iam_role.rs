@@ -35,7 +35,7 @@ pub(crate) async fn reply(path: &str, request: &[u8]) -> Option<Vec<u8>> {
     };
     let failed = |error: Error| {
         let text = format!("{}", DisplayErrorContext(error.as_ref()));
-        // Severity 1 is an error; then the summary and the details.
+        // The fields of a diagnostic: the severity, where 1 means an error, then the summary, then the details.
         let diagnostic = [vec![1 << 3, 1], field(2, b"IAM refused"), field(3, text.as_bytes())].concat();
         field(diagnostics, &diagnostic)
     };
@@ -84,7 +84,7 @@ async fn read(current: Option<Object>) -> Result<Option<Object>, Error> {
     find(&aws_sdk_iam::Client::new(&freehold_runner::aws::default_config().await), &current).await
 }
 
-/// Returns the role as IAM has it. A document that only is spelled otherwise keeps the spelling of `known`.
+/// Returns the role as IAM has it. Keeps the text of a policy document in `known` if it is the same JSON as that of IAM.
 async fn find(iam: &aws_sdk_iam::Client, known: &Object) -> Result<Option<Object>, Error> {
     let name = attribute_of(Some(known), "name")?;
     let role = match iam.get_role().role_name(name).send().await {

@@ -47,7 +47,8 @@ pub(crate) async fn build(job: &Job, work: &BuildArtifact, facts: &mut Facts) ->
     // The files in `.git` differ between clones and are not part of the source.
     let kept = job.workspace.join(source::SOURCE).join(".git");
     if kept.is_dir() {
-        std::fs::remove_dir_all(&kept).map_err(|error| Failure::because("could not clean the source", &error))?;
+        std::fs::remove_dir_all(&kept)
+            .map_err(|error| Failure::because("could not remove `.git` from the source", &error))?;
     }
     let text = std::fs::read_to_string(inside(&context, dockerfile)?);
     let text = text.map_err(|error| Failure::because("could not read the Dockerfile", &error))?;

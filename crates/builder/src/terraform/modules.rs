@@ -46,7 +46,7 @@ pub(super) fn clear(directory: &Path) -> Result<(), Failure> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     };
-    removed.map_err(|error| Failure::because("could not clean the source", &error))
+    removed.map_err(|error| Failure::because("could not remove `.terraform` from the source", &error))
 }
 
 /// Sorts the list of installed modules, so that the same modules give the same artifact. Refuses a module outside of

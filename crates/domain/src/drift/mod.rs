@@ -87,7 +87,7 @@ pub struct Check<'a> {
     pub at: Timestamp,
 }
 
-/// Whether a part differs from its deploy, as a person reads it.
+/// What people are shown about the drift of a part: whether it differs from what its last deploy made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DriftState {
     /// No check has ended since the last deploy.

@@ -48,7 +48,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Returns the word for messages.
+    /// Returns the word that messages use for this value.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Vendor => "vendor",
@@ -91,7 +91,7 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// Returns the word for messages.
+    /// Returns the word that messages use for this value.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",

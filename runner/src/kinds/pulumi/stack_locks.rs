@@ -38,8 +38,8 @@ impl StackLocks {
         Ok(())
     }
 
-    /// Writes into the mark that the attempt ended in order, unless it may have left a lock. `abrupt` means that Pulumi
-    /// may have been killed.
+    /// Records in the mark that the attempt ended cleanly, unless it may have left a lock. `abrupt` means that Pulumi may
+    /// have been killed.
     pub(super) async fn end(&self, bucket: &JobBucket, abrupt: bool) -> Result<(), Failure> {
         self.mark.end_with(bucket, &list_held(bucket, &self.prefix).await?, abrupt).await
     }

@@ -71,7 +71,8 @@ impl BucketChain {
         Ok(())
     }
 
-    /// Returns two numbers for [`Self::place`]: of the last event whose record is in the bucket, and of the last event of all.
+    /// Returns the number of the last event whose record is in the bucket, and the number of the last event that was added.
+    /// [`Self::place`] takes such a number.
     pub(super) fn progress(&self) -> (u64, u64) {
         let spool = self.spool();
         (spool.placed(), spool.added())

@@ -71,7 +71,7 @@ impl From<io::Error> for LayerError {
     }
 }
 
-/// The bytes and entries of an image that may still be unpacked.
+/// The number of bytes and of entries that may still be unpacked from an image.
 struct Left {
     bytes: u64,
     entries: u64,
@@ -104,7 +104,7 @@ type Source = Box<dyn Read>;
 /// A reader of a layer that reads no more bytes than the limits permit.
 struct Limited {
     source: RefCell<Source>,
-    /// The bytes that may still be read: of all entries, and until the end of the next header.
+    /// The number of bytes that may still be read: of all entries, and until the end of the next header.
     bytes: Cell<u64>,
     header: Cell<u64>,
 }

@@ -43,8 +43,8 @@ impl Changes {
             return Ok(());
         }
         Err(format!(
-            "this attempt has changed IAM {MOST_CHANGES} times, which is the maximum for one attempt; the next deploy \
-             continues, so check that the module does not change IAM in a loop"
+            "this attempt has changed IAM {MOST_CHANGES} times, which is the maximum for one attempt; make sure \
+             that the module does not change IAM in a loop, and then deploy again: the next deploy makes the remaining changes"
         ))
     }
 }

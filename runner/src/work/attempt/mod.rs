@@ -179,9 +179,9 @@ impl Attempt<'_> {
         self.put_back(Message::GiveBack).await
     }
 
-    /// Records that no attempt has started, so that the next delivery may start one, and returns `message`. Records
-    /// nothing when an earlier attempt may have started. The note for other machines is written last, when this attempt
-    /// can no longer start.
+    /// Records that no attempt of the job has started, so that the next delivery of the order may start one. Records nothing
+    /// if an earlier attempt may have started. Writes the note for other machines last, because by then this attempt can
+    /// no longer start. Returns `message`.
     async fn put_back(&self, message: Message) -> Message {
         self.learn().await;
         let HeldOrder { order, fence, .. } = &**self.held;

@@ -72,7 +72,7 @@ impl DispatchJob {
                               deploy again";
                 self.end(job, dispatch, reason.to_owned()).await?;
             } else {
-                // The first copy may be in the queue.
+                // The job is not ended, because the copy of the order that was sent first may still be in the queue.
                 tracing::warn!(
                     job.id = %job.id,
                     "Order of job `{}` names a former value of a sensitive input: it is not sent again",
