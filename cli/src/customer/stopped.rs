@@ -218,8 +218,8 @@ fn trusted(document: &Value, runner: &str) -> Vec<String> {
         .filter(|statement| texts(statement.get("Effect")) == ["Allow"] && !is_of_runner(statement, runner));
     let principals = allowing.flat_map(|statement| match statement.get("Principal") {
         Some(Value::Object(kinds)) => kinds.values().flat_map(|value| texts(Some(value))).collect(),
-        // A statement without a principal trusts everybody whom it does not name.
-        None => vec!["everybody except `NotPrincipal`"],
+        // A statement without `Principal` has `NotPrincipal`, and trusts everybody except the principals that it lists there.
+        None => vec!["everybody except those in `NotPrincipal`"],
         other => texts(other),
     });
     principals.filter(|principal| *principal != runner).map(str::to_owned).collect()

@@ -21,25 +21,25 @@ pub(super) struct From {
     /// A plan of Terraform, as `terraform show -json` prints it; `input.plan`. May be given several times.
     #[arg(long, value_name = "FILE")]
     plan: Vec<PathBuf>,
-    /// Kubernetes objects in JSON, one after another or in a list; each is `input.review` of a document of its own.
+    /// Kubernetes objects in JSON, one after another or in a list; policies read each one in a document of its own, as `input.review`.
     #[arg(long, value_name = "FILE")]
     objects: Vec<PathBuf>,
-    /// An image by name, with its tag; `input.image` and `input.tag`.
+    /// An image by name, with its tag; policies read them as `input.image` and `input.tag`.
     #[arg(long, value_name = "IMAGE")]
     image: Vec<String>,
-    /// A whole document in JSON, which is `input` as it is.
+    /// A whole document in JSON, which policies read as `input` without a change.
     #[arg(long, value_name = "FILE")]
     input: Vec<PathBuf>,
-    /// The customer's AWS account, for policies that compare accounts; `input.freehold.account`.
+    /// The customer's AWS account, for policies that compare accounts; they read it as `input.freehold.account`.
     #[arg(long, value_name = "ID", default_value = "222222222222")]
     account: AccountId,
-    /// Name of the install; `input.freehold.install`.
+    /// Name of the install; policies read it as `input.freehold.install`.
     #[arg(long, value_name = "NAME", default_value = "example")]
     install: InstallId,
-    /// The mode of the job; `input.freehold.mode`.
+    /// The mode of the job; policies read it as `input.freehold.mode`.
     #[arg(long, value_name = "MODE", default_value = "provision", value_parser = ["provision", "maintenance", "deprovision", "break_glass"])]
     mode: String,
-    /// Whether the plan is that of a removal; `input.freehold.removal`.
+    /// Whether the plan is that of a removal; policies read this as `input.freehold.removal`.
     #[arg(long)]
     removal: bool,
 }

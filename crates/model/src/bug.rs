@@ -78,7 +78,7 @@ pub enum Bug {
     WaitingIgnoresOutcome,
     /// A job is called lost while its order waits for the runner.
     LostWhileItWaits,
-    /// A runner that is switched off works on.
+    /// A runner that is switched off continues to work.
     WorksWhilePaused,
     /// A job that has not ended is dispatched again because somebody resumes its workflow.
     ResumeBeforeEnd,

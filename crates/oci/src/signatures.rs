@@ -102,8 +102,8 @@ pub async fn tagged_signatures(repository: &Repository, digest: &Digest) -> Resu
 /// than 100 manifests may hold signatures.
 pub async fn referring_signatures(repository: &Repository, digest: &Digest) -> Result<Vec<Signature>, RegistryError> {
     let mut listed = referrers(repository, digest, None).await?;
-    // Some registries list a manifest with the media type of its config as the type. Manifests with signatures have the
-    // empty config.
+    // For a manifest without an artifact type, some registries list the media type of its config as the type. In manifests
+    // with signatures, this is the media type of the empty config.
     listed.retain(|one| ["", EMPTY_TYPE, SIGNATURE_ARTIFACT, BUNDLE_TYPE].contains(&one.artifact_type.as_str()));
     if listed.len() > MAX_MANIFESTS {
         let what = format!("the signatures of `{digest}`");

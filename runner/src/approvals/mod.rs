@@ -130,7 +130,7 @@ pub(crate) async fn require_document_approval(
     let facts = Facts { inputs, state: String::new() };
     let recalled = Box::pin(recall(job, &facts)).await?;
     let text = canonical::to_vec(&canonical::with_long_integers_as_text(document.clone()))
-        .map_err(|error| Failure::because("the plan has no canonical form", &error))?;
+        .map_err(|error| Failure::because("could not write the plan as canonical JSON", &error))?;
     let (bytes, object) = (Digest::of(&text), format!("plans/{}/{}.plan.json", job.order.job, job.fence));
     let bucket = JobBucket::of(job, &sdk_config(job).await)?;
     until_stopped(job, bucket.put(&object, text)).await?;
@@ -150,10 +150,10 @@ pub(crate) async fn require_work_approval(job: &Job) -> Result<(), Failure> {
     let asked = asked(job).await?;
     let changes = vec![PlannedChange { address, kind: String::new(), change }];
     let work = serde_json::to_value(&job.order.work)
-        .map_err(|error| Failure::because("the work has no canonical form", &error))?;
+        .map_err(|error| Failure::because("could not write the work as canonical JSON", &error))?;
     // The templates of the work are rendered from these.
     let inputs = serde_json::to_value(&job.order.context)
-        .map_err(|error| Failure::because("the values have no canonical form", &error))?;
+        .map_err(|error| Failure::because("could not write the values as canonical JSON", &error))?;
     require_document_approval(job, asked, changes, (&work, inputs)).await
 }
 

@@ -63,11 +63,11 @@ impl KnownRoots {
         self.roots.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Follows the successions in the certificate of a message, and keeps them. They prove themselves, so the rest of the
-    /// message may be wrong.
+    /// Accepts the new root keys that the successions in the certificate of a message announce, and stores the successions.
+    /// Each succession has its own signature, so the rest of the message need not be valid.
     ///
     /// # Errors
-    /// [`EnvelopeError::Succession`] for statements that are not followed.
+    /// [`EnvelopeError::Succession`] for successions that are not accepted.
     pub fn learn(&self, message: &Envelope) -> Result<(), EnvelopeError> {
         let statements = message.succession()?;
         let mut roots = self.roots.write().unwrap_or_else(PoisonError::into_inner);

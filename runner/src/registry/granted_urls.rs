@@ -1,5 +1,5 @@
-//! The HTTP client for the URLs of blobs that a grant contains. The vendor's account chooses these URLs, so they lead to
-//! nothing of this machine, and to no private network except an endpoint of AWS there.
+//! The HTTP client for the URLs of blobs that a grant contains. The vendor's account chooses these URLs. So the
+//! client refuses a URL that leads to this machine, or to a private network, except to an endpoint of AWS there.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};

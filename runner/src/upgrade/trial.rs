@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// How a trial ended.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// The program has proved its health, and works on.
+    /// The program has proved its health, and continues to run.
     Healthy,
     /// The program has ended, or was ended, without having proved its health.
     Failed(String),

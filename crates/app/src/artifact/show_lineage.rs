@@ -174,8 +174,8 @@ fn uses_prefix(install: Option<&InstallId>) -> String {
 fn check_place(prefix: &str, install: Option<&InstallId>, after: Option<&str>) -> Result<(), AppError> {
     match (install, after) {
         (Some(install), Some(after)) if !after.starts_with(prefix) => Err(AppError::invalid(format!(
-            "`after` is not a place in the uses of install `{install}`; pass the `next` of the page before, which was \
-             asked for with the same `install`"
+            "`after` is not a place in the uses of install `{install}`; pass the `next` of the previous page of the same \
+             install"
         ))),
         (_, _) => Ok(()),
     }

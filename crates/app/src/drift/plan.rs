@@ -20,7 +20,7 @@ use crate::table;
 pub(crate) struct DriftPlan {
     /// The nodes that check a part.
     pub(crate) nodes: Vec<Node>,
-    /// The parts that cannot be checked now, and those of other kinds.
+    /// The parts that are not checked, with the reason: no check exists for their kind, or they cannot be checked now.
     pub(crate) left_out: Vec<(ComponentName, NoCheck)>,
 }
 

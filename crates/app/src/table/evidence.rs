@@ -115,8 +115,8 @@ impl Cut {
 const MARK: char = '\u{1}';
 
 impl Signed {
-    /// Removes two texts from the message, which other orders contain too: the certificate of the signing key, and the work.
-    /// The work stays if no later order repeats it. Returns the removed texts and their digests.
+    /// Removes from the message the texts that other orders contain too, so that each is stored once: the certificate of the
+    /// signing key, and the work if later orders can repeat it. Returns the removed texts and their digests.
     fn cut(&mut self, work: &Work) -> Result<(Cut, Vec<SharedText>), AppError> {
         let (mut cut, mut texts) = (Cut::default(), Vec::new());
         if let [Signature { cert: cert @ Some(_), .. }] = self.signatures.as_mut_slice() {

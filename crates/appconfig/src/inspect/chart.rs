@@ -58,7 +58,7 @@ fn without_chart(held: &Held) -> Draft {
     let draft = Draft::error(held.place.clone(), format!("there is no `Chart.yaml` in `{}`", held.path));
     match held.paths.iter().find_map(|path| path.strip_suffix("/Chart.yaml")) {
         Some(directory) => draft.help(format!("did you mean `{}`?", join(held.word.trim_end_matches('/'), directory))),
-        None => draft.help("write it, or correct the path: the source is the directory of the chart itself"),
+        None => draft.help("create the file, or correct the path: the source is the directory of the chart itself"),
     }
 }
 
@@ -129,6 +129,6 @@ pub(super) fn look_at_kustomization(reader: &mut Reader<'_>, checked: &Checked, 
     {
         let directory = join(&held.path, inner);
         let message = format!("there is no `kustomization.yaml` in `{}`", directory.trim_end_matches('/'));
-        reader.say(Draft::error(held.place.clone(), message).help("write it, or correct the path"));
+        reader.say(Draft::error(held.place.clone(), message).help("create the file, or correct the path"));
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) {
         let draft = Draft::error(place, format!("there is no `{word}` in `{}`", held.path));
         reader.say(match near {
             near @ Some(_) => draft.meant(near),
-            None => draft.help("write it, or correct the path: it is relative to the source"),
+            None => draft.help("create the file, or correct the path, which is relative to the source"),
         });
         return;
     };

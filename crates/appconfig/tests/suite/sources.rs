@@ -77,7 +77,7 @@ fn a_kustomization_has_its_file() {
         "name = \"k\"\ntype = \"kubernetes_manifest\"\nnamespace = \"n\"\n[kustomize]\npath = \"./overlay\"\n";
     let config = good().with_sandbox().with("components/k.toml", kustomized).with("overlay/other.yaml", "");
 
-    insta::assert_snapshot!(said(&config), @"Error components/k.toml:5: there is no `kustomization.yaml` in `overlay`; write it, or correct the path");
+    insta::assert_snapshot!(said(&config), @"Error components/k.toml:5: there is no `kustomization.yaml` in `overlay`; create the file, or correct the path");
     assert_eq!(said(&config.with("overlay/kustomization.yml", "")), "");
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn decode(mut bytes: &[u8]) -> Option<Object> {
 fn text(bytes: &mut &[u8]) -> Option<Text> {
     let size = match byte(bytes)? {
         0xc0 => return Some(Text::Null),
-        // An extension of one byte, and one with a length, which says what is known about an unknown value.
+        // The two extension types by which Terraform encodes an unknown value. The second (0xc7) also says what is known about it.
         0xd4 => return skip(bytes, 2),
         0xc7 => {
             let size = length(bytes, 1)?;

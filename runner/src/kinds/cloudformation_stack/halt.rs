@@ -16,9 +16,9 @@ use crate::kinds::result::Done;
 /// The time limit for the calls after a stop.
 const CALLS: Duration = Duration::from_secs(15);
 
-/// Returns `done`. If the job was cancelled during an update of the stack, first cancels the update. If the job was
-/// cancelled or timed out during any other change, or timed out during an update, first logs that the change continues.
-/// The next deploy waits for the end of such a change.
+/// Handles a change of the stack that still runs after the job was cancelled or timed out, and returns `done`. If the job was
+/// cancelled and the change is an update, cancels the update. Otherwise logs that the change continues, so that the next
+/// deploy waits for its end.
 pub(super) async fn halt_if_cancelled(
     job: &Job,
     client: &Client,

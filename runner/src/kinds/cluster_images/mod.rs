@@ -21,12 +21,12 @@ const DIGEST_TAG: &str = "sha256-";
 /// The maximum number of log lines about the images of one plan.
 const LINES: usize = 50;
 
-/// The images that objects name, by their origin.
+/// The images that objects name: those of the install registry, and all others.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
     /// The number of images of the install registry.
     own: usize,
-    /// The objects that name it, by each other image.
+    /// For each image of another registry, the objects that name it.
     others: BTreeMap<String, Vec<String>>,
 }
 

@@ -204,7 +204,7 @@ impl Spool {
         self.added
     }
 
-    /// Returns the number of entries that have got their records, of those that [`Spool::add`] counts.
+    /// Returns how many of the entries that [`Spool::added`] counts already have a record in the bucket.
     pub(super) fn placed(&self) -> u64 {
         self.added.saturating_sub(u64::try_from(self.state.entries.len()).unwrap_or(u64::MAX))
     }

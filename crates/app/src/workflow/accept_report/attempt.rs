@@ -38,8 +38,9 @@ impl AcceptReport {
         let ends = matches!(report.event, AttemptEvent::Finished { .. });
         let reported = Reported { message: Some(envelope), sent_at, last_log: log.as_ref().filter(|_| ends) };
         let advanced = advance::job_event(&*self.store, &report.job, &event, Some(reported), now).await?;
-        // The log of an accepted end has been stored before the end. The log of a rejected report is stored only if its attempt
-        // ended the job. If an end is accepted, and rejected when its commit is tried again, its log stays; that does no harm.
+        // When an end is accepted, its log has already been stored before the end. The log of a rejected report is stored only
+        // if the report's attempt ended the job. An end may be accepted at first and rejected when its commit is tried again:
+        // then its log stays stored, which does no harm.
         let keeps_log = match &advanced {
             Advanced::Rejected(job, Rejected::Ended { .. }) => is_ended_by(job, report.fence),
             Advanced::Rejected(..) => false,
