@@ -8,8 +8,8 @@ use clap_complete::Shell;
 use crate::context::{Context, Global};
 use crate::error::{EXIT_CODES, Result};
 use crate::{
-    action, app, artifact, build, channel, contract, customer, deploy, doctor, drift, health, history, install, job,
-    lineage, policy, release, runbook, subscription, teardown, tenant, tools, webhook, workflow,
+    action, app, artifact, build, channel, check, contract, customer, deploy, doctor, drift, health, history, install,
+    job, lineage, policy, release, runbook, subscription, teardown, tenant, tools, webhook, workflow,
 };
 
 const EXAMPLES: &str = "\
@@ -118,6 +118,9 @@ enum Command {
     /// Ask whether the components of an install are healthy.
     #[command(subcommand)]
     Health(health::HealthCommand),
+    /// Report the results of checks that a deploy waits for.
+    #[command(subcommand)]
+    Check(check::CheckCommand),
     History(history::History),
     /// Send people notifications by mail, by HTTPS or into a queue.
     #[command(subcommand)]
@@ -217,6 +220,7 @@ impl Cli {
             Command::Runbook(command) => command.run(&context).await,
             Command::Drift(command) => command.run(&context).await,
             Command::Health(command) => command.run(&context).await,
+            Command::Check(command) => command.run(&context).await,
             Command::History(command) => command.run(&context).await,
             Command::Subscription(command) => command.run(&context).await,
             Command::Release(command) => command.run(&context).await,

@@ -9,6 +9,7 @@ mod artifact;
 mod aws;
 mod build;
 mod channel;
+mod check;
 mod clock;
 mod cloudformation;
 mod confirm;

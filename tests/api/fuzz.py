@@ -36,7 +36,7 @@ NEVER_SUCCEEDS = {
     **dict.fromkeys(("ApproveJob", "RejectJob"), "no plan waits for its approval in the world of the fuzzing"),
     **dict.fromkeys(("DetectDrift", "AcknowledgeDrift"), "the app of the world has no part whose drift is checked"),
     "CallWebhook": "no drawn signature is that of the webhook's key",
-    "CheckHealth": "the app of the world has no component with health checks",
+    **dict.fromkeys(("CheckHealth", "ReportCheck"), "the app of the world has no component with health checks"),
     **dict.fromkeys(("ResumeWorkflow", "RetryJob", "SkipNode"), "no deploy has failed in the world of the fuzzing"),
     **dict.fromkeys(
         ("RunRunbook", "ShowRun", "CancelRun", "ResumeRun"), "the app of the world has no runbook, so no run of one"

@@ -38,7 +38,7 @@ impl Waiting {
             return;
         }
         self.next = Instant::now() + LOOK;
-        if let Some(text) = window(view).or_else(|| approval(view)) {
+        if let Some(text) = decision(view) {
             let plain = self.due_secs > 0;
             self.due_secs = 0;
             return progress.waiting(&text, plain);
@@ -67,7 +67,7 @@ pub(crate) async fn describe_wait(api: &Api, view: &WorkflowView) -> Option<Stri
     if view.ended_at.is_some() {
         return None;
     }
-    if let Some(text) = window(view).or_else(|| approval(view)) {
+    if let Some(text) = decision(view) {
         return Some(text);
     }
     let now = clock::now().ok()?;
@@ -76,6 +76,21 @@ pub(crate) async fn describe_wait(api: &Api, view: &WorkflowView) -> Option<Stri
         return None;
     }
     sentence(api, view, waited, now).await.ok()
+}
+
+/// Returns the sentence about what the workflow waits for beside a runner, if none of its jobs works.
+fn decision(view: &WorkflowView) -> Option<String> {
+    window(view).or_else(|| approval(view)).or_else(|| checks(view))
+}
+
+/// Returns the sentence about the required checks that the workflow waits for, if none of its jobs works.
+fn checks(view: &WorkflowView) -> Option<String> {
+    let node = view.nodes.iter().find(|node| node.state == "waiting_for_checks")?;
+    if view.ended_at.is_some() || view.nodes.iter().any(|node| is_open(&node.state)) {
+        return None;
+    }
+    let report = format!("`freehold check report {} COMPONENT NAME passed` reports one", view.install);
+    Some(format!("`{}` waits: {}; {report}", node.name, node.reason))
 }
 
 /// Returns the sentence about the customer's window that the workflow waits for, if none of its jobs works.
@@ -202,6 +217,25 @@ mod tests {
         assert_eq!(missing_input(&lacks(runner.clone())).map(String::as_str), Some("input `key` ..."));
         assert_eq!(missing_input(&lacks(json!(null))), None);
         assert_eq!(missing_input(&install("globex", runner)), None);
+    }
+
+    #[test]
+    fn a_workflow_that_waits_for_checks_names_them_and_says_how_to_report_one() {
+        let view = |other: &str| -> WorkflowView {
+            let reason = "the component is healthy, and waits for check `load` to pass until 2026-11-30T06:00:00Z";
+            serde_json::from_value(json!({
+                "workflow": "wf_00000000000000000001", "install": "globex", "kind": "deploy-components", "state": "running",
+                "created_at": 1000,
+                "nodes": [
+                    { "name": "health:web", "state": "waiting_for_checks", "reason": reason },
+                    { "name": "api", "state": other },
+                ],
+            }))
+            .unwrap()
+        };
+
+        insta::assert_snapshot!(decision(&view("waiting")).unwrap(), @"`health:web` waits: the component is healthy, and waits for check `load` to pass until 2026-11-30T06:00:00Z; `freehold check report globex COMPONENT NAME passed` reports one");
+        assert_eq!(decision(&view("active")), None);
     }
 
     #[test]

@@ -135,6 +135,7 @@ fn is_bad(node: &NodeView) -> bool {
             | "waiting_for_runner"
             | "waiting_for_window"
             | "waiting_for_approval"
+            | "waiting_for_checks"
             | "skipped"
             | "succeeded"
             | "cancelled"

@@ -6,6 +6,7 @@ use freehold_protocol::api::{
 };
 use freehold_protocol::audit::verify::Position;
 
+use crate::check::text::results;
 use crate::context::Context;
 use crate::drift::state_text;
 use crate::error::Result;
@@ -214,6 +215,9 @@ fn add_parts(facts: &mut Facts, view: &InstallView, out: Output) {
         }
         if let Some(health) = one.health.as_ref().filter(|health| !health.reason.is_empty()) {
             facts.add(&format!("component {}", one.component), ill(health));
+        }
+        if !one.checks.is_empty() {
+            facts.add(&format!("checks {}", one.component), results(&one.checks));
         }
     }
     if let Some(leftovers) = &view.leftovers {

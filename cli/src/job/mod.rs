@@ -167,6 +167,9 @@ fn without_log(view: &JobView) -> String {
         "waiting_for_approval" => {
             format!("job `{job}` has no log yet: its plan waits for an approval; `freehold job show {job}` shows it")
         }
+        "waiting_for_checks" => format!(
+            "job `{job}` has no log yet: its component waits for required checks; `freehold job show {job}` shows which"
+        ),
         "waiting_for_window" => format!(
             "job `{job}` has no log yet, because it waits for the customer's change window; `freehold job show {job}` shows until when"
         ),
@@ -191,6 +194,12 @@ fn show(view: &JobView, out: Output) -> String {
         parts.push(format!("waits for the customer's change window{until}"));
     } else if let Some(waiting) = &view.plan {
         parts.push(plan::waiting(waiting, &view.job, &view.install));
+    } else if view.state == "waiting_for_checks" {
+        let install = &view.install;
+        parts.push(format!(
+            "report a check with `freehold check report {install} COMPONENT NAME passed`; `freehold install show {install}` \
+             shows the results"
+        ));
     } else if let Some(since) = view.waits_since {
         let until = view.waits_until.map(|until| format!(", at most until {}", time(until))).unwrap_or_default();
         let install = &view.install;

@@ -19,6 +19,7 @@ pub(super) fn coloured(word: &str) -> String {
         | "waiting_for_runner"
         | "waiting_for_window"
         | "waiting_for_approval"
+        | "waiting_for_checks"
         | "drifted"
         | "unknown"
         | "paused"

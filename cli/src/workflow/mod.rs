@@ -120,11 +120,23 @@ pub(crate) fn cancelled(
     match (state, active) {
         ("cancelled", _) => Ok(format!("`{what}` has already ended: cancelled")),
         (
-            "pending" | "running" | "queued" | "waiting_for_runner" | "waiting_for_window" | "waiting_for_approval",
+            "pending"
+            | "running"
+            | "queued"
+            | "waiting_for_runner"
+            | "waiting_for_window"
+            | "waiting_for_approval"
+            | "waiting_for_checks",
             [],
         ) => Ok(format!("`{what}` was asked to stop; none of its jobs is running; it ends within about a minute")),
         (
-            "pending" | "running" | "queued" | "waiting_for_runner" | "waiting_for_window" | "waiting_for_approval",
+            "pending"
+            | "running"
+            | "queued"
+            | "waiting_for_runner"
+            | "waiting_for_window"
+            | "waiting_for_approval"
+            | "waiting_for_checks",
             active,
         ) => Ok(format!(
             "`{what}` was asked to stop; not ended yet: `{}`; a running job receives the request after its next report, \
@@ -199,7 +211,9 @@ fn show(view: &WorkflowView, out: Output) -> String {
         let job = node.job.as_ref().map(ToString::to_string).unwrap_or_default();
         let reason = match node.waits_since {
             Some(_) if node.state == "waiting_for_window" => awaited_window(node),
-            Some(_) if node.state == "waiting_for_approval" => brief(&node.reason, IN_A_TABLE),
+            Some(_) if matches!(node.state.as_str(), "waiting_for_approval" | "waiting_for_checks") => {
+                brief(&node.reason, IN_A_TABLE)
+            }
             Some(since) => format!("since {}", time(since)),
             None => brief(&node.reason, IN_A_TABLE),
         };

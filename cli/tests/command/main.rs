@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod app;
+mod check;
 mod contract_propose;
 mod customer;
 mod empty_lists;

@@ -25,6 +25,7 @@ use freehold_app::drift::acknowledge_drift::AcknowledgeDrift;
 use freehold_app::drift::detect_drift::DetectDrift;
 use freehold_app::drift::ignore_drift::IgnoreDrift;
 use freehold_app::health::check_health::CheckHealth;
+use freehold_app::health::report_check::ReportCheck;
 use freehold_app::install::create_install::CreateInstall;
 use freehold_app::install::delete_install::DeleteInstall;
 use freehold_app::install::disable_install::DisableInstall;
@@ -103,6 +104,7 @@ pub struct Api {
     acknowledge_drift: AcknowledgeDrift,
     ignore_drift: IgnoreDrift,
     check_health: CheckHealth,
+    report_check: ReportCheck,
     render_stack: RenderStack,
     cancel_workflow: CancelWorkflow,
     cancel_job: CancelJob,
@@ -259,6 +261,11 @@ impl Api {
                 store: Arc::clone(&store),
                 versions: versions.clone(),
                 machines: machines.clone(),
+                clock: Arc::clone(&clock),
+            },
+            report_check: ReportCheck {
+                store: Arc::clone(&store),
+                versions: versions.clone(),
                 clock: Arc::clone(&clock),
             },
             acknowledge_drift: AcknowledgeDrift { store: Arc::clone(&store), clock: Arc::clone(&clock) },

@@ -13,10 +13,10 @@ use freehold_protocol::api::{
     AcknowledgeDriftRequest, AddSubscriptionRequest, AddWebhookRequest, ApproveJobRequest, BuildComponentsRequest,
     CancelJobRequest, CancelWorkflowRequest, CheckHealthRequest, CreateInstallRequest, CreateReleaseRequest,
     DeployComponentsRequest, DetectDriftRequest, ForgetInstallRequest, IgnoreDriftRequest, InstallCreated,
-    MoveChannelRequest, ReasonRequest, RejectJobRequest, RemoveSubscriptionRequest, ResumeWorkflowRequest,
-    RetryJobRequest, RunActionRequest, RunRunbookRequest, SetApprovalsRequest, SetInputsRequest, SetReleaseRequest,
-    SetTogglesRequest, SkipNodeRequest, SyncAppRequest, TeardownInstallRequest, TestSubscriptionsRequest,
-    UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted,
+    MoveChannelRequest, ReasonRequest, RejectJobRequest, RemoveSubscriptionRequest, ReportCheckRequest,
+    ResumeWorkflowRequest, RetryJobRequest, RunActionRequest, RunRunbookRequest, SetApprovalsRequest, SetInputsRequest,
+    SetReleaseRequest, SetTogglesRequest, SkipNodeRequest, SyncAppRequest, TeardownInstallRequest,
+    TestSubscriptionsRequest, UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted,
 };
 use freehold_protocol::{AppName, Digest, InstallId, JobId, WorkflowId};
 
@@ -165,6 +165,11 @@ impl Api {
                 let by = call.asked_by()?;
                 let workflow = self.check_health.check(&install, &request, call.asked(&by)).await?;
                 to_json(&WorkflowStarted { workflow, version: None, number: None })
+            }
+            Operation::ReportCheck => {
+                let (install, component, check) = (call.install()?, call.component()?, call.check()?);
+                let (request, by): (ReportCheckRequest, _) = (call.json()?, call.asked_by()?);
+                to_json(&self.report_check.report(&install, (&component, &check), &request, &by).await?)
             }
             Operation::ShowHistory => to_json(&read::show_history(store, &call.install()?, after, now).await?),
             Operation::ListWorkflows => to_json(&read::list_workflows(store, &call.install()?, after).await?),

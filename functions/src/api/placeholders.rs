@@ -3,8 +3,8 @@
 
 use freehold_app::AppError;
 use freehold_protocol::{
-    ActionName, AppName, ChannelName, Digest, InstallId, JobId, ReleaseName, RunId, RunbookName, WebhookName,
-    WorkflowId,
+    ActionName, AppName, ChannelName, CheckName, ComponentName, Digest, InstallId, JobId, ReleaseName, RunId,
+    RunbookName, WebhookName, WorkflowId,
 };
 
 use super::Call;
@@ -52,6 +52,8 @@ placeholders! {
     app: AppName,
     artifact: Digest,
     channel: ChannelName,
+    check: CheckName,
+    component: ComponentName,
     install: InstallId,
     job: JobId,
     release: ReleaseName,
@@ -83,7 +85,18 @@ mod tests {
     #[test]
     fn a_wrong_value_is_refused_whether_or_not_the_operation_reads_it() {
         for name in [
-            "action", "app", "artifact", "channel", "install", "job", "release", "terms", "version", "webhook",
+            "action",
+            "app",
+            "artifact",
+            "channel",
+            "check",
+            "component",
+            "install",
+            "job",
+            "release",
+            "terms",
+            "version",
+            "webhook",
             "workflow",
         ] {
             let refused = call(name, "null,null").check_placeholders().unwrap_err();

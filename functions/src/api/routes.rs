@@ -46,6 +46,7 @@ pub enum Operation {
     AcknowledgeDrift,
     IgnoreDrift,
     CheckHealth,
+    ReportCheck,
     ShowHistory,
     ListWorkflows,
     ShowWorkflow,
@@ -128,6 +129,7 @@ impl Operation {
             | Self::AcknowledgeDrift
             | Self::IgnoreDrift
             | Self::CheckHealth
+            | Self::ReportCheck
             | Self::ShowWorkflow
             | Self::CancelWorkflow
             | Self::ResumeWorkflow
@@ -318,6 +320,12 @@ pub const ROUTES: [Route; 72] = [
         "POST",
         "/v1/installs/{install}/health",
         "Asks whether deployed components are healthy, and changes nothing",
+    ),
+    route(
+        Operation::ReportCheck,
+        "POST",
+        "/v1/installs/{install}/components/{component}/checks/{check}",
+        "Reports the result of a required check of a component",
     ),
     route(Operation::ShowHistory, "GET", "/v1/installs/{install}/history", "What happened to an install, newest first"),
     route(Operation::ListWorkflows, "GET", "/v1/installs/{install}/workflows", "Workflows, newest first"),

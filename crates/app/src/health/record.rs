@@ -7,7 +7,7 @@ use freehold_domain::job::Job;
 use freehold_domain::plan::Deployed;
 use freehold_domain::workflow::Workflow;
 use freehold_protocol::order::health::HealthState;
-use freehold_protocol::{ComponentName, InstallId, Timestamp};
+use freehold_protocol::{CheckName, ComponentName, InstallId, Timestamp};
 
 use crate::AppError;
 use crate::notification::task::of_changed_health;
@@ -15,14 +15,14 @@ use crate::part::late_result::is_being_changed;
 use crate::ports::{Expect, Store, Write};
 use crate::table::{self, DeployedRecord, HEALTH_PREFIX, HealthRecord, Stored, install_pk, load, load_all, put};
 
-/// Returns the writes of the health that `job` found, and of the task that sends the notification of a change; none if
-/// a later workflow has checked the component since, or if a deploy has overtaken a check: a component that is being
-/// replaced may be away.
+/// Returns the writes of the health that `job` found of a component with these required checks, and of the task that sends the
+/// notification of a change; none if a later workflow has checked the component since, or if a deploy has overtaken a
+/// check: a component that is being replaced may be away.
 pub(crate) async fn record_health(
     store: &dyn Store,
     job: &Job,
     workflow: &Workflow,
-    component: &ComponentName,
+    (component, required): (&ComponentName, &BTreeSet<CheckName>),
     now: Timestamp,
 ) -> Result<Vec<Write>, AppError> {
     if workflow.kind.is_check() && is_overtaken(store, job, workflow, component).await? {
@@ -30,7 +30,7 @@ pub(crate) async fn record_health(
     }
     let known: Option<Stored<HealthRecord>> = load(store, &table::health_key(&job.install, component)).await?;
     let before = known.as_ref().map(|known| &known.value.health);
-    let Some(health) = LastHealth::after(before, component, job, now) else { return Ok(Vec::new()) };
+    let Some(health) = LastHealth::after(before, (component, required), job, now) else { return Ok(Vec::new()) };
     let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
     let notification = of_changed_health(store, &job.install, before, &health).await?;
     let record = put(&HealthRecord { install: job.install.clone(), health }, expect)?;
@@ -53,15 +53,18 @@ async fn is_overtaken(
     Ok(is_later || is_being_changed(store, &job.install, component).await?)
 }
 
-/// Returns the components that a check found healthy after their last deploy.
+/// Returns the components that a check found healthy after their last deploy, and that passed their required checks.
 pub(crate) async fn healthy(
     store: &dyn Store,
     install: &InstallId,
     deployed: &BTreeMap<ComponentName, Deployed>,
 ) -> Result<BTreeSet<ComponentName>, AppError> {
     let checks: Vec<HealthRecord> = load_all(store, &install_pk(install), HEALTH_PREFIX).await?;
-    let is_since = |check: &LastHealth| deployed.get(&check.component).is_some_and(|one| check.is_since(one.serial));
-    let found = checks.into_iter().map(|record| record.health);
-    let healthy = found.filter(|check| check.state == HealthState::Healthy && is_since(check));
-    Ok(healthy.map(|check| check.component).collect())
+    let results = table::reported_checks(store, install).await?;
+    let standing = |check: LastHealth| {
+        let one = deployed.get(&check.component).filter(|one| check.is_since(one.serial))?;
+        Some(check.with_checks(&results, (one.serial, one.at)))
+    };
+    let found = checks.into_iter().filter_map(|record| standing(record.health));
+    Ok(found.filter(|check| check.state == HealthState::Healthy).map(|check| check.component).collect())
 }

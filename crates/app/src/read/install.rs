@@ -1,13 +1,14 @@
 //! Shows and lists installs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_domain::drift::DriftRule;
+use freehold_domain::health::checks::ReportedCheck;
 use freehold_domain::health::{self, LastHealth};
 use freehold_domain::install::change_gate::Gate;
 use freehold_domain::install::connection::Connection;
 use freehold_domain::install::{Install, Serves};
-use freehold_domain::job::Job;
+use freehold_domain::job::{Job, JobState};
 use freehold_domain::plan::SkippedBy;
 use freehold_domain::toggles;
 use freehold_domain::workflow::WorkflowKind;
@@ -17,12 +18,13 @@ use freehold_protocol::api::{
 };
 use freehold_protocol::report::ChangeTimes;
 use freehold_protocol::time::rfc3339;
-use freehold_protocol::{ComponentName, InstallId, Timestamp, WorkflowId};
+use freehold_protocol::{CheckName, ComponentName, InstallId, Timestamp, WorkflowId};
 use futures_util::future::try_join_all;
 
 use super::drift::drift_view;
 use super::job::plan_view;
 use super::last_report::heard_of;
+use super::required_check::checks_of;
 use super::{List, page};
 use crate::AppError;
 use crate::app_version::install_release::{followed, not_followed_text};
@@ -56,14 +58,14 @@ pub async fn show_install(versions: &Versions, id: &InstallId, now: Timestamp) -
         }
         None => Vec::new(),
     };
-    let waiting = match &install.live {
-        Some(live) if install.forgetting.is_none() => waiting_plans(store, live).await?,
+    let jobs = match &install.live {
+        Some(live) if install.forgetting.is_none() => active_jobs(store, live).await?,
         Some(_) | None => Vec::new(),
     };
     let rules = install.drift_rules.clone();
     let mut view = install_view(store, install, now).await?;
     view.run = load::<OpenRun>(store, &table::open_run_key(id)).await?.map(|open| open.value.run);
-    view.approvals = waiting;
+    view.approvals = waiting_plans(&jobs);
     // The list of leftovers is from the last teardown of everything. It is no longer true when a component is deployed
     // again.
     if components.is_empty() {
@@ -90,10 +92,18 @@ pub async fn show_install(versions: &Versions, id: &InstallId, now: Timestamp) -
     view.inputs = show_inputs::by_name(&shown);
     view.off = off;
     let checks: Vec<HealthRecord> = load_all(store, &install_pk(id), HEALTH_PREFIX).await?;
-    let checks = standing_checks(checks, &components);
+    let reported = table::reported_checks(store, id).await?;
+    let checks = standing_checks(checks, &components, &reported);
     view.health =
         health::of_install(checks.values()).map(|found| InstallHealthView { state: found.state, since: found.since });
-    view.components = components.into_iter().map(|record| deployed_view(record, &rules, &checks)).collect();
+    let awaited = awaited_checks(&jobs);
+    let component_view = |record: DeployedRecord| {
+        let name = &record.deployed.component;
+        let required = awaited.get(name).or_else(|| checks.get(name).map(|check| &check.required));
+        let shown = checks_of(&record.deployed, required.unwrap_or(&BTreeSet::new()), &reported);
+        DeployedView { checks: shown, ..deployed_view(record, &rules, &checks) }
+    };
+    view.components = components.into_iter().map(component_view).collect();
     Ok(view)
 }
 
@@ -183,15 +193,27 @@ async fn install_view(store: &dyn Store, install: Install, now: Timestamp) -> Re
     })
 }
 
-/// Returns the jobs of the running workflow whose plans wait for an approval.
-async fn waiting_plans(store: &dyn Store, live: &WorkflowId) -> Result<Vec<WaitingPlan>, AppError> {
+/// Returns the jobs of the running workflow that have not ended.
+async fn active_jobs(store: &dyn Store, live: &WorkflowId) -> Result<Vec<Job>, AppError> {
     let Some(found) = table::find_workflow(store, live).await? else { return Ok(Vec::new()) };
     let jobs = try_join_all(found.value.active_jobs().map(async |id| load::<Job>(store, &table::job_key(id)).await));
-    let waiting = jobs.await?.into_iter().flatten().filter_map(|found| {
-        let plan = plan_view(&found.value)?;
-        Some(WaitingPlan { job: found.value.id, node: found.value.node, plan })
+    Ok(jobs.await?.into_iter().flatten().map(|found| found.value).collect())
+}
+
+/// Returns those of the jobs whose plans wait for an approval.
+fn waiting_plans(jobs: &[Job]) -> Vec<WaitingPlan> {
+    let waiting = jobs.iter().filter_map(|job| {
+        let plan = plan_view(job)?;
+        Some(WaitingPlan { job: job.id.clone(), node: job.node.clone(), plan })
     });
-    Ok(waiting.collect())
+    waiting.collect()
+}
+
+/// Returns the required checks for which some of the jobs wait, by component.
+fn awaited_checks(jobs: &[Job]) -> BTreeMap<ComponentName, BTreeSet<CheckName>> {
+    let waiting = jobs.iter().filter(|job| matches!(job.state, JobState::WaitingForChecks { .. }));
+    let checks = waiting.filter_map(|job| job.checks.as_ref());
+    checks.map(|checks| (checks.component.clone(), checks.required.names.clone())).collect()
 }
 
 fn connection_view(connection: Connection) -> ConnectionView {
@@ -212,14 +234,19 @@ fn skipped_text(run: &SkippedRun) -> String {
     format!("the run of action `{}` that was due at {due} was skipped: {}", run.action, run.reason)
 }
 
-/// Returns the health checks of components since they were deployed. An earlier check says nothing about what is
-/// deployed now.
-fn standing_checks(checks: Vec<HealthRecord>, components: &[DeployedRecord]) -> BTreeMap<ComponentName, LastHealth> {
-    let is_standing = |check: &LastHealth| {
-        let deployed = components.iter().map(|one| &one.deployed).find(|one| one.component == check.component);
-        deployed.is_some_and(|deployed| check.is_since(deployed.serial))
+/// Returns the health checks of components since they were deployed, as the required checks leave them. An earlier check says
+/// nothing about what is deployed now.
+fn standing_checks(
+    checks: Vec<HealthRecord>,
+    components: &[DeployedRecord],
+    reported: &[ReportedCheck],
+) -> BTreeMap<ComponentName, LastHealth> {
+    let standing = |check: LastHealth| {
+        let deployed = components.iter().map(|one| &one.deployed).find(|one| one.component == check.component)?;
+        let is_standing = check.is_since(deployed.serial);
+        is_standing.then(|| check.with_checks(reported, (deployed.serial, deployed.at)))
     };
-    let checks = checks.into_iter().map(|record| record.health).filter(is_standing);
+    let checks = checks.into_iter().filter_map(|record| standing(record.health));
     checks.map(|check| (check.component.clone(), check)).collect()
 }
 
@@ -260,5 +287,6 @@ fn deployed_view(
         }),
         drift,
         health,
+        checks: Vec::new(),
     }
 }

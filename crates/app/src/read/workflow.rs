@@ -49,13 +49,21 @@ pub async fn show_workflow(store: &dyn Store, id: &WorkflowId, now: Timestamp) -
         if waits_since.is_some() {
             node.waits_since = waits_since;
             node.opens_at = job.opens_at();
-            if matches!(job.state, JobState::WaitingForWindow { .. } | JobState::WaitingForApproval { .. }) {
+            if says_what_it_waits_for(&job.state) {
                 node.reason = job.state.reason().unwrap_or_default();
             }
             node.state = state_word(&job, now).to_owned();
         }
     }
     Ok(view)
+}
+
+/// Returns whether the state says for what the job waits, beside a runner.
+const fn says_what_it_waits_for(state: &JobState) -> bool {
+    matches!(
+        state,
+        JobState::WaitingForWindow { .. } | JobState::WaitingForApproval { .. } | JobState::WaitingForChecks { .. }
+    )
 }
 
 fn rolled_back(workflow: &Workflow) -> Option<RolledBackView> {

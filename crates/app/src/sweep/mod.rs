@@ -23,6 +23,7 @@ use crate::table::{
     self, NextSweep, OpenWorkflow, Phase, Record as _, Stored, TaskToken, load, moved_sweep, open_key, put, token_key,
 };
 use crate::workflow::accept_report::resume_run;
+use crate::workflow::advance::required_checks::advance_checks;
 use crate::workflow::advance::{self, Advanced};
 use crate::workflow::dispatch_job::change_windows::{self, LOOK_AT_LEAST_SECS, Opens};
 use crate::workflow::dispatch_job::expiry::expiry;
@@ -338,6 +339,10 @@ impl Sweep {
             let found = self.let_time_pass(id, job, now, swept).await?;
             return Ok(if let Found::Waiting(_) = found { Found::Waiting(at) } else { found });
         }
+        if let Some(end) = job.checks_end_at().filter(|_| job.cancel_requested.is_none()) {
+            let found = self.look_at_checks(job, now).await?;
+            return Ok(if let Found::Waiting(_) = found { Found::Waiting(end) } else { found });
+        }
         let since = job.history.last().map_or(job.created_at, |record| record.at);
         let age = now.since(since) / 1000;
         if let JobState::Queued { dispatch } = &job.state
@@ -347,6 +352,20 @@ impl Sweep {
             self.outbox.dispatch(&[DispatchMessage::Order { job: id.clone(), dispatch: *dispatch }]).await?;
         }
         self.let_time_pass(id, job, now, swept).await
+    }
+
+    /// Looks at the results of the required checks for which a job waits.
+    async fn look_at_checks(&self, job: &Job, now: Timestamp) -> Result<Found, AppError> {
+        match advance_checks(&*self.store, job, now).await? {
+            Some(Advanced::Now { workflow: Some(workflow), started, .. }) => {
+                advance::dispatch(&*self.outbox, &workflow, &started).await?;
+                Ok(Found::Ended)
+            }
+            Some(Advanced::Now { job, .. } | Advanced::NotYet(job) | Advanced::Rejected(job, _)) => {
+                Ok(Found::of(&job, now))
+            }
+            None => Ok(Found::Open),
+        }
     }
 
     /// Orders a job whose window has opened, or whose plan is approved. If the dispatch is lost, the order is sent as that of

@@ -1,17 +1,18 @@
 //! The rows of installs: their state, their entry in the list of installs, the last contact of their runner, their
-//! deployed components, and the leftovers of their last teardown.
+//! deployed components with their health and the results of required checks, and the leftovers of their last teardown.
 
 use std::collections::BTreeMap;
 
 use freehold_domain::absence::Absence;
 use freehold_domain::health::LastHealth;
+use freehold_domain::health::checks::ReportedCheck;
 use freehold_domain::install::connection;
 use freehold_domain::install::{BUILD_INSTALL, Install};
 use freehold_domain::plan::Deployed;
 use freehold_domain::reports::head::ReportedHead;
 use freehold_protocol::order::leftovers::Leftovers;
 use freehold_protocol::report::ChangeTimes;
-use freehold_protocol::{AccountId, ComponentName, Digest, InstallId, JobId, Timestamp};
+use freehold_protocol::{AccountId, CheckName, ComponentName, Digest, InstallId, JobId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -100,6 +101,14 @@ pub struct HealthRecord {
     pub health: LastHealth,
 }
 
+/// The last result of a required check of a component.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckRecord {
+    pub install: InstallId,
+    #[serde(flatten)]
+    pub reported: ReportedCheck,
+}
+
 /// The vendor's inputs and toggles with which the last deploy of all components succeeded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RanRecord {
@@ -115,6 +124,9 @@ pub struct RanRecord {
 
 /// The prefix of the keys of [`HealthRecord`] rows.
 pub const HEALTH_PREFIX: &str = "health#";
+
+/// The prefix of the keys of [`CheckRecord`] rows.
+const CHECK_PREFIX: &str = "check#";
 
 /// Returns the name of the install that no customer can have. The build runner belongs to it, and so do tasks for several
 /// installs.
@@ -183,6 +195,11 @@ pub fn health_key(install: &InstallId, component: &ComponentName) -> Key {
     key(install_pk(install), format!("{HEALTH_PREFIX}{component}"))
 }
 
+/// Returns the key of the row of the last result of a component's required check.
+pub fn check_key(install: &InstallId, component: &ComponentName, check: &CheckName) -> Key {
+    key(install_pk(install), format!("{CHECK_PREFIX}{component}#{check}"))
+}
+
 /// Returns the key of the row of the values that ran last.
 pub fn ran_key(install: &InstallId) -> Key {
     key(install_pk(install), "ran")
@@ -197,6 +214,12 @@ impl Record for RanRecord {
 impl Record for HealthRecord {
     fn key(&self) -> Key {
         health_key(&self.install, &self.health.component)
+    }
+}
+
+impl Record for CheckRecord {
+    fn key(&self) -> Key {
+        check_key(&self.install, &self.reported.component, &self.reported.check)
     }
 }
 
@@ -254,6 +277,15 @@ impl Record for DeployedRecord {
 /// NotFound, or the errors of [`load`].
 pub async fn install(store: &dyn Store, id: &InstallId) -> Result<Stored<Install>, AppError> {
     load(store, &install_key(id)).await?.ok_or_else(|| Absence::Install(id.clone()).into())
+}
+
+/// Loads the last result of each required check of the install's components.
+///
+/// # Errors
+/// The errors of [`load_all`].
+pub async fn reported_checks(store: &dyn Store, id: &InstallId) -> Result<Vec<ReportedCheck>, AppError> {
+    let records: Vec<CheckRecord> = load_all(store, &install_pk(id), CHECK_PREFIX).await?;
+    Ok(records.into_iter().map(|record| record.reported).collect())
 }
 
 /// Loads the outputs of an install's sandbox, with the keyed digest in place of each sensitive value; empty if the sandbox

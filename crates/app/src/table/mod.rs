@@ -10,6 +10,7 @@
 //! | `app#<app>` | `terms#<digest>`, `contract#<version>` | terms that customers accept, and signed contracts |
 //! | `installs` | install | the list of installs |
 //! | `install#<install>` | `state`, `contact`, `component#<c>`, `workflow#<time>#<id>`, `former`, `notice#<key>` | the install |
+//! | `install#<install>` | `health#<c>`, `check#<c>#<check>` | the health of components, and the results of required checks |
 //! | `install#<install>` | `budget`, `sender#<role>` | how many reports it may send, and the roles that sent them |
 //! | `install#<install>` | `changes` | when the customer lets changes start, as the runner announced it |
 //! | `install#<install>` | `skipped#<action>` | the newest run of an action by cron that the install refused |
@@ -67,10 +68,10 @@ pub use forgotten_installs::{Forgetting, GoneInstalls, forgetting_key, gone_inst
 pub use grant::{BurntGrant, grant_key, grants_pk};
 pub use graph::{find_workflow, graph_write, put_workflow, workflow, workflow_pk};
 pub use install::{
-    ChangeTimesRecord, Contact, CopiedSecrets, DeployedRecord, HEALTH_PREFIX, HealthRecord, InstallEntry,
-    LeftoversRecord, QUEUE_TURNS, QueueTurn, RanRecord, changes_key, contact_key, copied_secrets_key, deployed,
-    deployed_among, deployed_key, health_key, install, install_entry_key, install_key, install_pk, leftovers_key,
-    name_prefixes, parts, prefix_key, ran_key, reserved_install, sandbox_outputs,
+    ChangeTimesRecord, CheckRecord, Contact, CopiedSecrets, DeployedRecord, HEALTH_PREFIX, HealthRecord, InstallEntry,
+    LeftoversRecord, QUEUE_TURNS, QueueTurn, RanRecord, changes_key, check_key, contact_key, copied_secrets_key,
+    deployed, deployed_among, deployed_key, health_key, install, install_entry_key, install_key, install_pk,
+    leftovers_key, name_prefixes, parts, prefix_key, ran_key, reported_checks, reserved_install, sandbox_outputs,
 };
 pub use job::{LogRecord, Sending, job, job_key, job_pk, sending_key};
 pub use record::{PAGE, Record, Stored, load, load_all, load_all_stored, parse, put, put_until};

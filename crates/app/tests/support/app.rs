@@ -95,6 +95,15 @@ pub(crate) fn with_health(gate: bool) -> AppVersion {
     document
 }
 
+/// Returns the document of [`with_health`] in which `storage` requires the checks `ci` and `load`.
+pub(crate) fn with_checks(gate: bool) -> AppVersion {
+    let mut document = with_health(gate);
+    for health in document.components.iter_mut().filter_map(|component| component.settings.health.as_mut()) {
+        health.required_checks = ["ci", "load"].map(str::to_owned).into();
+    }
+    document
+}
+
 /// Returns the document in which `storage` is retried so often.
 pub(crate) fn with_retries(retries: u32) -> AppVersion {
     let mut document = document();

@@ -176,6 +176,16 @@ impl World {
         world
     }
 
+    /// Returns a world with `globex` provisioned, and [`app::with_checks`] synced and built.
+    pub(crate) async fn with_checks(gate: bool) -> Self {
+        let mut world = Self::with_install().await;
+        world.sync(&app::with_checks(gate)).await;
+        world.build("build-2").await;
+        world.settle().await;
+        world.runner("globex").started.clear();
+        world
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         self.memory.now()
     }

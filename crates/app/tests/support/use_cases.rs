@@ -8,6 +8,7 @@ use freehold_app::drift::acknowledge_drift::AcknowledgeDrift;
 use freehold_app::drift::detect_drift::DetectDrift;
 use freehold_app::drift::ignore_drift::IgnoreDrift;
 use freehold_app::health::check_health::CheckHealth;
+use freehold_app::health::report_check::ReportCheck;
 use freehold_app::install::create_install::CreateInstall;
 use freehold_app::install::enrol_build_runner::EnrolBuildRunner;
 use freehold_app::install::register_install::RegisterInstall;
@@ -65,6 +66,10 @@ impl World {
         let memory = &self.memory;
         let (store, machines, clock) = (memory.clone(), memory.clone(), memory.clone());
         CheckHealth { store, versions: self.versions(), machines, clock }
+    }
+
+    pub(crate) fn report_check(&self) -> ReportCheck {
+        ReportCheck { store: self.memory.clone(), versions: self.versions(), clock: self.memory.clone() }
     }
 
     pub(crate) fn acknowledge_drift(&self) -> AcknowledgeDrift {

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use freehold_app::testing::Fault;
 use freehold_protocol::WorkflowId;
 use freehold_protocol::api::{
-    DeployComponentsRequest, DetectDriftRequest, ForgetInstallRequest, ResumeWorkflowRequest, TeardownInstallRequest,
-    WebhookTask,
+    CheckResult, DeployComponentsRequest, DetectDriftRequest, ForgetInstallRequest, ReportCheckRequest,
+    ResumeWorkflowRequest, TeardownInstallRequest, WebhookTask,
 };
 use proptest::prelude::*;
 
@@ -20,7 +20,7 @@ use crate::support::channels::{demo, move_to, stable};
 use crate::support::runner::{Behaviour, sick};
 use crate::support::state::effects;
 use crate::support::walk::Rng;
-use crate::support::{World, app, asked_with, client, drifts, globex, with_input};
+use crate::support::{World, app, asked_with, client, drifts, globex, member, with_input};
 
 /// Calls without effect: a lost answer is the same as no answer.
 const READS: [&str; 10] = [
@@ -72,6 +72,7 @@ enum Part {
     Runbook,
     Drift,
     RollBack,
+    Checks,
     Channel,
     Notify,
     RunnerAway,
@@ -122,6 +123,7 @@ impl Part {
                 world.runner("globex").behaviours.insert("storage".into(), Behaviour::FailsBefore(99));
                 world
             }
+            Self::Checks => World::with_checks(true).await,
             Self::RollBack => {
                 let mut world = World::with_health(true).await;
                 world.runner("globex").behaviours.insert("health:storage".into(), sick());
@@ -233,6 +235,18 @@ impl Part {
                     let _ = world.handle_due_tasks().handle().await;
                 }
             }
+            Self::Checks => {
+                world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap();
+                rescue.rest(world).await;
+                for name in ["ci", "load"] {
+                    passes(world, name).await;
+                }
+                for _ in 0..3 {
+                    world.memory.advance_secs(20);
+                    let _ = world.sweeper().sweep().await;
+                    rescue.rest(world).await;
+                }
+            }
             Self::Forget => {
                 let (forget, request) = (world.forget_install(), ForgetInstallRequest::default());
                 client(async || forget.forget(&globex(), &request).await).await.unwrap();
@@ -241,6 +255,14 @@ impl Part {
         }
         rescue.rest(world).await;
     }
+}
+
+/// Reports that a required check of `storage` passed, as a client does.
+async fn passes(world: &World, check: &str) {
+    let (component, check) = ("storage".parse().unwrap(), check.parse().unwrap());
+    let request = ReportCheckRequest { result: CheckResult::Passed, reason: None, url: None, deploy: None };
+    let report = async || world.report_check().report(&globex(), (&component, &check), &request, member()).await;
+    client(report).await.unwrap();
 }
 
 /// Lets minutes pass, with the schedule's call in each. A call that dies leaves its work to the next one.
@@ -376,6 +398,11 @@ async fn each_step_of_a_runbook_runs_once_whichever_call_fails() {
 #[tokio::test]
 async fn a_deploy_is_rolled_back_once_whichever_call_fails() {
     each_call_fails_once(Part::RollBack).await;
+}
+
+#[tokio::test]
+async fn a_gate_opens_when_its_checks_have_passed_whichever_call_fails() {
+    each_call_fails_once(Part::Checks).await;
 }
 
 #[tokio::test]

@@ -1,12 +1,18 @@
 //! The health of a component and of an install, as the last checks found it. It is apart from deploys: a deployed component
 //! may be unhealthy, and a component whose deploy failed may be healthy.
 
+pub mod checks;
+
+use std::collections::BTreeSet;
+
 use freehold_protocol::order::health::{Health, HealthState, OUTPUT};
 use freehold_protocol::report::Block;
-use freehold_protocol::{ComponentName, JobId, Timestamp};
+use freehold_protocol::{CheckName, ComponentName, JobId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::job::{Job, JobState};
+
+use checks::{ReportedCheck, Verdict};
 
 /// The health of a component as the last check found it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +28,9 @@ pub struct LastHealth {
     pub job: JobId,
     /// The serial of the last check's workflow.
     pub serial: u64,
+    /// The required checks of the component, as the version has them by which it was checked.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub required: BTreeSet<CheckName>,
 }
 
 /// The health of an install: that of its worst component.
@@ -56,16 +65,44 @@ impl LastHealth {
         self.serial >= deployed
     }
 
-    /// Returns the health of `component` after `job` checked it; `None` when a later workflow has checked it since, or when the
-    /// job says nothing about it.
-    pub fn after(before: Option<&Self>, component: &ComponentName, job: &Job, now: Timestamp) -> Option<Self> {
+    /// Returns the health of `component`, which has these required checks, after `job` checked it; `None` when a later workflow
+    /// has checked it since, or when the job says nothing about it.
+    pub fn after(
+        before: Option<&Self>,
+        (component, required): (&ComponentName, &BTreeSet<CheckName>),
+        job: &Job,
+        now: Timestamp,
+    ) -> Option<Self> {
         if !job.state.is_terminal() || before.is_some_and(|before| before.serial > job.serial) {
             return None;
         }
         let Health { state, reason } = found_by(job)?;
         let since = before.filter(|before| before.state == state).map_or(now, |before| before.since);
         let (component, job, serial) = (component.clone(), job.id.clone(), job.serial);
-        Some(Self { component, state, reason, since, at: now, job, serial })
+        Some(Self { component, state, reason, since, at: now, job, serial, required: required.clone() })
+    }
+
+    /// Returns the health as the required checks leave it: a failed check makes the component unhealthy, and without a result
+    /// nobody knows. `reported` may have results of other components too. The component was last deployed with this serial, at
+    /// this time.
+    #[must_use]
+    pub fn with_checks(self, reported: &[ReportedCheck], (serial, at): (u64, Timestamp)) -> Self {
+        let own: Vec<&ReportedCheck> = reported.iter().filter(|one| one.component == self.component).collect();
+        let verdict = checks::verdict(&self.required, own.iter().copied(), serial, None);
+        let (state, since) = match &verdict {
+            Verdict::Passed => return self,
+            Verdict::Failed(failed) => {
+                let times = own.iter().filter(|one| failed.contains_key(&one.check)).map(|one| one.at);
+                (HealthState::Unhealthy, times.min().unwrap_or(at))
+            }
+            Verdict::Missing(_) => (HealthState::Unknown, at),
+        };
+        if self.state >= state {
+            return self;
+        }
+        let parts = [self.reason.clone(), verdict.problem()];
+        let reason = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
+        Self { reason: Health::new(state, &reason).reason, state, since, ..self }
     }
 }
 

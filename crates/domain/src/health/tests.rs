@@ -1,9 +1,12 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::WorkflowId;
+use freehold_protocol::api::CheckResult;
+use freehold_protocol::order::AskedBy;
 use freehold_protocol::report::Fence;
 use proptest::prelude::*;
 
+use super::checks::RequiredChecks;
 use super::*;
 use crate::job::NewJob;
 use crate::workflow::Target;
@@ -17,7 +20,7 @@ fn web() -> ComponentName {
 }
 
 fn job(serial: u64, state: JobState) -> Job {
-    let target = Target::Health { component: web(), gate: false, version: None };
+    let target = Target::Health { component: web(), gate: false, version: None, checks: RequiredChecks::default() };
     let new = NewJob {
         install: "globex".parse().unwrap(),
         workflow: WorkflowId::derive("globex", &serial.to_string()),
@@ -60,6 +63,53 @@ fn a_reason_of_any_length_is_cut() {
     assert_eq!(found.reason.len(), freehold_protocol::order::health::MAX_REASON_CHARS);
 }
 
+/// Returns the health of `web`, found healthy at the time 5, which requires `ci` and `load`.
+fn healthy() -> LastHealth {
+    let required: BTreeSet<CheckName> = ["ci", "load"].map(|name| name.parse().unwrap()).into();
+    LastHealth::after(None, (&web(), &required), &job(2, succeeded(HealthState::Healthy, "")), at(5)).unwrap()
+}
+
+fn reported(component: &str, check: &str, result: CheckResult, (serial, time): (u64, u64)) -> ReportedCheck {
+    let deploy = JobId::derive(&WorkflowId::derive("globex", &serial.to_string()), component);
+    let (component, check) = (component.parse().unwrap(), check.parse().unwrap());
+    let (by, reason, url) = (AskedBy::Schedule, String::new(), String::new());
+    ReportedCheck { component, check, result, reason, url, by, at: at(time), serial, deploy }
+}
+
+#[test]
+fn required_checks_count_in_the_health_of_their_component_and_deploy() {
+    use CheckResult::{Failed, Passed};
+    let deployed = (2, at(3));
+
+    let passed = [reported("web", "ci", Passed, (2, 9)), reported("web", "load", Passed, (2, 9))];
+    let half = [reported("web", "ci", Passed, (2, 9)), reported("api", "load", Passed, (2, 9))];
+    let earlier = [reported("web", "ci", Passed, (2, 9)), reported("web", "load", Failed, (1, 2))];
+    let failed = [reported("web", "ci", Failed, (2, 9)), reported("web", "load", Failed, (2, 8))];
+
+    assert_eq!(healthy().with_checks(&passed, deployed), healthy());
+    for results in [half, earlier] {
+        let unknown = healthy().with_checks(&results, deployed);
+        assert_eq!((unknown.state, unknown.since), (HealthState::Unknown, at(3)));
+        assert_eq!(unknown.reason, "no result of check `load` was reported");
+    }
+    let unhealthy = healthy().with_checks(&failed, deployed);
+    assert_eq!((unhealthy.state, unhealthy.since), (HealthState::Unhealthy, at(8)));
+    assert_eq!(unhealthy.reason, "check `ci` failed; check `load` failed");
+}
+
+#[test]
+fn a_check_that_failed_makes_a_component_worse_and_one_without_a_result_does_not_make_it_better() {
+    let found = |state| LastHealth { state, reason: "the answer is 503".to_owned(), ..healthy() };
+    let failed = [reported("web", "ci", CheckResult::Failed, (2, 9))];
+
+    let unhealthy = found(HealthState::Unhealthy).with_checks(&[], (2, at(3)));
+    let worse = found(HealthState::Unknown).with_checks(&failed, (2, at(3)));
+
+    assert_eq!(unhealthy, found(HealthState::Unhealthy));
+    assert_eq!((worse.state, worse.since), (HealthState::Unhealthy, at(9)));
+    assert_eq!(worse.reason, "the answer is 503; check `ci` failed");
+}
+
 fn any_state() -> impl Strategy<Value = HealthState> {
     prop_oneof![Just(HealthState::Healthy), Just(HealthState::Unknown), Just(HealthState::Unhealthy)]
 }
@@ -72,7 +122,8 @@ proptest! {
         let mut kept: Option<LastHealth> = None;
         for (now, (serial, state)) in (1_u64..).zip(checks) {
             let before = kept.clone();
-            let next = LastHealth::after(before.as_ref(), &web(), &job(serial, succeeded(state, "")), at(now));
+            let found = job(serial, succeeded(state, ""));
+            let next = LastHealth::after(before.as_ref(), (&web(), &BTreeSet::new()), &found, at(now));
             match (&before, &next) {
                 (Some(before), None) => prop_assert!(before.serial > serial),
                 (_, Some(next)) => {
@@ -93,7 +144,8 @@ proptest! {
         let all: Vec<LastHealth> = states
             .iter()
             .filter_map(|(state, since)| {
-                let found = LastHealth::after(None, &web(), &job(1, succeeded(*state, "")), at(*since))?;
+                let job = job(1, succeeded(*state, ""));
+                let found = LastHealth::after(None, (&web(), &BTreeSet::new()), &job, at(*since))?;
                 Some(found)
             })
             .collect();

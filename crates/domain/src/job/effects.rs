@@ -16,6 +16,7 @@ impl Job {
             | JobState::WaitingForRunner { .. }
             | JobState::WaitingForWindow { .. }
             | JobState::WaitingForApproval { .. }
+            | JobState::WaitingForChecks { .. }
             | JobState::Succeeded { .. } => false,
             JobState::Blocked { fence, .. } => !is_first(*fence),
             JobState::Failed { fence, partial, .. } => *partial || !is_first(*fence),
@@ -43,6 +44,7 @@ impl Job {
             | JobState::WaitingForRunner { .. }
             | JobState::WaitingForWindow { .. }
             | JobState::WaitingForApproval { .. }
+            | JobState::WaitingForChecks { .. }
             | JobState::Succeeded { .. }
             | JobState::Interrupted { .. }
             | JobState::Cancelled { .. }

@@ -24,7 +24,8 @@ impl Job {
             | JobEvent::Wait
             | JobEvent::Undeliverable { .. }
             | JobEvent::Unsent { .. }
-            | JobEvent::Window(WindowEvent::Closed { .. } | WindowEvent::Opened) => Ok(Step::Already),
+            | JobEvent::Window(WindowEvent::Closed { .. } | WindowEvent::Opened)
+            | JobEvent::Checks(_) => Ok(Step::Already),
             JobEvent::Retry => self.retry(event, now),
             JobEvent::Resume { .. } => self.resume(event, now),
             JobEvent::Approval(approval) => self.approval_elsewhere(approval),
@@ -59,7 +60,8 @@ impl Job {
             | JobEvent::Returned { .. }
             | JobEvent::Window(_)
             | JobEvent::Undeliverable { .. }
-            | JobEvent::Unsent { .. } => Ok(Step::Already),
+            | JobEvent::Unsent { .. }
+            | JobEvent::Checks(_) => Ok(Step::Already),
             JobEvent::Retry => self.retry(event, now),
             JobEvent::Resume { .. } => self.resume(event, now),
             JobEvent::Approval(approval) => self.approval_elsewhere(approval),
@@ -81,7 +83,8 @@ impl Job {
                 state
             }
             Outcome::Succeeded { outputs, sensitive, artifact } => {
-                JobState::Succeeded { fence, ended_at, outputs, sensitive, artifact }
+                let waiting = self.awaiting_checks(event, fence, &outputs, now);
+                waiting.unwrap_or(JobState::Succeeded { fence, ended_at, outputs, sensitive, artifact })
             }
             Outcome::Failed { reason, partial } => JobState::Failed { fence, ended_at, reason, partial },
             Outcome::Blocked { block, reason } => JobState::Blocked { fence, ended_at, block, reason },

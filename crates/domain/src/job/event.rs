@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::approval_event::ApprovalEvent;
 use super::window_event::WindowEvent;
+use crate::health::checks::Verdict;
 
 /// Who asked to cancel a job, and why.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +65,8 @@ pub enum JobEvent {
     Window(WindowEvent),
     /// People say something about the plan for which the job waits.
     Approval(ApprovalEvent),
+    /// Somebody looked at the results of the required checks for which the job waits.
+    Checks(Verdict),
 }
 
 impl JobEvent {
@@ -89,6 +92,7 @@ impl JobEvent {
             Self::Unsent { .. } => "unsent",
             Self::Window(window) => window.as_str(),
             Self::Approval(approval) => approval.as_str(),
+            Self::Checks(_) => "check_results",
         }
     }
 
@@ -108,15 +112,18 @@ impl JobEvent {
             | Self::Resume { .. }
             | Self::Undeliverable { .. }
             | Self::Unsent { .. }
-            | Self::Approval(_) => None,
+            | Self::Approval(_)
+            | Self::Checks(_) => None,
         }
     }
 
-    /// Returns what a person said about the event, for the job's history; empty if nobody did.
+    /// Returns what people said about the event, or their checks, for the job's history; empty if nobody did.
     pub(super) fn words(&self) -> String {
         match self {
             Self::Cancel(asked) => asked.text(),
             Self::Resume { why } => why.clone(),
+            Self::Checks(Verdict::Passed) => "all required checks have passed".to_owned(),
+            Self::Checks(verdict) => verdict.problem(),
             Self::Started { .. }
             | Self::Progress { .. }
             | Self::Finished { .. }

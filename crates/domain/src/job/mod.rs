@@ -6,6 +6,7 @@ mod effects;
 mod end;
 mod event;
 mod history;
+mod required_checks;
 mod retry;
 mod state;
 mod waiting;
@@ -22,6 +23,7 @@ use freehold_protocol::{Digest, Group, InstallId, JobId, KeyId, RoleKey, Timesta
 use serde::{Deserialize, Serialize};
 
 use crate::AuditRecord;
+use crate::health::checks::AwaitedChecks;
 
 pub use approval_event::ApprovalEvent;
 pub use event::{CancelAsked, JobEvent};
@@ -87,6 +89,9 @@ pub struct Job {
     /// The plan that the job's present order applies, and who approved it at the vendor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<OrderApproval>,
+    /// The required checks for which the job waits after its runner found the component healthy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checks: Option<AwaitedChecks>,
     pub state: JobState,
     /// The audit records of the changes, oldest first. They are stored in the job's own item, so that a state and its
     /// audit record are written together. A job that changes very often keeps the first ones, those of ends, and the newest.
@@ -188,6 +193,7 @@ impl Job {
             last_report: None,
             policies: Vec::new(),
             approval: None,
+            checks: None,
             lost_at: None,
             state: JobState::Queued { dispatch: 1 },
             history: Vec::new(),
@@ -207,6 +213,9 @@ impl Job {
         {
             return self.approval_elsewhere(approval);
         }
+        if let (JobEvent::Checks(_), false) = (event, matches!(self.state, JobState::WaitingForChecks { .. })) {
+            return Ok(Step::Already);
+        }
         match &self.state {
             JobState::Queued { dispatch } => self.while_queued(*dispatch, event, now),
             JobState::Running { fence, runner, last_seq, .. } => {
@@ -220,6 +229,9 @@ impl Job {
             }
             JobState::WaitingForApproval { fence, runner, .. } => {
                 self.while_waiting_for_approval((*fence, runner), event, now)
+            }
+            JobState::WaitingForChecks { fence, runner, .. } => {
+                self.while_waiting_for_checks((*fence, runner), event, now)
             }
             JobState::Lost { attempt, .. } => self.when_lost(attempt.as_ref(), event, now),
             JobState::Cancelled { unclaimed: true, .. } => self.when_lost(None, event, now),
@@ -272,6 +284,7 @@ impl Job {
             | JobState::WaitingForRunner { .. }
             | JobState::WaitingForWindow { .. }
             | JobState::WaitingForApproval { .. }
+            | JobState::WaitingForChecks { .. }
             | JobState::Succeeded { .. }
             | JobState::Failed { .. }
             | JobState::Blocked { .. }
@@ -297,6 +310,7 @@ impl Job {
             JobEvent::Retry | JobEvent::Resume { .. } => Err(self.not_retryable()),
             JobEvent::Window(window) => Ok(self.on_window(window, event, now)),
             JobEvent::Approval(approval) => self.approval_elsewhere(approval),
+            JobEvent::Checks(_) => Ok(Step::Already),
             JobEvent::Unsent { dispatch: unsent } => Ok(self.unsent((*unsent, dispatch), event, now)),
             JobEvent::Undeliverable { dispatch: failed, .. } if *failed != dispatch => Ok(Step::Already),
             JobEvent::Undeliverable { .. } if self.cancel_requested.is_some() => {
@@ -337,7 +351,7 @@ impl Job {
             JobEvent::Retry | JobEvent::Resume { .. } => Err(self.not_retryable()),
             JobEvent::Window(window) => Ok(self.on_window(window, event, now)),
             JobEvent::Approval(approval) => self.approval_elsewhere(approval),
-            JobEvent::Undeliverable { .. } | JobEvent::Unsent { .. } => Ok(Step::Already),
+            JobEvent::Undeliverable { .. } | JobEvent::Unsent { .. } | JobEvent::Checks(_) => Ok(Step::Already),
         }
     }
 

@@ -13,6 +13,7 @@ impl Job {
             | JobState::WaitingForRunner { .. }
             | JobState::WaitingForWindow { .. }
             | JobState::WaitingForApproval { .. }
+            | JobState::WaitingForChecks { .. }
             | JobState::Succeeded { .. }
             | JobState::Blocked { .. }
             | JobState::Cancelled { .. } => return Err(self.not_retryable()),
@@ -37,6 +38,7 @@ impl Job {
             | JobState::WaitingForRunner { .. }
             | JobState::WaitingForWindow { .. }
             | JobState::WaitingForApproval { .. }
+            | JobState::WaitingForChecks { .. }
             | JobState::Succeeded { .. } => return Err(self.not_retryable()),
         }
         let continued = Self { earlier: self.own_dispatches(), ..self.clone() };

@@ -1,13 +1,16 @@
 //! The states of a job. [`super::Job::on`] implements their transitions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::approval::ProposedPlan;
 use freehold_protocol::order::{Artifact, AskedBy};
 use freehold_protocol::report::{Block, Fence};
-use freehold_protocol::{Digest, KeyId, Timestamp};
+use freehold_protocol::time::rfc3339;
+use freehold_protocol::{CheckName, Digest, KeyId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::health::checks::named;
 
 /// The state of a job. Each variant has the values that exist in that state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,6 +61,21 @@ pub enum JobState {
         /// Who approved it at the customer, as the runner announced, and when.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         customer: Option<(String, Timestamp)>,
+    },
+    /// The runner found the component healthy, and required checks have no result yet. No order is in the queue, and no attempt
+    /// works.
+    WaitingForChecks {
+        /// The attempt that found the component healthy, and its runner.
+        fence: Fence,
+        runner: KeyId,
+        since: Timestamp,
+        /// The time until which a result counts.
+        until: Timestamp,
+        /// The checks that had no result when somebody last looked.
+        missing: BTreeSet<CheckName>,
+        /// The outputs that the runner reported.
+        #[serde(default)]
+        outputs: BTreeMap<String, Value>,
     },
     Succeeded {
         fence: Fence,
@@ -121,6 +139,7 @@ impl JobState {
             Self::WaitingForRunner { .. } => "waiting_for_runner",
             Self::WaitingForWindow { .. } => "waiting_for_window",
             Self::WaitingForApproval { .. } => "waiting_for_approval",
+            Self::WaitingForChecks { .. } => "waiting_for_checks",
             Self::Succeeded { .. } => "succeeded",
             Self::Failed { .. } => "failed",
             Self::Blocked { .. } => "blocked",
@@ -137,7 +156,8 @@ impl JobState {
             | Self::Running { .. }
             | Self::WaitingForRunner { .. }
             | Self::WaitingForWindow { .. }
-            | Self::WaitingForApproval { .. } => false,
+            | Self::WaitingForApproval { .. }
+            | Self::WaitingForChecks { .. } => false,
             Self::Succeeded { .. }
             | Self::Failed { .. }
             | Self::Blocked { .. }
@@ -157,6 +177,7 @@ impl JobState {
             | Self::Cancelled { dispatch, .. } => *dispatch,
             Self::Running { fence, .. }
             | Self::WaitingForApproval { fence, .. }
+            | Self::WaitingForChecks { fence, .. }
             | Self::Succeeded { fence, .. }
             | Self::Failed { fence, .. }
             | Self::Blocked { fence, .. }
@@ -175,6 +196,7 @@ impl JobState {
             | Self::Cancelled { .. } => None,
             Self::Running { fence, .. }
             | Self::WaitingForApproval { fence, .. }
+            | Self::WaitingForChecks { fence, .. }
             | Self::Succeeded { fence, .. }
             | Self::Failed { fence, .. }
             | Self::Blocked { fence, .. }
@@ -190,6 +212,7 @@ impl JobState {
             | Self::WaitingForRunner { .. }
             | Self::WaitingForWindow { .. }
             | Self::WaitingForApproval { .. }
+            | Self::WaitingForChecks { .. }
             | Self::Lost { .. }
             | Self::Cancelled { unclaimed: true, .. } => None,
             Self::Succeeded { ended_at, .. }
@@ -200,8 +223,8 @@ impl JobState {
         }
     }
 
-    /// Returns why the job did not succeed, or waits for the customer's window, as a sentence; `None` if it succeeded or
-    /// has not ended.
+    /// Returns why the job did not succeed, or waits for the customer's window, an approval or checks, as a sentence; `None` if
+    /// it succeeded or has not ended.
     pub fn reason(&self) -> Option<String> {
         match self {
             Self::Queued { .. } | Self::Running { .. } | Self::WaitingForRunner { .. } | Self::Succeeded { .. } => None,
@@ -209,6 +232,10 @@ impl JobState {
             Self::WaitingForApproval { plan, .. } => {
                 let instead = plan.instead.as_ref().map(|why| format!("; another plan was approved: {why}"));
                 Some(format!("the plan needs an approval: {}{}", plan.summary, instead.unwrap_or_default()))
+            }
+            Self::WaitingForChecks { until, missing, .. } => {
+                let until = rfc3339::text(*until).unwrap_or_default();
+                Some(format!("the component is healthy, and waits for {} to pass until {until}", named(missing)))
             }
             Self::Failed { reason, partial: true, .. } => Some(format!("{reason} (partial)")),
             Self::Failed { reason, partial: false, .. }

@@ -40,7 +40,16 @@ mod tests {
         let (since, at) = (Timestamp::from_millis(60_000), Timestamp::from_millis(120_000));
         let job: JobId = "job_0123456789abcdef0123".parse().unwrap();
         let reason = "the answer has a secret".to_owned();
-        LastHealth { component: "web".parse().unwrap(), state, reason, since, at, job, serial: 1 }
+        LastHealth {
+            component: "web".parse().unwrap(),
+            state,
+            reason,
+            since,
+            at,
+            job,
+            serial: 1,
+            required: Default::default(),
+        }
     }
 
     #[test]

@@ -109,7 +109,16 @@ fn connection(state: ConnectionState) -> Connection {
 fn unhealthy() -> LastHealth {
     let (state, reason) = (HealthState::Unhealthy, SECRET.to_owned());
     let job = JobId::derive(&WorkflowId::derive("globex", "test"), "health:web");
-    LastHealth { component: "web".parse().unwrap(), state, reason, since: AT, at: AT, job, serial: 1 }
+    LastHealth {
+        component: "web".parse().unwrap(),
+        state,
+        reason,
+        since: AT,
+        at: AT,
+        job,
+        serial: 1,
+        required: BTreeSet::new(),
+    }
 }
 
 /// Returns one notification of each kind.

@@ -157,6 +157,7 @@ pub fn of_job(job: &Job, app: Option<&AppName>) -> Option<Notification> {
         JobState::Queued { .. }
         | JobState::Running { .. }
         | JobState::WaitingForRunner { .. }
+        | JobState::WaitingForChecks { .. }
         | JobState::Succeeded { .. }
         | JobState::Failed { .. }
         | JobState::Blocked { .. }

@@ -10,6 +10,7 @@ use super::dependents::add_dependents;
 use super::input::DeployInput;
 use super::scope::DeployScope;
 use super::triggers::{Event, Moment, Occurrence, fired};
+use crate::health::checks::RequiredChecks;
 use crate::workflow::{Node, Target};
 
 /// The time that a check may take beside its own limit, in seconds.
@@ -77,7 +78,8 @@ pub(super) fn add_standing(
 
 fn node(component: &Component, health: &ComponentHealth) -> Node {
     let timeout_secs = timeout_secs(health, Times::after_deploy(health));
-    let target = Target::Health { component: component.name.clone(), gate: health.block_deploy, version: None };
+    let (gate, checks) = (health.block_deploy, RequiredChecks::of(health));
+    let target = Target::Health { component: component.name.clone(), gate, version: None, checks };
     Node::waiting(node_name(&component.name), target, timeout_secs)
 }
 

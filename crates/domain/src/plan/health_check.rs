@@ -7,6 +7,7 @@ use freehold_protocol::order::health::{Times, checked};
 use super::health::{node_name, timeout_secs};
 use super::input::{DeployInput, PlanError};
 use super::role_of;
+use crate::health::checks::RequiredChecks;
 use crate::workflow::{Node, Target};
 
 /// The reason why the health of a component cannot be checked.
@@ -30,7 +31,8 @@ pub fn check_node(input: DeployInput<'_>, name: &ComponentName) -> Result<Result
         return Ok(Err(NotAsked::Nothing(name.clone())));
     };
     let timeout_secs = timeout_secs(health, Times::alone(health));
-    let target = Target::Health { component: name.clone(), gate: false, version: Some(live.version.clone()) };
+    let (version, checks) = (Some(live.version.clone()), RequiredChecks::of(health));
+    let target = Target::Health { component: name.clone(), gate: false, version, checks };
     let runs_as = role_of(input, &target, None, Mode::Maintenance)?;
     let node = Node::waiting(node_name(name), target, timeout_secs);
     Ok(Ok(Node { serial: input.serial, runs_as, ..node }))

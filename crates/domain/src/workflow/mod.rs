@@ -443,7 +443,8 @@ impl Workflow {
                 role: runs_as.role,
                 timeout_secs: node.timeout_secs,
             };
-            let job = Job { kept_until, ..Job::new(new, node.target.wait_limits(), now) };
+            let checks = node.target.awaited_checks();
+            let job = Job { kept_until, checks, ..Job::new(new, node.target.wait_limits(), now) };
             node.state = NodeState::Active { job: job.id.clone() };
             jobs.push(job);
         }

@@ -5,6 +5,7 @@ use freehold_protocol::report::FreeActions;
 use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, Group, JobId};
 use serde::{Deserialize, Serialize};
 
+use crate::health::checks::{AwaitedChecks, RequiredChecks};
 use crate::job::WaitLimits;
 use crate::sandbox::SandboxReads;
 
@@ -83,6 +84,9 @@ pub enum Target {
         /// version of its workflow.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<Digest>,
+        /// The required checks of the component. A gate waits for their results.
+        #[serde(default, skip_serializing_if = "RequiredChecks::is_empty")]
+        checks: RequiredChecks,
     },
     /// Replaces the program of the install's runner.
     Upgrade,
@@ -135,6 +139,14 @@ impl Target {
     /// Returns whether the node only asks for health, and nothing waits for the answer.
     pub const fn only_looks(&self) -> bool {
         matches!(self, Self::Health { gate: false, .. })
+    }
+
+    /// Returns the required checks for which the node waits after its runner found the component healthy; `None` if it waits for
+    /// none.
+    pub fn awaited_checks(&self) -> Option<AwaitedChecks> {
+        let Self::Health { component, gate: true, checks, .. } = self else { return None };
+        let awaited = || AwaitedChecks { component: component.clone(), required: checks.clone() };
+        (!checks.is_empty()).then(awaited)
     }
 
     /// Returns the part that the node deploys from an artifact; `None` for nodes that do something else.

@@ -181,6 +181,7 @@ fn abstracted(job: &real::Job) -> Job {
             runner: runner_of(runner),
             approved: Approved { vendor: vendor.is_some(), customer: customer.is_some() },
         },
+        real::JobState::WaitingForChecks { .. } => panic!("no job of the model has required checks"),
         real::JobState::Succeeded { fence, .. } => JobState::Succeeded { receive: small(fence.receive) },
         real::JobState::Failed { fence, .. } => JobState::Failed { receive: small(fence.receive) },
         real::JobState::Blocked { fence, .. } => JobState::Blocked { receive: small(fence.receive) },

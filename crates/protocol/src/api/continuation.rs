@@ -91,7 +91,7 @@ pub fn describe_act(act: &str, node: Option<&str>) -> String {
 }
 
 #[cfg(feature = "schema")]
-fn maybe_reason(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+pub(super) fn maybe_reason(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let mut schema = crate::api::REASON.schema();
     schema.insert("type".into(), serde_json::json!(["string", "null"]));
     schema

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ApprovalOption, DriftView, Follows, PlanView};
+use super::{ApprovalOption, CheckView, DriftView, Follows, PlanView};
 use crate::audit::ChainHead;
 use crate::order::AskedBy;
 use crate::order::health::HealthState;
@@ -217,9 +217,13 @@ pub struct DeployedView {
     /// The drift that the last check found; absent before the first check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftView>,
-    /// The health of the component, as the last check since its deploy found it; absent when there was none.
+    /// The health of the component, as the last check since its deploy found it, and as its required checks leave it; absent
+    /// when there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<HealthView>,
+    /// The required checks of the component that have a result for this deploy, or are missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckView>,
 }
 
 /// The health of an install, apart from its deploys.

@@ -45,7 +45,7 @@ pub use drift::{
     IgnoreDriftRequest, InstallDrift, PartDrift,
 };
 pub use errors::{ErrorBody, ErrorDetail, ErrorKind};
-pub use health::CheckHealthRequest;
+pub use health::{CHECK_URL, CheckHealthRequest, CheckResult, CheckView, ReportCheckRequest};
 pub use history::HistoryEntry;
 pub use inputs::{AnsweredBy, InputView, InputsSchema, InstallInputs, SetInputsRequest};
 pub use installs::{

@@ -182,8 +182,9 @@ pub struct RolledBackView {
 pub struct NodeView {
     pub name: String,
     /// The state: `waiting`, `active`, `waiting_for_runner` (no runner has claimed its job), `waiting_for_window` (the customer
-    /// lets no change start now), `waiting_for_approval` (people have to approve its plan), `skipped`, `refused` (something
-    /// that the node needs does not exist), or the final state of its job.
+    /// lets no change start now), `waiting_for_approval` (people have to approve its plan), `waiting_for_checks` (its
+    /// component has to pass required checks), `skipped`, `refused` (something that the node needs does not exist), or the
+    /// final state of its job.
     pub state: String,
     #[serde(default)]
     pub dependencies: Vec<String>,
@@ -223,13 +224,14 @@ pub struct JobView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<RoleKey>,
     /// The state: `queued`, `waiting_for_runner` (no runner has claimed the job), `waiting_for_window` (the customer lets no
-    /// change start now; `reason` says why), `waiting_for_approval` (people have to approve its `plan`), `running`, `succeeded`, `failed`, `blocked`,
+    /// change start now; `reason` says why), `waiting_for_approval` (people have to approve its `plan`),
+    /// `waiting_for_checks` (its component has to pass required checks), `running`, `succeeded`, `failed`, `blocked`,
     /// `interrupted`, `lost` or `cancelled`.
     pub state: String,
     /// The time since which the job waits for a runner or for the customer's window; absent in every other state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_since: Option<Timestamp>,
-    /// The time until which the job waits for a runner, or for the window; absent for a job that has ended.
+    /// The time until which the job waits for a runner, the window, an approval or checks; absent for a job that has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_until: Option<Timestamp>,
     /// The time from which the customer lets the job start; absent in every other state, and while it is not known.

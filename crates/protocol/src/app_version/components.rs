@@ -9,7 +9,7 @@ use super::verification::Verification;
 use crate::build::{BuildInput, Package, Recipe, Source};
 use crate::flag::is_false;
 use crate::terraform::ProviderSource;
-use crate::{ActionName, ComponentName, Digest};
+use crate::{ActionName, CheckName, ComponentName, Digest};
 
 /// One component of an app version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -116,11 +116,20 @@ pub struct ComponentHealth {
     /// The schedule of health checks without a deploy: five cron fields in UTC; empty for none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub schedule: String,
+    /// The names of external checks that have to pass after a deploy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required_checks: Vec<String>,
     /// The probes, unchanged from the config.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<Value>,
+}
+
+impl ComponentHealth {
+    /// Returns the names of the required checks. A name that nobody could report is left out: a version from before the checks
+    /// had an effect may have any text.
+    pub fn checks(&self) -> BTreeSet<CheckName> {
+        self.required_checks.iter().filter_map(|name| name.parse().ok()).collect()
+    }
 }
 
 /// A value that a template refers to.

@@ -157,6 +157,13 @@ id!(
     Shape::Label { max: 64, also: "_-" }
 );
 id!(
+    /// The name of a required check of a component, from the app config.
+    CheckName,
+    "a check name",
+    "1 to 64 letters, digits, dots, dashes or underscores, starting with a letter or digit",
+    Shape::Label { max: 64, also: "._-" }
+);
+id!(
     /// The name of a group: the part that a job changes. SQS delivers the orders of one group in sequence.
     Group,
     "a group",

@@ -27,6 +27,9 @@ pub const MAX_PROBE_NAME: usize = 64;
 /// The maximum length of a probe's command, in characters: the program and its arguments together.
 pub const MAX_PROBE_COMMAND: usize = 1_000;
 
+/// The maximum number of required checks of a component.
+pub const MAX_REQUIRED_CHECKS: usize = 10;
+
 /// Asks whether a component is healthy. It changes nothing. The job has the output [`OUTPUT`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckHealth {

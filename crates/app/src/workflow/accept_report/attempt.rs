@@ -13,6 +13,7 @@ use crate::AppError;
 use crate::messages::{GrantMessage, Wants};
 use crate::ports::{Callbacks, Store};
 use crate::table::{LogRecord, Phase, Stored, TaskToken, load, token_key};
+use crate::workflow::advance::required_checks::advance_checks;
 use crate::workflow::advance::{self, Advanced, Reported};
 
 /// The minimum time between two recorded contacts of a running job, in seconds.
@@ -59,6 +60,7 @@ impl AcceptReport {
                     Some(workflow) => self.after_end(&workflow, &started, sent_at).await?,
                     None => {
                         self.heartbeat(&job).await?;
+                        self.take_checks(&job, sent_at, now).await?;
                         return self.after_progress(&job, runner, report).await;
                     }
                 }
@@ -67,6 +69,20 @@ impl AcceptReport {
             Advanced::NotYet(_) => Ok(Accepted::Taken),
             Advanced::Rejected(job, rejected) => self.reject(&job, runner, report.fence, &rejected, body).await,
         }
+    }
+
+    /// Looks at the required checks of a job that waits for them: those that were reported before the runner found the component
+    /// healthy count at once.
+    async fn take_checks(&self, job: &Job, sent_at: Timestamp, now: Timestamp) -> Result<(), AppError> {
+        if let Some(Advanced::Now { job, workflow: Some(workflow), started, changed }) =
+            advance_checks(&*self.store, job, now).await?
+        {
+            if changed {
+                log_change(&job);
+            }
+            self.after_end(&workflow, &started, sent_at).await?;
+        }
+        Ok(())
     }
 
     /// Ends a cancelled job that the runner refused to start.

@@ -1,6 +1,7 @@
 //! Applies one event to a job and, when the job ends, to its workflow in the same commit. The caller then performs the
 //! effects.
 
+pub mod required_checks;
 mod results;
 
 use std::sync::atomic::{AtomicBool, Ordering};

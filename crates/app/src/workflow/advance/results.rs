@@ -53,7 +53,9 @@ pub(super) async fn result_writes(
         }
         (Target::DetectDrift { part, of, .. }, _) => checked_writes(store, job, workflow, (part, of), now).await,
         (Target::Leftovers, _) => leftovers_writes(store, job, workflow, now).await,
-        (Target::Health { component, .. }, _) => record_health(store, job, workflow, component, now).await,
+        (Target::Health { component, checks, .. }, _) => {
+            record_health(store, job, workflow, (component, &checks.names), now).await
+        }
         (Target::Action { .. } | Target::Preflight | Target::Upgrade, _) => Ok(Vec::new()),
     }
 }

@@ -105,7 +105,8 @@ impl Job {
             JobEvent::Returned { .. }
             | JobEvent::Undeliverable { .. }
             | JobEvent::Unsent { .. }
-            | JobEvent::Window(_) => Ok(Step::Already),
+            | JobEvent::Window(_)
+            | JobEvent::Checks(_) => Ok(Step::Already),
             JobEvent::Approval(approval) => self.on_approval(approval, event, now),
         }
     }

@@ -20,11 +20,12 @@ impl Job {
         self.created_at.plus_secs(window.saturating_sub(self.timeout_secs.into()))
     }
 
-    /// Returns the time until which the job waits for a runner, for the customer's window or for an approval.
+    /// Returns the time until which the job waits for a runner, for the customer's window, for an approval or for checks.
     pub fn waits_until(&self) -> Timestamp {
         match &self.state {
             JobState::WaitingForWindow { since, .. } => since.plus_secs(MAX_WINDOW_WAIT_SECS),
             JobState::WaitingForApproval { plan, .. } => plan.until,
+            JobState::WaitingForChecks { until, .. } => *until,
             JobState::Queued { .. }
             | JobState::Running { .. }
             | JobState::WaitingForRunner { .. }
@@ -55,7 +56,8 @@ impl Job {
             JobState::Queued { .. } | JobState::Running { .. } => Some(self.not_after.plus_secs(LOST_GRACE_SECS)),
             JobState::WaitingForRunner { .. }
             | JobState::WaitingForWindow { .. }
-            | JobState::WaitingForApproval { .. } => Some(asked),
+            | JobState::WaitingForApproval { .. }
+            | JobState::WaitingForChecks { .. } => Some(asked),
             JobState::Succeeded { .. }
             | JobState::Failed { .. }
             | JobState::Blocked { .. }
@@ -65,14 +67,14 @@ impl Job {
         }
     }
 
-    /// Returns the time since which the job waits for a runner, for the customer's window or for an approval, as far as is
-    /// known at the time `now`; `None` while an
-    /// attempt works, and for a job that has ended.
+    /// Returns the time since which the job waits for a runner, for the customer's window, for an approval or for checks, as
+    /// far as is known at the time `now`; `None` while an attempt works, and for a job that has ended.
     pub fn waits_since(&self, now: Timestamp) -> Option<Timestamp> {
         match &self.state {
             JobState::WaitingForRunner { since, .. }
             | JobState::WaitingForWindow { since, .. }
-            | JobState::WaitingForApproval { since, .. } => Some(*since),
+            | JobState::WaitingForApproval { since, .. }
+            | JobState::WaitingForChecks { since, .. } => Some(*since),
             JobState::Queued { .. } => (now.since(self.created_at) >= UNCLAIMED_SECS * 1000).then_some(self.created_at),
             JobState::Running { .. }
             | JobState::Succeeded { .. }
@@ -84,11 +86,14 @@ impl Job {
         }
     }
 
-    /// Returns whether the job waits for its runner past the expiry of its order, for the customer's window or for an approval, and nobody
-    /// wants it cancelled: nothing is to be done for it until the customer does something, or it has waited long enough.
+    /// Returns whether the job waits for its runner past the expiry of its order, for the customer's window, for an approval or
+    /// for checks, and nobody wants it cancelled: nothing is to be done for it until somebody does something, or it has waited
+    /// long enough.
     pub fn is_left_to_wait(&self) -> bool {
         let waits = match &self.state {
-            JobState::WaitingForRunner { .. } | JobState::WaitingForWindow { .. } => true,
+            JobState::WaitingForRunner { .. }
+            | JobState::WaitingForWindow { .. }
+            | JobState::WaitingForChecks { .. } => true,
             JobState::WaitingForApproval { .. } => !self.is_approved(),
             JobState::Queued { .. }
             | JobState::Running { .. }
@@ -109,6 +114,7 @@ impl Job {
             JobState::Queued { .. }
             | JobState::WaitingForWindow { .. }
             | JobState::WaitingForApproval { .. }
+            | JobState::WaitingForChecks { .. }
             | JobState::Succeeded { .. }
             | JobState::Failed { .. }
             | JobState::Blocked { .. }
@@ -163,7 +169,7 @@ impl Job {
             JobEvent::Window(window) => Ok(self.on_window(window, event, now)),
             JobEvent::Approval(approval) => self.approval_elsewhere(approval),
             JobEvent::Unsent { dispatch: unsent } if last.is_none() => Ok(self.unsent((*unsent, dispatch), event, now)),
-            JobEvent::Undeliverable { .. } | JobEvent::Unsent { .. } => Ok(Step::Already),
+            JobEvent::Undeliverable { .. } | JobEvent::Unsent { .. } | JobEvent::Checks(_) => Ok(Step::Already),
         }
     }
 

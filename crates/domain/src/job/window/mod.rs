@@ -77,6 +77,7 @@ impl Job {
             | JobEvent::Undeliverable { .. }
             | JobEvent::Unsent { .. }
             | JobEvent::Approval(_)
+            | JobEvent::Checks(_)
             | JobEvent::Window(_) => self.while_queued(dispatch, event, now),
         }
     }

@@ -118,7 +118,8 @@ fn a_check_that_runs_a_command_has_time_to_fetch_the_tool_image() {
 
 #[test]
 fn a_look_changes_nothing_and_has_a_group_of_its_own() {
-    let target = Target::Health { component: "storage".parse().unwrap(), gate: true, version: None };
+    let target =
+        Target::Health { component: "storage".parse().unwrap(), gate: true, version: None, checks: Default::default() };
 
     assert!(!target.is_change(&freehold_protocol::report::FreeActions::default()));
     assert_eq!(target.group().unwrap().thing(), "health:storage");

@@ -120,7 +120,7 @@ fn a_health_check_that_is_not_a_gate_does_not_fail_a_deploy() {
     let looked = |gate: bool| {
         let mut deploy = ended(failed(), verified());
         let component = "web".parse().unwrap();
-        deploy.nodes[0].target = Target::Health { component, gate, version: None };
+        deploy.nodes[0].target = Target::Health { component, gate, version: None, checks: Default::default() };
         deploy.failure()
     };
 

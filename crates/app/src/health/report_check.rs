@@ -1,0 +1,175 @@
+//! Reports the result of a required check of a component. When a gate waits for it, `sweep` looks at the results at once.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use freehold_domain::absence::Absence;
+use freehold_domain::health::checks::{ReportedCheck, named};
+use freehold_domain::install::Install;
+use freehold_domain::plan::Deployed;
+use freehold_domain::workflow::{Node, NodeState};
+use freehold_protocol::api::{CHECK_URL, CheckView, ReportCheckRequest};
+use freehold_protocol::app_version::ComponentHealth;
+use freehold_protocol::order::AskedBy;
+use freehold_protocol::{AppName, CheckName, ComponentName, InstallId, WorkflowId};
+
+use crate::AppError;
+use crate::app_version::versions::Versions;
+use crate::ports::{Clock, Expect, Store};
+use crate::read::check_view;
+use crate::reason::optional;
+use crate::table::{self, CheckRecord, Decided, DeployedRecord, Stored, load, put};
+
+/// The use case that reports a check, with its ports.
+#[derive(Clone)]
+pub struct ReportCheck {
+    pub store: Arc<dyn Store>,
+    pub versions: Versions,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// A gate of the component that a workflow asks now.
+struct AskedGate {
+    workflow: WorkflowId,
+    /// The checks for which the gate waits, or will wait once its runner found the component healthy.
+    names: BTreeSet<CheckName>,
+}
+
+impl ReportCheck {
+    /// Stores the result for the last deploy of the component, on request of `by`. The commit also makes the workflow due that
+    /// may wait for the result. A repeated report changes nothing.
+    ///
+    /// # Errors
+    /// Invalid for a reason that is not one line and for an address of another form, NotFound for an unknown install, a
+    /// component that is not deployed and a check that it does not require, Conflict when another job has deployed the component
+    /// since the one that the request names, or the ports' errors.
+    pub async fn report(
+        &self,
+        install: &InstallId,
+        (component, check): (&ComponentName, &CheckName),
+        request: &ReportCheckRequest,
+        by: &AskedBy,
+    ) -> Result<CheckView, AppError> {
+        let (reason, url) = (optional(request.reason.as_deref())?, address(request.url.as_deref())?);
+        let store = &*self.store;
+        let reported = table::change(store, ("check", check), || async {
+            let at = self.clock.now();
+            let found = self.install(install).await?;
+            let deployed = self.deployed(install, component).await?;
+            let gate = asked_gate(store, &found, component).await?;
+            self.check_name(found.require_app()?, &deployed, gate.as_ref(), check).await?;
+            check_deploy(request, &deployed)?;
+            let reported = ReportedCheck {
+                component: component.clone(),
+                check: check.clone(),
+                result: request.result,
+                reason: reason.clone(),
+                url: url.clone(),
+                by: by.clone(),
+                at,
+                serial: deployed.serial,
+                deploy: deployed.job,
+            };
+            let known: Option<Stored<CheckRecord>> = load(store, &table::check_key(install, component, check)).await?;
+            if let Some(known) = known.as_ref().filter(|known| known.value.reported.is_repeated_by(&reported)) {
+                return Ok(Decided::Keep(known.value.reported.clone()));
+            }
+            let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
+            let record = CheckRecord { install: install.clone(), reported: reported.clone() };
+            let mut writes = vec![put(&record, expect)?];
+            if let Some(gate) = &gate {
+                writes.extend(table::sweep_soon_writes(store, &gate.workflow, at).await?);
+            }
+            Ok(Decided::Commit(writes, reported))
+        })
+        .await?;
+        tracing::info!(install.id = %install, "Check `{check}` of `{component}` in `{install}` {}", request.result.as_str());
+        Ok(check_view(&reported))
+    }
+
+    /// Returns the install, unless it is being forgotten.
+    async fn install(&self, id: &InstallId) -> Result<Install, AppError> {
+        let found = table::install(&*self.store, id).await?.value;
+        if found.forgetting.is_some() {
+            return Err(Absence::Install(id.clone()).into());
+        }
+        Ok(found)
+    }
+
+    /// Returns the last deploy of the component that succeeded.
+    async fn deployed(&self, install: &InstallId, component: &ComponentName) -> Result<Deployed, AppError> {
+        let found: Option<Stored<DeployedRecord>> =
+            load(&*self.store, &table::deployed_key(install, component)).await?;
+        let deployed = found.map(|found| found.value.deployed).filter(|deployed| !deployed.attempted);
+        deployed.ok_or_else(|| {
+            AppError::not_found(format!(
+                "component `{component}` is not deployed in install `{install}`, so there is nothing that a check could be \
+                 about; `freehold install show {install}` shows what is deployed"
+            ))
+        })
+    }
+
+    /// Checks that the component requires the check: in the version that deployed it, or in the one whose gate is asked now.
+    async fn check_name(
+        &self,
+        app: &AppName,
+        deployed: &Deployed,
+        gate: Option<&AskedGate>,
+        check: &CheckName,
+    ) -> Result<(), AppError> {
+        let component = &deployed.component;
+        let version = self.versions.load(app, Some(&deployed.version)).await?.document;
+        let health = version.component(component).and_then(|found| found.settings.health.as_ref());
+        let mut required = health.map(ComponentHealth::checks).unwrap_or_default();
+        required.extend(gate.into_iter().flat_map(|gate| gate.names.iter().cloned()));
+        if required.contains(check) {
+            return Ok(());
+        }
+        let others = if required.is_empty() {
+            format!("none; add `required_checks` to `[health]` of `{component}` in the app config, and deploy it")
+        } else {
+            named(&required)
+        };
+        Err(AppError::not_found(format!(
+            "component `{component}` does not require check `{check}` in the version that deployed it; it requires {others}"
+        )))
+    }
+}
+
+/// Returns the gate of the component that the install's workflow asks now, if it has required checks.
+async fn asked_gate(
+    store: &dyn Store,
+    install: &Install,
+    component: &ComponentName,
+) -> Result<Option<AskedGate>, AppError> {
+    let Some(live) = &install.live else { return Ok(None) };
+    let Some(found) = table::find_workflow(store, live).await? else { return Ok(None) };
+    let is_active = |node: &&Node| matches!(node.state, NodeState::Active { .. });
+    let awaited = found.value.nodes.iter().filter(is_active).filter_map(|node| node.target.awaited_checks());
+    let names = awaited.filter(|checks| checks.component == *component).map(|checks| checks.required.names);
+    Ok(names.reduce(|all, more| &all | &more).map(|names| AskedGate { workflow: live.clone(), names }))
+}
+
+/// Checks that the deploy which the caller has checked is the last one.
+fn check_deploy(request: &ReportCheckRequest, deployed: &Deployed) -> Result<(), AppError> {
+    match &request.deploy {
+        Some(job) if *job != deployed.job => Err(AppError::conflict(format!(
+            "job `{job}` did not make the last deploy of component `{}`, job `{}` did; check that deploy, and report its \
+             result",
+            deployed.component, deployed.job
+        ))),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Returns the address of a report; empty without one.
+fn address(url: Option<&str>) -> Result<String, AppError> {
+    let Some(url) = url else { return Ok(String::new()) };
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or_default();
+    if CHECK_URL.accepts(url) && !rest.is_empty() {
+        return Ok(url.to_owned());
+    }
+    Err(AppError::invalid(
+        "`url` must begin with `https://` or `http://`, and have at most 500 visible ASCII characters",
+    ))
+}
