@@ -70,7 +70,7 @@ const HEALTH: &[Key] = &[
         .doc("The time in which the component has to become healthy, and with `block_deploy` also how long it must then stay healthy, at most `1h`; `3m` by default"),
     may("schedule", Text)
         .doc("When to check apart from deploys: five cron fields in UTC, at most once an hour; never by default. Each install starts later by a fixed offset of its own, 0 to 59 minutes"),
-    may("required_checks", Texts).doc("Names of external checks that a deploy waits for").not_yet(),
+    may("required_checks", Texts).doc("Names of external checks that a deploy waits for, at most 10, each reported with `freehold check report`. With `block_deploy`, they have to pass within `stabilization_window` after the component became healthy; without it, they count in its shown health only"),
     may("probes", Tables(PROBE)).doc("Probes by which the runner checks whether the component responds; at most 20"),
 ];
 

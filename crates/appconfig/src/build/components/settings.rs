@@ -1,9 +1,10 @@
 //! Reads the settings that components of every type have.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use freehold_protocol::CheckName;
 use freehold_protocol::app_version::{ComponentHealth, ComponentSettings};
-use freehold_protocol::order::health::{MAX_PROBE_COMMAND, MAX_PROBE_NAME, MAX_PROBES};
+use freehold_protocol::order::health::{MAX_PROBE_COMMAND, MAX_PROBE_NAME, MAX_PROBES, MAX_REQUIRED_CHECKS};
 
 use crate::build::schedule::{not_a_check_schedule, not_a_drift_schedule};
 use crate::build::values::{scalars, whole};
@@ -77,6 +78,7 @@ fn health(checked: &Checked, node: &Node, drafts: &mut Vec<Draft>) -> ComponentH
     drafts.extend(nothing_to_ask(checked, node));
     drafts.extend(not_a_check_schedule(checked, node, "schedule"));
     let checks = node.get("required_checks").map(Node::items).unwrap_or_default();
+    drafts.extend(wrong_checks(checked, checks));
     ComponentHealth {
         disabled: matches!(node.get("enabled"), Some(Node { data: Data::Flag(false), .. })),
         block_deploy: node.flag("block_deploy"),
@@ -98,6 +100,29 @@ fn nothing_to_ask(checked: &Checked, node: &Node) -> Option<Draft> {
     let message = format!("`health` has no effect: a component of type `{kind}` is asked by probes only");
     let help = "add a `[[health.probes]]`, or remove `health`";
     Some(Draft::warning(checked.place(node), message).help(help))
+}
+
+/// Reports required checks that nobody could report by their name, that are listed twice, or that are too many.
+fn wrong_checks(checked: &Checked, checks: &[Node]) -> Vec<Draft> {
+    let mut seen: BTreeSet<CheckName> = BTreeSet::new();
+    let wrong = checks.iter().filter_map(|node| {
+        let text = node.as_text()?;
+        let name = match text.parse::<CheckName>() {
+            Ok(name) => name,
+            Err(error) => {
+                let draft = Draft::error(checked.place(node), error.to_string());
+                return Some(draft.help("write the name that `freehold check report` is to use"));
+            }
+        };
+        let draft = || Draft::error(checked.place(node), format!("required check `{text}` is listed twice"));
+        (!seen.insert(name)).then(|| draft().help("remove one of them"))
+    });
+    let mut drafts: Vec<Draft> = wrong.collect();
+    drafts.extend(checks.get(MAX_REQUIRED_CHECKS).map(|node| {
+        let message = format!("the component has {} required checks, and may have {MAX_REQUIRED_CHECKS}", checks.len());
+        Draft::error(checked.place(node), message).help("report one check that stands for several")
+    }));
+    drafts
 }
 
 /// Reports a probe name that is too long to be shown whole in messages.

@@ -298,6 +298,28 @@ fn a_drift_check_more_than_once_an_hour_is_an_error() {
 }
 
 #[test]
+fn a_required_check_has_a_name_that_somebody_can_report_once() {
+    let web = |checks: &str| {
+        let head = "name = \"web\"\ntype = \"container_image\"\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n";
+        let probe = "[[health.probes]]\ntype = \"tcp\"\nurl = \"a:1\"\n";
+        good().with("components/web.toml", &format!("{head}[health]\nrequired_checks = [{checks}]\n{probe}"))
+    };
+    let numbered = |count: usize| (0..count).map(|number| format!("\"check-{number}\"")).collect::<Vec<_>>().join(", ");
+
+    let found = web(r#""load test", "ci", "ci""#).faults().to_string();
+    for text in [
+        "error: `load test` is not a check name; expected 1 to 64 letters, digits, dots, dashes or underscores, starting \
+         with a letter or digit\n --> components/web.toml:7:20\n",
+        "error: required check `ci` is listed twice\n --> components/web.toml:7:39\n",
+    ] {
+        assert!(found.contains(text), "{found}");
+    }
+    assert_eq!(web(&numbered(10)).faults().to_string(), web("\"ci\"").faults().to_string());
+    let many = web(&numbered(11)).faults().to_string();
+    assert!(many.contains("error: the component has 11 required checks, and may have 10"), "{many}");
+}
+
+#[test]
 fn a_component_has_a_limit_of_probes_and_a_probe_one_of_its_name() {
     let probe = |name: &str| format!("[[health.probes]]\ntype = \"tcp\"\nurl = \"a:1\"\nname = \"{name}\"\n");
     let head = "name = \"web\"\ntype = \"container_image\"\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n";
