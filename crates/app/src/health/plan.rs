@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_domain::install::Install;
-use freehold_domain::plan::health_check::{NotAsked, check_node};
+use freehold_domain::plan::health_check::{NotAsked, check_node, is_checked_as};
 use freehold_domain::plan::{DeployInput, SecretsState, TogglesState};
 use freehold_domain::workflow::Node;
 use freehold_protocol::ComponentName;
 
 use crate::AppError;
-use crate::app_version::versions::Versions;
+use crate::app_version::versions::{Version, Versions};
 use crate::part::standing_parts::StandingParts;
-use crate::table;
+use crate::table::{self, RanRecord, Stored, load};
 
 /// The checks of one workflow.
 #[derive(Debug)]
@@ -22,8 +22,8 @@ pub(crate) struct HealthPlan {
     pub(crate) left_out: Vec<NotAsked>,
 }
 
-/// Returns the checks of the components in `only`, or of all deployed components that can be checked. Each is checked
-/// by the config of the version that deployed it.
+/// Returns the checks of the components in `only`, or of all deployed components that can be checked. Each is checked by the
+/// config of the version of the last deploy of all components, or of the version that deployed it later.
 ///
 /// # Errors
 /// The errors of the store and of [`Versions::load`], and NotFound for a role that a version names and does not have.
@@ -36,12 +36,18 @@ pub(crate) async fn plan_health_check(
     let app = install.require_app()?;
     let deployed = table::deployed(&*versions.store, &install.id).await?;
     let standing = StandingParts::load(versions, app, &deployed).await?;
+    let present = present(versions, install).await?;
     let absent = only.iter().filter(|name| !deployed.contains_key(*name)).cloned().map(NotAsked::Absent);
     let mut plan = HealthPlan { nodes: Vec::new(), left_out: absent.collect() };
     for one in standing.parts()?.iter().filter(|one| only.is_empty() || only.contains(&one.part.name)) {
+        let is_by = |(present, serial): &&(Version, u64)| {
+            deployed.get(&one.part.name).is_some_and(|live| is_checked_as(&present.document, *serial, live))
+        };
+        let by = present.as_ref().filter(is_by).map(|(present, _)| (&*present.document, &present.version));
+        let (version, digest) = by.unwrap_or((one.document, &one.version));
         // A check needs the version and what is deployed, and no values.
         let input = DeployInput {
-            version: one.document,
+            version,
             builds: &BTreeMap::new(),
             inputs: &BTreeMap::new(),
             secrets: SecretsState { digests: &install.secrets, copied: None },
@@ -51,10 +57,18 @@ pub(crate) async fn plan_health_check(
             required: &BTreeMap::new(),
             serial,
         };
-        match check_node(input, &one.part.name)? {
+        match check_node(input, digest, &one.part.name)? {
             Ok(node) => plan.nodes.push(node),
             Err(why) => plan.left_out.push(why),
         }
     }
     Ok(plan)
+}
+
+/// Returns the version of the last deploy of all components, and the serial of this deploy; `None` before the first one.
+async fn present(versions: &Versions, install: &Install) -> Result<Option<(Version, u64)>, AppError> {
+    let Some(version) = install.version() else { return Ok(None) };
+    let ran: Option<Stored<RanRecord>> = load(&*versions.store, &table::ran_key(&install.id)).await?;
+    let version = versions.load(install.require_app()?, Some(version)).await?;
+    Ok(Some((version, ran.map_or(0, |ran| ran.value.serial))))
 }

@@ -1,11 +1,12 @@
 //! Plans health checks apart from deploys: one node for each component.
 
-use freehold_protocol::ComponentName;
+use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::Mode;
 use freehold_protocol::order::health::{Times, checked};
+use freehold_protocol::{ComponentName, Digest};
 
 use super::health::{node_name, timeout_secs};
-use super::input::{DeployInput, PlanError};
+use super::input::{DeployInput, Deployed, PlanError};
 use super::role_of;
 use crate::health::checks::RequiredChecks;
 use crate::workflow::{Node, Target};
@@ -21,17 +22,31 @@ pub enum NotAsked {
     Nothing(ComponentName),
 }
 
-/// Returns the node that asks the component `name` once, apart from a deploy. `input` has the version that deployed it.
+/// Returns whether a component is checked as `present` describes it, the version of the last deploy of all components, and not
+/// as the version that deployed it. `serial` is that of the last deploy of all components. This deploy leaves out a component
+/// of which only the health check is new, and the customer may no longer agree to the former check.
+pub fn is_checked_as(present: &AppVersion, serial: u64, live: &Deployed) -> bool {
+    live.serial <= serial && present.component(&live.component).is_some()
+}
+
+/// Returns the node that asks the component `name` once, apart from a deploy. `input` has the version by which it is checked,
+/// and `digest` is the digest of this version.
 ///
 /// # Errors
 /// [`PlanError`] for a role that the version names and does not have.
-pub fn check_node(input: DeployInput<'_>, name: &ComponentName) -> Result<Result<Node, NotAsked>, PlanError> {
-    let Some(live) = input.deployed.get(name) else { return Ok(Err(NotAsked::Absent(name.clone()))) };
+pub fn check_node(
+    input: DeployInput<'_>,
+    digest: &Digest,
+    name: &ComponentName,
+) -> Result<Result<Node, NotAsked>, PlanError> {
+    if !input.deployed.contains_key(name) {
+        return Ok(Err(NotAsked::Absent(name.clone())));
+    }
     let Some(health) = input.version.component(name).and_then(checked) else {
         return Ok(Err(NotAsked::Nothing(name.clone())));
     };
     let timeout_secs = timeout_secs(health, Times::alone(health));
-    let (version, checks) = (Some(live.version.clone()), RequiredChecks::of(health));
+    let (version, checks) = (Some(digest.clone()), RequiredChecks::of(health));
     let target = Target::Health { component: name.clone(), gate: false, version, checks };
     let runs_as = role_of(input, &target, None, Mode::Maintenance)?;
     let node = Node::waiting(node_name(name), target, timeout_secs);

@@ -80,8 +80,8 @@ pub enum Target {
         /// Whether the component's dependents wait for its health.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         gate: bool,
-        /// The version that deployed the component, if the check is apart from a deploy. A check of a deploy asks by the
-        /// version of its workflow.
+        /// The version by which the component is checked, if the check is apart from a deploy. A check of a deploy asks by
+        /// the version of its workflow.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<Digest>,
         /// The required checks of the component. A gate waits for their results.

@@ -194,17 +194,17 @@ impl DispatchJob {
         Ok(task)
     }
 
-    /// Returns the task that checks the health of a component: of one that `workflow` deploys, or apart from a deploy with
-    /// the version that deployed it, `deployed_by`.
+    /// Returns the task that checks the health of a component: of one that `workflow` deploys, or apart from a deploy by the
+    /// version `alone_by`.
     async fn health_task(
         &self,
         workflow: &Workflow,
         component: &ComponentName,
-        deployed_by: Option<&Digest>,
+        alone_by: Option<&Digest>,
         install: &Install,
     ) -> Result<Task, AppError> {
-        let (_, version) = self.app_version(deployed_by.or(workflow.version.as_ref()), install).await?;
-        let alone = deployed_by.is_some();
+        let (_, version) = self.app_version(alone_by.or(workflow.version.as_ref()), install).await?;
+        let alone = alone_by.is_some();
         let part = version.part(component).filter(|_| alone);
         let reads = part.map(|part| part.references.clone());
         self.install_task(health_work(&version, component, alone)?, install, &version, reads).await

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use freehold_app::contract::terms;
 use freehold_app::{Kind, read, table};
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::api::{CheckHealthRequest, DeployComponentsRequest, HealthView, ReasonRequest};
+use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::health::{Health, HealthState, OUTPUT};
 use freehold_protocol::order::{Order, Work};
 use freehold_protocol::report::Outcome;
-use freehold_protocol::{Envelope, Timestamp, WorkflowId};
+use freehold_protocol::{Digest, Envelope, Timestamp, WorkflowId};
+use serde_json::json;
 
 use crate::support::runner::Behaviour;
 use crate::support::walk::Mail;
@@ -148,6 +151,53 @@ async fn a_gate_that_a_check_found_healthy_is_not_asked_again() {
     world.settle().await;
 
     assert_eq!(world.runners["globex"].started, ["health:storage", "info"]);
+}
+
+/// Returns the version of [`deployed`] with another command.
+fn with_command(command: &str) -> AppVersion {
+    let mut version = app::with_health(true);
+    for health in version.components.iter_mut().filter_map(|component| component.settings.health.as_mut()) {
+        health.probes = vec![json!({ "type": "exec", "command": [command] })];
+    }
+    version
+}
+
+/// Returns the commands of the last order, and the digest of its terms.
+fn last_commands(world: &World) -> (Vec<Vec<String>>, Digest) {
+    let order = last_order(world);
+    let Work::Health(asked) = &order.work else { panic!("{}", order.work.kind()) };
+    (asked.commands().map(<[String]>::to_vec).collect(), order.terms.unwrap().digest)
+}
+
+#[tokio::test]
+async fn a_component_of_which_only_the_check_is_new_is_checked_as_the_deployed_version_says() {
+    let mut world = deployed().await;
+    let other = with_command("other");
+    world.sync(&other).await;
+    world.deploy(&DeployComponentsRequest::default(), "deploy-2").await.unwrap();
+    world.settle().await;
+    let started = world.runners["globex"].started.clone();
+
+    check(&world, &[], "check-1").await.unwrap();
+    world.settle().await;
+
+    assert!(!started.contains(&"storage".to_owned()), "{started:?}");
+    assert_eq!(last_commands(&world), (vec![vec!["other".to_owned()]], terms::digest(&other).unwrap()));
+}
+
+#[tokio::test]
+async fn a_component_that_was_deployed_alone_since_is_checked_as_its_own_version_says() {
+    let mut world = deployed().await;
+    let later = with_command("later");
+    world.sync(&later).await;
+    let only = DeployComponentsRequest { components: vec!["storage".parse().unwrap()], ..Default::default() };
+    world.deploy(&only, "deploy-2").await.unwrap();
+    world.settle().await;
+
+    check(&world, &[], "check-1").await.unwrap();
+    world.settle().await;
+
+    assert_eq!(last_commands(&world), (vec![vec!["later".to_owned()]], terms::digest(&later).unwrap()));
 }
 
 #[tokio::test]

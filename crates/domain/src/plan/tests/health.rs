@@ -4,6 +4,7 @@ use freehold_protocol::order::health::Times;
 
 use super::*;
 use crate::plan::health::timeout_secs;
+use crate::plan::health_check::is_checked_as;
 
 /// Returns the version with health checks of `storage`, on which `info` depends, and an action after its deploy.
 fn checked(health: Value) -> AppVersion {
@@ -101,6 +102,21 @@ fn a_component_without_anything_to_ask_gets_no_look() {
     assert!(!of(json!({ "disabled": true, "stabilization_window_secs": 60,
         "probes": [{ "type": "tcp", "url": "a:1" }] })));
     assert!(!of(json!({ "stabilization_window_secs": 60, "probes": [{ "type": "exec", "command": [] }] })));
+}
+
+#[test]
+fn a_check_apart_from_deploys_follows_the_last_deploy_of_all_components_unless_its_own_is_later() {
+    let version = version();
+    let all = DeployScope { all: true, ..DeployScope::default() };
+    // Each was deployed with the serial 5.
+    let mut deployed = after(&planned(json!({ "greeting": "hi" }), &BTreeMap::new(), &all));
+    let mut storage = deployed.remove(&"storage".parse::<ComponentName>().unwrap()).unwrap();
+
+    let follows = [4, 5, 6].map(|serial| is_checked_as(&version, serial, &storage));
+    storage.component = "gone".parse().unwrap();
+
+    assert_eq!(follows, [false, true, true]);
+    assert!(!is_checked_as(&version, 6, &storage), "the version does not describe it");
 }
 
 #[test]
