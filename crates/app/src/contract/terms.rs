@@ -5,12 +5,13 @@
 use freehold_domain::contacted_hosts;
 use freehold_domain::contract::{self as made, ConsentError};
 use freehold_domain::install::Install;
-use freehold_permissions::{OrderedCommands, compare_terms_for};
+use freehold_domain::workflow::{Node, NodeState, Target};
+use freehold_permissions::{OrderedCommands, TermsDiff, compare_terms_for};
 use freehold_protocol::api::ContractView;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::contract::{OrderTerms, PackedTerms, Terms, TermsChange};
 use freehold_protocol::limits::{MAX_ORDER_TERMS_BYTES, MAX_TERMS_BYTES};
-use freehold_protocol::{ActionName, AppName, Digest, canonical};
+use freehold_protocol::{AppName, Digest, canonical};
 
 use crate::AppError;
 use crate::app_version::builds::builds_of;
@@ -92,8 +93,8 @@ pub async fn show_contract(versions: &Versions, app: &AppName, version: &Digest)
     })
 }
 
-/// Checks that the customer of `install` accepted everything that `version` may do, and the steps of `action`, as far as
-/// the control plane knows the accepted terms. The runner would refuse orders that go beyond them.
+/// Checks that the customer of `install` accepted everything that `version` may do and all of `commands`, as far as the
+/// control plane knows the accepted terms. The runner would refuse orders that go beyond them.
 ///
 /// # Errors
 /// Conflict with the difference, or the store's errors.
@@ -101,7 +102,7 @@ pub async fn check_accepted(
     versions: &Versions,
     install: &Install,
     version: &Version,
-    action: Option<&ActionName>,
+    commands: &[OrderedCommands<'_>],
 ) -> Result<(), AppError> {
     let Some(accepted) = &install.accepted_contract else { return Ok(()) };
     let document = &*version.document;
@@ -113,19 +114,41 @@ pub async fn check_accepted(
         return Err(ConsentError::UnknownTerms { install: id, accepted }.into());
     };
     let agreed: Terms = serde_json::from_str(&known.terms)?;
-    let commands = action.map_or(OrderedCommands::None, OrderedCommands::OfAction);
-    let diff = compare_terms_for(&agreed, &made::terms(document), commands);
+    let diff = compare_with_commands(&agreed, &made::terms(document), commands);
     if diff.widened.is_empty() {
         return Ok(());
     }
     let more = diff.summary();
     let latest = versions.load(&document.app, None).await?;
-    let fits = compare_terms_for(&agreed, &made::terms(&latest.document), commands).widened.is_empty();
+    let fits = compare_with_commands(&agreed, &made::terms(&latest.document), commands).widened.is_empty();
     if latest.version != version.version && fits {
         let (version, latest) = (version.number, latest.number);
         return Err(ConsentError::Older { install: id, accepted, version, latest, more }.into());
     }
     Err(ConsentError::Wider { install: id, accepted, more }.into())
+}
+
+/// Returns the differences that matter for orders that run `commands` and for orders that run no command.
+fn compare_with_commands(agreed: &Terms, asked: &Terms, commands: &[OrderedCommands<'_>]) -> TermsDiff {
+    let mut diff = compare_terms_for(agreed, asked, OrderedCommands::None);
+    for commands in commands {
+        for clause in compare_terms_for(agreed, asked, *commands).widened {
+            if !diff.widened.contains(&clause) {
+                diff.widened.push(clause);
+            }
+        }
+    }
+    diff
+}
+
+/// Returns the commands of the gates among the nodes that have not run. A deploy with a gate whose command the customer did
+/// not accept would stop halfway.
+pub(crate) fn commands_of_gates(nodes: &[Node]) -> Vec<OrderedCommands<'_>> {
+    let gates = nodes.iter().filter_map(|node| match &node.target {
+        Target::Health { component, gate: true, .. } if node.state == NodeState::Waiting => Some(component),
+        _ => None,
+    });
+    gates.map(OrderedCommands::OfHealth).collect()
 }
 
 /// Returns the terms for an order that removes what `version` deployed. If the customer has agreed to other terms, the

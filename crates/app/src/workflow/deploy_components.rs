@@ -87,8 +87,9 @@ impl DeployComponents {
             provision: false,
             serial: 0,
         };
-        plan_deploy(&self.versions, &stored.value, &version.document, of).await?;
-        terms::check_accepted(&self.versions, &stored.value, &version, None).await?;
+        let nodes = plan_deploy(&self.versions, &stored.value, &version.document, of).await?;
+        let gates = terms::commands_of_gates(&nodes);
+        terms::check_accepted(&self.versions, &stored.value, &version, &gates).await?;
         let new = NewWorkflow {
             id: id.clone(),
             kind,

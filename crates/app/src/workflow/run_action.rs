@@ -11,6 +11,7 @@ use freehold_domain::runbook::{action_inputs, inputs_of_step, with_defaults};
 use freehold_domain::suggestion::nearest;
 use freehold_domain::toggles;
 use freehold_domain::workflow::{Request, RollBack, RunTrigger, Workflow, WorkflowKind};
+use freehold_permissions::OrderedCommands;
 use freehold_protocol::api::{RunActionRequest, WorkflowStarted};
 use freehold_protocol::app_version::Action;
 use freehold_protocol::order::Mode;
@@ -73,7 +74,7 @@ impl RunAction {
         let (answers, sealing) = (&stored.value.answers, stored.value.sealing());
         resolve_inputs_for(&version.document, &known, answers, sealing, &found.references)?;
         require_runner(&stored.value)?;
-        terms::check_accepted(&self.versions, &stored.value, &version, Some(action)).await?;
+        terms::check_accepted(&self.versions, &stored.value, &version, &[OrderedCommands::OfAction(action)]).await?;
         let new = NewWorkflow {
             id: id.clone(),
             kind,

@@ -111,7 +111,7 @@ impl Continuation<'_> {
         }
         self.check_artifacts(workflow, install).await?;
         let version = self.versions.load(install.require_app()?, workflow.version.as_ref()).await?;
-        terms::check_accepted(self.versions, install, &version, None).await
+        terms::check_accepted(self.versions, install, &version, &terms::commands_of_gates(&workflow.nodes)).await
     }
 
     /// Checks that the nodes' builds have the same artifacts as when the workflow was planned. An unused artifact may have been

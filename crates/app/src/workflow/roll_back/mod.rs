@@ -82,7 +82,8 @@ impl RollBackDeploy {
         let nodes = self.plan(&install.value, &version).await?;
         before.check(&nodes).map_err(|why| AppError::conflict(why.to_string()))?;
         self.check_not_revoked(&version, &nodes).await?;
-        terms::check_accepted(&self.versions, &install.value, &version, None).await?;
+        let gates = terms::commands_of_gates(&nodes);
+        terms::check_accepted(&self.versions, &install.value, &version, &gates).await?;
         let new = NewWorkflow {
             id: workflow.roll_back_id(),
             kind: WorkflowKind::DeployComponents,

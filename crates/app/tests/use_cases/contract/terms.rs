@@ -8,14 +8,15 @@ use freehold_app::table;
 use freehold_app::table::{contract_key, terms_key};
 use freehold_domain::install::Install;
 use freehold_permissions::compare_terms;
-use freehold_protocol::api::{ContractView, DeployComponentsRequest};
+use freehold_protocol::api::{ContractView, DeployComponentsRequest, ResumeWorkflowRequest, SkipNodeRequest};
 use freehold_protocol::app_version::{AppVersion, RolePolicy, Trigger};
 use freehold_protocol::contract::{OrderTerms, SignedContract};
 use freehold_protocol::order::Order;
 use freehold_protocol::{Digest, Envelope};
 
+use crate::support::runner::sick;
 use crate::support::walk::At;
-use crate::support::{World, app, globex, with_input};
+use crate::support::{World, app, asked_with, globex, with_input};
 
 async fn shown(world: &World, version: &AppVersion) -> ContractView {
     terms::show_contract(&world.versions(), &version.app, &version.digest().unwrap()).await.unwrap()
@@ -242,13 +243,66 @@ async fn a_removal_asks_for_no_input_and_no_secret_that_a_later_version_dropped(
     assert_eq!(widened(of_removal), []);
 }
 
-#[tokio::test]
-async fn a_new_command_of_a_probe_stops_no_deploy_and_is_in_no_terms_of_a_removal() {
+/// Returns the demo app in which a command checks `storage`. With `gate`, `info` waits for the check.
+fn checked(gate: bool) -> AppVersion {
     let mut version = app::document();
     let probes = serde_json::json!([{ "type": "exec", "command": ["check"] }]);
-    let health = serde_json::json!({ "stabilization_window_secs": 30, "probes": probes });
+    let health = serde_json::json!({ "block_deploy": gate, "stabilization_window_secs": 30, "probes": probes });
     let storage = version.components.iter_mut().find(|component| component.name.as_str() == "storage").unwrap();
     storage.settings.health = Some(serde_json::from_value(health).unwrap());
+    version
+}
+
+#[tokio::test]
+async fn a_new_command_of_a_gate_is_refused_before_the_deploy_starts() {
+    let mut world = agreed_then(&checked(true)).await;
+    let only = |name: &str| DeployComponentsRequest {
+        components: vec![name.parse().unwrap()],
+        ..DeployComponentsRequest::default()
+    };
+
+    let refused = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap_err();
+    let without_gate = world.deploy(&only("settings"), "deploy-2").await.unwrap();
+    world.settle().await;
+    world.runner("globex").accepted_contract = Some(digest(&checked(true)));
+    world.hello("globex");
+    world.settle().await;
+    let agreed = world.deploy(&with_input("days", 8), "deploy-3").await.unwrap();
+    world.settle().await;
+
+    assert_eq!(refused.kind, Kind::Conflict);
+    let more = ": the health check of component `storage` runs command `[\"check\"]`; `freehold contract diff globex`";
+    assert!(refused.message.contains(more), "{refused}");
+    for workflow in [without_gate, agreed] {
+        assert_eq!(world.machines[&workflow].at, At::Ended("succeeded"));
+    }
+}
+
+#[tokio::test]
+async fn a_gate_whose_command_the_customer_no_longer_accepts_is_not_retried_and_can_be_skipped() {
+    let mut world = agreed_then(&checked(true)).await;
+    world.runner("globex").accepted_contract = Some(digest(&checked(true)));
+    world.hello("globex");
+    world.settle().await;
+    world.runner("globex").behaviours.insert("health:storage".into(), sick());
+    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.settle().await;
+    world.runner("globex").accepted_contract = Some(digest(&app::document()));
+    world.hello("globex");
+    world.settle().await;
+
+    let again = ResumeWorkflowRequest { reason: Some("the customer looked at it".into()) };
+    let resumed = world.resume_workflow().resume(&workflow, &again, asked_with("resume-1")).await;
+    let without = SkipNodeRequest { node: "health:storage".into(), reason: "it is checked by hand".into() };
+    let skipped = world.skip_node().skip(&workflow, &without, asked_with("skip-1")).await;
+
+    assert!(resumed.unwrap_err().message.contains("runs command `[\"check\"]`"));
+    assert!(skipped.is_ok(), "{skipped:?}");
+}
+
+#[tokio::test]
+async fn a_new_command_of_a_probe_stops_no_deploy_and_is_in_no_terms_of_a_removal() {
+    let version = checked(false);
     let world = agreed_then(&version).await;
 
     let deployed = world.deploy(&with_input("days", 8), "deploy-1").await;
