@@ -5,44 +5,44 @@ use std::collections::BTreeMap;
 
 use crate::node::Node;
 
-/// One assertion of a rule.
+/// The assertions of one rule. They share the condition: with a copy for each of them, a template of a megabyte could fill the
+/// memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Assertion {
+pub(crate) struct Assertions {
     /// The condition under which the rule applies. A rule without one always applies.
     condition: Option<Node>,
+    assertions: Vec<Assertion>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Assertion {
     assert: Node,
     description: String,
 }
 
-impl Assertion {
-    /// Returns the template's text about what has to hold.
-    pub(crate) fn description(&self) -> &str {
-        &self.description
-    }
-
-    /// Returns whether parameters with these values certainly break the assertion. An expression with a function or a
-    /// value that is not known breaks nothing.
-    pub(crate) fn is_broken(&self, values: &BTreeMap<&str, &str>) -> bool {
+impl Assertions {
+    /// Returns the template's text about the first assertion that parameters with these values certainly break. An
+    /// expression with a function or a value that is not known breaks nothing.
+    pub(crate) fn broken(&self, values: &BTreeMap<&str, &str>) -> Option<&str> {
         let applies = self.condition.as_ref().is_none_or(|condition| holds(condition, values) == Some(true));
-        applies && holds(&self.assert, values) == Some(false)
+        let mut assertions = self.assertions.iter().filter(|_| applies);
+        let broken = assertions.find(|assertion| holds(&assertion.assert, values) == Some(false));
+        broken.map(|assertion| assertion.description.as_str())
     }
 }
 
-/// Returns the assertions of all rules of a template.
-pub(crate) fn assertions(root: &Node) -> Vec<Assertion> {
+/// Returns the assertions of each rule of a template.
+pub(crate) fn assertions(root: &Node) -> Vec<Assertions> {
     let rules = root.get("Rules").map(Node::entries).unwrap_or_default();
-    let of_rule = |rule: &Node| {
-        let assertions = rule.get("Assertions").map(Node::items).unwrap_or_default().iter();
-        let one = |assertion: &Node| {
-            Some(Assertion {
-                condition: rule.get("RuleCondition").cloned(),
-                assert: assertion.get("Assert")?.clone(),
-                description: assertion.get("AssertDescription").and_then(Node::text).unwrap_or_default().to_owned(),
-            })
-        };
-        assertions.filter_map(one).collect::<Vec<_>>()
+    let one = |assertion: &Node| {
+        let description = assertion.get("AssertDescription").and_then(Node::text).unwrap_or_default().to_owned();
+        Some(Assertion { assert: assertion.get("Assert")?.clone(), description })
     };
-    rules.iter().flat_map(|(_, rule)| of_rule(rule)).collect()
+    let of_rule = |(_, rule): &(String, Node)| Assertions {
+        condition: rule.get("RuleCondition").cloned(),
+        assertions: rule.get("Assertions").map(Node::items).unwrap_or_default().iter().filter_map(one).collect(),
+    };
+    rules.iter().map(of_rule).collect()
 }
 
 /// Returns whether an expression holds; `None` when that is not known.
@@ -85,7 +85,7 @@ mod tests {
         let template = format!("Rules:\n  One:\n{condition}    Assertions:\n      - Assert: {assert}\n");
         let found = assertions(&read(&template).unwrap());
         assert_eq!(found.len(), 1, "{template}");
-        found.iter().any(|one| one.is_broken(&BTreeMap::from([("A", "a"), ("B", "")])))
+        found.iter().any(|one| one.broken(&BTreeMap::from([("A", "a"), ("B", "")])).is_some())
     }
 
     #[test]
@@ -109,6 +109,19 @@ mod tests {
         ] {
             assert!(!is_broken("", not_broken), "{not_broken}");
         }
+    }
+
+    #[test]
+    fn a_rule_with_many_assertions_has_its_condition_once_and_names_the_broken_one() {
+        let template = "Rules:\n  One:\n    RuleCondition: !Equals [!Ref A, a]\n    Assertions:\n      \
+                        - {Assert: !Equals [!Ref A, a], AssertDescription: first}\n      \
+                        - {Assert: !Equals [!Ref A, b], AssertDescription: second}\n";
+
+        let found = assertions(&read(template).unwrap());
+
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].broken(&BTreeMap::from([("A", "a")])), Some("second"));
+        assert_eq!(found[0].broken(&BTreeMap::from([("A", "c")])), None);
     }
 
     #[test]

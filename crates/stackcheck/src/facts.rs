@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::assertions::{Assertion, assertions};
+use crate::assertions::{Assertions, assertions};
 use crate::node::Node;
 use crate::read::{Unreadable, read};
 
@@ -19,8 +19,8 @@ pub struct Facts {
     parameters: BTreeMap<String, Option<String>>,
     /// The values that a parameter may have, if the template lists them.
     allowed: BTreeMap<String, Vec<String>>,
-    /// What the template's rules demand of the values of parameters together.
-    assertions: Vec<Assertion>,
+    /// What each of the template's rules demands of the values of parameters together.
+    assertions: Vec<Assertions>,
 }
 
 /// A region and an account in which a template may be launched, and the install that it is for.
@@ -82,7 +82,7 @@ impl Facts {
     pub fn broken_rule(&self, values: &BTreeMap<&str, &str>) -> Option<&str> {
         let defaults = self.parameters.iter().filter_map(|(name, default)| Some((name.as_str(), default.as_deref()?)));
         let all: BTreeMap<&str, &str> = defaults.chain(values.iter().map(|(name, value)| (*name, *value))).collect();
-        self.assertions.iter().find(|assertion| assertion.is_broken(&all)).map(Assertion::description)
+        self.assertions.iter().find_map(|rule| rule.broken(&all))
     }
 
     /// Returns the default of a parameter, if it has one.
