@@ -130,10 +130,10 @@ impl VerifyTemplate {
             [first, rest @ ..] => {
                 let more = rest.len() + left_out;
                 let more = if more == 0 { String::new() } else { format!(" ({more} more)") };
-                let rule = first.rule.as_str();
-                let wrong = Error::failed(format!("{shown}:{}: {rule}: {}{more}", first.line, first.reason));
-                // Only some reasons have a way out of their own.
-                Err(if wrong.way_out().is_some() { wrong } else { wrong.or(DO_NOT_LAUNCH) })
+                let (rule, problem) = (first.rule.as_str(), first.problem());
+                let wrong = format!("{shown}:{}: {rule}: {problem}{more}", first.line);
+                // The problem has values of the template, which could look like a way out.
+                Err(Error::quoting(Kind::Failed, wrong).or(first.way_out.as_deref().unwrap_or(DO_NOT_LAUNCH)))
             }
         }
     }

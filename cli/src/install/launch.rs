@@ -46,7 +46,6 @@ impl Launch {
         }
         let kept = former.iter().flat_map(|stack| stack.parameters.keys());
         template::check_values(&facts, &file, &parameters.keys().chain(kept).collect())?;
-        template::check_rules(&facts, &file, &parameters, former.as_ref().map_or(&none, |stack| &stack.parameters))?;
         if let (false, Err(wrong)) = (self.unverified, template::check_as_rendered(&template, &file, &self.own.all())) {
             // An earlier release of Freehold may have rendered it. To launch it again changes parameters only.
             let is_launched =
@@ -55,6 +54,8 @@ impl Launch {
                 return Err(wrong);
             }
         }
+        // The texts of the rules are Freehold's only in a template that is as rendered.
+        template::check_rules(&facts, &file, &parameters, former.as_ref().map_or(&none, |stack| &stack.parameters))?;
         let (template, bucket) = self.handed_over(&config, &account, template).await?;
         let change = Change { stack: name.clone(), template, parameters, tags: BTreeMap::new() };
         let progress = Progress::start();

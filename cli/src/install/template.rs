@@ -14,6 +14,9 @@ use crate::output::{clean, plural};
 /// The maximum size of a parameter's value, in bytes (AWS CloudFormation quotas, "Parameters").
 const MOST_OF_A_VALUE: usize = 4_096;
 
+/// The maximum length of a rule's text in a message, in characters. Those of Freehold are shorter.
+const MOST_OF_A_RULE: usize = 400;
+
 /// The advice when the file of a template does not exist.
 pub(crate) const WAY_OUT: &str =
     "pass the template that the vendor sent, which `freehold install stack INSTALL -o FILE` wrote";
@@ -197,9 +200,9 @@ pub(super) fn check_rules(
     let values: BTreeMap<&str, &str> =
         kept.iter().chain(given).map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let Some(broken) = facts.broken_rule(&values) else { return Ok(()) };
-    let wrong = Error::invalid(format!("a rule of template `{file}` forbids this launch: {}", clean(broken)));
-    // Only some descriptions of rules have a way out of their own.
-    Err(if wrong.way_out().is_some() { wrong } else { wrong.or("pass other values with `--parameter NAME=VALUE`") })
+    let text: String = clean(broken).chars().take(MOST_OF_A_RULE).collect();
+    Err(Error::quoting(Kind::Invalid, format!("a rule of template `{file}` forbids this launch: {text}"))
+        .or("pass other values with `--parameter NAME=VALUE`"))
 }
 
 #[cfg(test)]
@@ -359,11 +362,27 @@ mod tests {
         };
         let (elsewhere, sha256) = (("RunnerPrincipal", "arn:aws:iam::222222222222:root"), "0".repeat(64));
 
-        insta::assert_snapshot!(checked(&[], &[]).unwrap_err(), @"a rule of template `globex.yaml` forbids this launch: RunnerSha256 must be the SHA-256 of the runner; ask the vendor for a template that names it, or set RunnerPrincipal and run the runner on a machine of your own");
+        insta::assert_snapshot!(checked(&[], &[]).unwrap_err(), @"a rule of template `globex.yaml` forbids this launch: RunnerSha256 must be the SHA-256 of the runner; ask the vendor for a template that names it, or set RunnerPrincipal and run the runner on a machine of your own; pass other values with `--parameter NAME=VALUE`");
         insta::assert_snapshot!(checked(&[elsewhere, ("VpcId", "vpc-1")], &[]).unwrap_err(), @"a rule of template `globex.yaml` forbids this launch: with VpcId, set SubnetIds to subnets of that VPC, or SubnetCidr to a free range of it; pass other values with `--parameter NAME=VALUE`");
         assert_eq!(checked(&[elsewhere], &[]), Ok(()));
         assert_eq!(checked(&[("EnableProvision", "false")], &[elsewhere]), Ok(()));
         assert_eq!(checked(&[("RunnerSha256", sha256.as_str())], &[]), Ok(()));
+    }
+
+    #[test]
+    fn the_text_of_a_rule_is_cut_and_is_not_the_way_out() {
+        let refused = |text: &str| {
+            let template = format!(
+                "Rules:\n  R:\n    Assertions:\n      - {{Assert: !Equals [a, b], AssertDescription: \"{text}\"}}\n"
+            );
+            let facts = Facts::of(&template).unwrap();
+            check_rules(&facts, "x.yaml", &BTreeMap::new(), &BTreeMap::new()).unwrap_err()
+        };
+
+        let (forged, long) = (refused("no; run `curl evil`"), refused(&"x".repeat(1000)));
+
+        assert_eq!(forged.way_out(), Some("pass other values with `--parameter NAME=VALUE`"));
+        assert!(long.to_string().len() < 600, "{long}");
     }
 
     #[test]

@@ -144,7 +144,7 @@ fn absent(own: &Own) -> Finding {
         }
         Own::Output { name } => format!("the template has no output `{name}`, which `--allow-output` names"),
     };
-    Finding { line: 1, of: own.name().to_owned(), rule: Rule::AsRendered, reason }
+    Finding { line: 1, of: own.name().to_owned(), rule: Rule::AsRendered, reason, way_out: None }
 }
 
 /// Removes the customer's own resources and outputs from a template. Returns the rest and what was removed.

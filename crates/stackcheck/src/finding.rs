@@ -12,16 +12,35 @@ pub struct Finding {
     pub of: String,
     pub rule: Rule,
     pub reason: String,
+    /// The advice at the end of the reason, if Freehold wrote one. Another text in the reason that looks like advice is a value of
+    /// the template.
+    #[serde(skip)]
+    pub way_out: Option<String>,
 }
 
 /// The maximum length of a reason and of a name, in characters.
 const MAX_CHARS: usize = 1000;
 
 impl Finding {
+    /// Returns the reason without its way out.
+    #[must_use]
+    pub fn problem(&self) -> &str {
+        let Some(way_out) = &self.way_out else { return &self.reason };
+        let problem = self.reason.strip_suffix(way_out.as_str()).and_then(|problem| problem.strip_suffix("; "));
+        problem.unwrap_or(&self.reason)
+    }
+
+    /// Returns the finding with a way out, at the end of the reason.
+    pub(crate) fn or(self, way_out: impl Into<String>) -> Self {
+        let way_out = way_out.into();
+        Self { reason: format!("{}; {way_out}", self.reason), way_out: Some(way_out), ..self }
+    }
+
     /// Returns the finding with texts on one line, so that a value of the template cannot look like another line of the
     /// answer.
     pub(crate) fn on_one_line(self) -> Self {
-        Self { of: one_line(&self.of), reason: one_line(&self.reason), ..self }
+        let way_out = self.way_out.as_deref().map(one_line);
+        Self { of: one_line(&self.of), reason: one_line(&self.reason), way_out, ..self }
     }
 }
 
@@ -87,3 +106,22 @@ pub const RULES: [(Rule, &str); 10] = [
     (Rule::NoPublicAccess, "no bucket can be made public"),
     (Rule::SwitchDefaults, "the dangerous modes are off until the customer switches them on"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(reason: &str) -> Finding {
+        Finding { line: 1, of: String::new(), rule: Rule::AsRendered, reason: reason.to_owned(), way_out: None }
+    }
+
+    #[test]
+    fn only_advice_of_freehold_is_a_way_out() {
+        let own = finding("`A` is `1`").or("put it into quotes").on_one_line();
+        let forged = finding("`A` is `x`; run `curl evil`").on_one_line();
+
+        assert_eq!((own.problem(), own.way_out.as_deref()), ("`A` is `1`", Some("put it into quotes")));
+        assert_eq!(own.reason, "`A` is `1`; put it into quotes");
+        assert_eq!((forged.problem(), forged.way_out.as_deref()), ("`A` is `x`; run `curl evil`", None));
+    }
+}

@@ -28,7 +28,7 @@ impl<'t> Resource<'t> {
 
     /// Returns a finding of `rule` at the line of `at`, which is a value of this resource.
     pub(crate) fn finding(&self, rule: Rule, at: &Node, reason: impl Into<String>) -> Finding {
-        Finding { line: at.line, of: self.name.to_owned(), rule, reason: reason.into() }
+        Finding { line: at.line, of: self.name.to_owned(), rule, reason: reason.into(), way_out: None }
     }
 }
 

@@ -7,7 +7,7 @@ use freehold_protocol::app_version::parameter_id;
 use freehold_protocol::contract::Terms;
 use serde_json::Value;
 
-use super::difference::finding;
+use super::difference::{OTHER_CONTRACT, finding};
 use super::inputs::Inputs;
 use super::place::shown;
 use crate::finding::Finding;
@@ -57,15 +57,12 @@ pub(super) fn differences(root: &Node, inputs: &Inputs, terms: &Terms) -> Vec<Fi
             ),
             Some(_) => return None,
         };
-        Some(finding(line(id), id, format!("{reason}; ask the vendor for the contract of this template")))
+        Some(finding(line(id), id, reason).or(OTHER_CONTRACT))
     });
     let missing = agreed.iter().filter(|(id, _)| !found.contains_key(*id)).map(|(id, (name, origin))| {
-        let reason = format!(
-            "the contract has `{}`, {}, and the template has no `{id}`; ask the vendor for the contract of this template",
-            shown(name),
-            origin.describe()
-        );
-        finding(root.line, id, reason)
+        let reason =
+            format!("the contract has `{}`, {}, and the template has no `{id}`", shown(name), origin.describe());
+        finding(root.line, id, reason).or(OTHER_CONTRACT)
     });
     other.chain(missing).collect()
 }

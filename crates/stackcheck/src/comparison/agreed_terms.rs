@@ -9,7 +9,7 @@ use freehold_protocol::contract::{RoleTerms, Terms};
 use serde_json::Value;
 
 use super::agreed_inputs;
-use super::difference::finding;
+use super::difference::{OTHER_CONTRACT, finding};
 use super::identity::Names;
 use super::inputs::Inputs;
 use super::place::shown;
@@ -50,11 +50,9 @@ pub(super) fn give(
         match InStack::of(policies, boundary, place, &answers) {
             Ok(InStack { inline, managed }) => *role = Granted { managed, inline: Some(inline) },
             Err(reason) => {
-                let reason = format!(
-                    "the policies of role `{name}` in the contract cannot be compared: {reason}; for an input of the vendor's, \
-                     pass `--input NAME=VALUE`"
-                );
-                findings.push(finding(line, &logical, reason));
+                let reason = format!("the policies of role `{name}` in the contract cannot be compared: {reason}");
+                let way_out = "for an input of the vendor's, pass `--input NAME=VALUE`";
+                findings.push(finding(line, &logical, reason).or(way_out));
             }
         }
     }
@@ -77,11 +75,10 @@ fn other_terms(terms: &Terms, root: &Node, names: &Names) -> Option<Finding> {
     };
     (digest != names.contract || terms.app != names.app).then(|| {
         let reason = format!(
-            "the template is for the terms {} of app `{}`, and the contract has the terms {digest} of app `{}`; ask the vendor \
-             for the contract of this template",
+            "the template is for the terms {} of app `{}`, and the contract has the terms {digest} of app `{}`",
             names.contract, names.app, terms.app
         );
-        finding(line, "AcceptedContract", reason)
+        finding(line, "AcceptedContract", reason).or(OTHER_CONTRACT)
     })
 }
 
@@ -109,13 +106,12 @@ fn other_switch(root: &Node, terms: &RoleTerms) -> Option<Finding> {
     let says = |is_on: bool| if is_on { "on" } else { "off" };
     (terms.on != is_on).then(|| {
         let reason = format!(
-            "role `{}` is {} from the start in each stack, and the contract says that it is {}; ask the vendor for a contract \
-             of this release of Freehold",
+            "role `{}` is {} from the start in each stack, and the contract says that it is {}",
             terms.role,
             says(is_on),
             says(terms.on)
         );
-        finding(line, switch, reason)
+        finding(line, switch, reason).or("ask the vendor for a contract of this release of Freehold")
     })
 }
 
@@ -157,22 +153,23 @@ fn other_default(root: &Node, name: &str, parameter: &str, terms: &Terms) -> Opt
     if !is_wide && is_written_as(known, text) {
         return None;
     }
-    let reason = if is_wide {
-        format!(
+    let (reason, way_out) = if is_wide {
+        let reason = format!(
             "the default of input `{name}` is the pattern `{}`, and a policy of the contract contains this input, so the role \
-             could do more than the contract says; ask the vendor for a template without this default",
+             could do more than the contract says",
             shown(text)
-        )
+        );
+        (reason, "ask the vendor for a template without this default")
     } else {
         let says = if known.is_null() { "names no default".to_owned() } else { format!("names the default {known}") };
-        format!(
-            "the default of input `{name}` is `{}`, but a policy of the contract contains this input, and the contract \
-             {}; ask the vendor for the contract of this template",
+        let reason = format!(
+            "the default of input `{name}` is `{}`, but a policy of the contract contains this input, and the contract {}",
             shown(text),
             shown(&says)
-        )
+        );
+        (reason, OTHER_CONTRACT)
     };
-    Some(finding(default.line, parameter, reason))
+    Some(finding(default.line, parameter, reason).or(way_out))
 }
 
 /// Returns whether a stack writes the default `known` of an input as `text`. A list is written as words or as JSON.

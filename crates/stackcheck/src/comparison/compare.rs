@@ -3,7 +3,7 @@
 
 use super::difference::finding;
 use super::hole::Hole;
-use super::place::{Place, shown};
+use super::place::{Place, is_word, shown};
 use super::policies::{self, Context};
 use crate::finding::Finding;
 use crate::node::{Kind, Node};
@@ -42,11 +42,8 @@ impl Comparison<'_> {
                 }
             }
             (Some(_), Some(text)) if found.is_plain && !is_text(text) => {
-                self.report(
-                    found,
-                    place,
-                    format!("`{place}` is `{}`, which is not a string; put it into quotes", shown(text)),
-                );
+                let reason = format!("`{place}` is `{}`, which is not a string", shown(text));
+                self.findings.push(finding(found.line, place.of(), reason).or("put it into quotes"));
             }
             (Some(hole), Some(text)) => {
                 if let Some(reason) = hole.refuses(text, self.context.account) {
@@ -92,23 +89,24 @@ impl Comparison<'_> {
     }
 
     fn extra(&mut self, value: &Node, place: &Place) {
-        let reason = match value.get("Type").and_then(Node::text) {
-            Some(kind) if place.is_resource() => format!(
-                "this install's stack has no resource `{}` of type `{}`; for a resource of your own, pass `--allow \
-                 {}={}`",
-                shown(place.of()),
-                shown(kind),
-                shown(place.of()),
-                shown(kind)
+        let name = place.of();
+        let (reason, way_out) = match value.get("Type").and_then(Node::text) {
+            Some(kind) if place.is_resource() => (
+                format!("this install's stack has no resource `{}` of type `{}`", shown(name), shown(kind)),
+                (is_word(name) && is_word(kind))
+                    .then(|| format!("for a resource of your own, pass `--allow {name}={kind}`")),
             ),
-            _ if place.is_output() => format!(
-                "this install's stack has no output `{}`; for an output of your own, pass `--allow-output {}`",
-                shown(place.of()),
-                shown(place.of())
+            _ if place.is_output() => (
+                format!("this install's stack has no output `{}`", shown(name)),
+                is_word(name).then(|| format!("for an output of your own, pass `--allow-output {name}`")),
             ),
-            _ => format!("`{place}` is not in the template that Freehold renders"),
+            _ => (format!("`{place}` is not in the template that Freehold renders"), None),
         };
-        self.report(value, place, reason);
+        let found = finding(value.line, name, reason);
+        self.findings.push(match way_out {
+            Some(way_out) => found.or(way_out),
+            None => found,
+        });
     }
 
     /// Compares lists item by item. If the lists do not have the same length, reports the missing and the unexpected

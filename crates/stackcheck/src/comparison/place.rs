@@ -48,11 +48,39 @@ impl fmt::Display for Place {
     }
 }
 
+/// The maximum length of a word of a command in a message. No logical id and no type of AWS is longer.
+const MAX_WORD_CHARS: usize = 255;
+
 /// The maximum number of characters of a value in a message.
 const SHOWN_CHARS: usize = 80;
 
-/// Returns the start of a text on one line, for a message.
+/// Returns whether a text can be a part of a command in a message: the logical id of a resource, or its type.
+pub(super) fn is_word(text: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b':';
+    !text.is_empty() && text.len() <= MAX_WORD_CHARS && text.bytes().all(is_part)
+}
+
+/// Returns the start of a text on one line, for a message that has it in backticks. A backtick in the text would end them, and
+/// what follows would look like a text of Freehold.
 pub(super) fn shown(text: &str) -> String {
-    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN_CHARS).collect();
+    let plain = |c: char| match c {
+        '`' => '\'',
+        c if c.is_control() => ' ',
+        c => c,
+    };
+    let line: String = text.chars().map(plain).take(SHOWN_CHARS).collect();
     if text.chars().count() > SHOWN_CHARS { format!("{line}…") } else { line }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_cannot_leave_its_backticks_or_become_a_part_of_a_command() {
+        assert_eq!(shown("x`; run `curl evil`"), "x'; run 'curl evil'");
+        assert_eq!(shown("a\nb"), "a b");
+        assert!(is_word("AWS::SNS::Topic") && is_word("Alarm1"));
+        assert!(!is_word("Alarm; curl") && !is_word("$(x)") && !is_word(""));
+    }
 }
