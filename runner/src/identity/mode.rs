@@ -158,7 +158,7 @@ fn session(order: &Order, config: &Config, sts: aws_sdk_sts::Client) -> Result<R
     let (role, name) = (role.to_owned(), order.job.to_string());
     let partition = Arn::parse(&role).map_or("aws", |arn| arn.partition);
     let (managed, policy) = if only_reads(&order.work) {
-        let (managed, policy) = session_policy::read_only(partition, config.bucket.as_deref());
+        let (managed, policy) = session_policy::read_only(partition, config.bucket.as_deref(), &order.work);
         (Some(managed), Some(policy))
     } else {
         (None, config.bucket.as_ref().map(|bucket| session_policy::of(order, partition, bucket)))

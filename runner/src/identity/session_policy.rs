@@ -5,6 +5,7 @@
 //! one state. A session policy can only remove permissions (IAM user guide, "Session policies"). So no job can change
 //! the state of another component.
 
+use freehold_protocol::order::health::{Asks, CheckHealth};
 use freehold_protocol::order::{Order, Work};
 use serde_json::json;
 
@@ -52,27 +53,42 @@ pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
     .to_string()
 }
 
-/// Returns the session policies of work that only reads: the ARN of AWS's own policy of everything that only reads, and
+/// Returns the session policies of `work`, which only reads: the ARN of AWS's own policy of everything that only reads, and
 /// reads that it leaves out. So neither the app's programs nor a mistake of the runner can change anything with the session,
-/// whatever its role permits. It cannot read plans, which have values of other parts; a drift check writes its own plan to
-/// no bucket.
-pub(super) fn read_only(partition: &str, bucket: Option<&str>) -> (String, String) {
-    let plans = format!("arn:{partition}:s3:::{}/plans/*", bucket.unwrap_or("*"));
+/// whatever its role permits.
+pub(super) fn read_only(partition: &str, bucket: Option<&str>, work: &Work) -> (String, String) {
+    let object = |key: &&str| format!("arn:{partition}:s3:::{}/{key}", bucket.unwrap_or("*"));
+    let hidden: Vec<String> = hidden_from(work).iter().map(object).collect();
     let more = json!({
         "Version": "2012-10-17",
         "Statement": [
             { "Effect": "Allow", "Action": ["kms:Decrypt", "secretsmanager:GetSecretValue"], "Resource": "*" },
-            { "Effect": "Deny", "Action": "s3:*", "Resource": plans },
+            { "Effect": "Deny", "Action": "s3:*", "Resource": hidden },
         ],
     });
     (format!("arn:{partition}:iam::aws:policy/ReadOnlyAccess"), more.to_string())
+}
+
+/// Returns the objects of the bucket that `work` cannot read although it reads everything else. Plans have values of other
+/// parts; a drift check writes its own plan to no bucket. States have values too, such as sensitive outputs, and the command of a
+/// probe needs none.
+fn hidden_from(work: &Work) -> &'static [&'static str] {
+    match work {
+        // The runner reads the inventory of the component with this session. A denial cannot leave out one object, so the command
+        // can read the inventories of all components. They have names of objects, and no values.
+        Work::Health(CheckHealth { asks: Asks::Objects { .. }, .. }) => {
+            &["plans/*", "terraform/*", "kubernetes/*/*", "kubernetes/*.fence.json"]
+        }
+        Work::Health(_) => &["plans/*", "terraform/*", "kubernetes/*"],
+        _ => &["plans/*"],
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use freehold_protocol::order::{ApplyTerraform, Artifact, RunPulumi, Work};
+    use freehold_protocol::order::{ApplyTerraform, Artifact, DetectDrift, RunPulumi, Work};
     use serde_json::Value;
 
     use super::*;
@@ -145,12 +161,36 @@ mod tests {
 
     #[test]
     fn a_drift_check_only_reads_and_reads_no_plan() {
-        let (managed, policy) = read_only("aws-cn", Some("b"));
+        let work = Work::DetectDrift(DetectDrift { what: Box::new(terraform("db")) });
+
+        let (managed, policy) = read_only("aws-cn", Some("b"), &work);
 
         let policy: Value = serde_json::from_str(&policy).unwrap();
         let denied = &policy["Statement"][1];
         assert_eq!(managed, "arn:aws-cn:iam::aws:policy/ReadOnlyAccess");
-        assert_eq!(*denied, json!({ "Effect": "Deny", "Action": "s3:*", "Resource": "arn:aws-cn:s3:::b/plans/*" }));
+        assert_eq!(*denied, json!({ "Effect": "Deny", "Action": "s3:*", "Resource": ["arn:aws-cn:s3:::b/plans/*"] }));
+    }
+
+    #[test]
+    fn a_command_that_asks_for_health_reads_no_state_and_no_list_of_copied_secrets() {
+        let denied = |asks: Value| -> Vec<String> {
+            let work = json!({ "kind": "health", "component": "web", "asks": asks, "hold_secs": 0, "limit_secs": 0 });
+            let (_, policy) = read_only("aws", Some("b"), &serde_json::from_value(work).unwrap());
+            let policy: Value = serde_json::from_str(&policy).unwrap();
+            assert_eq!(policy["Statement"][1]["Effect"], "Deny");
+            serde_json::from_value(policy["Statement"][1]["Resource"].clone()).unwrap()
+        };
+        let objects = |keys: &[&str]| keys.iter().map(|key| format!("arn:aws:s3:::b/{key}")).collect::<Vec<_>>();
+
+        let of_nothing = denied(json!({ "of": "nothing" }));
+        let of_manifest = denied(json!({ "of": "objects", "cluster": "sandbox" }));
+
+        assert_eq!(of_nothing, objects(&["plans/*", "terraform/*", "kubernetes/*"]));
+        assert_eq!(
+            of_manifest,
+            objects(&["plans/*", "terraform/*", "kubernetes/*/*", "kubernetes/*.fence.json"]),
+            "the runner reads `kubernetes/web.inventory.json`"
+        );
     }
 
     #[test]
