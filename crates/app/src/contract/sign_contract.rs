@@ -14,6 +14,17 @@ use crate::ports::{Clock, Expect, Signer, Store};
 use crate::table::evidence::Signed;
 use crate::table::{ContractRecord, put, signed_contract};
 
+/// Returns whether a version has a contract with its present terms, signed by a key that may sign contracts. A contract that an
+/// earlier release of Freehold signed may have other terms, such as terms without the commands of probes.
+///
+/// # Errors
+/// The errors of [`Versions::load`], or the store's errors.
+pub(crate) async fn is_signed(versions: &Versions, app: &AppName, version: &Digest) -> Result<bool, AppError> {
+    let Some(known) = signed_contract(&*versions.store, app, version).await? else { return Ok(false) };
+    let document = versions.load(app, Some(version)).await?.document;
+    Ok(known.contract.terms == made::terms(&document) && known.envelope.claims(KeyUse::Contracts))
+}
+
 /// The use case that signs a contract, with its ports.
 #[derive(Clone)]
 pub struct SignContract {

@@ -8,13 +8,14 @@ use freehold_domain::install::{Install, InstallError, Serves};
 use freehold_domain::plan::{PlanError, action_nodes, build_nodes, upgrade_nodes};
 use freehold_domain::sealed_inputs;
 use freehold_domain::workflow::{Node, Request, ToolImageBuild, Workflow, WorkflowKind, WorkflowState};
-use freehold_protocol::{AppName, BuildId, Digest, KeyUse, ReleaseName, WorkflowId};
+use freehold_protocol::{AppName, BuildId, Digest, ReleaseName, WorkflowId};
 use serde::Serialize;
 
 use crate::AppError;
 use crate::app_version::builds::bind_steps;
 use crate::app_version::install_release::{Wanted, followed};
 use crate::app_version::versions::{Version, Versions};
+use crate::contract::sign_contract::is_signed;
 use crate::drift::plan::plan_drift;
 use crate::health::plan::plan_health_check;
 use crate::messages::DispatchMessage;
@@ -108,12 +109,9 @@ impl PlanWorkflow {
             Committed::Done => {}
             Committed::Conflict(_) => return Err(table::contended("workflow", id)),
         }
-        // Every version that is deployed gets a signed contract, even if nothing had to be built for it. A contract that
-        // was signed before certificates had uses is signed again.
+        // Every version that is deployed gets a signed contract, even if nothing had to be built for it.
         if let (Request::Deploy { .. }, Some(version), Some(app)) = (&planned.request, &planned.version, install.app())
-            && !table::signed_contract(&*self.store, app, version)
-                .await?
-                .is_some_and(|signed| signed.envelope.claims(KeyUse::Contracts))
+            && !is_signed(&self.versions, app, version).await?
         {
             let message = DispatchMessage::Contract { app: app.clone(), version: version.clone() };
             self.outbox.dispatch(&[message]).await?;

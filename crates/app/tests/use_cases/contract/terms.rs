@@ -5,7 +5,7 @@ use freehold_app::contract::terms;
 use freehold_app::messages::DispatchMessage;
 use freehold_app::ports::{Expect, Store as _, Write};
 use freehold_app::table;
-use freehold_app::table::{contract_key, terms_key};
+use freehold_app::table::{ContractRecord, Stored, contract_key, terms_key};
 use freehold_domain::install::Install;
 use freehold_permissions::compare_terms;
 use freehold_protocol::api::{ContractView, DeployComponentsRequest, ResumeWorkflowRequest, SkipNodeRequest};
@@ -103,6 +103,24 @@ async fn a_version_that_needs_no_build_is_signed_when_it_is_deployed() {
     assert!(shown(&world, &version).await.signed.is_some());
     let key = contract_key(&version.app, &version.digest().unwrap());
     assert!(world.memory.get(&key).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_version_whose_contract_has_other_terms_is_signed_again_when_it_is_deployed() {
+    let mut world = World::with_install().await;
+    let version = wider();
+    world.sync(&version).await;
+    let key = contract_key(&version.app, &app::document().digest().unwrap());
+    let signed: Stored<ContractRecord> = table::load(&*world.memory, &key).await.unwrap().unwrap();
+    let former = ContractRecord { version: version.digest().unwrap(), ..signed.value };
+    let _ = world.memory.commit(vec![table::put(&former, Expect::Any).unwrap()]).await.unwrap();
+
+    world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.settle().await;
+
+    let view = shown(&world, &version).await;
+    let signed = SignedContract::open(view.signed.as_ref().unwrap(), &world.keys.public()).unwrap();
+    assert_eq!(signed.contract, view.contract);
 }
 
 #[tokio::test]
