@@ -16,7 +16,7 @@ use crate::kinds::templates::Templates;
 use crate::sandbox::{self, Ended, Output, Program};
 
 /// The time limit of one command.
-const TIME: Duration = Duration::from_secs(10);
+pub(super) const TIME: Duration = Duration::from_secs(10);
 
 /// What the commands of a job share.
 pub(super) struct Commands {

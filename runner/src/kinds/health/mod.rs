@@ -26,7 +26,8 @@ use watch::{Verdict, Watch};
 
 /// The longest time between two checks.
 const LOOK: Duration = Duration::from_secs(5);
-/// The time limit of one check: the reason names a question without an answer by then.
+/// The time limit of one check without commands: the reason names a question without an answer by then. For commands the time of
+/// each is added, because they run one after another.
 const LIMIT: Duration = Duration::from_secs(30);
 /// The characters that are kept for the number of the reasons that do not fit.
 const MORE: usize = 20;
@@ -112,10 +113,12 @@ async fn look(job: &Job, work: &CheckHealth, commands: &Commands) -> Result<Heal
     // The commands run one after another, so they come last: the addresses must not wait for them.
     let (by_address, by_command): (Vec<_>, Vec<_>) =
         work.probes.iter().take(MAX_PROBES).partition(|probe| probe.command().is_none());
-    for probe in by_address.into_iter().chain(by_command) {
-        asked.push(Question::of(probes::name(probe), probes::ask(job, probe, commands)));
+    let of_commands = by_command.iter().fold(LIMIT, |limit, _| limit + commands::TIME);
+    let by_address = by_address.into_iter().map(|probe| (probe, LIMIT));
+    for (probe, limit) in by_address.chain(by_command.into_iter().map(|probe| (probe, of_commands))) {
+        asked.push(Question::of(probes::name(probe), limit, probes::ask(job, probe, commands)));
     }
-    Ok(worst(&questions::ask(asked, LIMIT).await?))
+    Ok(worst(&questions::ask(asked).await?))
 }
 
 /// Returns the question that the kind of the component offers. An answer that fails leaves the health unknown.
@@ -135,7 +138,7 @@ fn of_kind<'a>(job: &'a Job, work: &'a CheckHealth) -> Option<Question<'a>> {
             answered => answered,
         }
     };
-    Some(Question::of(name.to_owned(), answer))
+    Some(Question::of(name.to_owned(), LIMIT, answer))
 }
 
 fn worst(found: &[Health]) -> Health {

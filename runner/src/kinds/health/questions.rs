@@ -17,32 +17,38 @@ const AT_ONCE: usize = 10;
 pub(super) struct Question<'a> {
     /// The name of the question, for the reason when there is no answer.
     name: String,
+    /// The time in which there has to be an answer, from the begin of the check.
+    limit: Duration,
     answer: BoxFuture<'a, Result<Health, Failure>>,
 }
 
 impl<'a> Question<'a> {
-    /// Returns the question `name`, whose answer is that of the future.
-    pub(super) fn of(name: String, answer: impl Future<Output = Result<Health, Failure>> + Send + 'a) -> Self {
-        Self { name, answer: Box::pin(answer) }
+    /// Returns the question `name`, whose answer is that of the future and counts until `limit` after the begin of the check.
+    pub(super) fn of(
+        name: String,
+        limit: Duration,
+        answer: impl Future<Output = Result<Health, Failure>> + Send + 'a,
+    ) -> Self {
+        Self { name, limit, answer: Box::pin(answer) }
     }
 }
 
-/// Returns the answers in the order of the questions. A question without an answer after `limit`, counted from now, is unknown.
+/// Returns the answers in the order of the questions. A question without an answer after its limit, counted from now, is unknown.
 ///
 /// # Errors
 /// The failure of the first question that cannot be asked.
-pub(super) async fn ask(questions: Vec<Question<'_>>, limit: Duration) -> Result<Vec<Health>, Failure> {
-    let end = Instant::now() + limit;
+pub(super) async fn ask(questions: Vec<Question<'_>>) -> Result<Vec<Health>, Failure> {
+    let began = Instant::now();
     let mut answers = Vec::new();
     for question in questions {
-        answers.push(answered(question, end, limit));
+        answers.push(answered(question, began));
     }
     stream::iter(answers).buffered(AT_ONCE).try_collect().await
 }
 
-/// Returns the answer to a question, or that there is none at `end`, which is `limit` after the first question.
-async fn answered(Question { name, answer }: Question<'_>, end: Instant, limit: Duration) -> Result<Health, Failure> {
-    let Ok(answer) = timeout_at(end, answer).await else {
+/// Returns the answer to a question, or that there is none in its time.
+async fn answered(Question { name, limit, answer }: Question<'_>, began: Instant) -> Result<Health, Failure> {
+    let Ok(answer) = timeout_at(began + limit, answer).await else {
         return Ok(Health::new(HealthState::Unknown, &format!("{name}: no answer within {} s", limit.as_secs())));
     };
     answer
@@ -54,6 +60,8 @@ mod tests {
 
     use super::*;
 
+    const LIMIT: Duration = Duration::from_secs(30);
+
     fn well() -> Health {
         Health::new(HealthState::Healthy, "")
     }
@@ -61,13 +69,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_that_hangs_is_named_and_the_others_are_answered() {
         let mut questions: Vec<Question<'_>> =
-            (0..30).map(|at| Question::of(format!("probe `{at}`"), async { Ok(well()) })).collect();
-        questions[3] = Question::of("probe `slow`".to_owned(), std::future::pending());
+            (0..30).map(|at| Question::of(format!("probe `{at}`"), LIMIT, async { Ok(well()) })).collect();
+        questions[3] = Question::of("probe `slow`".to_owned(), LIMIT, std::future::pending());
         let began = Instant::now();
 
-        let found = ask(questions, Duration::from_secs(30)).await.unwrap();
+        let found = ask(questions).await.unwrap();
 
-        assert_eq!(began.elapsed(), Duration::from_secs(30));
+        assert_eq!(began.elapsed(), LIMIT);
         assert_eq!(found[3], Health::new(HealthState::Unknown, "probe `slow`: no answer within 30 s"));
         assert_eq!(found.iter().filter(|one| **one == well()).count(), 29);
     }
@@ -82,14 +90,31 @@ mod tests {
                 open.fetch_sub(1, Ordering::Relaxed);
                 Ok(well())
             };
-            Question::of(format!("probe `{at}`"), answer)
+            Question::of(format!("probe `{at}`"), LIMIT, answer)
         });
         let began = Instant::now();
 
-        let found = ask(asked.collect(), Duration::from_secs(30)).await.unwrap();
+        let found = ask(asked.collect()).await.unwrap();
 
-        assert_eq!((began.elapsed(), most.load(Ordering::Relaxed)), (Duration::from_secs(30), 10));
+        assert_eq!((began.elapsed(), most.load(Ordering::Relaxed)), (LIMIT, 10));
         let late = found.iter().filter(|one| one.state == HealthState::Unknown).count();
         assert!(late >= 10, "{late} of 40");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn questions_that_wait_for_each_other_are_all_answered_when_their_limit_has_time_for_all() {
+        let turn = tokio::sync::Mutex::new(());
+        let asked = (0..8).map(|at| {
+            let answer = async {
+                let _turn = turn.lock().await;
+                tokio::time::sleep(Duration::from_secs(10)).await;
+                Ok(well())
+            };
+            Question::of(format!("probe `{at}`"), LIMIT + Duration::from_secs(80), answer)
+        });
+
+        let found = ask(asked.collect()).await.unwrap();
+
+        assert_eq!(found, vec![well(); 8]);
     }
 }
