@@ -1,7 +1,7 @@
 //! Runs the commands that are probes of an app. Each runs in a box, with credentials that only read. Its exit code is the
 //! answer, and its output goes into the log and nowhere else.
 
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use freehold_aws_errors::chain;
@@ -90,10 +90,39 @@ fn rendered(
     let words = command.iter().map(|word| templates.text(what, word));
     let mut words = words.collect::<Result<Vec<String>, Failure>>()?.into_iter();
     let program = words.next().unwrap_or_default();
+    if job.image.get().is_none() && !is_of_machine(&program) {
+        return Err(Failure::new(format!(
+            "{what}: `{program}` is neither the name of a program nor a path below `/usr` or `/bin`; use a program on the `PATH`"
+        )));
+    }
     let names = [program.as_str()];
     let executable = sandbox::find_program_of(job, &names).ok_or_else(|| {
         let none = format!("there is no program `{program}` on this runner's `PATH`; install it");
         Failure::new(format!("{what}: {}", sandbox::lacks_program(job, &names, &none)))
     })?;
     Ok((executable, words.collect()))
+}
+
+/// Returns whether a text names a program among those of the machine: by a name, or by a path in their directories. Every other
+/// path is to a file that somebody else put there, such as one of another job.
+fn is_of_machine(program: &str) -> bool {
+    let path = Path::new(program);
+    let is_plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
+    let is_below = ["/usr", "/bin"].iter().any(|directory| path.starts_with(directory));
+    !program.contains('/') || is_below && path.components().all(is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_names_a_program_of_the_machine_and_no_other_file() {
+        for program in ["check", "/usr/bin/curl", "/bin/sh", "a..b"] {
+            assert!(is_of_machine(program), "{program}");
+        }
+        for program in ["/var/lib/x", "../../x", "./x", "x/y", "/usr/../var/x", "/usrx/y", "/bin/../x"] {
+            assert!(!is_of_machine(program), "{program}");
+        }
+    }
 }
