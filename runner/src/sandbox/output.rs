@@ -91,10 +91,20 @@ impl Printed {
     }
 }
 
-/// The tasks that read a program's standard output and standard error.
+/// The tasks that read a program's standard output and standard error. They end with this value: somebody who no longer waits for
+/// the program wants nothing more of it in the log.
 pub(super) struct Pump {
-    stdout: Option<JoinHandle<Vec<u8>>>,
-    stderr: Option<JoinHandle<Vec<u8>>>,
+    stdout: Option<Reader>,
+    stderr: Option<Reader>,
+}
+
+/// A task that reads one output, and ends when this is dropped.
+struct Reader(JoinHandle<Vec<u8>>);
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// Starts the tasks that read a program's output. Returns the file descriptors for its standard output and standard
@@ -104,10 +114,10 @@ pub(super) fn pump(job: &Job, output: &Output) -> std::io::Result<(Pump, [OwnedF
         Output::Log { prefix } => prefix.as_str(),
         Output::Kept(_) => "",
     };
-    let start = || -> std::io::Result<(OwnedFd, JoinHandle<Vec<u8>>)> {
+    let start = || -> std::io::Result<(OwnedFd, Reader)> {
         let (sender, receiver) = pipe::pipe()?;
         let lines = Lines { stream: job.log.stream(), prefix: prefix.to_owned(), at_start: true };
-        Ok((sender.into_blocking_fd()?, tokio::spawn(read(receiver, lines))))
+        Ok((sender.into_blocking_fd()?, Reader(tokio::spawn(read(receiver, lines)))))
     };
     let (err, stderr) = start()?;
     let (out, stdout) = match output {
@@ -127,14 +137,11 @@ impl Pump {
     }
 }
 
-async fn drain(reader: Option<JoinHandle<Vec<u8>>>) -> Vec<u8> {
+async fn drain(reader: Option<Reader>) -> Vec<u8> {
     let Some(mut reader) = reader else { return Vec::new() };
-    match tokio::time::timeout(DRAIN, &mut reader).await {
+    match tokio::time::timeout(DRAIN, &mut reader.0).await {
         Ok(ended) => ended.unwrap_or_default(),
-        Err(_) => {
-            reader.abort();
-            Vec::new()
-        }
+        Err(_) => Vec::new(),
     }
 }
 
@@ -170,5 +177,24 @@ impl Lines {
             self.stream.bytes(piece);
             self.at_start = piece.ends_with(b"\n");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_reader_that_nobody_waits_for_ends_with_its_pump() {
+        let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
+        let task = async move {
+            let _held = sender;
+            std::future::pending().await
+        };
+        let pump = Pump { stdout: None, stderr: Some(Reader(tokio::spawn(task))) };
+
+        drop(pump);
+
+        assert!(receiver.await.is_err(), "the task has dropped its end");
     }
 }

@@ -279,18 +279,28 @@ async fn a_command_that_does_not_end_is_ended_with_all_that_it_started() {
 }
 
 #[tokio::test]
-async fn commands_run_one_after_another_and_a_plain_runner_runs_them_too() {
+async fn commands_run_one_after_another() {
     if !have(&["bwrap"]) {
         return;
     }
+    let mut bench = Bench::new(Work::Leftovers(Default::default()));
     let script = "mkdir turn || exit 9; sleep 0.3; rmdir turn";
-    for mut bench in
-        [Bench::new(Work::Leftovers(Default::default())), Bench::new(Work::Leftovers(Default::default())).plain()]
-    {
-        let probes = vec![exec(&["sh", "-c", script]), exec(&["sh", "-c", script]), exec(&["sh", "-c", script])];
+    let probes = vec![exec(&["sh", "-c", script]), exec(&["sh", "-c", script]), exec(&["sh", "-c", script])];
 
-        assert_eq!(found(&mut bench, look(Asks::Nothing, probes)).await, json!({ "state": "healthy" }));
-    }
+    assert_eq!(found(&mut bench, look(Asks::Nothing, probes)).await, json!({ "state": "healthy" }));
+}
+
+#[tokio::test]
+async fn a_runner_without_boxes_runs_no_command() {
+    let mut bench = Bench::new(Work::Leftovers(Default::default())).plain();
+    let mark = bench.job.workspace.join("mark");
+    let probes = vec![exec(&["touch", &mark.display().to_string()])];
+    bench.change_order(|order| order.work = Work::Health(look(Asks::Nothing, probes)));
+
+    let (why, partial) = reason(execute(&bench.job).await);
+
+    assert!(why.contains("without a box its command could do more than read; set `sandbox = \"bubblewrap\"`"), "{why}");
+    assert!(!partial && !mark.exists());
 }
 
 #[tokio::test]

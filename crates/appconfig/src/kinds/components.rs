@@ -80,7 +80,7 @@ const PROBE: &[Key] = &[
     may("name", Text).doc("The probe's name, of at most 64 characters; its address or command by default"),
     may("url", Template).doc("For `http` an address, for `tcp` also `host:port`; a template"),
     may("command", Texts).doc(
-        "For `exec`: the program and its arguments, without a shell, of at most 1000 characters together; templates. Exit code 0 within 10 seconds is healthy. The command runs in the box of jobs, with credentials that only read and without a kubeconfig, and the customer agrees to its text with the contract",
+        "For `exec`: the program and its arguments, without a shell, of at most 1000 characters together; templates. Exit code 0 within 10 seconds is healthy. The command runs in the box of jobs, with credentials that only read and without a kubeconfig, and the customer agrees to its text with the contract. A runner without boxes does not run it, and the check fails",
     ),
 ];
 

@@ -8,6 +8,7 @@ use freehold_aws_errors::chain;
 use freehold_protocol::order::health::{CheckHealth, Health, HealthState};
 use tokio::sync::Mutex;
 
+use crate::config::SandboxKind;
 use crate::identity::job_aws::JobAws;
 use crate::job::Job;
 use crate::job::failure::Failure;
@@ -30,10 +31,22 @@ impl Commands {
     /// Prepares what the commands of `work` need.
     ///
     /// # Errors
-    /// The errors of [`job_aws`].
+    /// A failure for a command on a runner without boxes, and the errors of [`job_aws`].
     pub(super) async fn of(job: &Job, work: &CheckHealth) -> Result<Self, Failure> {
-        let aws = if work.runs_commands() { Some(job_aws(job).await?) } else { None };
-        Ok(Self { aws, turn: Mutex::new(()) })
+        let mut commands = Self { aws: None, turn: Mutex::new(()) };
+        if !work.runs_commands() {
+            return Ok(commands);
+        }
+        // Without a box, a command is a process of the runner's user. It could take the runner's credentials and change something,
+        // and no change window stops a check.
+        if job.config.sandbox == SandboxKind::None {
+            return Err(Failure::new(
+                "this component has a probe of type `exec`, and without a box its command could do more than read; set `sandbox = \
+                 \"bubblewrap\"` in this runner's config",
+            ));
+        }
+        commands.aws = Some(job_aws(job).await?);
+        Ok(commands)
     }
 
     /// Runs the command of the probe that reasons name by `what`. It counts as unhealthy when it does not end in time, and all
