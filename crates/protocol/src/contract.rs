@@ -169,7 +169,8 @@ pub struct PolicyTerms {
     pub contents: Digest,
 }
 
-/// One command that a health check of a component runs as a probe, under the role of the component's deploy.
+/// One command that a health check of a component runs as a probe. The terms do not bind it to a role: it runs under that of
+/// the order, which is one of the terms, with a session that only reads.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
