@@ -53,8 +53,51 @@ impl Stack {
         })
     }
 
+    /// Returns the values of parameters that a change of the stack keeps; none if CloudFormation cannot change the stack, because it
+    /// was never created or is deleted. Then a launch creates another one.
+    pub(crate) fn kept_parameters(&self) -> Option<&BTreeMap<String, String>> {
+        let is_kept = !matches!(
+            self.status,
+            StackStatus::CreateFailed
+                | StackStatus::RollbackInProgress
+                | StackStatus::RollbackComplete
+                | StackStatus::RollbackFailed
+                | StackStatus::ReviewInProgress
+                | StackStatus::DeleteInProgress
+                | StackStatus::DeleteComplete
+        );
+        is_kept.then_some(&self.parameters)
+    }
+
     /// Returns whether an operation on the stack is in progress.
     pub(crate) fn is_busy(&self) -> bool {
         self.status.as_str().ends_with("_IN_PROGRESS") && self.status != StackStatus::ReviewInProgress
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_that_was_never_created_keeps_no_values() {
+        let kept = |status: StackStatus| {
+            let stack = Stack {
+                id: "arn".to_owned(),
+                name: "freehold-acme--globex".to_owned(),
+                status,
+                reason: String::new(),
+                parameters: [("RunnerSha256".to_owned(), "00".to_owned())].into(),
+                outputs: BTreeMap::new(),
+                changed_at: String::new(),
+            };
+            stack.kept_parameters().map(BTreeMap::len)
+        };
+
+        assert_eq!(kept(StackStatus::UpdateComplete), Some(1));
+        assert_eq!(kept(StackStatus::UpdateRollbackComplete), Some(1));
+        for status in [StackStatus::RollbackComplete, StackStatus::CreateFailed, StackStatus::RollbackFailed] {
+            assert_eq!(kept(status), None);
+        }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::template::{self, Facts};
 use super::template_bucket::TemporaryBucket;
 use super::{Launch, consent, leftovers};
-use crate::cloudformation::{Change, Outcome, Stacks, Template};
+use crate::cloudformation::{Change, Outcome, Stack, Stacks, Template};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::output::Table;
@@ -39,13 +39,13 @@ impl Launch {
         let stacks = Stacks::new(&config);
         let (offered, former) = (consent::offered(&template), stacks.find(&name).await?);
         let none = BTreeMap::new();
-        template::check_given(&facts, &file, &parameters, former.as_ref().map_or(&none, |stack| &stack.parameters))?;
+        let kept = former.as_ref().and_then(Stack::kept_parameters).unwrap_or(&none);
+        template::check_given(&facts, &file, &parameters, kept)?;
         self.add_consent(offered.as_deref(), former.as_ref(), &mut parameters)?;
         if former.is_none() {
             leftovers::check(&config, &tenant, &self.install, &account).await?;
         }
-        let kept = former.iter().flat_map(|stack| stack.parameters.keys());
-        template::check_values(&facts, &file, &parameters.keys().chain(kept).collect())?;
+        template::check_values(&facts, &file, &parameters.keys().chain(kept.keys()).collect())?;
         if let (false, Err(wrong)) = (self.unverified, template::check_as_rendered(&template, &file, &self.own.all())) {
             // An earlier release of Freehold may have rendered it. To launch it again changes parameters only.
             let is_launched =
@@ -55,7 +55,7 @@ impl Launch {
             }
         }
         // The texts of the rules are Freehold's only in a template that is as rendered.
-        template::check_rules(&facts, &file, &parameters, former.as_ref().map_or(&none, |stack| &stack.parameters))?;
+        template::check_rules(&facts, &file, &parameters, kept)?;
         let (template, bucket) = self.handed_over(&config, &account, template).await?;
         let change = Change { stack: name.clone(), template, parameters, tags: BTreeMap::new() };
         let progress = Progress::start();
