@@ -56,7 +56,8 @@ pub(super) const RUNNER: &[Key] = &[
     may("instance_type", Text).doc(
         "The type of the runner's machine on EC2 that new install stacks propose; the customer may choose another. By default \
          `t4g.small`. The machine needs a Graviton processor: types of the families `t2` to `t3a`, `m5` to `m7i`, `c5` to `c7i` \
-         and `r5` to `r7i` are replaced by that of the same size, with a warning, and other types are an error",
+         and `r5` to `r7i` are replaced by that of the same size, with a warning, if there is one of that size; other types are \
+         an error",
     ),
 ];
 
