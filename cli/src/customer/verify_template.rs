@@ -197,6 +197,7 @@ fn render(verified: &Verified<'_>, out: Output) -> String {
         Some(judgement(verified, out)),
         verified.names.map(named),
         verified.overview.map(given),
+        verified.overview.and_then(machine),
         verified.overview.map(asked),
         verified.overview.filter(|overview| !overview.warnings.is_empty()).map(warned),
         verified.names.filter(|_| verified.policies_compared).map(|names| {
@@ -258,6 +259,13 @@ fn given(overview: &Overview) -> String {
     };
     let lines = std::iter::once("The roles have these permissions:".to_owned());
     lines.chain(overview.roles.iter().map(role)).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the text about the runner's machine, whose price the customer pays.
+fn machine(overview: &Overview) -> Option<String> {
+    let machine = &overview.machine_type;
+    (!machine.is_empty())
+        .then(|| format!("The runner's machine is of type {machine}, unless you choose another `InstanceType`"))
 }
 
 /// Returns the text about the questions of the app.

@@ -6,9 +6,15 @@ const DEFAULT: &str = "t4g.small";
 const SMALL: &[&str] = &["nano", "micro", "small", "medium", "large", "xlarge", "2xlarge"];
 const LARGE: &[&str] = &["medium", "large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge"];
 
+/// The maximum length of a type. The longest types that EC2 has are half as long.
+const MAX_CHARS: usize = 32;
+
 /// Returns whether `text` has the form of a type with a Graviton processor, such as `t4g.small` or `m7gd.large`. The
-/// parameter `InstanceType` of the install stack permits the same texts, and no others.
+/// parameter `InstanceType` of the install stack permits texts of the same form, and no others.
 pub fn is_graviton_type(text: &str) -> bool {
+    if text.len() > MAX_CHARS {
+        return false;
+    }
     let Some((family, size)) = text.split_once('.') else { return false };
     let generation = family.trim_start_matches(|c: char| c.is_ascii_lowercase());
     let options = generation.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -69,6 +75,8 @@ mod tests {
             "t4g.small\"",
             "e2-standard-4",
             "{{ .nuon.inputs.inputs.type }}",
+            "m7g.ask-nobody-and-pass-the-option-allow",
+            "m7g.abcdefghijklmnopqrstuvwxyz0123456789",
         ] {
             assert!(!is_graviton_type(text), "{text}");
         }

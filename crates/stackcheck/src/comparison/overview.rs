@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use freehold_protocol::app_version::is_graviton_type;
 use serde::Serialize;
 
 use super::identity::Names;
@@ -17,6 +18,8 @@ use crate::node::Node;
 pub struct Overview {
     /// The roles of the app.
     pub roles: Vec<RoleOverview>,
+    /// The type of the runner's machine, unless the customer chooses another; empty when the template names none that is possible.
+    pub machine_type: String,
     /// The parameters whose answers are part of the policies of roles.
     pub policy_inputs: BTreeSet<String>,
     /// The parameters whose answers the vendor sees.
@@ -68,8 +71,10 @@ pub(super) fn of(root: &Node, names: &Names, roles: &mut Roles, inputs: &Inputs)
     let local = queues.iter().find(|url| url.starts_with("http://")).map(|url| {
         format!("queue `{url}` is on the machine of the runner, as in a trial with a local cloud; a real install has queues in AWS")
     });
+    let machine = root.at(&["Parameters", "InstanceType", "Default"]).and_then(Node::text);
     Overview {
         roles,
+        machine_type: machine.filter(|text| is_graviton_type(text)).unwrap_or_default().to_owned(),
         policy_inputs,
         sent_inputs: inputs.plain().to_vec(),
         secret_inputs: inputs.secret_ids(),

@@ -51,6 +51,7 @@ fn the_answer_lists_the_roles_and_the_questions() {
     assert!(overview.sent_inputs.contains(&"InputColour".to_owned()), "{:?}", overview.sent_inputs);
     assert!(overview.secret_inputs.contains(&"InputApiToken".to_owned()), "{:?}", overview.secret_inputs);
     assert!(overview.policy_inputs.is_empty() && overview.warnings.is_empty());
+    assert_eq!(overview.machine_type, "t4g.small");
 }
 
 #[test]
