@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use freehold_egress::{Destination, Refusal};
 use freehold_oci::client_builder;
-use freehold_protocol::order::health::{Health, HealthState, Probe, ProbeKind};
+use freehold_protocol::order::health::{Health, HealthState, MAX_PROBE_NAME, Probe, ProbeKind};
+use freehold_protocol::shape::is_format;
 use reqwest::Url;
 use reqwest::redirect::Policy;
 use tokio::io::AsyncReadExt as _;
@@ -22,9 +23,16 @@ const TIME: Duration = Duration::from_secs(5);
 /// The time for which a connection must stay open: a load balancer without a target closes at once what it accepted.
 const STAYS: Duration = Duration::from_secs(1);
 
-/// Returns the name of a probe in a reason.
+/// Returns the name of a probe in a reason and in the log. The runner cleans and cuts it itself: a name with a new line would be a
+/// line of its own in the log, and the control plane that wrote the order may be somebody else's.
 pub(super) fn name(probe: &Probe) -> String {
-    format!("probe `{}`", probe.name)
+    let plain = |c: char| match c {
+        '`' => '\'',
+        c if c.is_control() || is_format(c) => ' ',
+        c => c,
+    };
+    let name: String = probe.name.chars().take(MAX_PROBE_NAME).map(plain).collect();
+    format!("probe `{name}`")
 }
 
 /// Asks one probe. An address that cannot be read is a failure, because a later check would read it no better.
@@ -94,4 +102,21 @@ async fn outside(job: &Job, to: &Destination) -> Result<(Outside, Arc<OnceLock<S
     };
     let outside = Outside::permitted(job, to, note).await;
     Ok((outside.map_err(|error| format!("no port on loopback: {error}"))?, refusal))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_short_line_that_cannot_leave_its_backticks() {
+        let named = |text: &str| {
+            let kind = ProbeKind::Tcp { url: "a.example:1".to_owned() };
+            name(&Probe { name: text.to_owned(), kind })
+        };
+
+        assert_eq!(named("up"), "probe `up`");
+        assert_eq!(named("a`\nb\u{202e}"), "probe `a' b `");
+        assert_eq!(named(&"n".repeat(100)), format!("probe `{}`", "n".repeat(MAX_PROBE_NAME)));
+    }
 }
