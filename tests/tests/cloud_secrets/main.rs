@@ -219,7 +219,7 @@ impl Processes {
             while !until.load(Ordering::Relaxed) {
                 let mut present = BTreeMap::new();
                 for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-                    let (before, same) = known.remove(&process.file_name()).unwrap_or_default();
+                    let (before, same): (Vec<u8>, u32) = known.remove(&process.file_name()).unwrap_or_default();
                     if same >= Self::STEADY && !looks.is_multiple_of(Self::STEADY) {
                         present.insert(process.file_name(), (before, same));
                         continue;

@@ -36,7 +36,7 @@ pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
 
 fn transform(of: &str, node: &Node) -> Finding {
     let reason = "a transform changes the template before anybody reads it".to_owned();
-    Finding { line: node.line, of: of.to_owned(), rule: Rule::NoCode, reason }
+    Finding { line: node.line, of: of.to_owned(), rule: Rule::NoCode, reason, way_out: None }
 }
 
 /// Returns the values of all keys `Fn::Transform` inside of `value`, at any depth. `name` is the key of `value` itself:

@@ -19,5 +19,5 @@ fn of_switch(name: &str, switch: &Node) -> Option<Finding> {
     let line = default.unwrap_or(switch).line;
     let reason = "this role has to be off by default".to_owned();
     let is_off = default.and_then(Node::text) == Some("false");
-    (!is_off).then(|| Finding { line, of: name.to_owned(), rule: Rule::SwitchDefaults, reason })
+    (!is_off).then(|| Finding { line, of: name.to_owned(), rule: Rule::SwitchDefaults, reason, way_out: None })
 }
