@@ -241,8 +241,9 @@ impl Part {
                 for name in ["ci", "load"] {
                     passes(world, name).await;
                 }
-                for _ in 0..3 {
-                    world.memory.advance_secs(20);
+                // A job that is ready and whose dispatch failed is dispatched again after a while.
+                for _ in 0..5 {
+                    world.memory.advance_secs(60);
                     let _ = world.sweeper().sweep().await;
                     rescue.rest(world).await;
                 }
@@ -254,6 +255,18 @@ impl Part {
             }
         }
         rescue.rest(world).await;
+    }
+
+    /// Returns what is left in the end. Where a later sweep continues the work, the times of the work are later too.
+    fn outcome(self, world: &World) -> String {
+        let mut outcome = world.outcome();
+        for key in ["\"last_report\":", "\"wait_until\":"].into_iter().filter(|_| matches!(self, Self::Checks)) {
+            let parts = outcome.split(key).enumerate();
+            let without =
+                parts.map(|(at, part)| if at == 0 { part } else { part.trim_start_matches(char::is_numeric) });
+            outcome = without.collect::<Vec<_>>().join(key);
+        }
+        outcome
     }
 }
 
@@ -285,7 +298,7 @@ async fn each_call_fails_once(part: Part) {
         None
     });
     part.happen(&mut world, Rescue::Redelivery).await;
-    let expected = world.outcome();
+    let expected = part.outcome(&world);
     assert!(world.open().is_empty());
     assert!(world.dead.is_empty());
     assert!(world.refusals().is_empty());
@@ -305,7 +318,7 @@ async fn each_call_fails_once(part: Part) {
                 now.then_some(fault)
             });
             part.happen(&mut world, Rescue::Redelivery).await;
-            similar_asserts(&world.outcome(), &expected);
+            similar_asserts(&part.outcome(&world), &expected);
         }
     }
 }

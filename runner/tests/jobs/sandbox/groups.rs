@@ -84,6 +84,11 @@ async fn stop_when(bench: &Bench, script: &str, holds: impl AsyncFnOnce(PathBuf)
         bench.stop.send(Some(StopReason::Cancelled)).unwrap();
     });
     assert!(matches!(ended, Ended::Stopped(StopReason::Cancelled)), "{ended:?}");
+    no_group().await;
+}
+
+/// Waits until the group of the last box is gone, so that the next one is the only one.
+async fn no_group() {
     eventually("the group is gone", || {
         let mut left = std::fs::read_dir(UNIT).unwrap().flatten();
         !left.any(|entry| entry.file_name().to_string_lossy().starts_with("box-"))
@@ -107,6 +112,7 @@ async fn each_limit_of_a_group() {
         assert!(matches!(ended, Ended::Code { code: 137, .. }), "{memory_mib} MiB: {ended:?}");
         assert_eq!(bench.log().contains("held"), holds, "{memory_mib} MiB: {}", bench.log());
         println!("memory {memory_mib}");
+        no_group().await;
     }
 
     let mut bench = bench();
