@@ -1,5 +1,6 @@
 //! Jobs: one unit of work for one runner, its states and their transitions.
 
+mod after_attempt;
 mod approval;
 mod approval_event;
 mod effects;

@@ -88,26 +88,13 @@ impl Job {
         event: &JobEvent,
         now: Timestamp,
     ) -> Result<Step, Rejected> {
-        self.check_attempt(current, holder, event)?;
-        if event.attempt().is_some_and(|(fence, _)| fence == current) {
-            return Ok(Step::Already);
+        if let Some(step) = self.after_attempt((current, holder), event, now)? {
+            return Ok(step);
         }
         match event {
-            // The order was delivered again, to a machine that does not know that the first attempt has ended. It makes a new plan.
-            JobEvent::Started { fence, seq, runner } | JobEvent::Progress { fence, seq, runner } => {
-                Ok(self.running(event, *fence, *seq, runner, now))
-            }
-            JobEvent::Finished { fence, outcome, .. } => Ok(self.ended(event, *fence, outcome, now)),
-            JobEvent::Refused { fence, .. } => Ok(self.ended(event, *fence, &Outcome::Cancelled, now)),
-            JobEvent::Cancel(by) => Ok(self.cancel_requested(by, event, now)),
             JobEvent::Expire | JobEvent::Wait => Ok(self.waited_for_approval(current, event, now)),
-            JobEvent::Retry | JobEvent::Resume { .. } => Err(self.not_retryable()),
-            JobEvent::Returned { .. }
-            | JobEvent::Undeliverable { .. }
-            | JobEvent::Unsent { .. }
-            | JobEvent::Window(_)
-            | JobEvent::Checks(_) => Ok(Step::Already),
             JobEvent::Approval(approval) => self.on_approval(approval, event, now),
+            _ => Ok(Step::Already),
         }
     }
 

@@ -42,30 +42,18 @@ impl Job {
         event: &JobEvent,
         now: Timestamp,
     ) -> Result<Step, Rejected> {
-        self.check_attempt(current, holder, event)?;
-        if event.attempt().is_some_and(|(fence, _)| fence == current) {
-            return Ok(Step::Already);
+        if let Some(step) = self.after_attempt((current, holder), event, now)? {
+            return Ok(step);
         }
         match event {
-            // The order was delivered again, to a machine that does not know that the first attempt has ended. It checks again.
-            JobEvent::Started { fence, seq, runner } | JobEvent::Progress { fence, seq, runner } => {
-                Ok(self.running(event, *fence, *seq, runner, now))
-            }
-            JobEvent::Finished { fence, outcome, .. } => Ok(self.ended(event, *fence, outcome, now)),
-            JobEvent::Refused { fence, .. } => Ok(self.ended(event, *fence, &Outcome::Cancelled, now)),
-            JobEvent::Cancel(by) => Ok(self.cancel_requested(by, event, now)),
             JobEvent::Expire | JobEvent::Wait if self.cancel_requested.is_some() => {
                 Ok(self.ended(event, current, &Outcome::Cancelled, now))
             }
-            JobEvent::Checks(verdict) => Ok(self.on_verdict(verdict, event, now)),
-            JobEvent::Retry | JobEvent::Resume { .. } => Err(self.not_retryable()),
-            JobEvent::Approval(approval) => self.approval_elsewhere(approval),
             // The verdict of the checks ends the wait, and not the time alone.
             JobEvent::Expire | JobEvent::Wait => Ok(Step::NotYet),
-            JobEvent::Returned { .. }
-            | JobEvent::Undeliverable { .. }
-            | JobEvent::Unsent { .. }
-            | JobEvent::Window(_) => Ok(Step::Already),
+            JobEvent::Checks(verdict) => Ok(self.on_verdict(verdict, event, now)),
+            JobEvent::Approval(approval) => self.approval_elsewhere(approval),
+            _ => Ok(Step::Already),
         }
     }
 
