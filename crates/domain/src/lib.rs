@@ -22,6 +22,7 @@ pub mod preflight;
 pub mod prune_artifacts;
 pub mod region;
 pub mod reports;
+pub mod required_checks;
 pub mod runbook;
 pub mod runs_as;
 pub mod sandbox;

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use freehold_domain::absence::Absence;
-use freehold_domain::health::checks::{ReportedCheck, named};
 use freehold_domain::install::Install;
 use freehold_domain::plan::Deployed;
+use freehold_domain::required_checks::{ReportedCheck, named};
 use freehold_domain::workflow::{Node, NodeState};
 use freehold_protocol::api::{CHECK_URL, CheckView, ReportCheckRequest};
 use freehold_protocol::app_version::ComponentHealth;

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_domain::drift::DriftRule;
-use freehold_domain::health::checks::ReportedCheck;
 use freehold_domain::health::{self, LastHealth};
 use freehold_domain::install::change_gate::Gate;
 use freehold_domain::install::connection::Connection;
 use freehold_domain::install::{Install, Serves};
 use freehold_domain::job::{Job, JobState};
 use freehold_domain::plan::SkippedBy;
+use freehold_domain::required_checks::ReportedCheck;
 use freehold_domain::toggles;
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::api::{

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use freehold_domain::health::checks::ReportedCheck;
 use freehold_domain::plan::Deployed;
+use freehold_domain::required_checks::ReportedCheck;
 use freehold_protocol::CheckName;
 use freehold_protocol::api::CheckView;
 

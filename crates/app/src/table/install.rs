@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use freehold_domain::absence::Absence;
 use freehold_domain::health::LastHealth;
-use freehold_domain::health::checks::ReportedCheck;
 use freehold_domain::install::connection;
 use freehold_domain::install::{BUILD_INSTALL, Install};
 use freehold_domain::plan::Deployed;
 use freehold_domain::reports::head::ReportedHead;
+use freehold_domain::required_checks::ReportedCheck;
 use freehold_protocol::order::leftovers::Leftovers;
 use freehold_protocol::report::ChangeTimes;
 use freehold_protocol::{AccountId, CheckName, ComponentName, Digest, InstallId, JobId, Timestamp};

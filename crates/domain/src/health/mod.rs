@@ -1,8 +1,6 @@
 //! The health of a component and of an install, as the last checks found it. It is apart from deploys: a deployed component
 //! may be unhealthy, and a component whose deploy failed may be healthy.
 
-pub mod checks;
-
 use std::collections::BTreeSet;
 
 use freehold_protocol::order::health::{Health, HealthState, OUTPUT};
@@ -12,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::{Job, JobState};
 
-use checks::{ReportedCheck, Verdict};
+use crate::required_checks::{self, ReportedCheck, Verdict};
 
 /// The health of a component as the last check found it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,7 +86,7 @@ impl LastHealth {
     #[must_use]
     pub fn with_checks(self, reported: &[ReportedCheck], (serial, at): (u64, Timestamp)) -> Self {
         let own: Vec<&ReportedCheck> = reported.iter().filter(|one| one.component == self.component).collect();
-        let verdict = checks::verdict(&self.required, own.iter().copied(), serial, None);
+        let verdict = required_checks::verdict(&self.required, own.iter().copied(), serial, None);
         let (state, since) = match &verdict {
             Verdict::Passed => return self,
             Verdict::Failed(failed) => {

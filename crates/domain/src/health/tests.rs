@@ -6,9 +6,9 @@ use freehold_protocol::order::AskedBy;
 use freehold_protocol::report::Fence;
 use proptest::prelude::*;
 
-use super::checks::RequiredChecks;
 use super::*;
 use crate::job::NewJob;
+use crate::required_checks::RequiredChecks;
 use crate::workflow::Target;
 
 fn at(secs: u64) -> Timestamp {

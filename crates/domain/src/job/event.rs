@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::approval_event::ApprovalEvent;
 use super::window_event::WindowEvent;
-use crate::health::checks::Verdict;
+use crate::required_checks::Verdict;
 
 /// Who asked to cancel a job, and why.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

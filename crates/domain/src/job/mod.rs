@@ -24,7 +24,7 @@ use freehold_protocol::{Digest, Group, InstallId, JobId, KeyId, RoleKey, Timesta
 use serde::{Deserialize, Serialize};
 
 use crate::AuditRecord;
-use crate::health::checks::AwaitedChecks;
+use crate::required_checks::AwaitedChecks;
 
 pub use approval_event::ApprovalEvent;
 pub use event::{CancelAsked, JobEvent};

@@ -10,7 +10,7 @@ use freehold_protocol::{CheckName, Digest, KeyId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::health::checks::named;
+use crate::required_checks::named;
 
 /// The state of a job. Each variant has the values that exist in that state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

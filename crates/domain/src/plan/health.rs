@@ -10,7 +10,7 @@ use super::dependents::add_dependents;
 use super::input::DeployInput;
 use super::scope::DeployScope;
 use super::triggers::{Event, Moment, Occurrence, fired};
-use crate::health::checks::RequiredChecks;
+use crate::required_checks::RequiredChecks;
 use crate::workflow::{Node, Target};
 
 /// The time that a check may take beside its own limit, in seconds.

@@ -8,7 +8,7 @@ use freehold_protocol::{ComponentName, Digest};
 use super::health::{node_name, timeout_secs};
 use super::input::{DeployInput, Deployed, PlanError};
 use super::role_of;
-use crate::health::checks::RequiredChecks;
+use crate::required_checks::RequiredChecks;
 use crate::workflow::{Node, Target};
 
 /// The reason why the health of a component cannot be checked.

@@ -5,8 +5,8 @@ use freehold_protocol::report::FreeActions;
 use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, Group, JobId};
 use serde::{Deserialize, Serialize};
 
-use crate::health::checks::{AwaitedChecks, RequiredChecks};
 use crate::job::WaitLimits;
+use crate::required_checks::{AwaitedChecks, RequiredChecks};
 use crate::sandbox::SandboxReads;
 
 /// The time in seconds for which a list of leftovers waits for a runner. It is short, because the install is locked

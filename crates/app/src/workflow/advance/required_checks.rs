@@ -1,8 +1,8 @@
 //! Looks at the results of the required checks for which the job of a gate waits: when its runner found the component healthy, and
 //! in each sweep that handles the job's workflow. A report makes the workflow due, and so does the end of the job's time.
 
-use freehold_domain::health::checks::verdict;
 use freehold_domain::job::{Job, JobEvent, JobState};
+use freehold_domain::required_checks::verdict;
 use freehold_protocol::Timestamp;
 
 use super::{Advanced, job_event};

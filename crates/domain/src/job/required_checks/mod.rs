@@ -9,7 +9,7 @@ use freehold_protocol::{KeyId, Timestamp};
 use serde_json::Value;
 
 use super::{Job, JobEvent, JobState, Rejected, Step, utc};
-use crate::health::checks::{Verdict, named};
+use crate::required_checks::{Verdict, named};
 
 impl Job {
     /// Returns the state of the job after the attempt with this fence succeeded with these outputs, if the job has to wait for

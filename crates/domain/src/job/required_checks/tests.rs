@@ -5,10 +5,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::health::checks::{AwaitedChecks, RequiredChecks};
 use crate::health::found_by;
 use crate::job::tests::new_job;
 use crate::job::{CancelAsked, WaitLimits};
+use crate::required_checks::{AwaitedChecks, RequiredChecks};
 
 const WINDOW: u32 = 300;
 
