@@ -69,7 +69,9 @@ impl KmsSigner {
         let root = self.public_key().await?;
         if *roots.current() != root {
             let (end, own) = (roots.current().key_id(), root.key_id());
-            return Err(unbelieved(format!("they lead to `{end}`, and the key that signs is `{own}`")));
+            return Err(unbelieved(format!(
+                "the last root key that they name is `{end}`, but this tenant signs with `{own}`"
+            )));
         }
         self.succession.iter().map(|one| one.to_json().map_err(|e| failed(e.to_string()))).collect()
     }

@@ -11,7 +11,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate.to_owned())
 }
 
-/// The names of one kind that exist, for the error about a name that does not.
+/// The existing names of one kind. An error about an unknown name shows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     nearest: Option<String>,

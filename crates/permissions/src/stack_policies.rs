@@ -156,9 +156,9 @@ impl RolePlace<'_> {
         json!({ "aws": { "account_id": self.account, "region": self.region } })
     }
 
-    /// Returns the values of a policy document that an install stack must not have, whatever the answers to the app's
-    /// inputs are. Returns none for a document with an unclear structure, and for a text that is not JSON and cannot be
-    /// rendered. A string that cannot be rendered is returned only if it reads a sensitive input.
+    /// Returns the values in a policy document that are refused in an install stack with any answers to the app's inputs.
+    /// Returns none for a document with an unclear structure, and for a text that is not JSON and cannot be rendered. A
+    /// string that cannot be rendered is returned only if it reads a sensitive input.
     pub fn refusals(&self, text: &str, answers: &Answers) -> Vec<Refusal> {
         let tree = self.tree(answers);
         let (document, mut found) = match policy_text::parse(text) {

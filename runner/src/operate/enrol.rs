@@ -157,7 +157,7 @@ async fn changes(agent: &Agent, known: Option<&ChangeTimes>) -> Option<ChangeTim
 async fn decisions(agent: &Agent, known: &[CustomerDecision]) -> Vec<CustomerDecision> {
     let now = agent.clock.now(Instant::now()).unwrap_or_else(clock::local);
     agent.plans.decisions(now).await.unwrap_or_else(|reason| {
-        warn!("Cannot see what the customer decided about plans: {reason}");
+        warn!("Cannot read the customer's decisions about plans: {reason}");
         known.to_vec()
     })
 }

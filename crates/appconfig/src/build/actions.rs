@@ -125,7 +125,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the triggers of an action, and the indexes of those that have one. Of two indexes of one trigger, the lower
+    /// Returns the triggers of an action, and the index of each trigger that has one. If a trigger has two indexes, the lower
     /// one counts.
     fn triggers(&mut self, checked: &Checked) -> (BTreeSet<Trigger>, Vec<TriggerIndex>) {
         let mut triggers = BTreeSet::new();

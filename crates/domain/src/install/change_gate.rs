@@ -45,7 +45,8 @@ impl Gate {
 /// The time, in milliseconds, by which newer openings must reach further to be worth storing.
 const FURTHER_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 
-/// Returns whether `known` need not be replaced by `new`: the rules are the same, and the known openings reach about as far.
+/// Returns whether the stored times `known` can stay although a runner sent `new`: both have the same rules, and the openings
+/// of `new` reach at most a week further.
 pub fn is_still_true(known: &ChangeTimes, new: &ChangeTimes) -> bool {
     let rules =
         |times: &ChangeTimes| ChangeTimes { openings: Vec::new(), known_until: Timestamp::default(), ..times.clone() };

@@ -52,7 +52,7 @@ fn success(workflow: &Workflow, drift: DriftSeen) -> Option<(NotificationKind, &
         return Some((NotificationKind::DriftFound, "found drift", text));
     }
     if let RollBack::Of { workflow: failed, .. } = &workflow.roll_back {
-        let text = format!("Deploy {failed} of install {install} failed, and what ran before it runs again.");
+        let text = format!("Deploy {failed} of install {install} failed. The version before it is deployed again.");
         return Some((NotificationKind::DeployRolledBack, "rolled a deploy back", text));
     }
     let by_person = !matches!(workflow.asker(), Some(AskedBy::Schedule | AskedBy::Sweep));
