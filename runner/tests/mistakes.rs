@@ -57,13 +57,13 @@ const MISTAKES: [Mistake; 6] = [
         aws: forbidding,
     },
     Mistake {
-        what: "doctor while the customer has the kill switch on, outside EC2",
+        what: "doctor while `EnableRunner` of the stack is `false`, outside EC2",
         args: &["doctor", "--config", "runner.toml"],
         code: 1,
         aws: forbidding,
     },
     Mistake {
-        what: "doctor while the customer has the kill switch on, with a session that is left",
+        what: "doctor while `EnableRunner` of the stack is `false`, with a session that is left",
         args: &["doctor", "--config", "runner.toml"],
         code: 0,
         aws: with_kill_switch,

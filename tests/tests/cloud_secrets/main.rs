@@ -242,6 +242,8 @@ impl Processes {
 
     fn end(self) -> String {
         self.over.store(true, Ordering::Relaxed);
-        self.watching.join().unwrap_or_default()
+        let seen = self.watching.join().unwrap_or_default();
+        assert!(seen.contains("freehold"), "the watch saw no program of ours");
+        seen
     }
 }

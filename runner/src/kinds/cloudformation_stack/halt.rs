@@ -17,8 +17,8 @@ use crate::kinds::result::Done;
 const CALLS: Duration = Duration::from_secs(15);
 
 /// Handles a change of the stack that still runs after the job was cancelled or timed out, and returns `done`. If the job was
-/// cancelled and the change is an update, cancels the update. Otherwise logs that the change continues, so that the next
-/// deploy waits for its end.
+/// cancelled and the change is an update, cancels the update. Otherwise logs that the change continues. The next deploy waits
+/// for its end.
 pub(super) async fn halt_if_cancelled(
     job: &Job,
     client: &Client,

@@ -310,7 +310,8 @@ async fn a_runner_that_is_killed_at_any_time_of_an_upgrade_agrees_with_its_repor
         let release = bench.release(&program, 7)?;
         let upgrade = bench.ask(&release, "60").await?;
         until("the job has begun", SOON, || async {
-            Ok((bench.job(&upgrade).await?["state"] == "running").then_some(()))
+            let job = bench.job(&upgrade).await?;
+            Ok((!matches!(job["state"].as_str(), Some("queued" | "waiting_for_runner"))).then_some(()))
         })
         .await?;
         tokio::time::sleep(Duration::from_millis(800) * number).await;
