@@ -6,8 +6,11 @@ use std::sync::Arc;
 use freehold_domain::build::Build;
 use freehold_domain::install::{Install, InstallError, Serves};
 use freehold_domain::plan::{PlanError, action_nodes, build_nodes, upgrade_nodes};
+use freehold_domain::required_checks::RequiredChecks;
 use freehold_domain::sealed_inputs;
-use freehold_domain::workflow::{Node, Request, ToolImageBuild, Workflow, WorkflowKind, WorkflowState};
+use freehold_domain::workflow::{
+    Node, Request, RollBack, Target, ToolImageBuild, Workflow, WorkflowKind, WorkflowState,
+};
 use freehold_protocol::{AppName, BuildId, Digest, ReleaseName, WorkflowId};
 use serde::Serialize;
 
@@ -256,7 +259,10 @@ impl PlanWorkflow {
                     provision: workflow.kind == WorkflowKind::ProvisionInstall,
                     serial: workflow.serial,
                 };
-                let nodes = plan_deploy(&self.versions, install, &record.document, of).await?;
+                let mut nodes = plan_deploy(&self.versions, install, &record.document, of).await?;
+                if let RollBack::Of { .. } = &workflow.roll_back {
+                    leave_out_required_checks(&mut nodes);
+                }
                 Ok((Some(record.version), nodes))
             }
         }
@@ -289,6 +295,16 @@ fn check_attempt(workflow: &Workflow, attempt: u32) -> Result<(), AppError> {
     }
     let (id, latest) = (&workflow.id, workflow.attempt());
     Err(AppError::conflict(format!("execution {attempt} of workflow `{id}` was replaced by execution {latest}")))
+}
+
+/// Lets the gates of a roll back wait for no required checks: nobody who reports checks knows of the roll back, and results about
+/// the deploy before do not count.
+fn leave_out_required_checks(nodes: &mut [Node]) {
+    for node in nodes {
+        if let Target::Health { checks, .. } = &mut node.target {
+            *checks = RequiredChecks::default();
+        }
+    }
 }
 
 fn next_of(nodes: &[Node]) -> Next {

@@ -211,6 +211,28 @@ async fn a_verified_deploy_whose_check_fails_is_rolled_back() {
 }
 
 #[tokio::test]
+async fn a_roll_back_waits_for_no_required_checks_although_both_versions_have_them() {
+    let (mut world, _, _) = waiting().await;
+    for check in ["ci", "load"] {
+        report(&world, check, Passed).await;
+    }
+    pass(&mut world, 10).await;
+    world.settle().await;
+    let request = DeployComponentsRequest { verified: true, ..with_input("days", 9) };
+    let workflow = world.deploy(&request, "deploy-2").await.unwrap();
+    world.run().await;
+
+    report(&world, "ci", Failed).await;
+    pass(&mut world, 10).await;
+    world.settle().await;
+
+    let failed = world.workflow(&workflow).await;
+    let roll_back = world.workflow(&failed.roll_back_id()).await;
+    assert_eq!((failed.state.as_str(), roll_back.state.as_str()), ("failed", "succeeded"));
+    assert!(roll_back.nodes.iter().any(|node| node.name == "health:storage"), "{:?}", roll_back.nodes);
+}
+
+#[tokio::test]
 async fn a_check_apart_from_a_deploy_does_not_open_a_gate_whose_checks_are_missing() {
     let (mut world, _, _) = waiting().await;
     pass(&mut world, 160).await;
