@@ -66,7 +66,7 @@ pub(crate) async fn plan_health_check(
 }
 
 /// Returns the version of the last deploy of all components, and the serial of this deploy; `None` before the first one.
-async fn present(versions: &Versions, install: &Install) -> Result<Option<(Version, u64)>, AppError> {
+pub(super) async fn present(versions: &Versions, install: &Install) -> Result<Option<(Version, u64)>, AppError> {
     let Some(version) = install.version() else { return Ok(None) };
     let ran: Option<Stored<RanRecord>> = load(&*versions.store, &table::ran_key(&install.id)).await?;
     let version = versions.load(install.require_app()?, Some(version)).await?;

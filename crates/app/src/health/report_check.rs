@@ -6,19 +6,21 @@ use std::sync::Arc;
 use freehold_domain::absence::Absence;
 use freehold_domain::install::Install;
 use freehold_domain::plan::Deployed;
+use freehold_domain::plan::health_check::is_checked_as;
 use freehold_domain::required_checks::{ReportedCheck, named};
 use freehold_domain::workflow::{Node, NodeState};
 use freehold_protocol::api::{CHECK_URL, CheckView, ReportCheckRequest};
 use freehold_protocol::app_version::ComponentHealth;
 use freehold_protocol::order::AskedBy;
-use freehold_protocol::{AppName, CheckName, ComponentName, InstallId, WorkflowId};
+use freehold_protocol::{CheckName, ComponentName, InstallId, WorkflowId};
 
 use crate::AppError;
-use crate::app_version::versions::Versions;
+use crate::app_version::versions::{Version, Versions};
+use crate::health::plan::present;
 use crate::ports::{Clock, Expect, Store};
 use crate::read::check_view;
 use crate::reason::optional;
-use crate::table::{self, CheckRecord, Decided, DeployedRecord, Stored, load, put};
+use crate::table::{self, CheckRecord, Decided, DeployedRecord, HealthRecord, Stored, load, put};
 
 /// The use case that reports a check, with its ports.
 #[derive(Clone)]
@@ -57,7 +59,7 @@ impl ReportCheck {
             let found = self.install(install).await?;
             let deployed = self.deployed(install, component).await?;
             let gate = asked_gate(store, &found, component).await?;
-            self.check_name(found.require_app()?, &deployed, gate.as_ref(), check).await?;
+            self.check_name(&found, &deployed, gate.as_ref(), check).await?;
             check_deploy(request, &deployed)?;
             let reported = ReportedCheck {
                 component: component.clone(),
@@ -109,19 +111,28 @@ impl ReportCheck {
         })
     }
 
-    /// Checks that the component requires the check: in the version that deployed it, or in the one whose gate is asked now.
+    /// Checks that the component requires the check: in the version that deployed it, in the one by which it is or was checked
+    /// since, or in the one whose gate is asked now.
     async fn check_name(
         &self,
-        app: &AppName,
+        install: &Install,
         deployed: &Deployed,
         gate: Option<&AskedGate>,
         check: &CheckName,
     ) -> Result<(), AppError> {
         let component = &deployed.component;
-        let version = self.versions.load(app, Some(&deployed.version)).await?.document;
-        let health = version.component(component).and_then(|found| found.settings.health.as_ref());
-        let mut required = health.map(ComponentHealth::checks).unwrap_or_default();
+        let version = self.versions.load(install.require_app()?, Some(&deployed.version)).await?;
+        let mut required = checks_of(&version, component);
         required.extend(gate.into_iter().flat_map(|gate| gate.names.iter().cloned()));
+        let known: Option<Stored<HealthRecord>> =
+            load(&*self.store, &table::health_key(&install.id, component)).await?;
+        let found = known.map(|known| known.value.health).filter(|found| found.is_since(deployed.serial));
+        required.extend(found.into_iter().flat_map(|found| found.required));
+        if let Some((present, serial)) = present(&self.versions, install).await?
+            && is_checked_as(&present.document, serial, deployed)
+        {
+            required.extend(checks_of(&present, component));
+        }
         if required.contains(check) {
             return Ok(());
         }
@@ -134,6 +145,12 @@ impl ReportCheck {
             "component `{component}` does not require check `{check}` in the version that deployed it; it requires {others}"
         )))
     }
+}
+
+/// Returns the required checks of the component in this version.
+fn checks_of(version: &Version, component: &ComponentName) -> BTreeSet<CheckName> {
+    let health = version.document.component(component).and_then(|found| found.settings.health.as_ref());
+    health.map(ComponentHealth::checks).unwrap_or_default()
 }
 
 /// Returns the gate of the component that the install's workflow asks now, if it has required checks.

@@ -20,7 +20,7 @@ use serde_json::json;
 use crate::support::interleaving::Interleaved;
 use crate::support::runner::Behaviour;
 use crate::support::walk::{At, Mail};
-use crate::support::{World, asked_with, client, globex, member, with_input};
+use crate::support::{World, app, asked_with, client, globex, member, with_input};
 
 use CheckResult::{Failed, Passed};
 
@@ -326,6 +326,26 @@ async fn the_same_report_again_changes_nothing_and_another_result_replaces_it() 
     assert_eq!((other.result, other.at > first.at), (Some(Failed), true));
     assert_eq!(results(&world).await, ["ci failed", "load missing"]);
     assert_eq!((first.by.as_ref(), first.deploy), (Some(member()), Some(shown(&world).await.job)));
+}
+
+#[tokio::test]
+async fn a_check_that_is_new_without_another_deploy_of_its_component_can_be_reported() {
+    for gate in [false, true] {
+        let mut world = World::with_health(gate).await;
+        world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap();
+        world.settle().await;
+        let before = report_with(&world, "ci", &request(Passed)).await.unwrap_err();
+        world.runner("globex").started.clear();
+        world.sync(&app::with_checks(gate)).await;
+        world.deploy(&DeployComponentsRequest::default(), "deploy-2").await.unwrap();
+        world.settle().await;
+
+        let reported = report(&world, "ci", Passed).await;
+
+        assert_eq!(before.kind, Kind::NotFound);
+        assert_eq!((reported.result, reported.deploy), (Some(Passed), Some(shown(&world).await.job)));
+        assert!(!world.runners["globex"].started.contains(&"storage".to_owned()), "only the check is new");
+    }
 }
 
 /// Returns what reports that both checks passed, and then says so in `called`.
