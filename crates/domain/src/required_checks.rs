@@ -55,6 +55,7 @@ pub struct ReportedCheck {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
     pub by: AskedBy,
+    /// The time of the first report with this result about this deploy.
     pub at: Timestamp,
     /// The serial of the component's deploy that the result is about.
     pub serial: u64,

@@ -39,7 +39,7 @@ struct AskedGate {
 
 impl ReportCheck {
     /// Stores the result for the last deploy of the component, on request of `by`. The commit also makes the workflow due that
-    /// may wait for the result. A repeated report changes nothing.
+    /// may wait for the result. A repeated report changes nothing, and a repeated result keeps the time of its first report.
     ///
     /// # Errors
     /// Invalid for a reason that is not one line and for an address of another form, NotFound for an unknown install, a
@@ -61,6 +61,10 @@ impl ReportCheck {
             let gate = asked_gate(store, &found, component).await?;
             self.check_name(&found, &deployed, gate.as_ref(), check).await?;
             check_deploy(request, &deployed)?;
+            let known: Option<Stored<CheckRecord>> = load(store, &table::check_key(install, component, check)).await?;
+            // A report that repeats a result after the end of a gate's time does not undo that the result came in time.
+            let is_same = |known: &&ReportedCheck| known.result == request.result && known.serial == deployed.serial;
+            let first = known.as_ref().map(|known| &known.value.reported).filter(is_same);
             let reported = ReportedCheck {
                 component: component.clone(),
                 check: check.clone(),
@@ -68,11 +72,10 @@ impl ReportCheck {
                 reason: reason.clone(),
                 url: url.clone(),
                 by: by.clone(),
-                at,
+                at: first.map_or(at, |first| first.at),
                 serial: deployed.serial,
                 deploy: deployed.job,
             };
-            let known: Option<Stored<CheckRecord>> = load(store, &table::check_key(install, component, check)).await?;
             if let Some(known) = known.as_ref().filter(|known| known.value.reported.is_repeated_by(&reported)) {
                 return Ok(Decided::Keep(known.value.reported.clone()));
             }
