@@ -32,9 +32,30 @@ pub(crate) async fn record_health(
     let before = known.as_ref().map(|known| &known.value.health);
     let Some(health) = LastHealth::after(before, (component, required), job, now) else { return Ok(Vec::new()) };
     let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
-    let notification = of_changed_health(store, &job.install, before, &health).await?;
+    let notification = of_shown_health(store, &job.install, before, &health).await?;
     let record = put(&HealthRecord { install: job.install.clone(), health }, expect)?;
     Ok([Some(record), notification].into_iter().flatten().collect())
+}
+
+/// Returns the write of the task that sends the notification of a change, as the required checks leave the health before and
+/// after it: people are told what `install show` shows.
+async fn of_shown_health(
+    store: &dyn Store,
+    install: &InstallId,
+    before: Option<&LastHealth>,
+    after: &LastHealth,
+) -> Result<Option<Write>, AppError> {
+    if [before, Some(after)].into_iter().flatten().all(|health| health.required.is_empty()) {
+        return of_changed_health(store, install, before, after).await;
+    }
+    let known: Option<Stored<DeployedRecord>> = load(store, &table::deployed_key(install, &after.component)).await?;
+    let Some(Deployed { serial, at, .. }) = known.map(|known| known.value.deployed) else {
+        return of_changed_health(store, install, before, after).await;
+    };
+    let results = table::reported_checks(store, install).await?;
+    let shown = |health: &LastHealth| health.clone().with_checks(&results, (serial, at));
+    let (before, after) = (before.map(shown), shown(after));
+    of_changed_health(store, install, before.as_ref(), &after).await
 }
 
 /// Returns whether a deploy of the component is at work, or has ended since `workflow` began, the workflow of `job`. A part

@@ -10,6 +10,7 @@ use freehold_protocol::api::{
     CancelWorkflowRequest, CheckHealthRequest, CheckResult, CheckView, DeployComponentsRequest, DeployedView,
     ForgetInstallRequest, ReportCheckRequest, SkipNodeRequest,
 };
+use freehold_protocol::notification::NotificationKind;
 use freehold_protocol::order::health::HealthState;
 use freehold_protocol::report::Outcome;
 use freehold_protocol::{ComponentName, JobId, WorkflowId};
@@ -346,6 +347,41 @@ async fn a_check_that_is_new_without_another_deploy_of_its_component_can_be_repo
         assert_eq!((reported.result, reported.deploy), (Some(Passed), Some(shown(&world).await.job)));
         assert!(!world.runners["globex"].started.contains(&"storage".to_owned()), "only the check is new");
     }
+}
+
+#[tokio::test]
+async fn a_result_that_is_repeated_after_the_end_of_the_time_keeps_the_time_of_the_first_report() {
+    let (mut world, _, job) = waiting().await;
+    let first = report(&world, "ci", Passed).await;
+    report(&world, "load", Passed).await;
+    world.memory.advance_secs(40);
+    let again = ReportCheckRequest { reason: Some("still fast".to_owned()), ..request(Passed) };
+
+    let repeated = report_with(&world, "ci", &again).await.unwrap();
+    pass(&mut world, 5).await;
+
+    assert_eq!((repeated.at, repeated.reason.as_str()), (first.at, "still fast"));
+    assert_eq!(state(&world, &job).await, "succeeded");
+}
+
+#[tokio::test]
+async fn people_hear_of_a_closed_gate_once_while_its_check_has_failed() {
+    let (mut world, _, _) = waiting().await;
+    report(&world, "ci", Failed).await;
+    pass(&mut world, 10).await;
+    world.settle().await;
+    let check = world.check_health();
+    check.check(&globex(), &CheckHealthRequest::default(), asked_with("check-1")).await.unwrap();
+    world.settle().await;
+    world.memory.advance_secs(60);
+    world.handle_due_tasks().handle().await.unwrap();
+
+    let sent = std::mem::take(&mut *world.memory.notifications.lock().unwrap());
+    let changes: Vec<_> = sent.into_iter().filter(|one| one.kind == NotificationKind::HealthChanged).collect();
+    let subjects: Vec<_> = changes.iter().map(|one| one.subject.as_str()).collect();
+
+    assert_eq!(shown(&world).await.health.unwrap().state, HealthState::Unhealthy);
+    assert_eq!(subjects, ["Freehold: globex: storage is unhealthy"]);
 }
 
 /// Returns what reports that both checks passed, and then says so in `called`.
