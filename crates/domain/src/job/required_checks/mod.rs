@@ -31,8 +31,13 @@ impl Job {
         }
         let (_, runner) = event.attempt()?;
         let (runner, missing, outputs) = (runner.clone(), required.names.clone(), outputs.clone());
-        let until = now.plus_secs(required.window_secs.into());
-        Some(JobState::WaitingForChecks { fence, runner, since: now, until, missing, outputs })
+        // The end of another attempt does not prolong the wait.
+        let (since, until) = if let JobState::WaitingForChecks { since, until, .. } = &self.state {
+            (*since, *until)
+        } else {
+            (now, now.plus_secs(required.window_secs.into()))
+        };
+        Some(JobState::WaitingForChecks { fence, runner, since, until, missing, outputs })
     }
 
     /// Returns the effect of an event on a job that waits for required checks.

@@ -164,6 +164,14 @@ fn the_same_report_again_changes_nothing_and_a_later_delivery_checks_again() {
 }
 
 #[test]
+fn the_end_of_another_attempt_does_not_prolong_the_wait() {
+    let again = changed(&waiting(), &succeeds(2), at(20));
+
+    assert_eq!((again.state.as_str(), again.state.fence()), ("waiting_for_checks", Some(fence(2))));
+    assert_eq!((again.waits_since(at(21)), again.waits_until()), (Some(at(5)), at(5).plus_secs(WINDOW.into())));
+}
+
+#[test]
 fn a_retry_waits_for_the_checks_again() {
     let blocked = changed(&waiting(), &failed(), at(9));
 
