@@ -126,7 +126,9 @@ async fn apply(
             workflow = Some(table::workflow(store, &stored.value.workflow).await?);
         }
         let (mut writes, workflow, started) = writes_for(store, &stored, workflow, proof, now).await?;
-        if current.value.is_left_to_wait() && !stored.value.is_left_to_wait() {
+        // The sweep may have put the workflow off for longer than the time in which the checks have to pass.
+        let begins_checks = current.value.checks_end_at().is_none() && stored.value.checks_end_at().is_some();
+        if current.value.is_left_to_wait() && (begins_checks || !stored.value.is_left_to_wait()) {
             writes.extend(table::sweep_soon_writes(store, &stored.value.workflow, now).await?);
         }
         writes.extend(task::of_changed_job(store, &current.value, &stored.value, now).await?);
@@ -139,16 +141,18 @@ async fn apply(
 /// Returns whether the event is the report that ended a cancelled job. A cancelled job has no fence and would reject
 /// the report, but a redelivery of the report must perform the effects again.
 fn is_its_cancel(job: &Job, event: &JobEvent) -> bool {
-    matches!(
-        (&job.state, event),
-        (
-            JobState::Cancelled { dispatch, .. },
-            JobEvent::Finished { fence, outcome: Outcome::Cancelled, .. }
-            | JobEvent::Refused { fence, .. }
-            | JobEvent::Returned { fence, .. }
-            | JobEvent::Window(WindowEvent::Refused { fence, .. }),
-        ) if fence.dispatch == *dispatch
-    )
+    let JobState::Cancelled { dispatch, .. } = &job.state else { return false };
+    match event {
+        JobEvent::Finished { fence, outcome: Outcome::Cancelled, .. }
+        | JobEvent::Refused { fence, .. }
+        | JobEvent::Returned { fence, .. }
+        | JobEvent::Window(WindowEvent::Refused { fence, .. }) => fence.dispatch == *dispatch,
+        // A gate that somebody wanted cancelled does not begin to wait for its required checks.
+        JobEvent::Finished { fence, outcome: Outcome::Succeeded { .. }, .. } => {
+            fence.dispatch == *dispatch && job.checks.is_some()
+        }
+        _ => false,
+    }
 }
 
 /// Returns whether the event comes from an attempt whose end was accepted, and after which the job was queued for a
