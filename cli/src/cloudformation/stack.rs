@@ -54,11 +54,13 @@ impl Stack {
     }
 
     /// Returns the values of parameters that a change of the stack keeps; none if CloudFormation cannot change the stack, because it
-    /// was never created or is deleted. Then a launch creates another one.
+    /// was never created or is deleted. Then a launch creates another one. A creation in progress may fail, so nothing counts on
+    /// its values.
     pub(crate) fn kept_parameters(&self) -> Option<&BTreeMap<String, String>> {
         let is_kept = !matches!(
             self.status,
-            StackStatus::CreateFailed
+            StackStatus::CreateInProgress
+                | StackStatus::CreateFailed
                 | StackStatus::RollbackInProgress
                 | StackStatus::RollbackComplete
                 | StackStatus::RollbackFailed
@@ -67,6 +69,11 @@ impl Stack {
                 | StackStatus::DeleteComplete
         );
         is_kept.then_some(&self.parameters)
+    }
+
+    /// Returns whether the creation of the stack is in progress.
+    pub(crate) fn is_being_created(&self) -> bool {
+        self.status == StackStatus::CreateInProgress
     }
 
     /// Returns whether an operation on the stack is in progress.
@@ -96,7 +103,12 @@ mod tests {
 
         assert_eq!(kept(StackStatus::UpdateComplete), Some(1));
         assert_eq!(kept(StackStatus::UpdateRollbackComplete), Some(1));
-        for status in [StackStatus::RollbackComplete, StackStatus::CreateFailed, StackStatus::RollbackFailed] {
+        for status in [
+            StackStatus::CreateInProgress,
+            StackStatus::RollbackComplete,
+            StackStatus::CreateFailed,
+            StackStatus::RollbackFailed,
+        ] {
             assert_eq!(kept(status), None);
         }
     }

@@ -41,7 +41,9 @@ impl Launch {
         let none = BTreeMap::new();
         let kept = former.as_ref().and_then(Stack::kept_parameters).unwrap_or(&none);
         template::check_given(&facts, &file, &parameters, kept)?;
-        self.add_consent(offered.as_deref(), former.as_ref(), &mut parameters)?;
+        // A stack that is replaced has agreed to nothing. One that is being created may remain.
+        let agreed = former.as_ref().filter(|stack| stack.kept_parameters().is_some() || stack.is_being_created());
+        self.add_consent(offered.as_deref(), agreed, &mut parameters)?;
         if former.is_none() {
             leftovers::check(&config, &tenant, &self.install, &account).await?;
         }
@@ -78,7 +80,7 @@ impl Launch {
             let was = former.as_ref();
             let changed = was.is_none_or(|was| config_of(&was.outputs) != config_of(&stack.outputs));
             let next = next(outcome, &self.install, &stack.parameters, changed);
-            let consent = consent::about_consent(was, &stack);
+            let consent = consent::about_consent(agreed, &stack);
             let consent = consent.map(|sentence| format!("\n{sentence}")).unwrap_or_default();
             let is_other = was.is_none_or(|was| was.outputs != stack.outputs);
             let outputs = if is_other { outputs(&stack.outputs, context) } else { String::new() };

@@ -168,7 +168,7 @@ fn without_log(view: &JobView) -> String {
             format!("job `{job}` has no log yet: its plan waits for an approval; `freehold job show {job}` shows it")
         }
         "waiting_for_checks" => format!(
-            "job `{job}` has no log yet: its component waits for required checks; `freehold job show {job}` shows which"
+            "job `{job}` has no log: its component waits for required checks; `freehold job show {job}` shows which"
         ),
         "waiting_for_window" => format!(
             "job `{job}` has no log yet, because it waits for the customer's change window; `freehold job show {job}` shows until when"
