@@ -1,6 +1,8 @@
 //! The health of components after their deploy: what is asked, who waits for the answer, and what is shown of it.
 
+use freehold_app::workflow::advance::{Advanced, job_event};
 use freehold_app::{read, table};
+use freehold_domain::job::{CancelAsked, JobEvent, JobState};
 use freehold_protocol::api::{DeployComponentsRequest, InstallView};
 use freehold_protocol::order::health::{Asks, HealthState, ProbeKind};
 use freehold_protocol::order::{Order, Work};
@@ -175,4 +177,26 @@ async fn the_version_of_an_install_whose_gate_closed_is_the_one_before() {
     world.settle().await;
 
     assert_eq!(shown(&world).await.version, before);
+}
+
+#[tokio::test]
+async fn the_success_that_ended_a_cancelled_gate_is_accepted_again() {
+    let mut world = World::with_checks(true).await;
+    world.runner("globex").behaviours.insert("health:storage".into(), Behaviour::Hangs);
+    let workflow = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap();
+    world.run().await;
+    let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
+    let JobState::Running { fence, runner, .. } = world.job(&job).await.state else { panic!("not running") };
+    let outcome = Outcome::Succeeded { outputs: Default::default(), sensitive: Default::default(), artifact: None };
+    let ends = JobEvent::finished(fence, runner, outcome);
+
+    let mut found = Vec::new();
+    for event in [&JobEvent::Cancel(CancelAsked::default()), &ends, &ends] {
+        found.push(match job_event(&*world.memory, &job, event, None, world.now()).await.unwrap() {
+            Advanced::Now { job, workflow, changed, .. } => (job.state.as_str(), workflow.is_some(), changed),
+            other => panic!("{other:?}"),
+        });
+    }
+
+    assert_eq!(found, [("running", false, true), ("cancelled", true, true), ("cancelled", true, false)]);
 }
