@@ -127,23 +127,17 @@ pub(crate) fn cancelled(
             | "waiting_for_window"
             | "waiting_for_approval"
             | "waiting_for_checks",
-            [],
-        ) => Ok(format!("`{what}` was asked to stop; none of its jobs is running; it ends within about a minute")),
-        (
-            "pending"
-            | "running"
-            | "queued"
-            | "waiting_for_runner"
-            | "waiting_for_window"
-            | "waiting_for_approval"
-            | "waiting_for_checks",
             active,
-        ) => Ok(format!(
-            "`{what}` was asked to stop; not ended yet: `{}`; a running job receives the request after its next report, \
-             or within about a minute, and keeps its result if it ends before that{}; see `freehold {see} {what}`",
-            active.join("`, `"),
-            silent.unwrap_or_default()
-        )),
+        ) => Ok(if active.is_empty() {
+            format!("`{what}` was asked to stop; none of its jobs is running; it ends within about a minute")
+        } else {
+            format!(
+                "`{what}` was asked to stop; not ended yet: `{}`; a running job receives the request after its next report, \
+                 or within about a minute, and keeps its result if it ends before that{}; see `freehold {see} {what}`",
+                active.join("`, `"),
+                silent.unwrap_or_default()
+            )
+        }),
         (ended, _) => Err(Error::conflict(format!("nothing was stopped, because `{what}` has already ended: {ended}"))),
     }
 }
