@@ -88,8 +88,7 @@ fn a_word_or_a_name_of_another_form_is_refused_before_anything_is_sent() {
 
 #[test]
 fn what_the_tenant_refuses_is_shown_with_its_way_out() {
-    let message =
-        "component `web` does not require check `load-test` in the version that deployed it; it requires check `ci`";
+    let message = "component `web` does not require check `load-test`; it requires check `ci`";
     let (address, _) = api(404, json!({ "error": { "kind": "not_found", "message": message } }));
 
     let (code, _, error) = report(&address, &["globex", "web", "load-test", "passed"]);

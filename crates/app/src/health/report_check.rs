@@ -145,7 +145,7 @@ impl ReportCheck {
             named(&required)
         };
         Err(AppError::not_found(format!(
-            "component `{component}` does not require check `{check}` in the version that deployed it; it requires {others}"
+            "component `{component}` does not require check `{check}`; it requires {others}"
         )))
     }
 }

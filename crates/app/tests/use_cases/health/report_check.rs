@@ -455,18 +455,18 @@ async fn what_a_report_cannot_be_about_is_refused_with_a_way_out() {
     report_of.extend([absent, unknown.unwrap_err()]);
 
     for (error, (kind, text)) in report_of.into_iter().zip([
+        (Kind::NotFound, "component `storage` does not require check `lod`; it requires checks `ci`, `load`"),
         (
             Kind::NotFound,
-            "component `storage` does not require check `lod` in the version that deployed it; it requires checks `ci`, `load`",
-        ),
-        (
-            Kind::NotFound,
-            "component `storage` does not require check `ci` in the version that deployed it; it requires none; add \
+            "component `storage` does not require check `ci`; it requires none; add \
              `required_checks` to `[health]` of `storage` in the app config, and deploy it",
         ),
         (Kind::Invalid, "a reason must be one line of 1 to 500 characters"),
         (Kind::Invalid, "`url` must begin with `https://` or `http://`"),
-        (Kind::Conflict, "job `job_00000000000000000001` did not make the last deploy of component `storage`, job `job_"),
+        (
+            Kind::Conflict,
+            "job `job_00000000000000000001` did not make the last deploy of component `storage`, job `job_",
+        ),
         (Kind::NotFound, "component `cache` is not deployed in install `globex`"),
         (Kind::NotFound, "install `initech` does not exist"),
     ]) {
