@@ -23,7 +23,7 @@ pub enum Absence {
     Webhook(WebhookName),
     #[error("run `{0}` does not exist; `freehold runbook runs INSTALL` shows the runs of an install")]
     Run(RunId),
-    /// `place` is the version that does not have the action, and `way_out` what to do instead.
+    /// `place` is the version that does not have the action, and `way_out` is the hint that ends the message.
     #[error("there is no action `{action}` in {place}; {way_out}")]
     Action { action: ActionName, place: String, way_out: String },
     #[error("tenant has no build runner yet; register one with `freehold tenant build-runner`")]

@@ -4,7 +4,7 @@ use freehold_protocol::report::Fence;
 use freehold_protocol::{JobId, KeyId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// A line of a job's history. It is written in the transaction that makes the change.
+/// A line of a job's history, written in the transaction that changes the job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditRecord {
     pub at: Timestamp,

@@ -12,7 +12,7 @@ pub struct Build {
     pub component: ComponentName,
     pub package: Package,
     pub source: Source,
-    /// The digest of source and package form.
+    /// The digest of the source and its package form.
     pub source_digest: Digest,
     pub created_at: Timestamp,
     pub state: BuildState,
@@ -43,8 +43,8 @@ pub enum BuildState {
         job: JobId,
         reason: String,
     },
-    /// The unused artifact was removed from the registry. While `done` is false, parts of it may still be in the
-    /// registry.
+    /// The artifact was unused, and its removal from the registry began. While `done` is false, parts of it may still
+    /// be there.
     Removed {
         artifact: Artifact,
         at: Timestamp,

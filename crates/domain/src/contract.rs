@@ -29,11 +29,11 @@ pub enum ConsentError {
         way_to_agree(.install)
     )]
     Wider { install: InstallId, accepted: Digest, more: String },
-    /// The version is older than the latest one, to which the customer agreed: nobody can agree to the older one by
-    /// launching the present template.
+    /// The customer agreed to the latest version, and this version is older. The current template asks for consent to
+    /// the latest version only.
     #[error(
         "the customer of install `{install}` agreed to `{accepted}`, but version {version} may do more: {more}; the customer \
-         agreed to what version {latest} may do, so deploy that one: `freehold deploy {install}`"
+         agreed to what version {latest} may do, so deploy that version: `freehold deploy {install}`"
     )]
     Older { install: InstallId, accepted: Digest, version: u64, latest: u64, more: String },
     #[error(
@@ -46,8 +46,8 @@ pub enum ConsentError {
 fn way_to_agree(install: &InstallId) -> String {
     format!(
         "`freehold contract diff {install}` shows the difference; to agree, the customer launches the template that \
-         `freehold install stack {install}` writes, with `--accept-contract`, and restarts a runner on another machine than the \
-         stack's"
+         `freehold install stack {install}` writes, with `--accept-contract`, and restarts the runner if it is on \
+         another machine than the stack's"
     )
 }
 
@@ -123,7 +123,7 @@ fn roles(version: &AppVersion) -> Vec<RoleTerms> {
 
 fn action_terms(version: &AppVersion, action: &Action) -> ActionTerms {
     let named = runs_as(version, Operation::Trigger(action), None, Mode::Maintenance);
-    // Without a role of its own, an action has that of the workflow whose event starts it.
+    // An action without a role of its own runs under the role of the workflow whose event starts it.
     let event_modes = if matches!(named, Ok(None)) { event_modes(action) } else { BTreeSet::new() };
     let role = match named {
         Ok(Some(as_what)) => as_what.role.map_or_else(|| as_what.mode.as_str().to_owned(), String::from),
@@ -153,7 +153,8 @@ fn executed(action: &Action) -> Option<Digest> {
     let directories = sources.iter().map(|one| (&one.name, one.steps.as_slice())).collect();
     let Action { steps, env_vars, idempotent, .. } = action;
     let executed = Executed { steps, directories, env_vars, idempotent: *idempotent };
-    // INVARIANT: names, numbers and texts are always JSON. No steps have the other digest, so a runner would refuse them.
+    // INVARIANT: names, numbers and texts are always JSON. No action has the digest of no bytes, so a runner would
+    // refuse it.
     Some(executed.digest().unwrap_or_else(|_| Digest::of(b"")))
 }
 
@@ -182,10 +183,10 @@ fn schedule(trigger: &Trigger) -> Option<String> {
 }
 
 /// Returns the defaults of the inputs that policies read; null for an input without a default. Sensitive inputs are
-/// left out. An input that the customer answers is there too, because its default is in the template that the vendor
+/// left out. An input that the customer answers is included, because its default is in the template that the vendor
 /// sends.
 fn policy_inputs(version: &AppVersion, roles: &[RoleTerms]) -> BTreeMap<String, Value> {
-    // A string of a document can be written with escapes, so that only its value shows the template.
+    // A string in a document may contain escapes, so only the parsed string shows its template.
     let in_document = |document: &str, name: &str| rendered_texts(document).iter().any(|text| mentions(text, name));
     let in_policy = |policy: &RolePolicy, name: &str| match policy {
         RolePolicy::Managed(text) | RolePolicy::GcpPredefined(text) => mentions(text, name),
@@ -238,7 +239,8 @@ fn secrets(version: &AppVersion) -> BTreeMap<String, SecretTerms> {
     terms.collect()
 }
 
-/// Returns whether a template of the app names the secret's ARN. A role of the app then reads the secret itself.
+/// Returns whether a template of the app names the secret's ARN. If one does, a role of the app can read the secret
+/// itself.
 pub fn is_shared(version: &AppVersion, secret: &Secret) -> bool {
     let arn = Reference::InstallStack(secret.arn_output());
     let of_actions = version.actions.iter().map(|action| &action.references);

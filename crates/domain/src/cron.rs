@@ -90,7 +90,8 @@ impl Schedule {
         self.has_day(minute / DAY) && has(self.hours, minute % DAY / 60) && has(self.minutes, minute % 60)
     }
 
-    /// Returns whether an hour passes between any two due minutes: the schedule names only one minute of the hour.
+    /// Returns whether at least an hour passes between any two due minutes: the schedule names only one minute of the
+    /// hour.
     pub const fn is_at_most_hourly(&self) -> bool {
         self.minutes.count_ones() <= 1
     }

@@ -18,7 +18,8 @@ pub struct Standing {
     pub open: Vec<WorkflowId>,
     /// The time of the last report of the runner.
     pub heard: Option<Timestamp>,
-    /// Whether the runner has said that its stack is being deleted, or that it has lost its queue: nobody receives its orders.
+    /// Whether the runner has reported that its stack is being deleted, or that it has lost its queue, so that nobody
+    /// receives its orders.
     pub cut_off: bool,
 }
 
@@ -48,7 +49,7 @@ pub enum ForgetError {
     Heard { install: InstallId, minutes: u64 },
 }
 
-/// Returns how a workflow stops being in the way when the customer is gone.
+/// Returns the hint about the time from which `--customer-gone` ends the workflow; empty without `minutes`.
 fn once_silent(minutes: &Option<u64>) -> String {
     minutes.map_or_else(String::new, |minutes| {
         format!(
@@ -58,8 +59,8 @@ fn once_silent(minutes: &Option<u64>) -> String {
 }
 
 /// Checks that `install` may be forgotten. With `customer_gone`, deployed components do not prevent it, nor does an
-/// open workflow if the runner no longer reports, or has said that it has lost its access. An install in which nothing ever
-/// ran may always be forgotten.
+/// open workflow if the runner no longer reports, or has reported that it has lost its access. An install in which
+/// nothing ever ran may always be forgotten.
 ///
 /// # Errors
 /// [`ForgetError`] with the first reason against it.

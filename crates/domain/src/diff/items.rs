@@ -98,8 +98,8 @@ fn value_of<T: Serialize>(thing: &T, left_out: &[&str]) -> Map<String, Value> {
     map
 }
 
-/// Compares components by the keys that a config has on all levels. References are left out, because they follow from
-/// the templates.
+/// Compares components by the keys of their config: the component's own keys, and those of its kind and settings.
+/// References are left out, because they follow from the templates.
 pub(super) fn components(from: &AppVersion, to: &AppVersion) -> Items {
     let things = |version: &AppVersion| {
         collected(&version.components, |one| {

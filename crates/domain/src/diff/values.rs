@@ -119,7 +119,7 @@ fn leaf(key: &str, from: Option<&Value>, to: Option<&Value>) -> Change {
     Change { key: key.to_owned(), from: from.map(|text| short(&text, skip)), to: to.map(|text| short(&text, skip)) }
 }
 
-/// Returns the first line in which the two texts differ, as it is in each of them.
+/// Returns, from each of the two texts, the first line in which they differ.
 fn first_lines(from: &str, to: &str) -> (String, String) {
     let mut at = 1;
     let (mut before, mut after) = (from.lines(), to.lines());

@@ -1,4 +1,5 @@
-//! Drift: what checks found to differ from a deploy, since when, and what people said about it. Names only, no values.
+//! Drift: the resources that checks found to differ from a deploy, since when, and who acknowledged them. It has names
+//! and no values.
 
 mod rules;
 
@@ -9,24 +10,24 @@ use serde::{Deserialize, Serialize};
 
 pub use rules::{DriftRule, RuleError};
 
-/// The number of events that a part keeps, newest first.
+/// The maximum number of events that are stored for a part: the newest ones.
 pub const MAX_EVENTS: usize = 20;
 
 /// The drift of a part, as checks found it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drift {
-    /// The workflow of the last check, and its serial. An older check changes nothing any more.
+    /// The workflow of the last check, and its serial. The result of an older check is ignored.
     pub workflow: WorkflowId,
     pub serial: u64,
     /// The time at which the last check ended.
     pub checked_at: Timestamp,
-    /// The reason why the last check could not find out whether the part differs; absent when it could.
+    /// The reason why the last check could not determine whether the part differs; absent when it could.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
-    /// The resources that differed at the last check that could find out, sorted by address.
+    /// The resources that differed at the last conclusive check, sorted by address.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub found: Vec<Found>,
-    /// The number of resources that are not in `found`.
+    /// The number of further resources that differed and are not in `found`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: u64,
     /// The changes of the drift, newest first.
@@ -39,10 +40,10 @@ pub struct Drift {
 pub struct Found {
     #[serde(flatten)]
     pub resource: DriftedResource,
-    /// The time at which the first check ended that found the resource to differ, since it was last in sync.
+    /// The end of the first check that found a difference after the resource was last in sync.
     pub since: Timestamp,
-    /// The person who knows of the difference and leaves it so; absent when nobody does. The acknowledgement ends when
-    /// the resource is in sync again, and when it differs otherwise.
+    /// The acknowledgement by a person; absent without one. It ends when the resource is in sync again, and when the
+    /// difference changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<Acknowledged>,
 }
@@ -79,7 +80,7 @@ pub enum DriftChange {
     Acknowledged { by: AskedBy, reason: String },
 }
 
-/// The check whose result is taken.
+/// The check whose result is recorded.
 #[derive(Debug, Clone, Copy)]
 pub struct Check<'a> {
     pub workflow: &'a WorkflowId,
@@ -87,7 +88,7 @@ pub struct Check<'a> {
     pub at: Timestamp,
 }
 
-/// What people are shown about the drift of a part: whether it differs from what its last deploy made.
+/// The drift of a part as people see it: whether the part differs from what its last deploy made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DriftState {
     /// No check has ended since the last deploy.
@@ -97,7 +98,7 @@ pub enum DriftState {
     /// All resources that differ are acknowledged.
     Acknowledged,
     Drifted,
-    /// The last check could not find out.
+    /// The last check could not determine whether the part differs.
     Unknown,
 }
 
@@ -115,8 +116,8 @@ impl DriftState {
 }
 
 impl Drift {
-    /// Returns what is known after a check with this result; `None` when a later check has ended before it. A check that
-    /// could not find out leaves what was found before.
+    /// Returns the drift after a check with this result; `None` when a later check has already ended. An inconclusive
+    /// check keeps the resources that were found before.
     pub fn checked(before: Option<&Self>, check: Check<'_>, result: Result<DriftFound, String>) -> Option<Self> {
         if before.is_some_and(|before| before.serial > check.serial) {
             return None;
@@ -151,12 +152,12 @@ impl Drift {
         Some(next)
     }
 
-    /// Returns what is known after a deploy of the part: nothing differs, until a check finds something. `None` when there is
-    /// nothing to keep.
+    /// Returns the drift after a deploy of the part: nothing differs until a check finds something. `None` if the part
+    /// was never checked.
     pub fn deployed(before: Option<&Self>, workflow: &WorkflowId, serial: u64, at: Timestamp) -> Option<Self> {
         let mut next = before?.clone();
         let repaired = next.found.len() as u64 + next.more;
-        // A check that was ordered before the deploy says nothing of the part any more.
+        // The result of a check that was ordered before the deploy does not apply any more.
         next.serial = next.serial.max(serial);
         (next.unknown, next.found, next.more) = (None, Vec::new(), 0);
         next.note(at, DriftChange::Deployed { workflow: workflow.clone() }, repaired);
@@ -178,8 +179,8 @@ impl Drift {
         Some(next)
     }
 
-    /// Returns the state of a part that was deployed at `deployed_at`. `is_ignored` says what the rules of its install
-    /// ignore.
+    /// Returns the state of a part that was deployed at `deployed_at`. `is_ignored` returns whether the rules of its
+    /// install ignore a resource.
     pub fn state(&self, deployed_at: Timestamp, is_ignored: impl Fn(&DriftedResource) -> bool) -> DriftState {
         if self.checked_at < deployed_at {
             return DriftState::Unchecked;
@@ -204,10 +205,10 @@ impl Drift {
 }
 
 impl Found {
-    /// Returns a resource that a check found, with what is known of it already.
+    /// Returns a resource that a check found, with the start and the acknowledgement of its difference from `known`.
     fn of(known: &[Self], resource: DriftedResource, at: Timestamp) -> Self {
         let before = known.iter().find(|one| one.resource.address == resource.address);
-        // Attributes that are only counted may be others than before.
+        // Attributes that are only counted may differ from those counted before.
         let is_same = |one: &&Self| one.resource == resource && resource.more_attributes == 0;
         let acknowledged = before.filter(is_same).and_then(|one| one.acknowledged.clone());
         Self { since: before.map_or(at, |one| one.since), acknowledged, resource }

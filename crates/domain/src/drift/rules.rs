@@ -1,4 +1,4 @@
-//! Rules of an install that ignore drift: of resources by address, or of some of their attributes.
+//! Rules of an install that ignore drift of whole resources, or of some of their attributes.
 
 use std::collections::BTreeSet;
 
@@ -9,23 +9,23 @@ use freehold_protocol::{ComponentName, Timestamp};
 use serde::{Deserialize, Serialize};
 use wildmatch::WildMatchPattern;
 
-/// The number of rules that an install can have.
+/// The maximum number of rules of an install.
 const MAX_RULES: usize = 50;
-/// The bytes that the rules of an install may have together, as JSON. They are in the row of the install.
+/// The maximum size of all rules of an install together, in bytes of JSON. The install's row contains them.
 const MAX_BYTES: usize = 32 * 1024;
-/// The number of attributes that a rule can name.
+/// The maximum number of attributes that a rule names.
 const MAX_NAMED: usize = 20;
 
-/// One rule. What it ignores is still found and listed, and does not make a part drifted.
+/// One rule. Checks still find and list the ignored differences, but these do not make a part count as drifted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriftRule {
-    /// The addresses; `*` stands for any characters.
+    /// A pattern of resource addresses; `*` matches any characters.
     pub address: String,
     /// The part whose resources are ignored; absent for all parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<ComponentName>,
-    /// The attributes whose difference is ignored, each with everything inside of it. With none, the resource is ignored as a
-    /// whole, also when it is missing.
+    /// The attributes whose differences are ignored, each with all attributes inside it. If empty, the whole resource
+    /// is ignored, even when it is missing.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub attributes: BTreeSet<String>,
     pub reason: String,
@@ -37,22 +37,27 @@ pub struct DriftRule {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     #[error(
-        "the address of a rule has {0} characters, and may have 1 to {MAX_NAME}; pass one like `aws_autoscaling_group.*`"
+        "the address of a rule has {0} characters, but must have 1 to {MAX_NAME}; pass an address like \
+         `aws_autoscaling_group.*`"
     )]
     Address(usize),
     #[error(
-        "a rule names {0} attributes, and may name {MAX_NAMED}; name fewer, or none to ignore the resource as a whole"
+        "a rule names {0} attributes, but may name at most {MAX_NAMED}; name fewer, or none to ignore the whole \
+         resource"
     )]
     Attributes(usize),
-    #[error("an attribute of a rule has {0} characters, and may have 1 to {MAX_NAME}; pass one like `tags.Owner`")]
+    #[error(
+        "an attribute of a rule has {0} characters, but must have 1 to {MAX_NAME}; pass an attribute like \
+         `tags.Owner`"
+    )]
     Attribute(usize),
     #[error(
         "the install has {MAX_RULES} rules, which is the maximum; remove one with `freehold drift ignore --remove`"
     )]
     TooMany,
     #[error(
-        "the rules of the install would have {0} bytes together, and may have {MAX_BYTES}; shorten one, or remove one with \
-         `freehold drift ignore --remove`"
+        "the rules of the install would have {0} bytes together, but may have at most {MAX_BYTES}; shorten a rule, or \
+         remove one with `freehold drift ignore --remove`"
     )]
     TooLarge(usize),
 }
@@ -85,7 +90,7 @@ impl DriftRule {
         if bytes > MAX_BYTES { Err(RuleError::TooLarge(bytes)) } else { Ok(()) }
     }
 
-    /// Returns whether the rule has the same scope as `other`, so that it replaces it.
+    /// Returns whether the rule has this address and component, so that a new rule with both replaces it.
     pub fn is_of(&self, address: &str, component: Option<&ComponentName>) -> bool {
         self.address == address && self.component.as_ref() == component
     }
@@ -94,7 +99,8 @@ impl DriftRule {
         self.component.as_ref().is_none_or(|name| name == part) && matches(&self.address, address)
     }
 
-    /// Returns whether `rules` ignore a resource of `part`: one of them as a whole, or all together each of its attributes.
+    /// Returns whether `rules` ignore a resource of `part`: one rule ignores the whole resource, or the rules together
+    /// ignore each attribute that differs.
     pub fn ignore(rules: &[Self], part: &ComponentName, resource: &DriftedResource) -> bool {
         let naming = || rules.iter().filter(|rule| rule.names(part, &resource.address));
         if naming().any(|rule| rule.attributes.is_empty()) {
@@ -113,9 +119,9 @@ fn has(name: &str, attribute: &str) -> bool {
     attribute.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Returns whether `text` fits `pattern`, in which `*` stands for any characters.
+/// Returns whether `text` matches `pattern`, in which `*` matches any characters.
 fn matches(pattern: &str, text: &str) -> bool {
-    // No address contains the character that stands for any one.
+    // The wildcard for a single character is `\0`, which no address contains.
     WildMatchPattern::<'*', '\0'>::new(pattern).matches(text)
 }
 

@@ -68,9 +68,10 @@ pub struct Edge {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// A template of the waiting component reads outputs of the other. The config may declare the dependency too.
+    /// A template of the waiting component reads outputs of the other component. The config may declare the dependency
+    /// too.
     Template,
-    /// The config declares the dependency. No template of the waiting component reads outputs of the other.
+    /// The config declares the dependency. No template of the waiting component reads outputs of the other component.
     Declared,
 }
 
@@ -92,7 +93,7 @@ pub struct GraphAction {
     /// Components whose outputs the action reads, and components that it declares as dependencies.
     pub needs: BTreeSet<ComponentName>,
     pub reads: Reads,
-    /// The directories that its steps run in, for people.
+    /// The directories that its steps run in, as text for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs_in: Vec<String>,
 }

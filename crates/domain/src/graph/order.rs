@@ -76,7 +76,7 @@ pub fn check<'a>(nodes: &[Named<'a>]) -> Result<(), Disorder<'a>> {
     order(nodes).stuck.first().map_or(Ok(()), |name| Err(Disorder::Cycle(name)))
 }
 
-/// Returns `from` and all that can be reached from there, where `next` returns the nodes at the end of one edge.
+/// Returns `from` and all nodes that can be reached from it. `next` returns the nodes to which a node has an edge.
 pub fn reachable<N: Ord>(from: impl IntoIterator<Item = N>, next: impl Fn(&N) -> Vec<N>) -> BTreeSet<N> {
     let mut found = BTreeSet::new();
     let mut open: Vec<N> = from.into_iter().collect();

@@ -1,5 +1,5 @@
-//! The health of a component and of an install, as the last checks found it. It is apart from deploys: a deployed component
-//! may be unhealthy, and a component whose deploy failed may be healthy.
+//! The health of a component and of an install, as the last checks found it. It is independent of deploys: a deployed
+//! component may be unhealthy, and a component whose deploy failed may be healthy.
 
 use std::collections::BTreeSet;
 
@@ -19,27 +19,27 @@ pub struct LastHealth {
     pub state: HealthState,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// The time since which each check found this state.
+    /// The time since which all checks have found this state.
     pub since: Timestamp,
     /// The time of the last check.
     pub at: Timestamp,
     pub job: JobId,
     /// The serial of the last check's workflow.
     pub serial: u64,
-    /// The required checks of the component, as the version has them by which it was checked.
+    /// The required checks of the component in the version that the check used.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub required: BTreeSet<CheckName>,
 }
 
-/// The health of an install: that of its worst component.
+/// The health of an install, which is the health of its worst component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InstallHealth {
     pub state: HealthState,
-    /// The time since which a component has this state, without a break.
+    /// The time since which a component has had this state without interruption.
     pub since: Timestamp,
 }
 
-/// Returns the health that a job found which has ended; `None` for a job that was cancelled.
+/// Returns the health that an ended job found; `None` for a job that was cancelled.
 pub fn found_by(job: &Job) -> Option<Health> {
     match &job.state {
         JobState::Succeeded { outputs, .. } => {
@@ -58,13 +58,14 @@ pub fn found_by(job: &Job) -> Option<Health> {
 }
 
 impl LastHealth {
-    /// Returns whether the check is not from before the deploy with this serial, and so says something about what is deployed.
+    /// Returns whether the check belongs to the deploy with this serial or to a later workflow, so that it is about
+    /// what is deployed.
     pub const fn is_since(&self, deployed: u64) -> bool {
         self.serial >= deployed
     }
 
-    /// Returns the health of `component`, which has these required checks, after `job` checked it; `None` when a later workflow
-    /// has checked it since, or when the job says nothing about it.
+    /// Returns the health of `component`, which has these required checks, after `job` checked it; `None` when a later
+    /// workflow has checked it since, or when the job has not ended or was cancelled.
     pub fn after(
         before: Option<&Self>,
         (component, required): (&ComponentName, &BTreeSet<CheckName>),
@@ -80,9 +81,9 @@ impl LastHealth {
         Some(Self { component, state, reason, since, at: now, job, serial, required: required.clone() })
     }
 
-    /// Returns the health as the required checks leave it: a failed check makes the component unhealthy, and without a result
-    /// nobody knows. `reported` may have results of other components too. The component was last deployed with this serial, at
-    /// this time.
+    /// Returns the health combined with the required checks: a failed check makes the component unhealthy, and a
+    /// missing result makes its health unknown. `reported` may contain results of other components. `serial` and `at`
+    /// are those of the component's last deploy.
     #[must_use]
     pub fn with_checks(self, reported: &[ReportedCheck], (serial, at): (u64, Timestamp)) -> Self {
         let own: Vec<&ReportedCheck> = reported.iter().filter(|one| one.component == self.component).collect();
@@ -104,7 +105,7 @@ impl LastHealth {
     }
 }
 
-/// Returns the health of an install whose components were found like this; `None` when none was checked.
+/// Returns the health of an install whose components have this health; `None` when no component was checked.
 pub fn of_install<'a>(components: impl IntoIterator<Item = &'a LastHealth>) -> Option<InstallHealth> {
     let mut worst: Option<InstallHealth> = None;
     for LastHealth { state, since, .. } in components {
@@ -112,7 +113,8 @@ pub fn of_install<'a>(components: impl IntoIterator<Item = &'a LastHealth>) -> O
         worst = Some(match worst {
             Some(known) if known.state > one.state => known,
             Some(known) if known.state < one.state => one,
-            // A healthy install is healthy since its last component became so; any other state begins with the first one.
+            // An install is healthy since its last component became healthy. Any other state begins with the first
+            // component in it.
             Some(known) if known.state == HealthState::Healthy => {
                 InstallHealth { since: known.since.max(one.since), ..known }
             }

@@ -8,14 +8,15 @@ use freehold_protocol::report::ChangeTimes;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum Gate {
-    /// Changes may start until this time, or the runner is to decide.
+    /// Changes may start until this time. Without a time, the end is not known, and the runner decides.
     Open { until: Option<Timestamp> },
-    /// No change may start before this time; without a time, it is not known when.
+    /// No change may start before this time. Without a time, the end is not known.
     Closed { until: Option<Timestamp>, reason: String },
 }
 
 impl Gate {
-    /// Returns what the runner announced for the time `now`. Nothing is known of times after those that it announced.
+    /// Returns what the runner announced for the time `now`. After `known_until`, the gate is open, and the runner
+    /// decides.
     pub fn at(times: &ChangeTimes, now: Timestamp) -> Self {
         if let Some(problem) = &times.problem {
             let reason = format!(
@@ -42,11 +43,11 @@ impl Gate {
     }
 }
 
-/// The time, in milliseconds, by which newer openings must reach further to be worth storing.
+/// Newer openings are stored only if they reach at least this many milliseconds further than the stored ones.
 const FURTHER_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 
-/// Returns whether the stored times `known` can stay although a runner sent `new`: both have the same rules, and the openings
-/// of `new` reach at most a week further.
+/// Returns whether the stored times `known` can stay although a runner sent `new`: both have the same rules, and the
+/// openings of `new` reach less than a week further.
 pub fn is_still_true(known: &ChangeTimes, new: &ChangeTimes) -> bool {
     let rules =
         |times: &ChangeTimes| ChangeTimes { openings: Vec::new(), known_until: Timestamp::default(), ..times.clone() };

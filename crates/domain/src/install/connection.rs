@@ -1,6 +1,5 @@
-//! The connection of an install: whether its runner takes orders, and since when it does not, as far as the control plane
-//! can know. It knows what the runner reported and when, and nothing else: a customer who deletes everything without a
-//! word looks like a machine without a network.
+//! The connection of an install: whether its runner takes orders, and since when. The control plane knows only what the
+//! runner reported and when: a customer who deletes everything without notice looks like a machine without a network.
 
 use freehold_protocol::Timestamp;
 use freehold_protocol::report::{Away, AwayReason};
@@ -9,9 +8,9 @@ use serde::{Deserialize, Serialize};
 /// The time in seconds after which a runner without a report counts as silent. An idle runner reports once an hour.
 pub const SILENT_SECS: u64 = 2 * 60 * 60;
 
-/// A job is lost when its runner sends a report this long after the job's order has expired, and has sent none about
-/// the job. It is longer than [`SILENT_SECS`], so that a runner that was away for a shorter time, which nobody has
-/// noticed, had an hour to receive the order.
+/// A job is lost when its runner is still in contact this many seconds after the job's order expired, and has sent no
+/// report about the job. The time is an hour longer than [`SILENT_SECS`], so that a runner whose shorter absence nobody
+/// noticed had an hour to receive the order.
 const LOST_AFTER_SECS: u64 = SILENT_SECS + 60 * 60;
 
 /// The contact with an install's runner, as far as it is known.
@@ -25,7 +24,7 @@ pub struct Contact {
     /// The time of the last hello; 0 in rows of earlier versions.
     #[serde(default)]
     pub announced: Timestamp,
-    /// The word with which the runner went away. A later hello removes it.
+    /// The absence that the runner announced. A later hello removes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub away: Option<Absence>,
 }
@@ -33,9 +32,9 @@ pub struct Contact {
 /// The time at which a runner went away, and its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Absence {
-    /// The first time that the runner said so.
+    /// The first time that the runner reported its absence.
     pub at: Timestamp,
-    /// The last time that the runner said so.
+    /// The last time that the runner reported its absence.
     pub last: Timestamp,
     #[serde(flatten)]
     pub away: Away,
@@ -74,12 +73,12 @@ impl ConnectionState {
     }
 }
 
-/// A connection's state, since when it has it, and why.
+/// A connection's state, the time since which it has this state, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Connection {
     pub state: ConnectionState,
     pub since: Timestamp,
-    /// The sentence of the runner, or of the control plane; empty for a runner that is connected.
+    /// The reason as a sentence of the runner or of the control plane; empty for a connected runner.
     pub reason: String,
 }
 
@@ -123,8 +122,8 @@ impl Contact {
         next
     }
 
-    /// Returns the state of the connection at the time `now`. `heard` is the time of the last report, if it is known more
-    /// exactly than here.
+    /// Returns the state of the connection at the time `now`. `heard` is the time of the last report, if the caller
+    /// knows it more exactly.
     pub fn connection(&self, heard: Option<Timestamp>, now: Timestamp) -> Connection {
         let at = self.at.max(heard.unwrap_or_default());
         if let Some(Absence { at, away, .. }) = &self.away {
@@ -143,14 +142,14 @@ impl Contact {
         Connection { state: ConnectionState::Silent, since: at, reason: reason.to_owned() }
     }
 
-    /// Returns whether the runner must have received an order that expired at `expired`, if the order still exists: it has
-    /// been there for long enough since.
+    /// Returns whether the runner must have received an order that expired at `expired`, if the order still exists: the
+    /// runner has been in contact for long enough since then.
     pub fn must_have_received(&self, expired: Timestamp) -> bool {
         self.away.is_none() && self.at >= expired.max(self.since).plus_secs(LOST_AFTER_SECS)
     }
 
-    /// Returns whether the runner has said that its access is gone, so that nobody may act for the install until the next
-    /// hello.
+    /// Returns whether the runner has reported that its access is gone, so that nobody may act for the install until
+    /// the next hello.
     pub fn is_cut_off(&self) -> bool {
         self.away.as_ref().is_some_and(|known| match known.away.reason {
             AwayReason::StackDeleted | AwayReason::NoOrders => true,

@@ -46,13 +46,13 @@ impl Channel {
         WorkflowId::derive(install.id.as_str(), &self.cause(install))
     }
 
-    /// Returns the cause from which that id is derived.
+    /// Returns the cause from which the id of this workflow is derived.
     pub fn cause(&self, install: &Install) -> String {
         format!("channel {} {} {}", self.name, self.moves, install.follows_since.as_millis())
     }
 }
 
-/// A deploy names something else than what the install follows.
+/// A deploy names another version or release than the install follows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "install `{install}` follows {follows}, which has release `{release}`, so nothing else is deployed there; leave out the \

@@ -58,7 +58,7 @@ pub struct Install {
     /// The target that the install deploys when a deploy names neither a version nor a release.
     #[serde(default, skip_serializing_if = "Follows::is_latest")]
     pub follows: Follows,
-    /// The time at which this was last set; 0 if never.
+    /// The time at which `follows` was last set; 0 if never.
     #[serde(default, skip_serializing_if = "is_never")]
     pub follows_since: Timestamp,
     /// The customer's answers in the install stack, by parameter, as the runner last reported them.
@@ -79,7 +79,7 @@ pub struct Install {
     /// install is registered. An install keeps its queue for life, because the install stack names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reports_shard: Option<u32>,
-    /// The URL of that queue; absent until the queue exists.
+    /// The URL of the reports queue; absent until the queue exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reports_queue_url: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,7 +103,7 @@ pub struct Install {
     /// The last workflow that checks parts for drift.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checking: Option<WorkflowId>,
-    /// The last workflow that asked for health apart from a deploy.
+    /// The last workflow that checked health without a deploy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_check: Option<WorkflowId>,
     /// The rules that ignore drift.
@@ -121,9 +121,9 @@ pub struct Install {
     /// provisioning workflow is derived from this number too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub generation: u32,
-    /// Whether the id of the provisioning workflow is derived from [`Install::created_at`] too. It names an execution, and
-    /// Step Functions reserves the name of an execution for 90 days, also after the tenant was destroyed and deployed
-    /// again. False for an install of an earlier version, whose workflow keeps its id.
+    /// Whether the id of the provisioning workflow is derived from [`Install::created_at`] too. The id names an
+    /// execution, and Step Functions reserves the name of an execution for 90 days, even after the tenant was destroyed
+    /// and deployed again. False for an install of an earlier version, whose workflow keeps its id.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dated_provisioning: bool,
 }
@@ -442,7 +442,7 @@ impl Install {
     /// As [`Install::begin`], and [`InstallError::Later`] when another exclusive workflow has begun in the meantime.
     pub fn hold_again(&self, workflow: &WorkflowId, serial: u64) -> Result<Self, InstallError> {
         let (mut next, _) = self.begin(workflow, true)?;
-        // An earlier version did not keep this serial. Then any later workflow counts.
+        // Rows of earlier versions lack this serial. For such a row, any later workflow counts.
         let last = if self.last_exclusive == 0 { self.next_serial.saturating_sub(1) } else { self.last_exclusive };
         if last > serial {
             return Err(InstallError::Later { install: self.id.clone(), workflow: workflow.clone() });

@@ -211,7 +211,7 @@ async fn after_a_roll_back_the_way_out_is_the_version_that_the_customer_agreed_t
     assert_eq!(refused.kind, Kind::Conflict);
     assert!(
         refused.message.contains("but version 1 may do more: action `check` executes other steps")
-            && refused.message.ends_with("so deploy that one: `freehold deploy globex`"),
+            && refused.message.ends_with("so deploy that version: `freehold deploy globex`"),
         "{refused}"
     );
 }
