@@ -1,4 +1,4 @@
-//! How a job behaves that waits after the end of its attempt: for an approval of its plan, or for required checks.
+//! How a job behaves while it waits after the end of its attempt: for an approval of its plan, or for required checks.
 
 use freehold_protocol::KeyId;
 use freehold_protocol::Timestamp;
@@ -7,8 +7,8 @@ use freehold_protocol::report::{Fence, Outcome};
 use super::{Job, JobEvent, Rejected, Step};
 
 impl Job {
-    /// Returns the effect of an event that has the same effect on each such job, and `None` for the events on which the wait
-    /// itself decides.
+    /// Returns the effect of an event that has the same effect in both waits; `None` for an event that each wait
+    /// handles itself.
     pub(super) fn after_attempt(
         &self,
         (current, holder): (Fence, &KeyId),
@@ -20,7 +20,8 @@ impl Job {
             return Ok(Some(Step::Already));
         }
         match event {
-            // The order was delivered again, to a machine that does not know that the first attempt has ended. It begins again.
+            // The order was delivered again, to a machine that does not know that the first attempt has ended. This
+            // machine begins a new attempt.
             JobEvent::Started { fence, seq, runner } | JobEvent::Progress { fence, seq, runner } => {
                 Ok(Some(self.running(event, *fence, *seq, runner, now)))
             }

@@ -11,7 +11,7 @@ pub enum ApprovalEvent {
     Approve { plan: Digest, by: AskedBy },
     /// Somebody at the vendor rejects this plan.
     Reject { plan: Digest, by: AskedBy, reason: String },
-    /// The customer approves or rejects a plan. Their runner announces it.
+    /// The customer approves or rejects a plan. The customer's runner announces the decision.
     Customer(CustomerDecision),
     /// The job is ordered again if both sides that have to approve its plan have done so.
     Proceed,

@@ -14,16 +14,16 @@ use crate::required_checks::Verdict;
 /// Who asked to cancel a job, and why.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CancelAsked {
-    /// Who; absent when the control plane cancels the job itself.
+    /// Who asked; absent when the control plane cancels the job itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<AskedBy>,
-    /// Why, in the words of the person; empty if they gave no reason.
+    /// The reason, in the words of the person; empty without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
 
 impl CancelAsked {
-    /// Returns who and why as the history of a job says it; empty if neither is known.
+    /// Returns who asked and why, as text for the job's history; empty if neither is known.
     fn text(&self) -> String {
         match (&self.by, self.reason.as_str()) {
             (None, reason) => reason.to_owned(),
@@ -46,16 +46,16 @@ pub enum JobEvent {
     Refused { fence: Fence, runner: KeyId },
     /// Someone asked to cancel the job.
     Cancel(CancelAsked),
-    /// Time has passed, and the job's runner is there: the job ends if its order has expired.
+    /// Time has passed, and the job's runner is connected: the job ends if its order has expired.
     Expire,
-    /// Time has passed, and the job's runner is away: the job waits for it if its order has expired.
+    /// Time has passed, and the job's runner is away: the job waits for the runner if its order has expired.
     Wait,
     /// The runner gave the expired order back. No attempt works, and the work may be ordered again.
     Returned { fence: Fence, runner: KeyId },
     /// The control plane dispatches the job again.
     Retry,
-    /// A person continued the workflow that the job had ended, so the control plane dispatches the job again. `why` is for
-    /// the job's history.
+    /// A person continued the workflow, which the job's end had stopped, so the control plane dispatches the job again.
+    /// `why` is for the job's history.
     Resume { why: String },
     /// The control plane can never send the order of this dispatch, so no attempt can start.
     Undeliverable { dispatch: u32, reason: String },
@@ -63,9 +63,9 @@ pub enum JobEvent {
     Unsent { dispatch: u32 },
     /// The customer's change windows keep the job from starting, or let it start.
     Window(WindowEvent),
-    /// People say something about the plan for which the job waits.
+    /// Something happened to the approval of the plan for which the job waits.
     Approval(ApprovalEvent),
-    /// Somebody looked at the results of the required checks for which the job waits.
+    /// The results of the required checks for which the job waits were evaluated.
     Checks(Verdict),
 }
 
@@ -117,7 +117,7 @@ impl JobEvent {
         }
     }
 
-    /// Returns what people said about the event, or their checks, for the job's history; empty if nobody did.
+    /// Returns the reason of the event, from people or from their checks, for the job's history; empty without one.
     pub(super) fn words(&self) -> String {
         match self {
             Self::Cancel(asked) => asked.text(),

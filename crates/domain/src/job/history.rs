@@ -1,4 +1,4 @@
-//! How long the history of a job may become. A runner decides how often it reports that an attempt starts or gives an order
+//! Limits the length of a job's history. A runner decides how often it reports that an attempt starts or gives an order
 //! back, and the history is in the job's row, which has to fit into DynamoDB and is read with each report.
 
 use crate::AuditRecord;
@@ -10,8 +10,8 @@ const FIRST: usize = 20;
 /// The maximum length of a reason in a line, in characters. The state of the job has the whole text.
 const LONGEST_REASON: usize = 200;
 
-/// Adds a line. Beyond [`MOST`], leaves out the oldest one after the first [`FIRST`] by which nothing is decided: one that a
-/// runner caused, as long as there is one.
+/// Adds a line. If there are more than [`MOST`] lines, removes the oldest line after the first [`FIRST`] that no
+/// decision needs. Lines that a runner caused are removed before others.
 pub(super) fn add(history: &mut Vec<AuditRecord>, record: &AuditRecord) {
     let reason = record.reason.chars().take(LONGEST_REASON).collect();
     history.push(AuditRecord { reason, ..record.clone() });

@@ -35,7 +35,8 @@ pub use window_event::WindowEvent;
 /// gave back do not count.
 pub const MAX_DISPATCHES: u32 = 11;
 
-/// How often a job is ordered again because its runner gave the order back, or because a plan of it was approved.
+/// The maximum number of times that a job is ordered again because its runner gave the order back, or because its plan
+/// was approved.
 const MAX_RETURNS: u32 = 500;
 
 /// A job: one unit of work for one runner.
@@ -63,11 +64,11 @@ pub struct Job {
     /// The time until which the record is kept; absent for a job that may have changed something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_until: Option<Timestamp>,
-    /// How many expired orders of the job a runner gave back.
+    /// The number of expired orders of the job that a runner gave back.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub returned: u32,
-    /// How many dispatches of the job, without those that were given back, there were when its workflow was last
-    /// continued. They do not count against [`MAX_DISPATCHES`].
+    /// The number of dispatches, without those that were given back, when the workflow was last continued. These
+    /// dispatches do not count against [`MAX_DISPATCHES`].
     #[serde(default, skip_serializing_if = "is_zero")]
     pub earlier: u32,
     /// The time when someone asked to cancel the job. The attempt with the highest fence decides whether the request
@@ -95,7 +96,8 @@ pub struct Job {
     pub checks: Option<AwaitedChecks>,
     pub state: JobState,
     /// The audit records of the changes, oldest first. They are stored in the job's own item, so that a state and its
-    /// audit record are written together. A job that changes very often keeps the first ones, those of ends, and the newest.
+    /// audit record are written together. If a job changes very often, only the first records, the newest ones, and
+    /// those of ends and of the first start are stored.
     #[serde(default)]
     pub history: Vec<AuditRecord>,
 }
@@ -139,7 +141,10 @@ pub enum Rejected {
     #[error("job `{job}` is {state}, and waits for no approval")]
     NotWaiting { job: JobId, state: &'static str },
     /// The job waits for the approval of another plan.
-    #[error("job `{job}` waits for the approval of plan `{waits}`, not of `{named}`; look at the present plan first")]
+    #[error(
+        "job `{job}` waits for the approval of plan `{waits}`, not of `{named}`; run `freehold job show {job}` to see \
+         the present plan"
+    )]
     OtherPlan { job: JobId, waits: Digest, named: Digest },
     /// The time for the approval has passed.
     #[error("plan `{plan}` of job `{job}` expired at {} and can no longer be approved; start the job again", utc(*.until))]
@@ -250,7 +255,7 @@ impl Job {
     }
 
     /// Returns why the job did not succeed, as [`JobState::reason`] does. If the outcome was reported after the job was
-    /// lost, the text contains this, even for a job that succeeded.
+    /// lost, the text states this, even for a job that succeeded.
     pub fn reason(&self) -> Option<String> {
         let gave_up = |at: &Timestamp| *at >= self.runner_wait_until() && self.runner_wait_until() > self.not_after;
         let reason = match (&self.state, self.lost_at.filter(gave_up)) {

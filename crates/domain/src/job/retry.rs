@@ -25,7 +25,7 @@ impl Job {
     }
 
     /// Queues a job again after its workflow was continued. A job that ended without success may be dispatched again,
-    /// because no attempt of its last dispatch can still run. From now on, it has all its automatic retries again.
+    /// because no attempt of its last dispatch can still run. The job gets all its automatic retries again.
     pub(super) fn resume(&self, event: &JobEvent, now: Timestamp) -> Result<Step, Rejected> {
         match &self.state {
             JobState::Failed { .. }
@@ -45,7 +45,7 @@ impl Job {
         Ok(continued.queued_again(event, now))
     }
 
-    /// Returns how many dispatches of the job there were, without those that were given back.
+    /// Returns the number of dispatches of the job, without those that were given back.
     fn own_dispatches(&self) -> u32 {
         self.state.dispatch().saturating_sub(self.returned)
     }

@@ -32,7 +32,7 @@ pub enum JobState {
     /// runner gives the order back, and ends when the report of its end comes.
     WaitingForRunner {
         dispatch: u32,
-        /// The time since which no runner has the job: of its last report, or of its order.
+        /// The time since which no runner has the job: the time of its last report, or of its order.
         since: Timestamp,
         /// The attempt with the highest fence that has reported; absent when no attempt has.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,7 +58,7 @@ pub enum JobState {
         /// Who approved the plan at the vendor, and when.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         vendor: Option<(AskedBy, Timestamp)>,
-        /// Who approved it at the customer, as the runner announced, and when.
+        /// Who approved the plan at the customer, as the runner announced, and when.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         customer: Option<(String, Timestamp)>,
     },
@@ -71,7 +71,7 @@ pub enum JobState {
         since: Timestamp,
         /// The time until which a result counts.
         until: Timestamp,
-        /// The checks that had no result when somebody last looked.
+        /// The checks that had no result when the results were last evaluated.
         missing: BTreeSet<CheckName>,
         /// The outputs that the runner reported.
         #[serde(default)]
@@ -123,7 +123,7 @@ pub enum JobState {
     },
 }
 
-/// The attempt that a lost job had last.
+/// The last attempt of a lost job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastAttempt {
     pub fence: Fence,

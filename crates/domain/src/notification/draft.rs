@@ -4,7 +4,7 @@ use freehold_protocol::notification::{Notification, NotificationKind};
 use freehold_protocol::time::rfc3339;
 use freehold_protocol::{AppName, InstallId, NotificationId, Timestamp};
 
-/// Returns a notification with these words, which names no work and no command yet.
+/// Returns a notification with this subject and text, but without a workflow, a job, a run and a command.
 pub(super) fn draft(
     kind: NotificationKind,
     cause: &[&str],

@@ -7,8 +7,8 @@ use freehold_protocol::{AppName, InstallId};
 use super::draft::{draft, utc};
 use crate::health::LastHealth;
 
-/// Returns the notification about a component that became unhealthy, or healthy again; `None` for every other answer.
-/// There is no notification about unknown health: the next check says more.
+/// Returns the notification about a component that became unhealthy, or healthy again; `None` for every other change.
+/// Unknown health leads to no notification, because the next check may determine it.
 pub fn of_health(
     install: &InstallId,
     app: Option<&AppName>,

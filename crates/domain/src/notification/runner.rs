@@ -14,9 +14,10 @@ pub fn runner_away(install: &InstallId, app: Option<&AppName>, connection: &Conn
             "is silent",
             "Its machine, its network or its install stack is gone, or the customer has stopped it. Jobs wait for it.",
         ),
-        ConnectionState::Paused => {
-            ("is paused", "The customer has switched the runner off or stopped it. Jobs wait until it is there again.")
-        }
+        ConnectionState::Paused => (
+            "is paused",
+            "The customer has switched the runner off or stopped it. Jobs wait until it announces itself again.",
+        ),
         ConnectionState::CutOff => (
             "is cut off",
             "The runner has lost its access, or its install stack was deleted. Jobs wait until it announces itself again.",

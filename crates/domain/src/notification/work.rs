@@ -10,10 +10,10 @@ use crate::job::{Job, JobState};
 use crate::runbook::{Run, RunState, StepState};
 use crate::workflow::{NodeState, Request, RollBack, RolledBack, Workflow, WorkflowKind, WorkflowState};
 
-/// The number of failed nodes that a text names.
+/// The maximum number of failed nodes that a text names.
 const MOST_NODES: usize = 10;
 
-/// The differences that a drift check found and the check before it did not.
+/// The differences that a drift check found and the previous check did not find.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DriftSeen {
     /// The number of parts with new differences.
@@ -46,8 +46,8 @@ fn success(workflow: &Workflow, drift: DriftSeen) -> Option<(NotificationKind, &
     if drift.resources > 0 {
         let (parts, resources) = (counted(drift.parts, "part"), counted(drift.resources, "resource"));
         let text = format!(
-            "A drift check of install {install} found new differences: {resources} in {parts}. They were changed behind \
-             Freehold's back."
+            "A drift check of install {install} found new differences: {resources} in {parts}. They were changed \
+             outside of Freehold."
         );
         return Some((NotificationKind::DriftFound, "found drift", text));
     }
@@ -77,11 +77,11 @@ fn failure(workflow: &Workflow) -> String {
     }
     text.push_str(match &workflow.roll_back {
         RollBack::None => "",
-        RollBack::Verified { followed: Some(RolledBack::Refused { .. }), .. } => " It cannot be rolled back.",
-        RollBack::Verified { followed: Some(RolledBack::By { .. }), .. } => " It is rolled back.",
-        RollBack::Verified { followed: None, .. } if workflow.to_roll_back().is_some() => " It is rolled back.",
+        RollBack::Verified { followed: Some(RolledBack::Refused { .. }), .. } => " The deploy cannot be rolled back.",
+        RollBack::Verified { followed: Some(RolledBack::By { .. }), .. } => " The deploy is rolled back.",
+        RollBack::Verified { followed: None, .. } if workflow.to_roll_back().is_some() => " The deploy is rolled back.",
         RollBack::Verified { followed: None, .. } => "",
-        RollBack::Of { .. } => " It was the roll back of a deploy that failed.",
+        RollBack::Of { .. } => " This workflow was the roll back of a deploy that failed.",
     });
     text
 }

@@ -10,7 +10,7 @@ use freehold_protocol::{Digest, KeyId, Timestamp};
 
 use super::{ApprovalEvent, Job, JobEvent, JobState, MAX_RETURNS, Rejected, Step};
 
-/// By how much the clock of a runner may be ahead of the control plane's, in seconds.
+/// The maximum time by which a runner's clock may be ahead of the control plane's, in seconds.
 const CLOCK_TOLERANCE_SECS: u64 = 60 * 60;
 
 impl Job {
@@ -33,8 +33,8 @@ impl Job {
         plan.asks.iter().copied().filter(is_missing).collect()
     }
 
-    /// Returns the state of the job after the attempt with this fence made a plan that has to be approved. `None` if no attempt
-    /// says so.
+    /// Returns the state of the job after the attempt with this fence made a plan that has to be approved. `None` if
+    /// the event is not about an attempt.
     pub(super) fn with_plan(
         &self,
         event: &JobEvent,
@@ -51,7 +51,7 @@ impl Job {
         if self.state.is_terminal() {
             return blocked("the job had ended before its plan could be approved; start it again");
         }
-        // A plan that needs nobody's approval would be ordered again at once, without end.
+        // A plan that needs nobody's approval would be ordered again at once, in an endless loop.
         if plan.asks.is_empty() {
             let reason = "the runner made a plan that has to be approved, and asked nobody to approve it".to_owned();
             return Some(JobState::Failed { fence, ended_at: now, reason, partial: false });
@@ -65,8 +65,8 @@ impl Job {
         Some(self.waiting_for_approval(fence, runner, plan, now))
     }
 
-    /// Returns the state in which the job waits until `plan` is approved. Who has approved this very plan before need not do it
-    /// again: a later delivery of an order reports its plan again.
+    /// Returns the state in which the job waits until `plan` is approved. A side that has approved the same plan before
+    /// does not have to approve it again: a later delivery of an order reports its plan again.
     fn waiting_for_approval(&self, fence: Fence, runner: &KeyId, plan: ProposedPlan, now: Timestamp) -> JobState {
         let (runner, until) = (runner.clone(), plan.until.min(now.plus_secs(APPROVAL_SECS + CLOCK_TOLERANCE_SECS)));
         let (since, vendor, customer) =

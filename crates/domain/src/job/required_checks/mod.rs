@@ -22,7 +22,7 @@ impl Job {
         now: Timestamp,
     ) -> Option<JobState> {
         let required = &self.checks.as_ref()?.required;
-        // The workflow has continued without a job that was lost, so nobody would look at its checks again.
+        // The workflow has continued without a job that was lost, so its checks would not be evaluated again.
         if required.is_empty() || self.state.is_terminal() {
             return None;
         }
@@ -54,7 +54,7 @@ impl Job {
             JobEvent::Expire | JobEvent::Wait if self.cancel_requested.is_some() => {
                 Ok(self.ended(event, current, &Outcome::Cancelled, now))
             }
-            // The verdict of the checks ends the wait, and not the time alone.
+            // Only the verdict of the checks ends the wait: the time alone does not.
             JobEvent::Expire | JobEvent::Wait => Ok(Step::NotYet),
             JobEvent::Checks(verdict) => Ok(self.on_verdict(verdict, event, now)),
             JobEvent::Approval(approval) => self.approval_elsewhere(approval),
@@ -72,7 +72,7 @@ impl Job {
         let JobState::WaitingForChecks { fence, until, missing: known, outputs, .. } = &self.state else {
             return Step::Already;
         };
-        // The next sweep ends a job that somebody wants cancelled.
+        // The next sweep ends a job that somebody asked to cancel.
         if self.cancel_requested.is_some() {
             return Step::Already;
         }

@@ -48,7 +48,7 @@ impl Job {
         now >= self.not_after.plus_secs(LOST_GRACE_SECS)
     }
 
-    /// Returns the time by which a cancelled job ends although its runner does not answer; `None` for a job that nobody
+    /// Returns the time by which a cancelled job ends even if its runner does not answer; `None` for a job that nobody
     /// cancelled or that has ended. A job that waits without a valid order ends with the next sweep.
     pub fn ends_by(&self) -> Option<Timestamp> {
         let asked = self.cancel_requested?;
@@ -86,9 +86,9 @@ impl Job {
         }
     }
 
-    /// Returns whether the job waits for its runner past the expiry of its order, for the customer's window, for an approval or
-    /// for checks, and nobody wants it cancelled: nothing is to be done for it until somebody does something, or it has waited
-    /// long enough.
+    /// Returns whether the job waits for its runner past the expiry of its order, for the customer's window, for an
+    /// approval or for checks, and nobody asked to cancel it. The job then stays unchanged until somebody acts, or
+    /// until it has waited long enough.
     pub fn is_left_to_wait(&self) -> bool {
         let waits = match &self.state {
             JobState::WaitingForRunner { .. }
@@ -123,7 +123,7 @@ impl Job {
         }
     }
 
-    /// Lets a job whose order has expired wait for its runner, unless somebody wants it cancelled or it has waited long
+    /// Lets a job whose order has expired wait for its runner, unless somebody asked to cancel it or it has waited long
     /// enough.
     pub(super) fn wait(&self, dispatch: u32, attempt: Option<LastAttempt>, event: &JobEvent, now: Timestamp) -> Step {
         if !self.is_outlived(now) {
@@ -173,8 +173,8 @@ impl Job {
         }
     }
 
-    /// Orders the work again after the runner gave the expired order back, or ends a job that somebody wants cancelled. An
-    /// order that could still be started is not replaced, whatever the runner says of its clock.
+    /// Orders the work again after the runner gave the expired order back, or ends a job that somebody asked to cancel.
+    /// An order that could still be started is not replaced, even if it has expired by the runner's clock.
     pub(super) fn order_again(&self, event: &JobEvent, now: Timestamp) -> Step {
         let Some((fence, _)) = event.attempt() else { return Step::Already };
         if now.plus_secs(LOST_GRACE_SECS) < self.start_by() {
@@ -202,8 +202,8 @@ impl Job {
         (self.returned >= MAX_RETURNS).then(ended)
     }
 
-    /// Gives a job a new order if its order never reached the queue: no runner can give that one back. Ends a job that
-    /// somebody wants cancelled or that has waited long enough.
+    /// Gives a job a new order if its order never reached the queue, because no runner can give such an order back.
+    /// Ends a job that somebody asked to cancel or that has waited long enough.
     pub(super) fn unsent(&self, (unsent, dispatch): (u32, u32), event: &JobEvent, now: Timestamp) -> Step {
         if unsent != dispatch {
             return Step::Already;

@@ -82,7 +82,7 @@ impl Job {
         }
     }
 
-    /// Ends the job if somebody wants it cancelled, or if it has waited long enough.
+    /// Ends the job if somebody asked to cancel it, or if it has waited long enough.
     fn waited_for_window(&self, dispatch: u32, since: Timestamp, event: &JobEvent, now: Timestamp) -> Step {
         let has_begun = self.may_have_begun();
         if self.cancel_requested.is_some() {
