@@ -79,11 +79,11 @@ impl ReportedCheck {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum Verdict {
-    /// All have passed. This is so, too, when none is required.
+    /// All required checks have passed, or no check is required.
     Passed,
-    /// These failed, each for this reason, which may be empty.
+    /// These checks failed, each with its reason, which may be empty.
     Failed(BTreeMap<CheckName, String>),
-    /// None failed, and these have no result.
+    /// No check failed, but these have no result.
     Missing(BTreeSet<CheckName>),
 }
 
@@ -116,7 +116,7 @@ pub fn verdict<'a>(
 }
 
 impl Verdict {
-    /// Returns what keeps the checks from having passed, as a part of a sentence; empty when they have.
+    /// Returns why the checks have not passed, as a part of a sentence; empty when they have passed.
     pub fn problem(&self) -> String {
         match self {
             Self::Passed => String::new(),

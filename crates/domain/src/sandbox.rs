@@ -23,8 +23,9 @@ impl SandboxReads {
         self.outputs.is_empty()
     }
 
-    /// Returns a digest of the values of the outputs that the templates read; `None` if they do not read any. Integers that
-    /// have no canonical form count as their text: no output of a job may prevent that the job's end is recorded.
+    /// Returns a digest of the values of the outputs that the templates read; `None` if they do not read any. Integers
+    /// without a canonical form count as their text, so that no output of a job can prevent the recording of the job's
+    /// end.
     ///
     /// # Errors
     /// The error of [`canonical::digest`], which these values do not cause.

@@ -112,7 +112,7 @@ pub fn first_missing<'a>(
     needed.iter().find(|name| !is_there(name)).map(String::as_str)
 }
 
-/// Removes the inputs from `resolved` whose values in `given` are sealed, and returns the digests of these values by
+/// Removes from `resolved` the inputs whose values in `given` are sealed, and returns the digests of these values by
 /// input. The inputs that stay in `resolved` may be written into an order.
 pub fn take_sealed(
     version: &AppVersion,

@@ -1,5 +1,5 @@
-//! When checks of an install are due: at the minutes of a cron schedule, later by a fixed offset of the install (0 to
-//! 59 minutes), so that the installs of a tenant do not check at the same minute.
+//! When checks of an install are due: at a fixed offset (0 to 59 minutes) after the minutes of a cron schedule. The
+//! offset depends on the install, so that not all installs of a tenant are checked in the same minute.
 
 use freehold_protocol::{Digest, InstallId, Timestamp};
 
@@ -10,7 +10,7 @@ const MINUTE: u64 = 60_000;
 /// The number of minutes over which the installs are spread.
 const SPREAD: u64 = 60;
 
-/// Returns how much later than the schedule says the checks of an install are due, in milliseconds: 0 to 59 minutes.
+/// Returns the offset of an install's checks from the scheduled minute, in milliseconds: 0 to 59 minutes.
 fn delay(install: &InstallId) -> u64 {
     let digest = Digest::of(format!("drift {install}").as_bytes());
     let number = digest.hex().get(..8).and_then(|text| u64::from_str_radix(text, 16).ok()).unwrap_or_default();

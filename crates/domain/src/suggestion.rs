@@ -22,7 +22,7 @@ impl Known {
     /// The maximum number of names that an error lists.
     const LISTED: usize = 12;
 
-    /// Returns the names that exist, in place of `word`.
+    /// Returns the existing names, for an error about the unknown name `word`.
     pub fn instead_of<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Self {
         let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
         Self { nearest: nearest(word, names.iter().map(String::as_str)), names }

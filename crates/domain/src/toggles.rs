@@ -35,7 +35,7 @@ pub enum ToggleError {
     Unknown { app: String, component: ComponentName, known: Known },
     #[error(
         "component `{0}` cannot be switched: every install has it, because its config does not have `toggleable = true`; \
-         to let installs leave it out, set it there and run `freehold app sync`"
+         to let installs leave it out, add this line and run `freehold app sync`"
     )]
     Fixed(ComponentName),
     #[error("{0}")]
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(
             refused(json!({ "api": false })),
             "component `api` cannot be switched: every install has it, because its config does not have `toggleable = true`; \
-             to let installs leave it out, set it there and run `freehold app sync`"
+             to let installs leave it out, add this line and run `freehold app sync`"
         );
         assert_eq!(
             refused(json!({ "db": false })),

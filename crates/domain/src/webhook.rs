@@ -1,4 +1,4 @@
-//! Webhooks: which calls may still act, so that a call which is sent again, or late, undoes nothing.
+//! Webhooks: which calls may still act, so that a repeated or late call does not undo a newer one.
 
 use freehold_protocol::Timestamp;
 use freehold_protocol::WebhookName;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// The maximum number of webhooks of a tenant.
 pub const MAX_WEBHOOKS: usize = 50;
-/// The number of calls that move a channel and that a webhook remembers.
+/// The maximum number of calls that a webhook stores when its calls move a channel.
 pub const TAKEN_CALLS: usize = 32;
 
 /// A webhook of the tenant.
@@ -41,15 +41,16 @@ pub struct TakenCall {
 pub enum Call {
     /// The call is new: it is stored, and then it acts.
     New(Box<Webhook>),
-    /// The call, or another one of the same event, came before. It acts only while the channel has been moved this often, as before its first time.
+    /// This call, or another call of the same event, came before. The call acts only if the number of the channel's
+    /// moves is still the number before the first of these calls.
     Again { moves: u64 },
 }
 
 /// A call came after a later one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "call `{newest}` of the time {newest_secs} was handled before this one of the time {secs}: calls that move a channel must \
-     come in the order of their times, at most one per second; sign the call again if it should be the newest"
+    "call `{newest}` of the time {newest_secs} was handled before this call of the time {secs}: calls that move a \
+     channel must come in the order of their times, at most one per second; sign the call again if it should be the newest"
 )]
 pub struct LateCall {
     pub newest: String,
@@ -80,8 +81,9 @@ impl Webhook {
         }
     }
 
-    /// Returns whether a call of the time `secs` was signed before the webhook was added. It was meant for another webhook of the
-    /// same name. Times of calls have no fractions, so one of the same second counts as later.
+    /// Returns whether a call of the time `secs` was signed before the webhook was added. Such a call was meant for an
+    /// earlier webhook of the same name. Times of calls are whole seconds, so a call in the same second counts as
+    /// later.
     pub const fn is_before_it(&self, secs: u64) -> bool {
         secs < self.added_at.as_secs()
     }

@@ -16,13 +16,13 @@ pub enum NoCheck {
     #[error("the drift of `{part}` cannot be checked: {why}")]
     Kind { part: ComponentName, why: &'static str },
     #[error(
-        "a job of `{0}` did not succeed and may have changed it, so a check would find more than drift; deploy it with `freehold \
-         deploy`"
+        "a job of `{0}` did not succeed and may have changed the part, so a check would find more than drift; deploy \
+         the part with `freehold deploy`"
     )]
     Partial(ComponentName),
     #[error(
-        "inputs, secrets or outputs that `{0}` reads have changed since its deploy, so a check would find more than drift; \
-         deploy it with `freehold deploy`"
+        "inputs, secrets or outputs that `{0}` reads have changed since its deploy, so a check would find more than \
+         drift; deploy the part with `freehold deploy`"
     )]
     Behind(ComponentName),
 }

@@ -13,11 +13,11 @@ use super::triggers::{Event, Moment, Occurrence, fired};
 use crate::required_checks::RequiredChecks;
 use crate::workflow::{Node, Target};
 
-/// The time that a check may take beside its own limit, in seconds.
+/// The time that the job of a check may take in addition to the limit of the check, in seconds.
 const MARGIN_SECS: u32 = 120;
 
-/// The same for a check that runs a command of the app. It may be the first job on a machine that needs the tool image, and
-/// fetches it, which takes minutes on a slow line.
+/// The same time for a check that runs a command of the app. This job may be the first on its machine that needs the
+/// tool image, and fetches the image, which takes minutes over a slow connection.
 const MARGIN_WITH_COMMAND_SECS: u32 = 900;
 
 /// Returns the name of the node that checks a component's health. No component has this name, because it has a colon.
@@ -25,9 +25,9 @@ pub(super) fn node_name(component: &ComponentName) -> String {
     format!("health:{component}")
 }
 
-/// Adds a health check of each deployed component that has something to ask. If it is a gate, everything that comes after the
-/// component comes after the gate too, but for the actions that the deploy of the component itself starts: they may be what
-/// makes it healthy.
+/// Adds a health check for each deployed component whose health can be checked. If the check is a gate, all nodes that
+/// depend on the component depend on the gate too, except the actions that the component's own deploy starts: these may
+/// make the component healthy.
 pub(super) fn add(
     version: &AppVersion,
     touched: &BTreeSet<ComponentName>,
@@ -49,8 +49,8 @@ pub(super) fn add(
     }
 }
 
-/// Adds the gate of each component that is not deployed again and is not known to be healthy. Its dependents wait for this
-/// gate. A deploy of some components asks only the gates of what they depend on.
+/// Adds the gate of each component that is not deployed again and is not known to be healthy. The component's
+/// dependents wait for this gate. A deploy of named components only adds the gates of their dependencies.
 pub(super) fn add_standing(
     input: DeployInput<'_>,
     scope: &DeployScope,

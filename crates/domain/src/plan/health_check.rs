@@ -1,4 +1,4 @@
-//! Plans health checks apart from deploys: one node for each component.
+//! Plans health checks without a deploy: one node for each component.
 
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::Mode;
@@ -22,15 +22,16 @@ pub enum NotAsked {
     Nothing(ComponentName),
 }
 
-/// Returns whether a component is checked as `present` describes it, the version of the last deploy of all components, and not
-/// as the version that deployed it. `serial` is that of the last deploy of all components. This deploy leaves out a component
-/// of which only the health check is new, and the customer may no longer agree to the former check.
+/// Returns whether `present` decides how a component is checked, and not the version that deployed the component.
+/// `present` is the version of the last deploy of all components, and `serial` the serial of this deploy. The deploy
+/// leaves out a component whose only change is its health check, and the customer may no longer agree to the former
+/// check.
 pub fn is_checked_as(present: &AppVersion, serial: u64, live: &Deployed) -> bool {
     live.serial <= serial && present.component(&live.component).is_some()
 }
 
-/// Returns the node that asks the component `name` once, apart from a deploy. `input` has the version by which it is checked,
-/// and `digest` is the digest of this version.
+/// Returns the node that checks the health of component `name` once, without a deploy. `input` has the version that
+/// defines the check, and `digest` is the digest of this version.
 ///
 /// # Errors
 /// [`PlanError`] for a role that the version names and does not have.

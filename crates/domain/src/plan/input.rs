@@ -143,7 +143,7 @@ pub struct DeployInput<'a> {
     pub inputs: &'a BTreeMap<String, Value>,
     pub secrets: SecretsState<'a>,
     pub deployed: &'a BTreeMap<ComponentName, Deployed>,
-    /// The components that a check found healthy after their last deploy. Needed only for those with a gate.
+    /// The components that a check found healthy after their last deploy. Only components with a gate matter here.
     pub healthy: &'a BTreeSet<ComponentName>,
     pub toggles: TogglesState<'a>,
     /// The sandbox outputs that the templates of each component need to be rendered. The caller finds them by parsing

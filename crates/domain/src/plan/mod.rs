@@ -84,8 +84,8 @@ pub fn fingerprint(
     digest.map_err(|e| PlanError::Unwritable(e.to_string()))
 }
 
-/// Returns the digests of the Kyverno policies that come into the cluster with a deploy of the component. A `job` runs a
-/// program once, which a new policy must not run again, so that it has none.
+/// Returns the digests of the Kyverno policies that a deploy of the component applies to the cluster. A `job` has none,
+/// because it runs a program once, and a new policy must not run the program again.
 fn cluster_policies(version: &AppVersion, component: &Component) -> BTreeSet<Digest> {
     if !matches!(component.spec, ComponentSpec::HelmChart { .. } | ComponentSpec::KubernetesManifest { .. }) {
         return BTreeSet::new();

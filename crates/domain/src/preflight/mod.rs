@@ -23,7 +23,7 @@ pub const NODE: &str = "preflight:install";
 const TIMEOUT_SECS: u32 = 120;
 
 /// The time limit of the preflight of an app with a tool image. On a new machine the preflight is the first job that
-/// needs the image, and fetches it, which takes minutes on a slow line.
+/// needs the image, and fetches the image, which takes minutes over a slow connection.
 const TIMEOUT_WITH_IMAGE_SECS: u32 = 900;
 
 /// An upper estimate of how many times larger a module is on disk than its gzipped artifact. Providers are not
@@ -205,7 +205,7 @@ fn add_permissions(needs: &mut CheckInstall, version: &AppVersion, mode: Mode) {
 
 fn add_statement(needs: &mut CheckInstall, statement: &Value, allowance: &Allowance, room: &mut usize) {
     let mut actions = texts(statement.get("Action"));
-    // The stack denies these, as the vendor's own boundary demands: nothing is missing.
+    // The vendor's own boundary makes the stack deny these actions, so they are not missing permissions.
     actions.retain(|action| allowance.answer(action, "*") != Answer::OutsideBoundary);
     let left_out = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     // A statement with `NotAction` has no `Action` element, so `actions` is empty.

@@ -1,10 +1,10 @@
-//! How many reports of one install, or of one unknown sender, are handled, wait or are dropped. One install's flood then
-//! costs the others nothing.
+//! Limits how many reports of one install, or of one unknown sender, are handled, wait or are dropped, so that a flood
+//! of reports from one install does not affect the others.
 
 use freehold_protocol::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// A number of reports that is available at once, and how it comes back.
+/// The maximum number of reports that are available at once, and the number that becomes available again per hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     pub most: u32,
@@ -31,7 +31,7 @@ impl Rates {
         Self { handled: Rate { most: 60, per_hour: 360 }, waiting: Rate { most: 1_000, per_hour: 60 } };
 }
 
-/// The number of reports of a rate that are left at a time.
+/// The number of reports of a rate that are available at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     pub count: u32,
@@ -44,7 +44,7 @@ impl Budget {
         Self { count: rate.most, at: now }
     }
 
-    /// Takes at most `wanted`. Returns how many were taken, and what is left.
+    /// Takes at most `wanted` reports. Returns how many were taken, and the remaining budget.
     #[must_use]
     pub fn take(self, rate: Rate, wanted: u32, now: Timestamp) -> (u32, Self) {
         let now = now.max(self.at);

@@ -54,8 +54,8 @@ pub fn inputs_of_step(
     action_inputs(action, &given.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
-/// Returns all inputs of the action: `values`, and the defaults of those that are not in it. A run that an event or a schedule
-/// starts has no others.
+/// Returns all inputs of the action: `values`, and the defaults of those that are not in it. A run that an event or a
+/// schedule starts has only defaults.
 pub fn with_defaults(action: &Action, values: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let value = |input: &RunInput| values.get(&input.name).unwrap_or(&input.default).clone();
     action.inputs.iter().map(|input| (input.name.clone(), value(input))).collect()

@@ -285,8 +285,9 @@ impl Run {
         self.settled(workflow, StepState::Succeeded { workflow: None }, now)
     }
 
-    /// Returns who asks for the steps that start now, and whether these steps pass closed windows. Whoever resumed the run last
-    /// asks for them, without passing windows; before a resume, whoever started the run.
+    /// Returns who asks for the steps that start now, and whether these steps may start while the change windows are
+    /// closed. Before a resume, this is whoever started the run. After a resume, this is whoever resumed the run last,
+    /// and closed windows apply.
     pub fn asker(&self) -> (&AskedBy, bool) {
         self.resumed.last().map_or((&self.asked_by, self.now), |last| (&last.by, false))
     }

@@ -11,7 +11,7 @@ pub struct Again {
     #[serde(flatten)]
     pub act: Act,
     pub by: AskedBy,
-    /// Why, in the words of the person; empty if they gave no reason.
+    /// The reason, in the words of the person; empty without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     pub at: Timestamp,
@@ -19,7 +19,7 @@ pub struct Again {
     pub key: Digest,
     /// The name of the state in which the workflow had ended.
     pub ended_as: String,
-    /// Why it had ended in this state; empty for a cancelled workflow.
+    /// The reason for this state; empty for a cancelled workflow.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ended_reason: String,
 }

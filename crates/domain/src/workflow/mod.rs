@@ -69,7 +69,7 @@ pub struct Workflow {
     /// Who asked for the cancel; absent without one, and in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<AskedBy>,
-    /// Why, in the words of who asked for the cancel; empty if they gave no reason.
+    /// The reason, in the words of the person who asked for the cancel; empty without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cancel_reason: String,
     pub nodes: Vec<Node>,

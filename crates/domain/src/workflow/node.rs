@@ -83,8 +83,8 @@ pub enum NodeState {
     /// The node never started. `because` is the reason: a failed node, a request to cancel, or the end of the workflow.
     Skipped {
         because: String,
-        /// Whether the plan left the node out, because something that it needs is switched off. It never runs then, also when
-        /// the workflow is continued.
+        /// Whether the plan left the node out, because something that it needs is switched off. Such a node never runs,
+        /// not even when the workflow is continued.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         left_out: bool,
     },

@@ -1,5 +1,5 @@
-//! How long the reason of a workflow may become. It repeats those of its nodes, which runners write, and the row of the workflow
-//! has to fit into DynamoDB.
+//! Limits the length of a workflow's reason. This reason repeats the reasons of the nodes, which runners write, and the
+//! row of the workflow has to fit into DynamoDB.
 
 /// The maximum length of all reasons, in characters. The nodes have the whole texts.
 const LONGEST: usize = 10_000;

@@ -89,7 +89,7 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
         only: BTreeSet<ComponentName>,
     },
-    /// Asks whether deployed components are healthy.
+    /// Checks whether deployed components are healthy.
     CheckHealth {
         /// The components; empty for all that can be checked.
         #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]

@@ -5,7 +5,7 @@ use freehold_protocol::{JobId, Timestamp};
 use super::{NodeState, Workflow};
 use crate::job::{Job, JobEvent, JobState, MAX_DISPATCHES, Step};
 
-/// The maximum number of automatic retries of one node, whatever its config asks for.
+/// The maximum number of automatic retries of one node, even if its config sets a higher number.
 pub const MAX_RETRIES: u32 = MAX_DISPATCHES - 1;
 
 impl Workflow {

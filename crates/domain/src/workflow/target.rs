@@ -80,8 +80,8 @@ pub enum Target {
         /// Whether the component's dependents wait for its health.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         gate: bool,
-        /// The version by which the component is checked, if the check is apart from a deploy. A check of a deploy asks by
-        /// the version of its workflow.
+        /// The version that defines the check, if the check runs without a deploy. A check of a deploy uses the version
+        /// of its workflow.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<Digest>,
         /// The required checks of the component. A gate waits for their results.
@@ -136,7 +136,7 @@ impl Target {
         }
     }
 
-    /// Returns whether the node only asks for health, and nothing waits for the answer.
+    /// Returns whether the node only checks health, and no node waits for the result.
     pub const fn only_looks(&self) -> bool {
         matches!(self, Self::Health { gate: false, .. })
     }

@@ -55,7 +55,7 @@ pub enum RolledBack {
 pub(super) const MAX_REASON_CHARS: usize = 500;
 
 impl RolledBack {
-    /// Returns the refusal of a roll back. `why` is cut to what a row may have; `way_out` is kept whole.
+    /// Returns the refusal of a roll back. `why` is cut to the maximum length; `way_out` is not cut.
     pub fn refused(why: &str, way_out: &str) -> Self {
         let why: String = why.chars().take(MAX_REASON_CHARS).collect();
         Self::Refused { reason: format!("{why}; {way_out}") }
@@ -65,12 +65,12 @@ impl RolledBack {
 /// The reason why the nodes of a roll back would not deploy what ran before.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotSame {
-    #[error("component `{component}` would get artifact `{found}`, and `{ran}` ran before")]
+    #[error("component `{component}` would get artifact `{found}`, but `{ran}` ran before")]
     Artifact { component: ComponentName, found: Digest, ran: Digest },
     #[error("component `{0}` did not run before")]
     New(ComponentName),
     #[error(
-        "component `{0}` ran before, and would be removed because the toggles of the last whole deploy have it off"
+        "component `{0}` ran before, but would be removed, because the toggles of the last whole deploy switch it off"
     )]
     Removed(ComponentName),
 }

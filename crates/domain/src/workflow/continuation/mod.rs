@@ -29,7 +29,7 @@ pub enum ContinuationError {
     NeverPlanned { workflow: WorkflowId, install: InstallId },
     #[error(
         "job `{job}` of workflow `{workflow}` has not ended yet, although the workflow has; try again when \
-         `freehold job show {job}` says that it has ended"
+         `freehold job show {job}` shows that the job has ended"
     )]
     JobOpen { workflow: WorkflowId, job: JobId },
     #[error("no node of workflow `{workflow}` can run again; plan its work anew with `freehold deploy {install}`")]
@@ -200,7 +200,7 @@ impl Workflow {
 }
 
 impl Node {
-    /// Makes a node that failed or was not reached wait again, or marks it as skipped if `again` says so.
+    /// Makes a node that failed or was not reached wait again, or marks the node as skipped if `again` skips it.
     fn reopen(&mut self, again: &Again) {
         let is_named = again.act.node().is_none_or(|name| name == self.name);
         match (&self.state, &again.act) {

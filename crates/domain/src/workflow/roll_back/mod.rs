@@ -22,13 +22,13 @@ impl Workflow {
         }
     }
 
-    /// Returns the id of the workflow that rolls this one back. The space keeps it apart from the ids of what callers start: an
-    /// idempotency key has none.
+    /// Returns the id of the workflow that rolls this one back. The cause of the id contains a space, which no
+    /// idempotency key contains, so the id differs from those of workflows that callers start.
     pub fn roll_back_id(&self) -> WorkflowId {
         WorkflowId::derive(self.install.as_str(), &format!("roll-back {}", self.id))
     }
 
-    /// Returns the part in a roll back of the workflow that rolls this one back.
+    /// Returns the field `roll_back` of the workflow that rolls this one back.
     pub fn rolled_back_as(&self) -> RollBack {
         let reason = match &self.state {
             WorkflowState::Failed { reason, .. } => reason.chars().take(MAX_REASON_CHARS).collect(),
