@@ -110,7 +110,7 @@ fn component_why(component: &Component, sandbox: Option<&Sandbox>) -> Vec<String
         && verification.require_signature
         && !verification.signers().iter().any(|signer| matches!(signer, Signer::Key { .. }))
     {
-        why.push("asks for a keyless signature, which builds do not check".into());
+        why.push("requires a keyless signature, which builds do not check".into());
     }
     why
 }
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(reasons(image(false, vec![keyless.clone()])), [""; 0]);
         assert_eq!(
             reasons(image(true, vec![keyless])),
-            ["component `api` asks for a keyless signature, which builds do not check"]
+            ["component `api` requires a keyless signature, which builds do not check"]
         );
     }
 }

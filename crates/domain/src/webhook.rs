@@ -50,7 +50,8 @@ pub enum Call {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "call `{newest}` of the time {newest_secs} was handled before this call of the time {secs}: calls that move a \
-     channel must come in the order of their times, at most one per second; sign the call again if it should be the newest"
+     channel must come in the order of their times, at most one per second; sign the call again if it should be the \
+     newest"
 )]
 pub struct LateCall {
     pub newest: String,

@@ -73,7 +73,8 @@ pub struct RoleTerms {
     pub on: bool,
     /// The role's policies, unchanged from the app version; their texts are templates.
     pub policies: Vec<RolePolicy>,
-    /// The permissions boundary from the app version, a template. The install stack denies what it does not allow.
+    /// The permissions boundary from the app version, a template. The install stack denies what the boundary does not
+    /// allow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boundary: Option<String>,
 }
@@ -169,8 +170,8 @@ pub struct PolicyTerms {
     pub contents: Digest,
 }
 
-/// One command that a health check of a component runs as a probe. The terms do not bind it to a role: it runs under that of
-/// the order, which is one of the terms, with a session that only reads.
+/// One command that a health check of a component runs as a probe. The terms do not name its role: the command runs
+/// under the role of the order, which is one of the roles in the terms, with a read-only session.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

@@ -60,7 +60,7 @@ pub enum GrantRefusal {
     Revoked,
     /// The vendor disabled the install.
     InstallDisabled,
-    /// The runner has said that its install stack is deleted, or that it has lost its orders queue.
+    /// The runner has reported that its install stack is deleted, or that it has lost its orders queue.
     CutOff,
     /// The attempt already had [`max_rounds`] grants, or asks for a grant out of order.
     TooMany,

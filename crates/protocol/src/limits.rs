@@ -3,7 +3,7 @@
 /// The largest envelope that is parsed, in bytes. An SQS message has at most 1 MiB (Amazon SQS quotas, "Message size").
 pub const MAX_ENVELOPE_BYTES: usize = 1024 * 1024;
 
-/// The most successions of root keys that a reader follows from the root that it was given.
+/// The maximum number of successions of root keys that a reader follows from the root that it was given.
 pub const MAX_SUCCESSIONS: usize = 16;
 
 /// The largest payload of an order, in bytes. The order of a job with a larger payload is not sent, and the job fails. In
@@ -25,8 +25,8 @@ pub const MAX_REQUEST_BYTES: usize = 1024 * 1024;
 /// The largest request body that carries an app version, in bytes: the document and the JSON around it.
 pub const MAX_VERSION_REQUEST_BYTES: usize = MAX_APP_VERSION_BYTES + 64 * 1024;
 
-/// The maximum length of a title in the form of an install stack, in characters. A longer one could hide the rest of the
-/// form.
+/// The maximum length of a title in the form of an install stack, in characters. A longer title could hide the rest of
+/// the form.
 pub const MAX_TITLE_CHARS: usize = 120;
 
 /// The maximum number of steps of a runbook. The state of all of them is in one row of the tenant's table.
@@ -76,8 +76,8 @@ pub const MAX_JOB_SECS: u32 = 11 * 60 * 60;
 /// order can send it again until then. A job waits longer than its order ([`MAX_WAIT_SECS`]).
 pub const CLAIM_WINDOW_SECS: u64 = 60 * 60;
 
-/// The time that a job waits for its runner, in seconds. SQS deletes a message after 14 days. Before that, the runner that
-/// comes back receives the expired order and gives it back, so that the job gets a new one.
+/// The time that a job waits for its runner, in seconds. SQS deletes a message after 14 days. Before that, the runner
+/// that comes back receives the expired order and gives it back, so that the job gets a new order.
 pub const MAX_WAIT_SECS: u64 = 13 * 24 * 60 * 60;
 
 /// The time that a job waits for the customer's change window, in seconds. Nothing is in a queue meanwhile.
@@ -90,11 +90,11 @@ pub const APPROVAL_SECS: u64 = 7 * 24 * 60 * 60;
 /// a margin for late reports.
 pub const LOST_GRACE_SECS: u64 = 120;
 
-/// The time after its certification during which messages of a delegate key may be sent, in seconds. A stolen key is of
-/// use for this long.
+/// The time after its certification during which messages of a delegate key may be sent, in seconds. A stolen key can
+/// be used for this long.
 pub const DELEGATE_SEND_SECS: u64 = 20 * 60;
 
-/// The time for which a new message's key may still send, in seconds, so that the message can be sent again for a while.
+/// The minimum time for which the key of a new message may still send, in seconds, so that the message can be repeated.
 pub const DELEGATE_SPARE_SECS: u64 = 10 * 60;
 
 /// The largest canonical terms, in bytes: one envelope must be able to contain a signed contract.

@@ -39,7 +39,8 @@ pub struct CheckInstall {
     pub clusters: Vec<ExistingCluster>,
 }
 
-/// A cluster that the app's sandbox takes by its name. Whether it exists before the deploy, the runner finds out.
+/// A cluster that the app's sandbox takes by its name. The runner finds out whether the cluster exists before the
+/// deploy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExistingCluster {
     /// The name of the EKS cluster, as a template.

@@ -1,4 +1,4 @@
-//! How one root key of a tenant follows another, and which of them a reader believes.
+//! How one root key of a tenant replaces another, and which root keys a reader trusts.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::envelope::{Delegate, Delegated, Envelope, EnvelopeError, Payload, PublicKey, SuccessionError};
 use crate::{TenantName, Timestamp, limits};
 
-/// The statement that another root key follows. The new key signs it, and with it the old one, unless the old one's
-/// install stacks name the new one as their second root.
+/// The statement that a new root key follows the current one. The new key signs the statement. The old key signs it
+/// too, unless the install stacks of the old key name the new key as their second root.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Succession {
     /// The tenant whose root keys these are.
@@ -17,9 +17,9 @@ pub struct Succession {
     pub from: PublicKey,
     /// The root that follows.
     pub to: PublicKey,
-    /// Until when messages may be sent that lead to the old root. The new one counts at once.
+    /// The time until which messages that lead to the old root may be sent. The new root counts at once.
     pub until: Timestamp,
-    /// The only root that may follow the new one. Without it, the new one may name any.
+    /// The only root that may follow the new root. If absent, any root may follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub second: Option<PublicKey>,
 }
@@ -28,14 +28,14 @@ impl Payload for Succession {
     const TYPE: &'static str = "application/vnd.freehold.succession.v1+json";
 }
 
-/// One root, and until when messages under it may be sent.
+/// One root, and the time until which messages under it may be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Root {
     key: PublicKey,
     until: Option<Timestamp>,
 }
 
-/// The root keys of a tenant that a reader believes: the one that it was given, and those that follow it.
+/// The root keys of a tenant that a reader trusts: the root key that it was given, and those that follow it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Roots {
     tenant: TenantName,
@@ -71,7 +71,7 @@ impl Roots {
     /// Adds the successors in `statements`, oldest first. Statements before the given root, and known statements, change nothing.
     ///
     /// # Errors
-    /// A [`SuccessionError`]; then nothing was followed.
+    /// A [`SuccessionError`]; the roots are then unchanged.
     pub fn follow(&mut self, statements: &[Envelope]) -> Result<(), SuccessionError> {
         if statements.len() > limits::MAX_SUCCESSIONS {
             return Err(SuccessionError::TooMany);
@@ -130,7 +130,7 @@ impl Roots {
         Ok(())
     }
 
-    /// Checks that a statement about a former root is the one that was followed.
+    /// Checks that a statement about a former root is the statement that was followed.
     fn is_known(&self, claimed: &Succession) -> Result<(), SuccessionError> {
         let mut known = self.statements.iter().filter_map(|envelope| envelope.peek::<Succession>().ok());
         match known.find(|known| known.from == claimed.from) {
@@ -142,8 +142,9 @@ impl Roots {
         }
     }
 
-    /// Returns the content of a message whose delegate key leads to one of these roots, or to one to which the message's
-    /// own statements lead. `now` decides about the certificate and, for a former root, whether it had ended.
+    /// Returns the content of a message whose delegate key leads to one of these roots, or to a root to which the
+    /// message's own statements lead. At the time `now`, the certificate must be valid, and a former root must not have
+    /// ended.
     ///
     /// # Errors
     /// Every [`EnvelopeError`].
@@ -177,8 +178,8 @@ impl Roots {
         envelope.delegate(named.map_or(&self.current, |root| root.key))
     }
 
-    /// Returns the root that signed `envelope` itself, or the current one if none of them did. A former root counts too:
-    /// the caller has the envelope from a message that leads to a root of its time.
+    /// Returns the root that signed `envelope` itself, or the current one if none of them did. A former root counts
+    /// too: the envelope comes from a message that leads to a root of its time.
     pub fn signer(&self, envelope: &Envelope) -> &PublicKey {
         self.all().map(|root| root.key).find(|key| envelope.is_signed_as(&key.key_id())).unwrap_or(&self.current)
     }
@@ -205,7 +206,7 @@ impl Roots {
                 Err(EnvelopeError::RootEnded { root: key.key_id(), late_secs: sent_at.since(until) / 1000 })
             }
             Some(root) => Ok(root.key),
-            // Says of the current root that it did not sign.
+            // The caller then reports that the current root did not sign.
             None => Ok(&self.current),
         }
     }
@@ -216,7 +217,7 @@ impl Roots {
     }
 }
 
-/// One of the roots, the current one without an end.
+/// One of the roots; the current root has no end.
 struct RootRef<'a> {
     key: &'a PublicKey,
     until: Option<Timestamp>,

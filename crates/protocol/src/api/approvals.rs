@@ -69,12 +69,12 @@ pub struct SetApprovalsRequest {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanView {
     pub proposed: ProposedPlan,
-    /// Who still has to approve it.
+    /// Who still has to approve the plan.
     pub waits_for: Vec<Side>,
-    /// Who approved it at the vendor; absent while nobody has.
+    /// Who approved the plan at the vendor; absent while nobody has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_by_vendor: Option<String>,
-    /// Who approved it at the customer; absent while nobody has.
+    /// Who approved the plan at the customer; absent while nobody has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_by_customer: Option<String>,
     /// The time at which the plan began to wait.

@@ -53,8 +53,8 @@ pub struct SetReleaseRequest {
 #[serde(deny_unknown_fields)]
 pub struct MoveChannelRequest {
     pub release: ReleaseName,
-    /// How often the channel was moved, to deploy its followers again although it has the release. A repeated request finds one
-    /// move more, and changes nothing.
+    /// The number of the channel's moves so far. If it is set, a channel that already has the release deploys its
+    /// followers again. A repeated request finds one move more, and changes nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again_after: Option<u64>,
 }
@@ -69,7 +69,7 @@ pub struct ChannelView {
     /// How often the channel was moved, 1 after the move that created it.
     pub moves: u64,
     pub moved_at: Timestamp,
-    /// Who moved it last.
+    /// Who moved the channel last.
     pub moved_by: AskedBy,
     /// The number of installs that follow the channel.
     pub installs: u32,

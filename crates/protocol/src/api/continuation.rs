@@ -68,7 +68,7 @@ pub struct ContinuationView {
     /// The node that was retried or skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// Who asked for it.
+    /// Who asked for the continuation.
     pub by: AskedBy,
     /// The reason of the person who asked for the continuation; empty without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -76,12 +76,12 @@ pub struct ContinuationView {
     pub at: Timestamp,
     /// The state in which the workflow had ended before.
     pub ended_as: String,
-    /// Why it had ended in this state; empty for a cancelled workflow.
+    /// The reason for this state; empty for a cancelled workflow.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ended_reason: String,
 }
 
-/// Returns the phrase for what continued a workflow: an act by its name, and the node that it names.
+/// Returns a phrase for a continuation: what it did, and with which node.
 pub fn describe_act(act: &str, node: Option<&str>) -> String {
     match (act, node) {
         ("retry", Some(node)) => format!("`{node}` retried"),

@@ -17,13 +17,13 @@ pub struct DetectDriftRequest {
     pub components: BTreeSet<ComponentName>,
 }
 
-/// `POST /v1/installs/{install}/drift/acknowledge`: says that a difference is known and stays as it is for now.
+/// `POST /v1/installs/{install}/drift/acknowledge`: records that a difference is known and stays for now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AcknowledgeDriftRequest {
     /// The address of the resource.
     pub address: String,
-    /// The component of the resource; absent when only one has a resource with this address that differs.
+    /// The component of the resource. May be absent if only one component has a drifted resource with this address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<ComponentName>,
     /// One line of 1 to 500 characters.
@@ -35,12 +35,12 @@ pub struct AcknowledgeDriftRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IgnoreDriftRequest {
-    /// The addresses of the resources; `*` stands for any characters. 1 to 200 characters.
+    /// A pattern of resource addresses, of 1 to 200 characters; `*` matches any characters.
     pub address: String,
     /// The component whose resources are ignored; absent for all parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<ComponentName>,
-    /// The attributes whose difference is ignored, at most 20; empty for the whole resource, also when it is missing.
+    /// The attributes whose differences are ignored, at most 20; empty for the whole resource, even when it is missing.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub attributes: BTreeSet<String>,
     /// One line of 1 to 500 characters.
@@ -56,7 +56,7 @@ pub struct IgnoreDriftRequest {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InstallDrift {
     pub install: InstallId,
-    /// The check that was started last; it may still run. A check is kept for 90 days.
+    /// The check that was started last; it may still run. A check is stored for 90 days.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checking: Option<WorkflowId>,
     pub parts: Vec<PartDrift>,
@@ -77,25 +77,25 @@ pub struct PartDrift {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DriftView {
-    /// The state: `unchecked` (no check has ended since the last deploy), `in_sync`, `drifted`, `acknowledged` (all that
-    /// differs is) or `unknown`. What a rule ignores does not count.
+    /// The state: `unchecked` (no check has ended since the last deploy), `in_sync`, `drifted`, `acknowledged` (all
+    /// differences are) or `unknown`. Ignored differences do not count.
     pub state: String,
-    /// The reason why the last check could not find out whether the part differs; empty when it could.
+    /// The reason why the last check could not determine whether the part differs; empty when it could.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// The time at which the last check ended.
     pub checked_at: Timestamp,
     /// The workflow of the last check.
     pub workflow: WorkflowId,
-    /// The resources that differed at the last check that could find out.
+    /// The resources that differed at the last conclusive check.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<DriftedView>,
-    /// The number of resources that are not in the list.
+    /// The number of further resources that differed and are not in the list.
     #[serde(default)]
     pub more: u64,
 }
 
-/// One resource that differs. Names, without values.
+/// One resource that differs: names, without values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DriftedView {
@@ -103,10 +103,10 @@ pub struct DriftedView {
     pub resource: DriftedResource,
     /// The time at which the first check that found the difference ended.
     pub since: Timestamp,
-    /// Whether a rule ignores it.
+    /// Whether a rule ignores the difference.
     #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub ignored: bool,
-    /// The person who knows of the difference and leaves it so; absent when nobody does.
+    /// The acknowledgement by a person; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<AcknowledgedView>,
 }

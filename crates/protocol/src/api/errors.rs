@@ -29,8 +29,8 @@ pub struct ErrorDetail {
 pub enum ErrorKind {
     /// 400: the request is wrong. The same request will fail again.
     Invalid,
-    /// 401: no signature that the tenant knows proves who calls. Calls of webhooks get it, and requests that no
-    /// authorizer has authenticated.
+    /// 401: the caller is not authenticated: a call of a webhook has no signature that the tenant knows, or no
+    /// authorizer has authenticated the request.
     Unauthorized,
     /// 404: the requested thing does not exist.
     NotFound,

@@ -1,4 +1,4 @@
-//! Requests of the API about health: checks apart from deploys, and results of required checks.
+//! Requests of the API about health: checks without a deploy, and results of required checks.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use crate::{CheckName, ComponentName, JobId, Shape, Timestamp};
 /// The form of an address in a [`ReportCheckRequest`]. It begins with `https://` or `http://`.
 pub const CHECK_URL: Shape = Shape::Visible { max: 500 };
 
-/// `POST /v1/installs/{install}/health`: asks whether deployed components are healthy. A check changes nothing.
+/// `POST /v1/installs/{install}/health`: checks whether deployed components are healthy. A check changes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CheckHealthRequest {
-    /// The components to ask; empty for all that have something to ask.
+    /// The components to check; empty for all whose health can be checked.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub components: BTreeSet<ComponentName>,
 }
@@ -78,7 +78,7 @@ pub struct CheckView {
     /// The address of the details; empty if none was reported.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
-    /// Who reported the result; absent without one, as are the next two.
+    /// Who reported the result; absent without a result, like `at` and `deploy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<AskedBy>,
     /// The time of the report.

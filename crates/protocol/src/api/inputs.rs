@@ -24,7 +24,7 @@ pub struct InputsSchema {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetInputsRequest {
     /// The new values by the name of the input. `null` removes a value, so that the default applies. The value of a
-    /// sensitive input is sealed to the install's sealing key; one in clear is refused and not stored.
+    /// sensitive input must be sealed to the install's sealing key; a plaintext value is refused and not stored.
     pub inputs: BTreeMap<String, Value>,
 }
 

@@ -97,13 +97,14 @@ pub struct InstallView {
     /// The values of inputs that were answered, by name, without defaults. Empty in lists.
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
-    /// The problems that prevent a deploy, such as an answer of the wrong type, and for each action whose newest run by cron
-    /// was refused, the reason. Empty in lists.
+    /// The problems that prevent a deploy, such as an answer of the wrong type, and the reason of each action whose
+    /// newest scheduled run was refused. Empty in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
     #[serde(default)]
     pub components: Vec<DeployedView>,
-    /// The health of the install: that of its worst component. Absent in lists, and when no component was checked.
+    /// The health of the install, which is the health of its worst component. Absent in lists, and when no component
+    /// was checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<InstallHealthView>,
     /// The components of the latest version that are switched off. Empty in lists.
@@ -177,7 +178,7 @@ pub struct WaitingPlan {
 pub struct ChangesView {
     /// Whether changes may start now.
     pub open: bool,
-    /// The time until which this holds; absent when it is not known.
+    /// The time until which `open` keeps this value; absent when it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
     /// Why no change may start, as a sentence; empty while changes may start.
@@ -217,8 +218,8 @@ pub struct DeployedView {
     /// The drift that the last check found; absent before the first check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftView>,
-    /// The health of the component, as the last check since its deploy found it, and as its required checks leave it; absent
-    /// when there was none.
+    /// The health of the component, as found by the last check since its deploy and by its required checks; absent
+    /// without such a check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<HealthView>,
     /// The required checks of the component that have a result for this deploy, or are missing.
@@ -226,12 +227,12 @@ pub struct DeployedView {
     pub checks: Vec<CheckView>,
 }
 
-/// The health of an install, apart from its deploys.
+/// The health of an install, which is independent of its deploys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InstallHealthView {
     pub state: HealthState,
-    /// The time since which a component has this state; for `healthy`, since which all have it.
+    /// The time since which a component has this state; for `healthy`, the time since which all components have it.
     pub since: Timestamp,
 }
 
@@ -240,10 +241,10 @@ pub struct InstallHealthView {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HealthView {
     pub state: HealthState,
-    /// Why the component is not healthy, or why nobody knows; empty for a healthy one.
+    /// Why the component is not healthy, or why its health is unknown; empty for a healthy component.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// The time since which each check found this state.
+    /// The time since which all checks have found this state.
     pub since: Timestamp,
     /// The time of the last check.
     pub at: Timestamp,
@@ -256,14 +257,14 @@ pub struct HealthView {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SkippedView {
     pub workflow: WorkflowId,
-    /// Who asked for it.
+    /// Who asked for the continuation.
     pub by: AskedBy,
     pub reason: String,
     pub at: Timestamp,
 }
 
-/// The reason why a deployed component may differ from its record. The fields are absent if an earlier version of
-/// Freehold noted it.
+/// The reason why a deployed component may differ from its record. The fields are absent in records of earlier versions
+/// of Freehold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PartialView {
@@ -325,7 +326,7 @@ pub struct InstallStack {
     /// The name of the stack for people, from the app config; absent when the config has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// What the stack is for, from the app config; absent when the config does not say it.
+    /// The purpose of the stack, from the app config; absent when the config has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// The text of the CloudFormation template. The same install and app version always give the same bytes.

@@ -21,8 +21,8 @@ pub struct RemoveSubscriptionRequest {
     pub endpoint: Endpoint,
 }
 
-/// `POST /v1/subscriptions/test`: sends a test to the subscribers that would get notifications about the install, or the app. If
-/// both are absent, it reaches the subscribers that chose neither.
+/// `POST /v1/subscriptions/test`: sends a test to the subscribers that would get notifications about the install, or
+/// the app. If both are absent, the test reaches the subscribers that chose neither.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TestSubscriptionsRequest {
@@ -47,10 +47,11 @@ pub struct SubscriptionView {
     pub endpoint: String,
     /// `email`, `https` or `sqs`, or another protocol of SNS if somebody subscribed to the topic without Freehold.
     pub protocol: String,
-    /// Whether nobody has confirmed the subscription yet. Until then nothing is sent, and SNS forgets it after two days.
+    /// Whether nobody has confirmed the subscription yet. Until the confirmation nothing is sent, and SNS deletes the
+    /// subscription after two days.
     pub pending: bool,
-    /// The notifications that the subscriber chose; absent while SNS does not say them: for a pending subscription, and
-    /// one with a filter that Freehold did not write.
+    /// The notifications that the subscriber chose; absent if they are not known: for a pending subscription, and for
+    /// one whose filter Freehold did not write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<NotificationFilter>,
 }

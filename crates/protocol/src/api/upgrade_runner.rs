@@ -16,7 +16,7 @@ pub struct UpgradeRunnerRequest {
     pub version: String,
     /// The SHA-256 of the program `freehold-runner`.
     pub program: Digest,
-    /// The digest of the gzipped tar with the program, as a source with this digest was uploaded.
+    /// The digest of the gzipped tar with the program, which was uploaded as a source with this digest.
     pub archive: Digest,
     /// The size of the archive, in bytes.
     pub archive_size: u64,

@@ -80,7 +80,7 @@ pub struct WebhooksView {
     pub webhooks: Vec<WebhookView>,
 }
 
-/// `POST /v1/webhooks/{webhook}/calls`: the body of a call. An empty body says the same as `{}`.
+/// `POST /v1/webhooks/{webhook}/calls`: the body of a call. An empty body means the same as `{}`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -93,7 +93,7 @@ pub struct CallWebhookRequest {
     pub release: Option<ReleaseName>,
 }
 
-/// The work that a call started. The same call, sent again, starts nothing.
+/// The work that a call started. A repeated call starts nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "started", rename_all = "kebab-case")]

@@ -196,8 +196,8 @@ pub struct NodeView {
     /// The time from which the customer lets the node's job start; absent in every other state, and while it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opens_at: Option<Timestamp>,
-    /// The time by which the node's job ends although its runner does not answer; absent for a job that nobody cancelled or
-    /// that has ended.
+    /// The time by which the node's job ends even if its runner does not answer; absent for a job that nobody cancelled
+    /// or that has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_by: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -237,8 +237,8 @@ pub struct JobView {
     /// The time from which the customer lets the job start; absent in every other state, and while it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opens_at: Option<Timestamp>,
-    /// The time by which the job ends although its runner does not answer: its order cannot be started later. Absent for a
-    /// job that nobody cancelled or that has ended.
+    /// The time by which the job ends even if its runner does not answer: its order cannot be started later. Absent for
+    /// a job that nobody cancelled or that has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_by: Option<Timestamp>,
     /// The plan that waits for its approval; absent in every other state.

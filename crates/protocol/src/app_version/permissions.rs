@@ -21,7 +21,8 @@ pub struct ModeRole {
     #[serde(default)]
     pub description: String,
     pub policies: Vec<RolePolicy>,
-    /// The JSON text of a permissions boundary: what it does not allow, the role may not do, whatever its policies allow.
+    /// The JSON text of a permissions boundary. The role may only do what the boundary allows, even if its policies
+    /// allow more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boundary: Option<String>,
 }
@@ -43,7 +44,8 @@ pub struct NamedRole {
     #[serde(default, skip_serializing_if = "is_false")]
     pub enabled: bool,
     pub policies: Vec<RolePolicy>,
-    /// The JSON text of a permissions boundary: what it does not allow, the role may not do, whatever its policies allow.
+    /// The JSON text of a permissions boundary. The role may only do what the boundary allows, even if its policies
+    /// allow more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boundary: Option<String>,
 }

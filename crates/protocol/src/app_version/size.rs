@@ -11,7 +11,7 @@ pub enum TooLarge {
     )]
     Plain(usize),
     #[error(
-        "it has {0} bytes of config when each quote and backslash counts twice, as in an answer of the API; the \
+        "it has {0} bytes of config when each quote and backslash counts twice, as in a response of the API; the \
          maximum is {MAX_QUOTED_VERSION_BYTES}; move long files into the sources of components"
     )]
     Quoted(usize),

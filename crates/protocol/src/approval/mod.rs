@@ -148,7 +148,7 @@ impl PlanSummary {
         Self { create, update, replace, delete, run, changes }
     }
 
-    /// Returns the summary with at most as many changes, and as long addresses, as [`Self::of`] keeps.
+    /// Returns the summary within the limits of [`Self::of`] for the number of changes and the length of addresses.
     #[must_use]
     pub fn bounded(self) -> Self {
         let changes = self.changes.into_iter().take(MOST_CHANGES).map(PlannedChange::shortened).collect();
@@ -170,7 +170,7 @@ impl PlanSummary {
 impl PlannedChange {
     fn shortened(self) -> Self {
         let short = |text: String| {
-            // Names are the vendor's, and a line break in one could look like another line of the list.
+            // The vendor chooses the names, and a line break in a name could look like another line of the list.
             let text: String = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
             match text.char_indices().nth(LONGEST_ADDRESS) {
                 Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
@@ -200,7 +200,7 @@ pub struct ProposedPlan {
     /// Who has to approve it.
     pub asks: BTreeSet<Side>,
     pub summary: PlanSummary,
-    /// The digest of the policies' results about it.
+    /// The digest of the policies' results about the plan.
     pub policies: Digest,
     /// Why the runner does not apply the plan that was approved before; absent for a job's first plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -212,10 +212,10 @@ pub struct ProposedPlan {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OrderApproval {
     pub plan: Digest,
-    /// Who approved it at the vendor; absent when only the customer had to approve it.
+    /// Who approved the plan at the vendor; absent when only the customer had to approve it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<AskedBy>,
-    /// The time at which it was approved.
+    /// The time at which the plan was approved.
     pub at: Timestamp,
     /// The time until which the plan may be applied.
     pub until: Timestamp,

@@ -97,7 +97,7 @@ pub enum AuditEvent {
         /// The named role that the job runs under, instead of the role of its mode.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<RoleKey>,
-        /// Who asked for the job's workflow, as the signed order says; absent when the order does not say it.
+        /// Who asked for the job's workflow, as the signed order states; absent when the order does not name anybody.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asked_by: Option<AskedBy>,
         /// The digest of the signed order, without the texts that are attached to it.
@@ -132,14 +132,14 @@ pub enum AuditEvent {
         /// The changes of the plan, without values.
         #[serde(default)]
         summary: PlanSummary,
-        /// Who approved it at the vendor, as the signed order says.
+        /// Who approved the plan at the vendor, as the signed order states.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         vendor: Option<AskedBy>,
-        /// Who approved it at the customer, as their object says.
+        /// Who approved the plan at the customer, as the customer's object states.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         customer: Option<String>,
     },
-    /// A job ended, or did not start after all: then `result` says so.
+    /// A job ended. If the job did not start after all, `result` states this.
     Ended {
         job: JobId,
         fence: Fence,
@@ -147,8 +147,8 @@ pub enum AuditEvent {
         /// The digest of the attempt's full log, which is in the customer's bucket; absent when the attempt has no log.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         log: Option<Digest>,
-        /// The digest of the signed order, in [`ORDERS`], of a job that ended before its start; absent when another record
-        /// says that the job started, and in records of earlier versions.
+        /// The digest of the signed order, in [`ORDERS`], of a job that ended before its start; absent when another
+        /// record states that the job started, and in records of earlier versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         order: Option<Digest>,
     },
@@ -184,7 +184,7 @@ pub enum AuditEvent {
         /// When present, only the attempt with this receive count was cancelled.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         receive: Option<u32>,
-        /// Who asked for the cancel, as the signed message says; absent when it does not say it.
+        /// Who asked for the cancel, as the signed message states; absent when the message does not name anybody.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asked_by: Option<AskedBy>,
         /// The reason, in the words of the person who asked.

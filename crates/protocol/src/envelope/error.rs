@@ -105,13 +105,13 @@ pub enum SuccessionError {
         /// The announced successor.
         second: KeyId,
     },
-    /// The root that follows was a root before.
+    /// The new root was a root before.
     #[error("root key `{0}` was followed by another one and cannot come back")]
     Returns(KeyId),
     /// The statement belongs to another tenant.
     #[error("the succession belongs to tenant `{0}`")]
     OtherTenant(TenantName),
-    /// A root ends before the one before it.
+    /// A root ends before the previous root ends.
     #[error("root key `{0}` expires before the root key that it replaced")]
     Backwards(KeyId),
     /// There are too many statements.

@@ -53,8 +53,9 @@ pub struct Envelope {
     pub payload: String,
     /// The signatures. Messages have one.
     pub signatures: Vec<EnvelopeSignature>,
-    /// Texts that travel with the message. No signature covers them: the payload names each by its digest. Those of a
-    /// certificate are the signed statements that lead from an earlier root key to the one that signed it.
+    /// Texts that travel with the message. No signature covers them: the payload names each by its digest. The texts of
+    /// a certificate are the signed statements that lead from an earlier root key to the root key that signed the
+    /// certificate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attached: Vec<String>,
 }
@@ -82,10 +83,10 @@ pub struct Delegate {
     pub public_key: PublicKey,
     /// The time from which the key may sign messages.
     pub not_before: Timestamp,
-    /// The time until which messages of the key are accepted, if nobody knows when they were sent.
+    /// The time until which messages of the key are accepted, if the time of their sending is not known.
     pub not_after: Timestamp,
-    /// The time until which messages of the key may be sent. A message that was sent later is refused, and one that was
-    /// sent before may arrive at any time. Absent in certificates of earlier versions.
+    /// The time until which messages of the key may be sent. A message that was sent later is refused. A message that
+    /// was sent in time may arrive at any time. Absent in certificates of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_until: Option<Timestamp>,
     /// The statements that the key may sign. Certificates that were made before this field existed permit none.
@@ -106,7 +107,7 @@ impl Delegate {
         Ok(())
     }
 
-    /// Checks that a message was sent while the key could sign, which ended at `until`.
+    /// Checks that a message was sent while the key could sign. The last time for this is `until`.
     fn was_in_time(&self, sent_at: Timestamp, until: Timestamp) -> Result<(), EnvelopeError> {
         let key = self.public_key.key_id();
         if sent_at.plus_secs(CLOCK_TOLERANCE_SECS) < self.not_before {
@@ -204,8 +205,9 @@ impl Envelope {
         self.open_if(root, tenant, |delegate| delegate.is_valid_at(now, 0))
     }
 
-    /// Does the same as [`Envelope::open_delegated`] for a message whose queue says when it was sent. A sender cannot set
-    /// that time. So a stolen key is of no use soon after it was certified, and a message may wait for as long as it likes.
+    /// Does the same as [`Envelope::open_delegated`] for a message whose queue says when it was sent. A sender cannot
+    /// set that time. So a stolen key becomes useless soon after it was certified, but a message may wait in its queue
+    /// for any time.
     ///
     /// # Errors
     /// Every [`EnvelopeError`].
@@ -251,13 +253,14 @@ impl Envelope {
         cert.open(root)
     }
 
-    /// Returns whether the certificate says that its key may sign statements of use `wanted`. The signature of the
+    /// Returns whether the certificate states that its key may sign statements of use `wanted`. The signature of the
     /// certificate is not verified: a caller asks this only of a message that it signed itself.
     pub fn claims(&self, wanted: KeyUse) -> bool {
         self.claimed_delegate().is_some_and(|delegate| delegate.uses.permit(wanted))
     }
 
-    /// Returns the time until which the message may be sent, as its certificate says, whose signature is not verified.
+    /// Returns the time until which the message may be sent, according to its certificate. The signature of the
+    /// certificate is not verified.
     pub fn claimed_send_until(&self) -> Option<Timestamp> {
         self.claimed_delegate()?.send_until
     }
@@ -272,7 +275,7 @@ impl Envelope {
         self.certificates().any(|cert| cert.is_signed_as(root))
     }
 
-    /// Returns the successions of root keys that the certificate of the message brings, unverified, oldest first.
+    /// Returns the successions of root keys that the certificate of the message contains, unverified, oldest first.
     ///
     /// # Errors
     /// [`EnvelopeError::Malformed`].

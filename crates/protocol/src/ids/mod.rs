@@ -237,8 +237,8 @@ const ROLE_KEY_CHARS: usize = 64 - "fh-----".len() - TENANT_CHARS - INSTALL_CHAR
 /// of a digest, and `-step-` with up to ten digits.
 const KEPT_CHARS: usize = 64 - "runbook--".len() - 8 - "-step-".len() - 10;
 
-/// Returns the name of a step: `before`, the name of what has the step, and `after`. A name that would have more than 64
-/// characters is cut, and a digest keeps it distinct.
+/// Returns the name of a step: `before`, the `name` of the action or runbook, and `after`. If the result would have
+/// more than 64 characters, `name` is cut, and a digest keeps the result distinct.
 fn numbered(before: &str, name: &str, after: &str) -> String {
     let whole = format!("{before}{name}{after}");
     if ActionName::SHAPE.accepts(&whole) {

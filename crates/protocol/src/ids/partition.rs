@@ -14,7 +14,7 @@ pub struct Partition {
 const AWS: Partition = Partition { name: "aws", region_prefix: "", dns_suffix: "amazonaws.com" };
 
 impl Partition {
-    /// The known partitions. `aws` is the last, because its prefix is that of every region.
+    /// The known partitions. `aws` is the last, because its empty prefix matches every region.
     /// `tests/infra/resources/test_regions.py` compares them with those that botocore knows.
     pub const ALL: [Self; 8] = [
         Self { name: "aws-cn", region_prefix: "cn-", dns_suffix: "amazonaws.com.cn" },
@@ -32,7 +32,7 @@ impl Partition {
         Self::ALL.into_iter().find(|partition| partition.name == name)
     }
 
-    /// Returns the partition of a region. A region that no other partition has is one of `aws`.
+    /// Returns the partition of a region. A region that no other partition has belongs to `aws`.
     pub fn of_region(region: &str) -> Self {
         Self::ALL.into_iter().find(|partition| region.starts_with(partition.region_prefix)).unwrap_or(AWS)
     }

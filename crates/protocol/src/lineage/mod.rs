@@ -33,7 +33,7 @@ pub struct Lineage {
     pub tenant: TenantName,
     /// The tenant's root key, as the control plane claims. A verifier compares it with the key that it trusts.
     pub root_key: PublicKey,
-    /// The successions of root keys that lead to it, oldest first.
+    /// The successions of root keys that lead to this root key, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<serde_json::Value>"))]
     pub succession: Vec<Envelope>,
@@ -163,9 +163,9 @@ pub enum LinkName {
     /// The deploy has every approval that it needs.
     #[serde(rename = "approval")]
     Approval,
-    /// The runner announced its key in a message that the key signed. Whether it is the key of the customer's runner, only
-    /// the customer's account can show: AWS proved it to the control plane when the runner announced itself, and nobody
-    /// can repeat that proof.
+    /// The runner announced its key in a message that the key signed. The link does not show that the key belongs to
+    /// the customer's runner. Only the customer's account can show this: AWS proved it to the control plane when the
+    /// runner announced itself, and nobody can repeat that proof.
     #[serde(rename = "runner key")]
     RunnerKey,
     /// The runner reported that it deployed the artifact.
@@ -249,7 +249,7 @@ struct Head {
 }
 
 impl Lineage {
-    /// Reads a document of this format or of the one before, and returns it in this format.
+    /// Reads a document of this format or of the previous format, and returns it in this format.
     ///
     /// # Errors
     /// A [`ParseError`].

@@ -36,7 +36,7 @@ impl Lineage {
 
 struct Check<'a> {
     lineage: &'a Lineage,
-    /// The trusted root, and those that follow it.
+    /// The trusted root key, and the root keys that follow it.
     roots: Roots,
     followed: Result<(), SuccessionError>,
 }

@@ -14,9 +14,9 @@ const MAX_BYTES: usize = 2048;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Endpoint {
-    /// A mail address. Its owner confirms by a link in a mail from SNS.
+    /// A mail address. The owner confirms the subscription with a link in a mail from SNS.
     Mail(String),
-    /// An `https://` URL. Whoever serves it confirms with the token that SNS sends there.
+    /// An `https://` URL. The server confirms the subscription with the token that SNS sends to this URL.
     Https(String),
     /// The ARN of an SQS queue, whose policy has to let the topic send.
     Queue(String),

@@ -22,12 +22,12 @@ pub const MAX_TEXT_BYTES: usize = 4096;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Notification {
-    /// Derived from the cause, so a notification that is sent again has the same id.
+    /// The id is derived from the cause, so a notification that is sent again has the same id.
     pub id: NotificationId,
     pub kind: NotificationKind,
     /// The time of the event that the notification is about.
     pub at: Timestamp,
-    /// Absent for a build, and for a test that names no install.
+    /// The install; absent for a build, and for a test that names no install.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub install: Option<InstallId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ pub struct Notification {
     pub subject: String,
     /// Sentences for a person, of at most [`MAX_TEXT_BYTES`] bytes.
     pub text: String,
-    /// The command that shows more, or decides; empty when there is none.
+    /// The command that shows more, or that makes the decision; empty when there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
 }

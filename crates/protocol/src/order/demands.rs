@@ -1,4 +1,4 @@
-//! The features that a runner has to know to act on an order or a cancel as it is meant.
+//! The features that a runner has to know to act on an order or a cancel correctly.
 
 use std::collections::BTreeSet;
 

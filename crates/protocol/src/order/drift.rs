@@ -1,11 +1,11 @@
-//! Drift checks: the work of comparing a deployed part with what its artifact and values say, and its result. The result
-//! has names of resources and attributes, and no values.
+//! Drift checks: the work of comparing a deployed part with its artifact and values, and the result. The result has
+//! names of resources and attributes, and no values.
 
 use serde::{Deserialize, Serialize};
 
 use crate::approval::ChangeKind;
 
-/// The output of the job that has the [`DriftFound`].
+/// The name of the job's output that contains the [`DriftFound`].
 pub const OUTPUT: &str = "drift";
 
 /// The largest number of resources in a result; the others are only counted.
@@ -25,7 +25,7 @@ pub struct DriftFound {
     /// The resources, sorted by address.
     #[serde(default)]
     pub resources: Vec<DriftedResource>,
-    /// The number of resources that are not in the list, which has at most 50 and 40 KiB of names.
+    /// The number of further resources. The list has at most 50 resources and 40 KiB of names.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: u64,
 }
@@ -34,17 +34,17 @@ pub struct DriftFound {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DriftedResource {
-    /// The address in its program, such as `aws_sqs_queue.jobs`, or kind and name of an object in a cluster.
+    /// The address in its program, such as `aws_sqs_queue.jobs`, or the kind and name of an object in a cluster.
     pub address: String,
     /// The type of the resource; empty when its program has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// The change that a deploy would make to it: it creates a resource that is missing.
+    /// The change that a deploy would make to the resource. A deploy creates a missing resource.
     pub change: ChangeKind,
     /// The names of the attributes that differ, sorted, such as `tags.Owner`; empty for a resource that is missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attributes: Vec<String>,
-    /// The number of attributes that are not in the list, which has at most 20; see also `more`.
+    /// The number of further attributes. The list has at most 20; see also `more`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_attributes: u64,
 }
@@ -80,8 +80,8 @@ impl DriftFound {
 }
 
 impl DriftedResource {
-    /// Leaves out the attributes for which `left` bytes have no room, and takes what the others need from it. Returns
-    /// whether there is room for the address.
+    /// Removes the attributes that do not fit into `left` bytes, and subtracts the size of the others from `left`.
+    /// Returns whether the address and the type fit.
     fn fit(&mut self, left: &mut usize) -> bool {
         let mut take = |text: &str| {
             let rest = serde_json::to_string(text).ok().and_then(|json| left.checked_sub(json.len() + 1));

@@ -1,5 +1,5 @@
-//! The part of an order or a cancel that every version of a runner reads first: for whom it is, and what a runner has to
-//! know to act on it as it is meant.
+//! The part of an order or a cancel that every version of a runner reads first: the recipient, and the features that a
+//! runner has to know to act on the message correctly.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Health: the work of asking whether a deployed component is healthy, and its result.
+//! Health: the work of checking whether a deployed component is healthy, and the result.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,10 +9,10 @@ use crate::ComponentName;
 use crate::app_version::{Component, ComponentHealth, ComponentSpec};
 use crate::flag::is_false;
 
-/// The output of the job that has the [`Health`].
+/// The name of the job's output that contains the [`Health`].
 pub const OUTPUT: &str = "health";
 
-/// The longest time that a check apart from a deploy waits for a component to be healthy, in seconds.
+/// The longest time that a check without a deploy waits for a component to be healthy, in seconds.
 const ALONE_SECS: u32 = 60;
 
 /// The maximum length of a reason, in characters. The rest of a longer one is cut off.
@@ -30,7 +30,7 @@ pub const MAX_PROBE_COMMAND: usize = 1_000;
 /// The maximum number of required checks of a component.
 pub const MAX_REQUIRED_CHECKS: usize = 10;
 
-/// Asks whether a component is healthy. It changes nothing. The job has the output [`OUTPUT`].
+/// Checks whether a component is healthy, and changes nothing. The job has the output [`OUTPUT`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckHealth {
     pub component: ComponentName,
@@ -63,7 +63,7 @@ impl CheckHealth {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "of", rename_all = "snake_case")]
 pub enum Asks {
-    /// The kind offers nothing; only probes decide.
+    /// The kind offers no health check; only probes decide.
     Nothing,
     /// The objects of a Helm release. `release` and `namespace` are templates.
     Release { cluster: ClusterOf, release: String, namespace: String, storage_driver: String },
@@ -73,7 +73,7 @@ pub enum Asks {
     Stack { stack_name: String },
 }
 
-/// A question of the app's own.
+/// A health check that the app config defines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
     /// The name in messages.
@@ -83,7 +83,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Returns a probe of an app config; `None` for one that asks nothing.
+    /// Returns a probe of an app config; `None` for a probe without a known type and a target.
     pub fn of(config: &Value) -> Option<Self> {
         let text = |key: &str| config.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
         let url = || text("url").map(str::to_owned);
@@ -103,7 +103,7 @@ impl Probe {
         Some(Self { name, kind })
     }
 
-    /// Returns the command that the probe runs; `None` for a probe that asks an address.
+    /// Returns the command that the probe runs; `None` for a probe of an address.
     pub fn command(&self) -> Option<&[String]> {
         match &self.kind {
             ProbeKind::Exec { command } => Some(command),
@@ -123,7 +123,7 @@ fn command_of(config: &Value) -> Option<Vec<String>> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ProbeKind {
-    /// Requests an address, a template. An answer with a status from 200 to 399 is healthy.
+    /// Requests an address, a template. A response with a status from 200 to 399 is healthy.
     Http { url: String },
     /// Opens a connection to `host:port`, a template.
     Tcp { url: String },
@@ -132,7 +132,7 @@ pub enum ProbeKind {
     Exec { command: Vec<String> },
 }
 
-/// Returns the health checks of a component that has something to ask; `None` for any other.
+/// Returns the health checks of a component whose health can be checked; `None` for any other.
 pub fn checked(component: &Component) -> Option<&ComponentHealth> {
     let health = component.settings.health.as_ref().filter(|health| !health.disabled)?;
     let offers = match &component.spec {
@@ -157,8 +157,8 @@ pub struct Times {
 
 impl Times {
     /// Returns the times of the checks after a deploy. A gate has one window in which the component becomes healthy,
-    /// and another one in which it stays so. Without a gate, the first check that finds the component healthy is
-    /// enough.
+    /// and a second window in which it must stay healthy. Without a gate, the first check that finds the component
+    /// healthy is enough.
     pub const fn after_deploy(health: &ComponentHealth) -> Self {
         let window = health.stabilization_window_secs;
         if health.block_deploy {
@@ -180,18 +180,18 @@ impl Times {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
     pub state: HealthState,
-    /// Why the component is not healthy, or why nobody knows; empty for a healthy one.
+    /// Why the component is not healthy, or why its health is unknown; empty for a healthy component.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
 
-/// The state of a component's health. The later one of two is the worse one.
+/// The state of a component's health, from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HealthState {
     Healthy,
-    /// The component could not be asked, or offers nothing to be asked.
+    /// The health could not be determined, or the component has no health check.
     Unknown,
     Unhealthy,
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Arn;
 
-/// The output of the job that has the [`Leftovers`].
+/// The name of the job's output that contains the [`Leftovers`].
 pub const OUTPUT: &str = "leftovers";
 
 /// The largest number of resources in a list; the others are only counted.
@@ -26,7 +26,7 @@ pub struct Leftovers {
     /// ARNs, sorted.
     #[serde(default)]
     pub resources: Vec<String>,
-    /// The number of resources that are not in the list, which has at most 100.
+    /// The number of further resources. The list has at most 100.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: u64,
     /// The reason why the list is not complete; absent when AWS answered every request.

@@ -69,12 +69,12 @@ pub struct Order {
     /// an order with a lower serial than it has accepted in the same group.
     pub serial: u64,
     pub issued_at: Timestamp,
-    /// The time until which the order waits to be started. The runner gives a later one back, and the job gets a new order.
-    /// An attempt that starts in time may use the whole `timeout_secs`. Absent in orders of earlier versions, which wait
-    /// until `not_after`.
+    /// The time until which the order waits to be started. After this time, the runner gives the order back, and the
+    /// job gets a new order. An attempt that starts in time may use the whole `timeout_secs`. Absent in orders of
+    /// earlier versions, which wait until `not_after`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_by: Option<Timestamp>,
-    /// The time when the order expires: the runner stops a running attempt, and starts none again.
+    /// The time when the order expires: the runner stops a running attempt, and starts no further attempt.
     pub not_after: Timestamp,
     /// The time limit of one attempt, in seconds.
     pub timeout_secs: u32,
@@ -85,8 +85,8 @@ pub struct Order {
     /// Who asked for the job's workflow, as the control plane says; absent in orders of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<AskedBy>,
-    /// The continuation of the workflow after it had ended, and the reason for it, as the control plane says:
-    /// `asked_by` says who asked for it. Absent for a workflow that was not continued.
+    /// The continuation of the workflow after it had ended, and the reason for it, as the control plane states:
+    /// `asked_by` is the person or program that asked for it. Absent for a workflow that was not continued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_why: Option<String>,
     /// Whether the caller asked to start the work also while the customer's change windows are closed. The runner
@@ -109,7 +109,7 @@ pub struct Order {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sensitive_inputs: Vec<Input>,
     /// The digests of the vendor's sealed values, by input. The values are attached to the message
-    /// ([`crate::Envelope::attached`]), so that the order that is kept as a proof does not contain them.
+    /// ([`crate::Envelope::attached`]), so that the order that is stored as a proof does not contain them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sealed_inputs: BTreeMap<String, Digest>,
     /// The app's secrets, without their titles and descriptions. The runner reads the values, adds them to the tree,
@@ -133,7 +133,7 @@ pub struct Order {
     /// The plan to apply, which the runner has made for an earlier order of the job, and who approved it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<Box<OrderApproval>>,
-    /// The features that a runner has to know to do the order as it is meant ([`OrderHead`]).
+    /// The features that a runner has to know to execute the order correctly ([`OrderHead`]).
     #[serde(default, skip_serializing_if = "Demands::is_empty")]
     pub must_understand: Demands,
     /// The terms of the app version that the work belongs to; absent for builds.

@@ -8,9 +8,9 @@ use crate::build::Package;
 use crate::order::{SyncImage, Work};
 use crate::provenance::Statement;
 
-/// Returns whether a policy of type `kind` that names these components guards `work`. A policy that names none guards all of
-/// its type. A removal is guarded like the deploy of what it removes; that of an image removes nothing. A drift check applies nothing,
-/// so nothing guards it.
+/// Returns whether a policy of type `kind` that names these components guards `work`. A policy that names no components
+/// guards all components of its type. A removal is guarded like the deploy of the removed part. Nothing guards the
+/// removal of an image, which removes nothing, and a drift check, which applies nothing.
 pub fn guards(kind: &str, components: &BTreeSet<ComponentName>, work: &Work) -> bool {
     if matches!(work, Work::DetectDrift(_)) {
         return false;
@@ -45,8 +45,8 @@ pub fn is_for_clusters(engine: PolicyEngine, kind: &str) -> bool {
     engine == PolicyEngine::Kyverno && matches!(kind, "kubernetes_cluster" | "helm_chart" | "kubernetes_manifest")
 }
 
-/// The kinds that a Kyverno policy may be of, by their API groups. Kyverno has others, which are not policies: exceptions from
-/// anybody's policies, and instructions to delete or to make objects.
+/// The kinds that a Kyverno policy may have, by API group. Other kinds of Kyverno are not policies: exceptions from
+/// policies, and instructions to delete or to create objects.
 const KINDS_OF_KYVERNO: [(&str, &[&str]); 2] = [
     ("kyverno.io", &["ClusterPolicy", "Policy"]),
     (
@@ -63,8 +63,8 @@ pub fn is_kind_of_kyverno(api_version: &str, kind: &str) -> bool {
 
 /// Returns whether an order for `work` carries a policy of `engine` with type `kind` that names these components.
 ///
-/// A policy in Rego is in the orders for what it guards. A policy of Kyverno judges a whole cluster, whichever components it
-/// names, so it is in every order that deploys a component into a cluster.
+/// A policy in Rego is in the orders for the work that it guards. A policy of Kyverno applies to a whole cluster,
+/// whichever components it names, so it is in every order that deploys a component into a cluster.
 pub fn carries(engine: PolicyEngine, kind: &str, components: &BTreeSet<ComponentName>, work: &Work) -> bool {
     match engine {
         PolicyEngine::Opa => guards(kind, components, work),

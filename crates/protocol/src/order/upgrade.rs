@@ -16,7 +16,8 @@ pub const RUNNER_ARCHIVE: &str = "application/vnd.freehold.runner.v1.tar+gzip";
 pub const HEALTH_SECS: std::ops::RangeInclusive<u32> = 10..=1800;
 
 /// Replaces the runner's program. The runner takes only a program whose checksum is signed by the release key that the
-/// customer's install stack names, and goes back to its old program when the new one does not prove its health in time.
+/// customer's install stack names, and returns to its old program when the new program does not prove its health in
+/// time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpgradeRunner {
     /// The version that the program must have, and that must not be older than the version that runs.

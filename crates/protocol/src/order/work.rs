@@ -230,7 +230,7 @@ pub struct ApplyTerraform {
 pub struct RunPulumi {
     pub component: ComponentName,
     pub artifact: Artifact,
-    /// The version of Pulumi that the config asks for; empty for any.
+    /// The version of Pulumi that the config requires; empty for any version.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pulumi_version: String,
     /// The configuration of the stack, by key. A key without a namespace belongs to the program's project. String values

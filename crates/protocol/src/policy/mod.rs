@@ -9,7 +9,7 @@ use crate::packed_text::{UnpackError, pack, unpack};
 /// The maximum length of a policy's text in an order, in bytes.
 pub const MAX_POLICY_BYTES: usize = 128 * 1024;
 
-/// A policy of the vendor's that guards the work of an order.
+/// A policy of the vendor that guards the work of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderPolicy {
     pub name: String,
@@ -44,7 +44,7 @@ impl OrderPolicy {
     /// Returns the text.
     ///
     /// # Errors
-    /// [`PolicyTextError`], also when the text is not that of the digest.
+    /// [`PolicyTextError`], also when the text has another digest.
     pub fn text(&self) -> Result<String, PolicyTextError> {
         let bytes = unpack(&self.text, MAX_POLICY_BYTES)?;
         let found = Digest::of(&bytes);

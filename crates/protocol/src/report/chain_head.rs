@@ -15,8 +15,8 @@ pub struct ChainHead {
     pub digest: Digest,
 }
 
-/// The control plane's signed statement that a runner's report named the record `head`. It travels in the next order.
-/// With it, the customer's account cannot deny the record, and a chain without the record was cut.
+/// The control plane's signed statement that a runner's report named the record `head`. The receipt travels in the next
+/// order. It proves that the record existed, so a chain without the record was cut.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     pub tenant: TenantName,

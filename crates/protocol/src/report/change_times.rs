@@ -23,7 +23,7 @@ pub struct ChangeTimes {
     /// The times from which changes may start, in their order. The first one may have begun.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub openings: Vec<OpenTime>,
-    /// The time until which `openings` has all of them.
+    /// The time until which `openings` is complete.
     #[serde(default)]
     pub known_until: Timestamp,
     /// The actions that may run at any time.
@@ -35,7 +35,7 @@ pub struct ChangeTimes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenTime {
     pub from: Timestamp,
-    /// The end; absent if there is none to be seen.
+    /// The end; absent if no end is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
 }

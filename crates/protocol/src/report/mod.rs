@@ -58,7 +58,7 @@ pub enum ReportBody {
     Attempt(AttemptReport),
     /// The runner refused an order.
     Refused(Refusal),
-    /// The runner goes away, or stays away from its orders, until its next hello.
+    /// The runner stops taking orders, or still takes none, until its next hello.
     Away(Away),
 }
 
@@ -200,7 +200,7 @@ pub enum Block {
     ContractNotAccepted,
     /// The plan was rejected, nobody approved it in time, or its approval does not count.
     NotApproved,
-    /// The component is not healthy, and what depends on it waits for that.
+    /// The component is not healthy, and its dependents wait until it is.
     Unhealthy,
 }
 
@@ -215,8 +215,8 @@ pub struct Refusal {
     /// The job and the fence; present only when the message is a verified order for this install.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<(JobId, Fence)>,
-    /// Whether the order is given back, so that the work may be ordered again: no attempt works, and none that must not
-    /// start twice has started.
+    /// Whether the order is given back, so that the work may be ordered again: no attempt is running, and no attempt
+    /// that must not be repeated has started.
     #[serde(default, skip_serializing_if = "is_false")]
     pub given_back: bool,
     /// The time from which the customer lets the work start; absent when that is not known, and for other refusals.
@@ -240,7 +240,7 @@ pub enum RefusalReason {
     Replayed,
     /// The control plane cancelled the order before it started.
     Cancelled,
-    /// The message is signed and for this install, but demands what this runner does not know.
+    /// The message is signed and for this install, but demands a feature that this runner does not know.
     NotUnderstood,
     /// The work is a change, and the customer lets no change start now.
     OutsideWindow,

@@ -73,7 +73,7 @@ pub enum SourceCredential {
     RegistryLogin {
         user: String,
         password: Hidden,
-        /// The hosts, beside the registry itself, whose token service may receive the password.
+        /// The hosts, in addition to the registry itself, whose token service may receive the password.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         token_hosts: Vec<String>,
     },

@@ -112,7 +112,7 @@ impl CallHeaders {
     }
 }
 
-/// Returns what is signed. No id contains a dot, so no two calls have the same text.
+/// Returns the signed text. No id contains a dot, so no two calls have the same text.
 fn signed_text(id: &str, secs: u64, body: &[u8]) -> Vec<u8> {
     [format!("{id}.{secs}.").as_bytes(), body].concat()
 }

@@ -175,7 +175,7 @@ async fn a_version_that_cannot_be_deployed_here_yet_is_refused_by_what_is_in_the
     assert_eq!(error.kind, Kind::Invalid);
     assert_eq!(
         error.message,
-        "app `demo` cannot be deployed yet: component `info` asks for a keyless signature, which builds do not check"
+        "app `demo` cannot be deployed yet: component `info` requires a keyless signature, which builds do not check"
     );
     assert_eq!(world.workflow(&workflow).await.state.as_str(), "succeeded");
 }

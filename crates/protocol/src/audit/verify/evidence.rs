@@ -1,5 +1,5 @@
-//! Compares the chain with what names its records from outside: the heads in reports, and the receipts of the control
-//! plane. A chain that lacks a named record was cut; one that has another record in its place was forked.
+//! Compares the chain with the messages that name its records: the heads in reports, and the receipts of the control
+//! plane. A chain that lacks a named record was cut. A chain that has another record in its place was forked.
 
 use std::collections::BTreeMap;
 
@@ -83,7 +83,7 @@ impl Chain<'_> {
     }
 }
 
-/// Returns a receipt; with the root key, one that the control plane signed.
+/// Returns a receipt. With root keys, checks that the control plane signed the receipt.
 fn receipt(bytes: &[u8], roots: Option<&Roots>) -> Result<Receipt, String> {
     let envelope = Envelope::parse(bytes).map_err(|error| error.to_string())?;
     let claimed: Receipt = envelope.peek().map_err(|error| error.to_string())?;
@@ -97,7 +97,7 @@ fn receipt(bytes: &[u8], roots: Option<&Roots>) -> Result<Receipt, String> {
 
 fn compared(seq: u64, receipt: &Receipt, records: &BTreeMap<u64, &[u8]>) -> Result<(), String> {
     if receipt.head.seq != seq {
-        return Err(format!("it confirms record {}, so it stands in the place of another receipt", receipt.head.seq));
+        return Err(format!("it confirms record {}, so it replaces another receipt", receipt.head.seq));
     }
     has(records, &receipt.head).map_err(|problem| format!("{problem} that the control plane confirmed"))
 }

@@ -61,12 +61,12 @@ impl RecordsCopy {
 /// The facts about the install that the caller knows without the copy.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Known<'a> {
-    /// The ids of the keys whose records are accepted; when there is none, every key is accepted whose public key is in
-    /// the copy.
+    /// The ids of the keys whose records are accepted; if empty, every key whose public key is in the copy is accepted.
     pub runners: &'a [String],
     /// Records of earlier copies, which the chain must still have.
     pub seen: &'a [Position],
-    /// The tenant's root keys. Without them, receipts are compared with the chain, and nobody checks who signed them.
+    /// The tenant's root keys. Without root keys, receipts are only compared with the chain, and their signatures are
+    /// not checked.
     pub roots: Option<&'a Roots>,
 }
 
@@ -296,7 +296,8 @@ impl Chain<'_> {
             Some(Err(problem)) => return Err(format!("record {seq} cannot be verified: {problem}")),
             None => {
                 return Err(format!(
-                    "record {seq} cannot be verified: the public key `{runner}.pub` is missing; copy all below `audit/`"
+                    "record {seq} cannot be verified: the public key `{runner}.pub` is missing; copy everything below \
+                     `audit/`"
                 ));
             }
         };
@@ -361,7 +362,7 @@ impl Chain<'_> {
         }
     }
 
-    /// Counts the start of a job for whom asked for it.
+    /// Counts the start of a job for the person or program that asked for it.
     fn count_start(&mut self, asked_by: Option<&AskedBy>, at: Timestamp) {
         match self.verified.askers.iter_mut().find(|asker| asker.asked_by.as_ref() == asked_by) {
             Some(asker) => {

@@ -248,8 +248,10 @@ fn a_key_that_is_missing_exchanged_or_not_accepted_verifies_nothing() {
     missing.keys.remove(&id(2));
     exchanged.keys.insert(id(2), PublicKey::from(key(3).verifying_key()).to_string());
 
-    let unknown =
-        format!("record 2 cannot be verified: the public key `{}.pub` is missing; copy all below `audit/`", id(2));
+    let unknown = format!(
+        "record 2 cannot be verified: the public key `{}.pub` is missing; copy everything below `audit/`",
+        id(2)
+    );
     assert_eq!(found(&missing), [unknown]);
     let other = format!("record 2 cannot be verified: `{}.pub` is another key: its id is {}", id(2), id(3));
     assert_eq!(found(&exchanged), [other]);
@@ -422,7 +424,7 @@ fn a_receipt_of_another_install_of_another_signer_or_in_the_place_of_another_is_
     let foreign = of(receipt(&whole, 3, (ROOT, "initech")));
     let forged = of(receipt(&whole, 3, (7, "globex")));
 
-    assert_eq!(replayed, "receipt 3: it confirms record 2, so it stands in the place of another receipt");
+    assert_eq!(replayed, "receipt 3: it confirms record 2, so it replaces another receipt");
     assert_eq!(foreign, "receipt 3: it belongs to install `initech` of tenant `acme`");
     assert!(forged.starts_with("receipt 3: the control plane did not sign it: "), "{forged}");
 }
