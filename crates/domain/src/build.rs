@@ -20,8 +20,8 @@ pub struct Build {
     /// or release may use the artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unused_since: Option<Timestamp>,
-    /// The vendor's reason for revoking the artifact. No runner can fetch a revoked artifact; installs that have it
-    /// already keep it.
+    /// The vendor's reason for revoking the artifact. No runner can fetch a revoked artifact; installs that already
+    /// have the artifact keep it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<String>,
 }

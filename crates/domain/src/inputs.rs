@@ -35,7 +35,7 @@ pub enum InputProblem {
          restart it with a new config (`freehold install runner-config`)"
     )]
     Unanswered { input: String, parameter: String },
-    #[error("{error}; the customer changes parameter `{parameter}` of the install stack")]
+    #[error("{error}; ask the customer to change parameter `{parameter}` of the install stack")]
     WrongAnswer { error: InputError, parameter: String },
     #[error(transparent)]
     Sealed(#[from] SealedProblem),
@@ -94,7 +94,7 @@ pub fn refused_default(text: &str) -> Option<String> {
         return Some("must not contain a dynamic reference (`{{resolve:`); leave it out".to_owned());
     }
     text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
-        .then(|| "holds a control character; leave it out".to_owned())
+        .then(|| "contains a control character; leave it out".to_owned())
 }
 
 /// Returns the value of every input that templates may use: the customer's answer or the vendor's value, else the
@@ -339,7 +339,7 @@ mod tests {
         (3) input `days` must be a number, found a text of 4 characters;
         (4) the customer has not answered input `domain` yet; ask the customer to launch the install's current template with a value for parameter `InputDomain`, and, for a runner on another machine than the install stack's, to restart it with a new config (`freehold install runner-config`);
         (5) input `greeting` is required; set it with `--input greeting=VALUE`;
-        (6) input `zones` must be a number, found a text of 4 characters; the customer changes parameter `InputZones` of the install stack
+        (6) input `zones` must be a number, found a text of 4 characters; ask the customer to change parameter `InputZones` of the install stack
         ");
     }
 

@@ -22,7 +22,7 @@ pub enum Kept {
     /// The artifact belongs to the version that the install is at.
     InstallAt(InstallId),
     Release(ReleaseName),
-    /// A workflow that has not ended may ask for the artifact.
+    /// A workflow that has not ended may need the artifact.
     Workflow(WorkflowId),
     /// The artifact belongs to the newest version of its app.
     Newest,

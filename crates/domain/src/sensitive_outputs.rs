@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// The sensitive outputs of one deployed part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SensitiveOutputs {
-    /// The attempt whose success was recorded. Only the values that this attempt kept are read.
+    /// The attempt whose success was recorded. Only the values that this attempt stored are read.
     pub fence: Fence,
     /// The keyed digest of each output.
     pub digests: BTreeMap<String, Digest>,

@@ -93,7 +93,7 @@ pub struct Check<'a> {
 pub enum DriftState {
     /// No check has ended since the last deploy.
     Unchecked,
-    /// Nothing differs, apart from what a rule ignores.
+    /// Nothing differs, except differences that a rule ignores.
     InSync,
     /// All resources that differ are acknowledged.
     Acknowledged,

@@ -40,8 +40,8 @@ impl Channel {
         Self { moves: self.moves.saturating_add(1), moved_at: at, moved_by: by.clone(), ..self.clone() }
     }
 
-    /// Returns the id of the workflow that brings `install` to the channel's release. Each move gets one workflow, and so
-    /// does each time that the install begins to follow the channel.
+    /// Returns the id of the workflow that deploys the channel's release in `install`. Each move of the channel has its
+    /// own workflow. An install that begins to follow the channel again gets a new workflow too.
     pub fn workflow(&self, install: &Install) -> WorkflowId {
         WorkflowId::derive(install.id.as_str(), &self.cause(install))
     }

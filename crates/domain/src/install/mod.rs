@@ -26,11 +26,11 @@ pub const RESERVED_INSTALLS: [&str; 5] = [BUILD_INSTALL, "dead", "dispatch", "gr
 /// The maximum number of jobs that are dispatched to a runner at once, even when the runner advertises more slots.
 pub const MAX_SLOTS: u32 = 32;
 
-/// The maximum number of keys of replaced runners that an install keeps. The install's row in the table has at most 400
-/// KB, and a holder of the runner's role can announce any number of keys.
+/// The maximum number of keys of replaced runners that are stored for an install. The install's row in the table has at
+/// most 400 KB, and a holder of the runner's role can announce any number of keys.
 const MAX_RETIRED: usize = 4000;
-/// The maximum number of keys of replaced runners that the install of builds keeps. Each machine of the build runner has a
-/// key of its own, and writes the row with all of them when it starts.
+/// The maximum number of keys of replaced runners that are stored for the build runner. Each machine of the build
+/// runner has a key of its own, and writes the row with all of them when it starts.
 const MAX_RETIRED_BUILDERS: usize = 300;
 
 /// An install: one app in one customer account, or the tenant's build runner.
@@ -69,7 +69,7 @@ pub struct Install {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub secrets: BTreeMap<String, Digest>,
     /// The digest of the terms that the customer accepted, as the runner last reported it; absent when the install
-    /// stack asks for no consent.
+    /// stack does not ask for consent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_contract: Option<Digest>,
     /// The URL of the install's orders queue; absent until the queue exists.

@@ -34,7 +34,7 @@ impl Job {
         self.history.last().is_some_and(is_refusal) && !self.history.iter().any(|record| record.to == "running")
     }
 
-    /// Returns whether a report says that the job has ended and changed nothing. Returns false for every job that was
+    /// Returns whether a report states that the job has ended and changed nothing. Returns false for every job that was
     /// lost or cancelled.
     pub fn changed_nothing(&self) -> bool {
         match &self.state {

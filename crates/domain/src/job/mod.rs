@@ -61,7 +61,7 @@ pub struct Job {
     /// versions.
     #[serde(default)]
     pub wait_until: Timestamp,
-    /// The time until which the record is kept; absent for a job that may have changed something.
+    /// The time until which the record is stored; absent for a job that may have changed something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_until: Option<Timestamp>,
     /// The number of expired orders of the job that a runner gave back.
@@ -156,7 +156,7 @@ pub enum Rejected {
 pub struct WaitLimits {
     /// How long one order may wait until it is started.
     pub order_secs: u64,
-    /// How long the job waits in all. Its order is sent again when a runner gives the expired one back.
+    /// How long the job waits in all. Its order is sent again when a runner gives the expired order back.
     pub job_secs: u64,
 }
 

@@ -1,5 +1,6 @@
-//! Notifications about workflows, jobs, runs, components and runners. States alone decide whether there is one. A
-//! notification contains names, counts and times: no value, no reason that a program wrote, and no text of a log.
+//! Notifications about workflows, jobs, runs, components and runners. Only states decide whether a notification is
+//! sent. A notification contains names, counts and times: no value, no reason that a program wrote, and no text of a
+//! log.
 
 mod draft;
 mod health;

@@ -26,7 +26,7 @@ pub(super) fn remove_copies(nodes: &mut Vec<Node>, serial: u64) {
     nodes.push(Node { serial, ..node(NODE, Digest::of(b"no copies"), false, components) });
 }
 
-/// Returns a node that brings the copies to the state with `fingerprint`.
+/// Returns a node that updates the copies to the state with `fingerprint`.
 pub(super) fn node(name: &str, fingerprint: Digest, keeps_others: bool, dependencies: BTreeSet<String>) -> Node {
     let target = Target::Secrets { fingerprint, keeps_others };
     Node { dependencies, ..Node::waiting(name.to_owned(), target, TIMEOUT_SECS) }

@@ -19,7 +19,7 @@ use crate::workflow::{Node, Target, Workflow};
 /// an action's node begins with `action:`.
 pub const NODE: &str = "preflight:install";
 
-/// The time limit of one preflight, in seconds; it needs a few seconds.
+/// The time limit of one preflight, in seconds. A preflight usually takes a few seconds.
 const TIMEOUT_SECS: u32 = 120;
 
 /// The time limit of the preflight of an app with a tool image. On a new machine the preflight is the first job that

@@ -21,8 +21,8 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// The rates of an install. A runner keeps at most 20,000 reports while it cannot send; the two rates together take
-    /// that many, so that a runner that was cut off for days loses nothing.
+    /// The rates of an install. A runner stores at most 20,000 reports while it cannot send; the two rates together
+    /// accept that many, so that a runner that was cut off for days loses nothing.
     pub const INSTALL: Self =
         Self { handled: Rate { most: 5_000, per_hour: 7_200 }, waiting: Rate { most: 20_000, per_hour: 3_600 } };
     /// The rates of a role that no runner has proved to have: enough to announce a runner. A customer can make many such

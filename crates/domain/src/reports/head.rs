@@ -16,8 +16,8 @@ pub struct ReportedHead {
 }
 
 impl ReportedHead {
-    /// Returns the head to keep: a record with a higher number than the known one, or else the known one. Reports come
-    /// late and twice, and another machine of the install may know less of the chain.
+    /// Returns the head to keep: a record with a higher number than the known one, or else the known one. Reports may
+    /// arrive late or twice, and another machine of the install may know less of the chain.
     #[must_use]
     pub fn newest(known: Option<Self>, reported: Option<Self>) -> Option<Self> {
         match (known, reported) {
@@ -26,7 +26,7 @@ impl ReportedHead {
         }
     }
 
-    /// Returns whether the other head is the same record with other contents: the chain in the customer's bucket was
+    /// Returns whether the other head has the same number with another digest: the chain in the customer's bucket was
     /// forked, or a runner's key was stolen.
     pub fn contradicts(&self, other: &Self) -> bool {
         self.head.seq == other.head.seq && self.head.digest != other.head.digest

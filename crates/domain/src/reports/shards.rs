@@ -69,7 +69,8 @@ impl ReportShards {
         self.left.first().copied().unwrap_or(self.newest)
     }
 
-    /// Returns the shards after the shard `number` was found to be full: it is not tried again, or a new one is made.
+    /// Returns the shards after the shard `number` was found to be full: this shard is not tried again, or a new shard
+    /// is made.
     #[must_use]
     pub fn without_room_in(&self, number: u32) -> Self {
         let mut next = self.clone();

@@ -19,7 +19,7 @@ use crate::workflow::WorkflowState;
 /// The maximum size of a run when it begins, in bytes of JSON. Later, its row grows by the reasons of failed steps and of
 /// resumes, and a row has at most 400 KB.
 pub const MAX_RUN_BYTES: usize = 128 * 1024;
-/// The maximum number of characters of a step's reason that the run keeps.
+/// The maximum length of a step's reason in the run, in characters.
 const REASON_CHARS: usize = 1000;
 /// The maximum number of times that one run may be resumed, so that its row stays small.
 pub const MAX_RESUMES: usize = 50;

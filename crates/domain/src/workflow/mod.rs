@@ -166,12 +166,12 @@ pub enum GraphError {
     Name(#[from] freehold_protocol::IdError),
 }
 
-/// The time for which the records of a check are kept, in seconds.
+/// The time for which the records of a check are stored, in seconds.
 const CHECK_KEPT_SECS: u64 = 90 * 24 * 3600;
 
 impl Workflow {
-    /// Returns the time until which the records of the workflow are kept; `None` for a workflow that may change something. A
-    /// check changes nothing, and there may be one in every hour.
+    /// Returns the time until which the records of the workflow are stored; `None` for a workflow that may change
+    /// something. A check changes nothing, and there may be one in every hour.
     pub fn kept_until(&self) -> Option<Timestamp> {
         self.kind.is_check().then(|| self.created_at.plus_secs(CHECK_KEPT_SECS))
     }

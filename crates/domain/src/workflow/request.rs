@@ -166,7 +166,7 @@ impl Request {
         Self::deploy_of(None)
     }
 
-    /// Returns the deploy of everything in which a version differs from the install: `None` is the latest one.
+    /// Returns the deploy of everything in which a version differs from the install. `None` means the latest version.
     pub const fn deploy_of(version: Option<Digest>) -> Self {
         Self::Deploy {
             version,

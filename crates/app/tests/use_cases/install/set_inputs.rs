@@ -106,7 +106,7 @@ async fn a_customers_answer_comes_with_the_hello_and_is_planned_with() {
 async fn a_missing_or_unsuitable_answer_stops_the_plan_and_is_named() {
     let unanswered = "the customer has not answered input `zone` yet";
     let wrong =
-        "input `zone` must be a number, found a text of 4 characters; the customer changes parameter `InputZone`";
+        "input `zone` must be a number, found a text of 4 characters; ask the customer to change parameter `InputZone`";
     for (answers, words) in [(&[][..], unanswered), (&[("InputZone", "east")][..], wrong)] {
         let mut world = answered(answers).await;
         let provisioned = provisioning(&world).await;

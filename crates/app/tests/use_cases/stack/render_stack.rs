@@ -277,7 +277,10 @@ async fn a_default_that_cannot_be_a_parameters_value_is_refused_by_input() {
         refused(default("{{resolve:ssm:/private}}")).await,
         "the default of input `zone` must not contain a dynamic reference (`{{resolve:`); leave it out"
     );
-    assert_eq!(refused(default("\u{1}")).await, "the default of input `zone` holds a control character; leave it out");
+    assert_eq!(
+        refused(default("\u{1}")).await,
+        "the default of input `zone` contains a control character; leave it out"
+    );
     assert!(refused(default(&"x".repeat(5000))).await.contains("has 5000 bytes, more than the 4096"));
     assert_eq!(
         refused(json!([asked("days", "number", json!({ "default": "soon" }))])).await,

@@ -1,7 +1,7 @@
 //! How a job waits for its runner: past the expiry of its order, until a runner gives the expired order back.
 //!
-//! An order is valid for a short time, because somebody else could keep it and send it again as long as it is valid.
-//! The expired order stays in its queue. The runner that receives it there gives it back, and the job gets a new order.
+//! An order is valid for a short time, because whoever has a copy could send it again while it is valid. The expired
+//! order stays in its queue until a runner receives it. This runner gives the order back, and the job gets a new order.
 
 use freehold_protocol::Timestamp;
 use freehold_protocol::limits::{LOST_GRACE_SECS, MAX_WAIT_SECS, MAX_WINDOW_WAIT_SECS};

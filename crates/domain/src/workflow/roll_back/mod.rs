@@ -1,5 +1,5 @@
-//! The state to restore after a deploy that failed: the inputs of one that changed nothing, and for a verified deploy
-//! everything that ran before it.
+//! The state to restore after a failed deploy: the former inputs if the deploy changed nothing, and everything that ran
+//! before if the deploy was verified.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use super::verification::{Before, MAX_REASON_CHARS, RollBack, RolledBack};
 use super::{NodeState, Request, Workflow, WorkflowState};
 
 impl Workflow {
-    /// Returns what ran before a verified deploy, if it has to be deployed again: the deploy failed after its first job, nobody
-    /// cancelled it, and nothing has followed yet.
+    /// Returns what ran before a verified deploy, if it has to be deployed again: the deploy failed after its first
+    /// job, nobody cancelled it, and its roll back was neither started nor refused.
     pub fn to_roll_back(&self) -> Option<&Before> {
         let has_failed = matches!(self.state, WorkflowState::Failed { .. }) && !self.never_started();
         match &self.roll_back {
