@@ -293,7 +293,7 @@ impl OrderTerms {
     }
 }
 
-/// The terms that the customer accepted, and the terms that the order asks for.
+/// The terms that the customer accepted, and the terms that the order requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TermsChange {
     pub accepted: PackedTerms,

@@ -72,12 +72,12 @@ pub const LEASE_RENEW_SECS: u64 = 10;
 /// The time limit of one job, in seconds: SQS limits the visibility of a message to 12 h.
 pub const MAX_JOB_SECS: u32 = 11 * 60 * 60;
 
-/// The time that one order may wait until it is started, in seconds. It is short, because whoever keeps a copy of an
-/// order can send it again until then. A job waits longer than its order ([`MAX_WAIT_SECS`]).
+/// The time that one order may wait until it is started, in seconds. It is short, because whoever has a copy of an
+/// order can send it again until this time. A job waits longer than its order ([`MAX_WAIT_SECS`]).
 pub const CLAIM_WINDOW_SECS: u64 = 60 * 60;
 
-/// The time that a job waits for its runner, in seconds. SQS deletes a message after 14 days. Before that, the runner
-/// that comes back receives the expired order and gives it back, so that the job gets a new order.
+/// The time that a job waits for its runner, in seconds. SQS deletes a message after 14 days. Before that, a runner
+/// that is connected again receives the expired order and gives it back, so that the job gets a new order.
 pub const MAX_WAIT_SECS: u64 = 13 * 24 * 60 * 60;
 
 /// The time that a job waits for the customer's change window, in seconds. Nothing is in a queue meanwhile.

@@ -154,7 +154,7 @@ impl Roots {
         envelope.open_delegated(root, &self.tenant, now)
     }
 
-    /// Does the same for a message whose queue says when it was sent.
+    /// Does the same for a message whose queue records the time of sending.
     ///
     /// # Errors
     /// Every [`EnvelopeError`].

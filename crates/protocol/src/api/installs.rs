@@ -292,7 +292,7 @@ pub struct InstallDeleted {
     pub stack_name: String,
 }
 
-/// `POST /v1/installs/{install}/forget`: removes everything that the tenant keeps about an install.
+/// `POST /v1/installs/{install}/forget`: removes everything that the tenant stores about an install.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ForgetInstallRequest {

@@ -41,8 +41,8 @@ pub struct RunRunbookRequest {
     /// so they must not be secrets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inputs: BTreeMap<String, String>,
-    /// Whether the steps also start while the customer's change windows are closed. The customer's runner decides this: only
-    /// callers whom the customer has named may pass.
+    /// Whether the steps start even while the customer's change windows are closed. The customer's runner permits this
+    /// only to callers whom the customer names.
     #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub now: bool,
 }

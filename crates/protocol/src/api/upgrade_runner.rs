@@ -26,8 +26,8 @@ pub struct UpgradeRunnerRequest {
     /// The time within which the new program has to prove its health, in seconds: 10 to 1800, and 180 when absent.
     #[serde(default = "health_secs")]
     pub health_secs: u32,
-    /// Whether to start also while the customer's change windows are closed. The customer's runner decides: it lets only those
-    /// pass whom the customer names.
+    /// Whether to start even while the customer's change windows are closed. The customer's runner permits this only to
+    /// callers whom the customer names.
     #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub now: bool,
 }

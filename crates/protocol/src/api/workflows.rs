@@ -30,15 +30,15 @@ pub struct DeployComponentsRequest {
     /// sandbox. When empty, everything that changed is deployed.
     #[serde(default)]
     pub components: Vec<ComponentName>,
-    /// Whether to deploy the sandbox and every component, also those that did not change.
+    /// Whether to deploy the sandbox and every component, even those that did not change.
     #[serde(default)]
     pub all: bool,
     /// The role to use instead of the role that the app config chooses: the name of a mode, or the key of a role from
     /// the contract, such as `break-glass-admin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// Whether to start also while the customer's change windows are closed. The customer's runner decides: it lets only those
-    /// pass whom the customer names.
+    /// Whether to start even while the customer's change windows are closed. The customer's runner permits this only to
+    /// callers whom the customer names.
     #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub now: bool,
     /// Whether the deploy rolls back automatically when it fails: to the version, the artifacts and the vendor's inputs
@@ -64,8 +64,8 @@ pub struct TeardownInstallRequest {
     /// the contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// Whether to start also while the customer's change windows are closed. The customer's runner decides: it lets only those
-    /// pass whom the customer names.
+    /// Whether to start even while the customer's change windows are closed. The customer's runner permits this only to
+    /// callers whom the customer names.
     #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub now: bool,
 }
@@ -81,8 +81,8 @@ pub struct RunActionRequest {
     /// The texts for the action's inputs. The order of the run contains them, so they are not for secrets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inputs: BTreeMap<String, String>,
-    /// Whether to start also while the customer's change windows are closed. The customer's runner decides: it lets only those
-    /// pass whom the customer names.
+    /// Whether to start even while the customer's change windows are closed. The customer's runner permits this only to
+    /// callers whom the customer names.
     #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub now: bool,
 }
@@ -223,8 +223,8 @@ pub struct JobView {
     pub mode: crate::order::Mode,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<RoleKey>,
-    /// The state: `queued`, `waiting_for_runner` (no runner has claimed the job), `waiting_for_window` (the customer lets no
-    /// change start now; `reason` says why), `waiting_for_approval` (people have to approve its `plan`),
+    /// The state: `queued`, `waiting_for_runner` (no runner has claimed the job), `waiting_for_window` (the customer
+    /// lets no change start now; `reason` explains why), `waiting_for_approval` (people have to approve its `plan`),
     /// `waiting_for_checks` (its component has to pass required checks), `running`, `succeeded`, `failed`, `blocked`,
     /// `interrupted`, `lost` or `cancelled`.
     pub state: String,

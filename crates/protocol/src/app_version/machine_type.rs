@@ -1,4 +1,4 @@
-//! The types of machines on which a runner can run at a customer: those of EC2 with a Graviton processor.
+//! The EC2 instance types on which a runner can run in a customer's account: those with a Graviton processor.
 
 /// The type of the runner's machine when the app config names none.
 const DEFAULT: &str = "t4g.small";

@@ -114,7 +114,7 @@ impl AppVersion {
     }
 
     /// Returns the type of the runner's machine that a new install stack proposes. A text that names no type on which
-    /// the runner can run counts as absent: a version that an earlier release of Freehold stored may have one.
+    /// the runner can run counts as absent: a version that an earlier release of Freehold stored may have such a text.
     pub fn machine_type(&self) -> String {
         let named = self.runner.as_ref().and_then(|runner| machine_type(&runner.instance_type));
         named.unwrap_or_else(default_machine_type)

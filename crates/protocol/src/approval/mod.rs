@@ -14,12 +14,12 @@ use crate::{Digest, InstallId, JobId, TenantName, Timestamp};
 pub use asked_by::{AskedBy, CallerArn, CallerArnError, Principal};
 pub use record::PlanRecord;
 
-/// The prefix of the records of plans in the install's bucket. The roles of modes may neither read nor write them. Components have
-/// prefixes beside it, and no component's name begins with `_`.
+/// The prefix of the records of plans in the install's bucket. The roles of modes may neither read nor write them. The
+/// objects of components have other prefixes, because no component's name begins with `_`.
 pub const PLANS: &str = "locked/_plans/";
 /// The prefix of the customer's decisions about plans in the install's bucket. No role of the install may write them.
 pub const APPROVALS: &str = "approvals/";
-/// The stack parameter by which the customer says which plans wait for their approval.
+/// The stack parameter by which the customer chooses which plans wait for the customer's approval.
 pub const APPROVE_CHANGES: &str = "ApproveChanges";
 /// The feature that an order demands if it asks for an approval or names one.
 pub const FEATURE: &str = "approvals";
@@ -57,7 +57,7 @@ impl Side {
     }
 }
 
-/// Which plans wait for the customer's approval, as the parameter [`APPROVE_CHANGES`] of the launched stack says.
+/// Which plans wait for the customer's approval, according to the parameter [`APPROVE_CHANGES`] of the launched stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ApproveChanges {
     None,
@@ -135,7 +135,7 @@ const fn is_zero(number: &u32) -> bool {
 }
 
 impl PlanSummary {
-    /// Counts the changes, and keeps the first of them: those that delete, replace or execute something come first.
+    /// Counts the changes, and stores the first of them: changes that delete, replace or execute something come first.
     pub fn of(mut all: Vec<PlannedChange>) -> Self {
         all.sort_by_key(|one| matches!(one.change, ChangeKind::Create | ChangeKind::Update));
         let count = |wanted: ChangeKind| {

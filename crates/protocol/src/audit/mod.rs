@@ -113,7 +113,8 @@ pub enum AuditEvent {
         component: Option<ComponentName>,
         results: Vec<PolicyResult>,
     },
-    /// A plan waits for its approval, or is applied with one. The record is written before the plan is applied.
+    /// A plan waits for its approval, or is applied with its approval. The record is written before the plan is
+    /// applied.
     Approval {
         job: JobId,
         fence: Fence,

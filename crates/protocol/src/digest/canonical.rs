@@ -56,7 +56,7 @@ fn check_number(number: &Number) -> Result<(), Error> {
     if number.is_f64() || serde_json_canonicalizer::to_vec(number)? == number.to_string().into_bytes() {
         return Ok(());
     }
-    Err(Error::custom(format!("number `{number}` has more digits than a JSON number keeps; write it as a string")))
+    Err(Error::custom(format!("number `{number}` has more digits than a JSON number can store; write it as a string")))
 }
 
 #[cfg(test)]
@@ -178,7 +178,10 @@ mod tests {
     fn an_integer_that_a_double_cannot_hold_is_refused() {
         let error = to_vec(&json!({ "vars": [9_007_199_254_740_993_u64] })).unwrap_err().to_string();
 
-        assert_eq!(error, "number `9007199254740993` has more digits than a JSON number keeps; write it as a string");
+        assert_eq!(
+            error,
+            "number `9007199254740993` has more digits than a JSON number can store; write it as a string"
+        );
         assert!(to_vec(&u64::MAX).is_err() && to_vec(&i64::MAX).is_err());
         assert_eq!(text(&json!(9_007_199_254_740_992_u64)), "9007199254740992");
         assert_eq!(text(&json!(i64::MIN / 1024)), "-9007199254740992");

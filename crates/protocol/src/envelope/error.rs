@@ -7,7 +7,7 @@ use crate::{KeyUse, KeyUses, TenantName, limits};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeError {
     /// The envelope is larger than the limit.
-    #[error("message of {0} bytes is larger than the {max} that are accepted", max = limits::MAX_ENVELOPE_BYTES)]
+    #[error("message of {0} bytes is larger than the maximum of {max} bytes", max = limits::MAX_ENVELOPE_BYTES)]
     TooLarge(usize),
     /// The text is not an envelope, or the payload does not have the form that its type requires.
     #[error("message is not a signed envelope: {0}")]
@@ -57,7 +57,7 @@ pub enum EnvelopeError {
         has: KeyUses,
     },
     /// The message was sent after its root key had ended.
-    #[error("message was sent {late_secs} s after root key `{root}` was followed by another: somebody has the old key")]
+    #[error("message was sent {late_secs} s after root key `{root}` was replaced by another: somebody has the old key")]
     RootEnded {
         /// The root that the certificate of the message names.
         root: KeyId,
@@ -83,7 +83,7 @@ pub enum SuccessionError {
         "the successions of root keys do not lead from or to root key `{0}`; ask the vendor for a template with the new key"
     )]
     Elsewhere(KeyId),
-    /// A statement names another successor than one that the reader knows.
+    /// A statement names another successor than the successor that the reader knows.
     #[error(
         "root key `{from}` has two successors: `{known}`, which is known, and `{other}`; somebody has a copy of its private part"
     )]
@@ -106,7 +106,7 @@ pub enum SuccessionError {
         second: KeyId,
     },
     /// The new root was a root before.
-    #[error("root key `{0}` was followed by another one and cannot come back")]
+    #[error("root key `{0}` was replaced by another root key and cannot be used again")]
     Returns(KeyId),
     /// The statement belongs to another tenant.
     #[error("the succession belongs to tenant `{0}`")]

@@ -205,9 +205,9 @@ impl Envelope {
         self.open_if(root, tenant, |delegate| delegate.is_valid_at(now, 0))
     }
 
-    /// Does the same as [`Envelope::open_delegated`] for a message whose queue says when it was sent. A sender cannot
-    /// set that time. So a stolen key becomes useless soon after it was certified, but a message may wait in its queue
-    /// for any time.
+    /// Does the same as [`Envelope::open_delegated`] for a message whose queue records the time of sending. A sender
+    /// cannot set that time. So a stolen key becomes useless soon after it was certified, but a message may wait in its
+    /// queue for any time.
     ///
     /// # Errors
     /// Every [`EnvelopeError`].

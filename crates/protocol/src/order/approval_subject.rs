@@ -40,7 +40,8 @@ impl Work {
         }
     }
 
-    /// Returns whether the work has a plan that could be applied. A removal has one if the work that deployed the part has one.
+    /// Returns whether the work has a plan that could be applied. A removal has a plan if the work that deployed the
+    /// part has one.
     pub fn has_plan(&self) -> bool {
         !matches!(self, Self::DetectDrift(_)) && self.made_by().approval_subject() == ApprovalSubject::Plan
     }

@@ -82,7 +82,7 @@ pub struct Order {
     /// The named role that the job runs under, instead of the role of its mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<RoleKey>,
-    /// Who asked for the job's workflow, as the control plane says; absent in orders of earlier versions.
+    /// Who asked for the job's workflow, as the control plane states; absent in orders of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<AskedBy>,
     /// The continuation of the workflow after it had ended, and the reason for it, as the control plane states:
@@ -168,7 +168,8 @@ pub struct Cancel {
     /// When present, only this runner stops the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<KeyId>,
-    /// Who asked for the cancel, as the control plane says; absent when nobody did, and in messages of earlier versions.
+    /// Who asked for the cancel, as the control plane states; absent when nobody did, and in messages of earlier
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<AskedBy>,
     /// The reason, in the words of the person who asked; absent without one.

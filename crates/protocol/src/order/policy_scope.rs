@@ -39,8 +39,8 @@ pub fn guards(kind: &str, components: &BTreeSet<ComponentName>, work: &Work) -> 
     is_of_kind && (components.is_empty() || made_by.component().is_some_and(|name| components.contains(name)))
 }
 
-/// Returns whether a policy of `engine` with type `kind` is for the app's clusters: Kyverno judges the objects of a cluster, and a
-/// Kyverno policy of another type is in no order.
+/// Returns whether a policy of `engine` with type `kind` is for the app's clusters: Kyverno checks the objects of a
+/// cluster, and no order contains a Kyverno policy of another type.
 pub fn is_for_clusters(engine: PolicyEngine, kind: &str) -> bool {
     engine == PolicyEngine::Kyverno && matches!(kind, "kubernetes_cluster" | "helm_chart" | "kubernetes_manifest")
 }
@@ -76,7 +76,7 @@ const fn deploys_into_cluster(work: &Work) -> bool {
     matches!(work, Work::HelmChart(_) | Work::KubernetesManifest(_) | Work::KubernetesJob(_))
 }
 
-/// Returns the type of the component that an image comes from, as the statement about the image says.
+/// Returns the type of the component that an image comes from, according to the statement about the image.
 fn type_of_image(image: &SyncImage) -> &'static str {
     let statement = image.artifact.provenance.as_ref().map(|provenance| provenance.statement.peek::<Statement>());
     let package = statement.and_then(Result::ok).map(|it| it.predicate.build_definition.external_parameters.package);

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::ClusterOf;
 
-/// Copies secrets of the app into a cluster. Each becomes a Kubernetes secret with the key `value`. Earlier copies that are
-/// not in the list are removed, unless `keeps_others` says that a later order removes them.
+/// Copies secrets of the app into a cluster. Each becomes a Kubernetes secret with the key `value`. Earlier copies that
+/// are not in the list are removed, unless `keeps_others` is true, because a later order removes them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CopySecrets {
     #[serde(default)]

@@ -40,7 +40,7 @@ pub struct OpenTime {
     pub until: Option<Timestamp>,
 }
 
-/// The actions that may run at any time, since the customer says that they change nothing.
+/// The actions that may run at any time, because the customer declares that they change nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FreeActions {

@@ -1,4 +1,4 @@
-//! The credential of a private source, as Secrets Manager keeps it: one JSON document.
+//! The credential of a private source, as Secrets Manager stores it: one JSON document.
 
 use std::fmt;
 

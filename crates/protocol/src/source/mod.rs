@@ -1,5 +1,5 @@
 //! Sources: the directories that are not packed, the address that a credential of a private source is for, and the
-//! document that Secrets Manager keeps for it.
+//! document that Secrets Manager stores for this address.
 
 mod address;
 mod credential;

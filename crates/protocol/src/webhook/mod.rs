@@ -1,5 +1,6 @@
-//! Calls of webhooks: what a caller signs, and whether a signature is right. The headers and the signed text are those of
-//! Standard Webhooks (specification of 2023, scheme `v1a`: Ed25519), so the tenant keeps a public key and no secret.
+//! Calls of webhooks: what a caller signs, and whether a signature is right. The headers and the signed text are those
+//! of Standard Webhooks (specification of 2023, scheme `v1a`: Ed25519), so the tenant stores a public key and no
+//! secret.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;

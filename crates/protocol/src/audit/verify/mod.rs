@@ -113,10 +113,10 @@ pub struct Writer {
     pub records: u64,
 }
 
-/// Who asked for jobs of the install, as the control plane said in its signed orders.
+/// Who asked for jobs of the install, as the control plane stated in its signed orders.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Asker {
-    /// Absent for jobs whose records do not say who asked for them.
+    /// The person or program; absent for jobs whose records do not name one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<AskedBy>,
     /// The number of starts. A job that is started again counts again.

@@ -45,7 +45,7 @@ fn cause_of(cause: &str) -> &'static str {
     match cause {
         "early-usurper" => "only `",
         "usurper" => "has two successors",
-        _ => "was followed by another",
+        _ => "was replaced by another",
     }
 }
 
