@@ -26,6 +26,6 @@ pub enum Absence {
     /// `place` is the version that does not have the action, and `way_out` is the hint that ends the message.
     #[error("there is no action `{action}` in {place}; {way_out}")]
     Action { action: ActionName, place: String, way_out: String },
-    #[error("tenant has no build runner yet; register one with `freehold tenant build-runner`")]
+    #[error("the tenant has no build runner yet; register one with `freehold tenant build-runner`")]
     BuildRunner,
 }

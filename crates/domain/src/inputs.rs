@@ -40,8 +40,8 @@ pub enum InputProblem {
     #[error(transparent)]
     Sealed(#[from] SealedProblem),
     #[error(
-        "the values of the inputs have {0} bytes in all, more than the {MAX_INPUTS_BYTES} that an install stores; bring long \
-         texts as files of the app"
+        "the values of the inputs have {0} bytes in all, more than the {MAX_INPUTS_BYTES} that an install stores; put long \
+         texts into files of the app"
     )]
     TooLarge(usize),
 }
@@ -350,8 +350,8 @@ mod tests {
         assert_eq!(text(MAX_INPUTS_BYTES - 10), Ok(()));
         assert_eq!(
             text(MAX_INPUTS_BYTES - 9).unwrap_err().to_string(),
-            "the values of the inputs have 204801 bytes in all, more than the 204800 that an install stores; bring long texts \
-             as files of the app"
+            "the values of the inputs have 204801 bytes in all, more than the 204800 that an install stores; put long texts \
+             into files of the app"
         );
     }
 

@@ -14,7 +14,7 @@ pub struct HistoryEntry {
     pub kind: String,
     /// The event, as a phrase, such as `deploy-components`, `resume` or `drift found: 2 resources`.
     pub what: String,
-    /// Who caused the event; absent when nobody did, and when the person is not known.
+    /// Who caused the event; absent when nobody did, and when it is not known who did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<AskedBy>,
     /// The reason, in the words of the person; empty without one.

@@ -83,7 +83,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Returns a probe of an app config; `None` for a probe without a known type and a target.
+    /// Returns a probe of an app config; `None` for a probe of an unknown type or without a target.
     pub fn of(config: &Value) -> Option<Self> {
         let text = |key: &str| config.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
         let url = || text("url").map(str::to_owned);
