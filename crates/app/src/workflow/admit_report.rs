@@ -1,8 +1,9 @@
 //! Decides only by the sender of a report whether the report is handled, waits or is dropped. A report costs nothing
-//! before that: it is not parsed, no signature is checked, and the table is not asked for each one.
+//! before that: it is not parsed, no signature is checked, and the table is not read for each report.
 //!
-//! Each copy of the function gives every sender some reports for free. A sender that sends more claims reports from its
-//! budget in the table, many at a time, so that all copies together keep to it.
+//! Each copy of the function handles some reports of every sender without the table. For a sender that sends more, the
+//! copy claims reports from the sender's budget in the table, many at a time, so that all copies together respect the
+//! budget.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -55,7 +56,8 @@ struct Seen {
     counts: HashMap<Budgeted, Count>,
 }
 
-/// Whose role a sender is, as the table said it at a time.
+/// The install to which a sender's role belonged when the table was read at the time `at`; no install for an unknown
+/// role.
 #[derive(Clone)]
 struct Sender {
     install: Option<InstallId>,
@@ -69,7 +71,7 @@ struct Count {
     waiting: u32,
     /// The number of reports that were dropped and are not in the table yet.
     dropped: u32,
-    /// The sender has no budget until then.
+    /// The time until which the sender's reports are dropped without another read of its budget.
     closed_until: Timestamp,
 }
 
@@ -202,7 +204,7 @@ impl AdmitReport {
             Claim::Drop => {
                 count.closed_until = now.plus_secs(CLOSED_SECS);
                 count.dropped = count.dropped.saturating_add(1);
-                // One line for each closing: the flood must not become a flood of lines.
+                // One log line per read of the budget, so that a flood of reports does not cause a flood of log lines.
                 tracing::error!("Reports of {of} are being dropped: it has sent more than its budget of reports");
                 Verdict::Drop
             }

@@ -208,7 +208,7 @@ impl BuildComponents {
     }
 }
 
-/// Returns the workflow that makes `builds` for whom asked for it. After its end, the version's contract is signed.
+/// Returns the workflow that makes `builds` on request of `by`. After its end, the version's contract is signed.
 fn building(
     app: &AppName,
     version: &Version,

@@ -32,7 +32,7 @@ impl CancelJob {
         Ok(job_of(advance::job_event(&*self.store, id, &cancel, None, self.clock.now()).await?))
     }
 
-    /// Cancels a job for the execution `attempt` of its workflow, and keeps who asked for it and why.
+    /// Cancels a job for the execution `attempt` of its workflow, and stores the requester and the reason.
     pub(crate) async fn cancel_for(&self, id: &JobId, asked: CancelAsked, attempt: u32) -> Result<Job, AppError> {
         Ok(job_of(advance::cancel_for(&*self.store, id, asked, attempt, self.clock.now()).await?))
     }

@@ -138,7 +138,7 @@ fn image_of(source: &Source, image_url: String, tag: String) -> JobImage {
 pub(super) fn health_work(version: &AppVersion, name: &ComponentName, alone: bool) -> Result<Work, AppError> {
     let component = version.component(name);
     let (component, health) = component.and_then(|one| Some((one, checked(one)?))).ok_or_else(|| {
-        // INVARIANT: the plan has a check only at components that have something to ask.
+        // INVARIANT: the plan has a check only for components that have a health check.
         AppError::internal(format!("component `{name}` has no health check"))
     })?;
     let cluster = || cluster_of(version, &component.settings.kubernetes_context);

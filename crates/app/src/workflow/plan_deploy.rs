@@ -117,7 +117,8 @@ fn check_builds(release: &ReleaseRecord, builds: &BTreeMap<ComponentName, Build>
     Ok(())
 }
 
-/// Refuses to bring a revoked artifact to an install. One that it has may be deployed again, such as with other inputs.
+/// Refuses to deploy a revoked artifact to an install that does not have it. An artifact that the install has may be
+/// deployed again, for example with other inputs.
 fn check_not_revoked(
     nodes: &[Node],
     builds: &BTreeMap<ComponentName, Build>,

@@ -73,7 +73,7 @@ impl PlanWorkflow {
     }
 
     /// Plans the workflow's graph and stores it. A workflow that was continued keeps its graph. `attempt` is the number
-    /// of the execution that asks.
+    /// of the calling execution.
     ///
     /// # Errors
     /// Invalid or NotFound when the request cannot be planned, Conflict for an execution of an earlier attempt, or the

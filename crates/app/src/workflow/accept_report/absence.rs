@@ -1,4 +1,4 @@
-//! Handles the report of a runner that goes away, and the orders that a runner gives back when it is there again.
+//! Handles the report of a runner that goes away, and the orders that a runner gives back when it has returned.
 
 use freehold_domain::install::Install;
 use freehold_domain::install::connection::Sign;

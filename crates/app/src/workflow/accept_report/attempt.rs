@@ -71,8 +71,8 @@ impl AcceptReport {
         }
     }
 
-    /// Looks at the required checks of a job that waits for them: those that were reported before the runner found the component
-    /// healthy count at once.
+    /// Applies the required checks of a job that waits for them. Results that were reported before the runner found the
+    /// component healthy count at once.
     async fn take_checks(&self, job: &Job, sent_at: Timestamp, now: Timestamp) -> Result<(), AppError> {
         if let Some(Advanced::Now { job, workflow: Some(workflow), started, changed }) =
             advance_checks(&*self.store, job, now).await?
@@ -99,7 +99,7 @@ impl AcceptReport {
         self.end_unstarted(job, &JobEvent::Refused { fence, runner: runner.clone() }, sent_at).await
     }
 
-    /// Ends as failed a job whose order the runner refused because it does not understand it.
+    /// Ends a job as failed after its runner refused the order because the runner does not understand the order.
     pub(super) async fn not_understood(
         &self,
         runner: &KeyId,

@@ -70,8 +70,8 @@ fn bounded_plan(plan: ProposedPlan) -> ProposedPlan {
     ProposedPlan { summary: plan.summary.bounded(), instead, ..plan }
 }
 
-/// Returns what policies said, without what is over the limit. The number of policies that stopped the job stays right,
-/// because the first message of each is kept.
+/// Returns the results of policies, cut to the limits. The first message of each policy is kept, so that the number of
+/// policies that stopped the job stays correct.
 fn bounded_policies(policies: Vec<PolicyResult>) -> Vec<PolicyResult> {
     let mut left = MAX_POLICIES_BYTES;
     let mut shortened = |texts: Vec<String>, least: usize| {

@@ -1,4 +1,4 @@
-//! Keeps what a hello says about the customer's change windows, and handles orders that a runner gives back because the
+//! Stores the customer's change windows that a hello announces, and handles orders that a runner gives back because the
 //! customer lets no change start.
 
 use freehold_domain::install::Install;
@@ -14,8 +14,8 @@ use crate::table::{self, ChangeTimesRecord, Contact, Decided, Stored, changes_ke
 use crate::workflow::advance::{self, Advanced, Reported};
 
 impl AcceptReport {
-    /// Keeps the announced times, unless those that are known say the same. A change makes the next sweep handle the
-    /// workflow of the install, whose jobs may wait for a window.
+    /// Stores the announced times, unless the stored times have the same meaning. A change makes the next sweep handle
+    /// the workflow of the install, whose jobs may wait for a window.
     pub(super) async fn note_changes(
         &self,
         install: &Install,

@@ -15,8 +15,8 @@ use crate::table::{
 };
 
 impl AcceptReport {
-    /// Notes that the sender's role is a role of the install's runner, once: the sender's hello has proven it. A signed
-    /// report without this proof proves nothing about its sender, since whoever has its bytes can send it.
+    /// Records once that the sender's role is a role of the install's runner, which the sender's hello has proven. A
+    /// signed report alone proves nothing about its sender, because anybody who has the report's bytes can send it.
     pub(super) async fn note_sender(&self, install: &InstallId, arrival: &Arrival) -> Result<(), AppError> {
         let (Some(sender), None) = (&arrival.sender, &arrival.install) else { return Ok(()) };
         let sender = KnownSender { sender: sender.clone(), install: install.clone() };
@@ -26,7 +26,7 @@ impl AcceptReport {
         }
         let expect = known.map_or(Expect::Absent, |known| Expect::Rev(known.rev));
         let entry = put(&InstallSender(sender.clone()), Expect::Any)?;
-        // A conflict means that another report of the sender notes it at this moment.
+        // A conflict means that another report of the sender records the role at this moment.
         let _ = self.store.commit(vec![put(&sender, expect)?, entry]).await?;
         Ok(())
     }
@@ -52,8 +52,8 @@ impl AcceptReport {
         self.note(install, (sent_at, &Sign::Report, after_secs), head).await
     }
 
-    /// Records a hello, or the report of a runner that goes away, that the queue took at `sent_at`. If the runner's
-    /// access is gone, or there again, the sweep closes or opens the orders queue. `head` is the audit record that the
+    /// Records a hello, or the report of a runner that goes away, that the queue took at `sent_at`. If the runner lost
+    /// its access, or has it again, the sweep closes or opens the orders queue. `head` is the audit record that the
     /// report named.
     pub(super) async fn note_sign(
         &self,

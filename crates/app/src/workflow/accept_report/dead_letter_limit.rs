@@ -1,5 +1,5 @@
-//! Limits the number of kept messages that are not authentic. They go to the dead-letter queue for a person, and a
-//! flood of them would hide the messages there that SQS moved and that have to be put back.
+//! Limits how many messages that are not authentic are kept. They go to the dead-letter queue, where a person can read
+//! them. A flood of them would hide the messages that SQS moved there and that have to be put back.
 
 use freehold_protocol::{InstallId, Timestamp};
 
@@ -10,7 +10,8 @@ use crate::{AppError, Kind};
 
 /// The window in which such messages are counted, in seconds.
 const WINDOW_SECS: u64 = 24 * 3600;
-/// The number of such messages that are kept in that time: of each install, and of all unknown roles together.
+/// The maximum number of such messages that are kept in that time: for each install, and for all unknown roles
+/// together.
 const MAX_KEPT: u32 = 100;
 
 impl AcceptReport {
@@ -43,7 +44,7 @@ impl AcceptReport {
         }
         counted.messages += 1;
         if counted.messages == MAX_KEPT {
-            // One line a day: the flood must not become a flood of lines.
+            // One log line a day, so that a flood of messages does not cause a flood of log lines.
             let whose =
                 counted.install.as_ref().map_or_else(|| "unknown roles".to_owned(), |id| format!("install `{id}`"));
             tracing::error!(

@@ -1,4 +1,4 @@
-//! Takes what the customer decided about plans, as a hello of their runner says.
+//! Applies the customer's decisions about plans, which a hello of the customer's runner contains.
 
 use freehold_domain::install::Install;
 use freehold_domain::job::{ApprovalEvent, JobEvent, JobState};
@@ -8,9 +8,10 @@ use super::{AcceptReport, bounds};
 use crate::AppError;
 use crate::workflow::advance::{self, Advanced};
 
-/// The maximum number of decisions of one hello that count. A hello repeats those of all plans that still wait.
+/// The maximum number of decisions of one hello that count. A hello repeats the decisions about all plans that still
+/// wait.
 const MOST: usize = 200;
-/// The maximum size of the name of who decided, and of the reason, in bytes.
+/// The maximum size of the name of the person who decided, and of the reason, in bytes.
 const MAX_BYTES: usize = 1024;
 
 impl AcceptReport {

@@ -137,7 +137,8 @@ fn unknown_install(report: &Report) -> Accepted {
     Accepted::Refused(format!("install `{install}` does not exist or is being forgotten"))
 }
 
-/// Refuses a report about another install than its sender's. Nothing is stored: a sender could fill another's rows.
+/// Refuses a report about another install than its sender's. Nothing is stored, because the sender could otherwise fill
+/// the rows of that install.
 fn of_another_install(own: &InstallId, claimed: &InstallId) -> Accepted {
     tracing::warn!(install.id = %own, "Refused a report about install `{claimed}` from the runner's role of `{own}`");
     Accepted::Refused(format!("the sender's role belongs to install `{own}`, not to `{claimed}`"))

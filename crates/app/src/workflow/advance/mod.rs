@@ -62,8 +62,8 @@ pub async fn job_event(
     apply(store, id, event, (report, None), now).await
 }
 
-/// Cancels the job `id` for the execution `attempt` of its workflow. The job does not change if the workflow was continued
-/// since: it may be queued again, and this execution has nothing to say about its new dispatch.
+/// Cancels the job `id` for the execution `attempt` of its workflow. The job does not change if the workflow was
+/// continued since: the job may be queued again, and this execution must not cancel its new dispatch.
 ///
 /// # Errors
 /// As [`job_event`].
@@ -126,7 +126,7 @@ async fn apply(
             workflow = Some(table::workflow(store, &stored.value.workflow).await?);
         }
         let (mut writes, workflow, started) = writes_for(store, &stored, workflow, proof, now).await?;
-        // The sweep may have put the workflow off for longer than the time in which the checks have to pass.
+        // The next sweep of the workflow may be later than the deadline of the required checks.
         let begins_checks = current.value.checks_end_at().is_none() && stored.value.checks_end_at().is_some();
         if current.value.is_left_to_wait() && (begins_checks || !stored.value.is_left_to_wait()) {
             writes.extend(table::sweep_soon_writes(store, &stored.value.workflow, now).await?);
@@ -147,7 +147,7 @@ fn is_its_cancel(job: &Job, event: &JobEvent) -> bool {
         | JobEvent::Refused { fence, .. }
         | JobEvent::Returned { fence, .. }
         | JobEvent::Window(WindowEvent::Refused { fence, .. }) => fence.dispatch == *dispatch,
-        // A gate that somebody wanted cancelled does not begin to wait for its required checks.
+        // A gate with a cancel request does not begin to wait for its required checks.
         JobEvent::Finished { fence, outcome: Outcome::Succeeded { .. }, .. } => {
             fence.dispatch == *dispatch && job.checks.is_some()
         }
@@ -184,10 +184,10 @@ fn proof(
     }
 }
 
-/// Stores the proof that a job deployed or ran its artifacts. Its report contains the last part of the log. For any other
-/// end of an attempt, stores only this part. Call it once for all tries of the commit. Both are written before
-/// the commit and not in it, because DynamoDB bills a row of a transaction twice. Their keys contain the fence, so they never
-/// overwrite those of another attempt. Returns true if something was stored.
+/// Stores the proof that a job deployed or ran its artifacts. Its report contains the last part of the log. For any
+/// other end of an attempt, stores only this part. Call this function once for all tries of the commit. Both are
+/// written before the commit and not in it, because DynamoDB bills a row of a transaction twice. Their keys contain the
+/// fence, so they never overwrite those of another attempt. Returns true if something was stored.
 async fn keep_end(
     store: &dyn Store,
     (job, workflow): (&Job, Option<&Workflow>),

@@ -1,5 +1,6 @@
-//! Looks at the results of the required checks for which the job of a gate waits: when its runner found the component healthy, and
-//! in each sweep that handles the job's workflow. A report makes the workflow due, and so does the end of the job's time.
+//! Applies the results of the required checks for which the job of a gate waits: when the job's runner found the
+//! component healthy, and in each sweep that handles the job's workflow. A report and the job's deadline make the
+//! workflow due.
 
 use freehold_domain::job::{Job, JobEvent, JobState};
 use freehold_domain::required_checks::verdict;
@@ -10,8 +11,8 @@ use crate::AppError;
 use crate::ports::Store;
 use crate::table::{self, DeployedRecord, Stored, load};
 
-/// Applies the results of its required checks to a job. Returns `None` for a job that does not wait for them, and for one that
-/// somebody wants cancelled.
+/// Applies the results of its required checks to a job. Returns `None` for a job that does not wait for them, and for a
+/// job with a cancel request.
 ///
 /// # Errors
 /// As [`job_event`].

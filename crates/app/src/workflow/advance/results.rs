@@ -227,8 +227,9 @@ fn put_partial(
     put(&known.value, Expect::Rev(known.rev))
 }
 
-/// Returns the write that marks the part of a node as partial while a job is open that may change it; `None` for a part without
-/// a record of a whole deploy. A plan that is made before the job has ended would find the part as its record says.
+/// Returns the write that marks the part of a node as partial while a job is open that may change it; `None` for a part
+/// without a record of a whole deploy. Without the mark, a plan that is made before the job has ended would rely on the
+/// record.
 pub(in crate::workflow) async fn open_part_write(
     store: &dyn Store,
     workflow: &Workflow,

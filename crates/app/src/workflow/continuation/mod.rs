@@ -135,8 +135,8 @@ impl Continuation<'_> {
     }
 }
 
-/// Returns the digest of what a deploy is planned from beside its version: the toggles of the install, and the inputs that
-/// the vendor and the customer gave. `None` for a workflow that is not a deploy.
+/// Returns the digest of the values from which a deploy is planned, in addition to its version: the toggles of the
+/// install, and the inputs that the vendor and the customer gave. `None` for a workflow that is not a deploy.
 ///
 /// # Errors
 /// Internal when the values cannot be written as JSON.

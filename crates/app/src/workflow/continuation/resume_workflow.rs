@@ -26,8 +26,9 @@ impl ResumeWorkflow {
     /// cause returns the same workflow.
     ///
     /// # Errors
-    /// NotFound, Invalid for a reason that is not one line, or Conflict when the workflow has not ended or succeeded, when
-    /// its install is held by another workflow or was changed since, or when the customer no longer accepts its contract.
+    /// NotFound, Invalid for a reason that is not one line, or Conflict when the workflow has not ended or succeeded,
+    /// when its install is locked by another workflow or was changed since, or when the customer no longer accepts its
+    /// contract.
     pub async fn resume(
         &self,
         id: &WorkflowId,

@@ -1,5 +1,5 @@
-//! Whether the customer's change windows keep a job from starting, as far as the control plane knows: what the runner
-//! announced, and what it said when it gave an order back.
+//! Decides whether the customer's change windows keep a job from starting, as far as the control plane knows: from the
+//! times that the runner announced, and from the time that the runner named when it gave an order back.
 
 use freehold_domain::install::change_gate::Gate;
 use freehold_domain::job::{Job, JobState};
@@ -12,12 +12,12 @@ use crate::AppError;
 use crate::ports::Store;
 use crate::table::{self, ChangeTimesRecord, changes_key, load};
 
-/// The time, in seconds, after which an order is sent again if the runner said that no change may start, and did not
-/// say until when. The runner decides again.
+/// The time, in seconds, after which an order is sent again if the runner reported that no change may start, without a
+/// time from which changes may start. The runner then decides again.
 const ASK_AGAIN_SECS: u64 = 60 * 60;
 /// The time, in seconds, until a job is checked again when it is not known from when changes may start.
 const LOOK_AGAIN_SECS: u64 = 15 * 60;
-/// The longest time, in seconds, until a job that waits for a window or an approval is checked again. The state machine
+/// The maximum time, in seconds, until a job that waits for a window or an approval is checked again. The state machine
 /// of the workflow times out when it gets no heartbeat for three days.
 pub(crate) const LOOK_AT_LEAST_SECS: u64 = 24 * 60 * 60;
 
@@ -37,14 +37,14 @@ pub(crate) enum Opens {
     LookAt(Timestamp),
 }
 
-/// Returns why the order of a job is not worth sending; `None` if it may start, or if the runner is to decide.
+/// Returns why the order of a job is not sent now; `None` if the job may start, or if the runner has to decide.
 ///
 /// # Errors
 /// The store's errors.
 pub(crate) async fn closed(store: &dyn Store, job: &Job, now: Timestamp) -> Result<Option<Closed>, AppError> {
     let Some(times) = announced(store, job).await?.and_then(|record| record.times) else { return Ok(None) };
     let Gate::Closed { until, reason } = Gate::at(&times, now) else { return Ok(None) };
-    // The runner lets some pass, and only it knows whom.
+    // The runner may let these jobs start while the windows are closed, and only the runner can decide this.
     let workflow = table::workflow(store, &job.workflow).await?.value;
     let passes = workflow.now || is_break_glass(job);
     Ok((!passes && is_change(&workflow, job, &times)).then_some(Closed { until, reason }))

@@ -1,4 +1,4 @@
-//! Decides what the passing of time means for a job whose order has expired.
+//! Chooses the event for a job whose order has expired.
 
 use freehold_domain::job::{Job, JobEvent, JobState};
 use freehold_protocol::{JobId, Timestamp};
@@ -7,8 +7,8 @@ use crate::AppError;
 use crate::ports::Store;
 use crate::table::{self, Contact, Sending, Stored, contact_key, evidence, load};
 
-/// Returns the event that the passing of time is for a job: whether its order never reached the queue, and else whether the
-/// runner must have received it.
+/// Returns the event for a job at the time `now`. The event depends on whether the job's order can have reached the
+/// queue and, if it can, on whether the runner must have received the order.
 pub(crate) async fn expiry(store: &dyn Store, job: &Job, now: Timestamp) -> Result<JobEvent, AppError> {
     if !job.is_outlived(now) || job.install == table::reserved_install()? {
         return Ok(JobEvent::Expire);
@@ -23,8 +23,8 @@ pub(crate) async fn expiry(store: &dyn Store, job: &Job, now: Timestamp) -> Resu
     Ok(if is_there { JobEvent::Expire } else { JobEvent::Wait })
 }
 
-/// Returns whether no copy of the order can have reached its queue: the order was never made, since it is stored before it is
-/// sent, or the queue refused each try.
+/// Returns whether no copy of the order can have reached its queue: the order is not stored, so it was never sent, or
+/// the queue refused each try.
 async fn is_unsent(store: &dyn Store, job: &JobId, dispatch: u32) -> Result<bool, AppError> {
     if store.get(&evidence::order_key(job, dispatch)).await?.is_none() {
         return Ok(true);

@@ -72,7 +72,7 @@ impl DispatchJob {
             }
             DispatchMessage::Cancel { job, dispatch, receive, runner } => {
                 let Some(job) = self.job(job).await? else { return Ok(false) };
-                // Nobody asks for the cancel of one stale attempt.
+                // The cancel of a single stale attempt has no requester.
                 let asked = job.cancel_asked.filter(|_| receive.is_none() && runner.is_none()).unwrap_or_default();
                 let cancel = Cancel {
                     tenant: self.tenant.clone(),
@@ -253,7 +253,8 @@ impl DispatchJob {
     }
 }
 
-/// Returns what a runner has to know of the order's fields: an earlier one would apply a plan that nobody approved.
+/// Returns the features that a runner must know to accept the order. A runner of an earlier version would apply a plan
+/// that nobody approved.
 fn demands(approval: Option<ApprovalRule>, job: &Job) -> Demands {
     if approval.is_some() || job.approval.is_some() { Demands::feature(approval::FEATURE) } else { Demands::default() }
 }

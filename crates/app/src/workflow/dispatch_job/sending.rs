@@ -107,8 +107,8 @@ impl DispatchJob {
         Ok(true)
     }
 
-    /// Returns a stored order that no earlier try can have brought into the queue. Signs it again if a runner would
-    /// refuse it because its key may not send any more.
+    /// Returns a stored order that no earlier try can have brought into the queue. Signs the order again if a runner
+    /// would refuse it because its signing key is no longer valid for sending.
     async fn signed_in_time(&self, job: &Job, dispatch: u32, first: &Stored<Evidence>) -> Result<Envelope, AppError> {
         let (envelope, now) = (first.value.signed().envelope(), self.clock.now());
         let until = envelope.claimed_send_until();

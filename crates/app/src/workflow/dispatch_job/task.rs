@@ -105,7 +105,7 @@ impl DispatchJob {
     /// Returns the task of a node.
     ///
     /// # Errors
-    /// Invalid for work that can never be sent, Internal for records that do not fit each other, or the ports' errors.
+    /// Invalid for work that can never be sent, Internal for records that contradict each other, or the ports' errors.
     pub(super) async fn task(&self, workflow: &Workflow, node: &Node, install: &Install) -> Result<Task, AppError> {
         match &node.target {
             Target::Build { component, build } => self.build_task(workflow, component, build).await,
@@ -194,8 +194,8 @@ impl DispatchJob {
         Ok(task)
     }
 
-    /// Returns the task that checks the health of a component: of one that `workflow` deploys, or apart from a deploy by the
-    /// version `alone_by`.
+    /// Returns the task that checks the health of a component: for a component that `workflow` deploys, or, outside of
+    /// a deploy, with the config of the version `alone_by`.
     async fn health_task(
         &self,
         workflow: &Workflow,

@@ -1,8 +1,9 @@
-//! Rolls back a verified deploy that failed: deploys what ran before, by a workflow of its own and with the vendor's values that
-//! it ran with.
+//! Rolls back a verified deploy that failed: a separate workflow deploys the version that ran before, with the vendor's
+//! values with which it ran.
 //!
-//! The commit that ends the failed deploy stores a task that is due at once, and a sweep rolls back if the call after that
-//! end was lost. The roll back's id is derived from the failed deploy, so that there is one roll back at most.
+//! The commit that ends the failed deploy stores a task that is due at once, and a sweep rolls the deploy back if the
+//! call that should follow is lost. The roll back's id is derived from the failed deploy, so that there is at most one
+//! roll back.
 
 mod values;
 
@@ -34,12 +35,12 @@ pub struct RollBackDeploy {
 }
 
 impl RollBackDeploy {
-    /// Starts the roll back of a verified deploy that failed, or notes why there can be none. A repeated call starts the
-    /// execution of the same roll back. Does nothing for every other workflow.
+    /// Starts the roll back of a verified deploy that failed, or records why the deploy cannot be rolled back. A
+    /// repeated call starts the execution of the same roll back. Does nothing for every other workflow.
     ///
     /// # Errors
-    /// The errors of the store and Step Functions, and Transient while a job of the failed deploy is open. What the install, the
-    /// app or the customer does not permit is noted in the failed deploy and is not an error.
+    /// The errors of the store and Step Functions, and Transient while a job of the failed deploy is open. A refusal
+    /// because of the install, the app or the customer is recorded in the failed deploy and is not an error.
     pub async fn roll_back(&self, failed: &WorkflowId) -> Result<(), AppError> {
         let Some(stored) = table::find_workflow(&*self.versions.store, failed).await? else { return Ok(()) };
         let by = stored.value.roll_back_id();
@@ -100,7 +101,7 @@ impl RollBackDeploy {
         start(store, &*self.machines, self.clock.now(), &install, new, writes).await
     }
 
-    /// Plans the roll back as its workflow will, to refuse one that cannot be planned.
+    /// Plans the roll back in the same way as its workflow, to refuse a roll back that cannot be planned.
     async fn plan(&self, install: &Install, version: &Version) -> Result<Vec<Node>, AppError> {
         check_deployable(&version.document)?;
         let (only, former_inputs) = (BTreeSet::new(), BTreeMap::new());
@@ -130,7 +131,7 @@ impl RollBackDeploy {
         Ok(())
     }
 
-    /// Notes in the failed deploy why it is not rolled back, and what a person can do.
+    /// Records in the failed deploy why it is not rolled back, and what a person can do.
     async fn refuse(&self, failed: &Stored<Workflow>, why: String) -> Result<(), AppError> {
         let (id, install) = (&failed.value.id, &failed.value.install);
         tracing::warn!(workflow.id = %id, install.id = %install, "Deploy `{id}` is not rolled back: {why}");
@@ -146,7 +147,7 @@ impl RollBackDeploy {
 /// Returns what runs in the install now, for a verified deploy.
 ///
 /// # Errors
-/// Conflict when there is no one version and set of values that could be deployed again.
+/// Conflict when no single version with one set of values could be deployed again.
 pub(crate) async fn what_ran(versions: &Versions, install: &Install) -> Result<Before, AppError> {
     let (store, id) = (&*versions.store, &install.id);
     let ran: Option<Stored<RanRecord>> = load(store, &table::ran_key(id)).await?;
@@ -163,8 +164,8 @@ pub(crate) async fn what_ran(versions: &Versions, install: &Install) -> Result<B
         let usable = builds.get(name).and_then(|build| build.usable());
         if part.partial || usable.is_none_or(|artifact| artifact.digest != part.artifact) {
             return Err(AppError::conflict(format!(
-                "component `{name}` of install `{id}` does not run what its version has, so there is no version to roll back \
-                 to; run `freehold deploy {id}` without `--verified` first"
+                "component `{name}` of install `{id}` does not run the artifact of the install's version, so there is \
+                 no version to roll back to; run `freehold deploy {id}` without `--verified` first"
             )));
         }
     }

@@ -1,4 +1,5 @@
-//! Checks that the values of the last whole deploy are those that run: a single component may have been deployed since.
+//! Checks that all components run with the values of the last deploy of all components. A single component may have
+//! been deployed with other values since.
 
 use std::collections::BTreeMap;
 
@@ -36,8 +37,9 @@ pub(super) fn check_one_set_of_values(
         if former != live.fingerprint || off.contains(&live.component) {
             let (id, name) = (&install.id, &live.component);
             return Err(AppError::conflict(format!(
-                "component `{name}` of install `{id}` runs with other values than the last deploy of all components had, so \
-                 there is no one set of values to roll back to; run `freehold deploy {id}` without `--verified` first"
+                "component `{name}` of install `{id}` runs with other values than the last deploy of all components \
+                 had, so there is no single set of values to roll back to; run `freehold deploy {id}` without \
+                 `--verified` first"
             )));
         }
     }
