@@ -12,7 +12,7 @@ pub(crate) fn reason(because: &ReasonRequest) -> Result<String, AppError> {
     line(&because.reason)
 }
 
-/// Returns the text of a reason that may be absent; empty without one.
+/// Returns the text of a reason that may be absent; an empty text for an absent reason.
 ///
 /// # Errors
 /// As [`reason`].

@@ -9,7 +9,7 @@ use crate::AppError;
 use crate::ports::Store;
 use crate::table;
 
-/// Returns what checks found in each part of an install, and the rules that ignore some of it.
+/// Returns the differences that checks found in each part of an install, and the rules that ignore some of them.
 ///
 /// # Errors
 /// NotFound, or the store's errors.

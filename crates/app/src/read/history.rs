@@ -18,7 +18,7 @@ use crate::table::{self, Contact, RunEntry, Stored, WorkflowEntry, install_pk, l
 /// The number of rows that are read concurrently.
 const AT_ONCE: usize = 16;
 
-/// The time from which, and before which, the entries of a page are.
+/// The time range of the entries on a page: from the first time on, and before the second time.
 #[derive(Debug, Clone, Copy)]
 struct Between {
     from: Timestamp,
@@ -32,9 +32,9 @@ impl Between {
     }
 }
 
-/// Returns one page of what happened to an install, at the time `now`. What belongs to a workflow, such as an approval, is
-/// on the page of the workflow. What no row keeps is left out: earlier pauses and holds of the customer, and the drift of
-/// parts that were removed.
+/// Returns one page of what happened to an install, at the time `now`. An entry that belongs to a workflow, such as an
+/// approval, is on the page of the workflow. Events that no row stores are left out: earlier pauses and holds of the
+/// customer, and the drift of parts that were removed.
 ///
 /// # Errors
 /// NotFound, or the store's errors.
@@ -88,9 +88,9 @@ fn entry(at: Timestamp, kind: &str, what: String) -> HistoryEntry {
     }
 }
 
-/// Returns a workflow, what people did with it, and what they said about its plans.
+/// Returns the entries for a workflow, for people's actions on it, and for their decisions about its plans.
 async fn of_workflow(store: &dyn Store, row: &WorkflowEntry) -> Result<Vec<HistoryEntry>, AppError> {
-    // A forgotten install loses its workflows one by one.
+    // The workflows of a forgotten install are removed one by one.
     let Some(Stored { value: workflow, .. }) = table::find_workflow(store, &row.workflow).await? else {
         return Ok(Vec::new());
     };
@@ -151,7 +151,7 @@ async fn jobs(store: &dyn Store, workflow: &Workflow) -> Result<Vec<Job>, AppErr
     Ok(jobs)
 }
 
-/// Returns what people said about the plans of a job.
+/// Returns people's decisions about the plans of a job.
 fn approvals(job: &Job) -> impl Iterator<Item = HistoryEntry> {
     const WORDS: [(&str, &str); 4] = [
         ("approved", "approved"),
@@ -168,7 +168,7 @@ fn approvals(job: &Job) -> impl Iterator<Item = HistoryEntry> {
     })
 }
 
-/// Returns the runs of runbooks that began in this time, and each time that they were resumed.
+/// Returns an entry for each run of a runbook that began in this time, and for each resumption of such a run.
 async fn runs(store: &dyn Store, id: &InstallId, between: Between) -> Result<Vec<HistoryEntry>, AppError> {
     let mut found = Vec::new();
     let mut after = between.before.map(|before| format!("run#{:020}#~", u64::MAX - before.as_millis()));
@@ -214,7 +214,7 @@ fn of_drift(component: &ComponentName, event: DriftEvent) -> HistoryEntry {
     HistoryEntry { workflow, by, why, component: Some(component.clone()), ..entry(at, "drift", what) }
 }
 
-/// Returns the present pause, silence or cut of the connection; `None` while the runner is connected.
+/// Returns the current state of the connection, such as paused or silent; `None` while the runner is connected.
 async fn connection(store: &dyn Store, id: &InstallId, now: Timestamp) -> Result<Option<HistoryEntry>, AppError> {
     let Some(found) = load::<Contact>(store, &table::contact_key(id)).await? else { return Ok(None) };
     let contact = found.value.contact;

@@ -76,14 +76,14 @@ pub async fn show_install(versions: &Versions, id: &InstallId, now: Timestamp) -
             found: record.value.found,
         });
     }
-    // An install has no answers of the customer before its runner has announced itself. Missing answers are not a
-    // problem then.
+    // The customer's values of inputs arrive when the runner announces itself. Before that, missing values are not a
+    // problem.
     if view.runner.is_some() {
         view.problems = shown.iter().filter_map(|input| input.problem.clone()).collect();
         let skipped: Vec<SkippedRun> = load_all(store, &install_pk(id), SKIPPED_PREFIX).await?;
         view.problems.extend(skipped.iter().map(skipped_text));
         let not_followed = load::<NotFollowed>(store, &table::not_followed_key(id)).await?;
-        // The row may have a reason about a channel that the install does not follow any more.
+        // The stored reason may be about a channel that the install does not follow any more.
         let standing = not_followed
             .map(|known| known.value)
             .filter(|known| matches!(&view.release, Follows::Channel { channel } if *channel == known.channel));
@@ -234,8 +234,8 @@ fn skipped_text(run: &SkippedRun) -> String {
     format!("the run of action `{}` that was due at {due} was skipped: {}", run.action, run.reason)
 }
 
-/// Returns the health checks of components since they were deployed, as the required checks leave them. An earlier check says
-/// nothing about what is deployed now.
+/// Returns the last health check of each component since its deploy, with the results of its required checks. An
+/// earlier check is not about what is deployed now.
 fn standing_checks(
     checks: Vec<HealthRecord>,
     components: &[DeployedRecord],

@@ -49,8 +49,8 @@ impl List {
             Some(token) if !self.has(token) => {
                 let shown: String = token.chars().take(SHOWN_CHARS).collect();
                 Err(AppError::invalid(format!(
-                    "`after` is `{shown}`, which is not a place in this list; pass the `next` or `cursor` of the page \
-                     before, or leave `after` out to begin at the start"
+                    "`after` is `{shown}`, which is not a place in this list; pass the `next` or `cursor` of the \
+                     previous page, or leave `after` out to begin at the start"
                 )))
             }
             token => Ok(token),
@@ -172,8 +172,8 @@ mod tests {
         assert_eq!(error.kind, crate::Kind::Invalid);
         assert_eq!(
             error.message,
-            "`after` is `garbage`, which is not a place in this list; pass the `next` or `cursor` of the page before, \
-             or leave `after` out to begin at the start"
+            "`after` is `garbage`, which is not a place in this list; pass the `next` or `cursor` of the previous \
+             page, or leave `after` out to begin at the start"
         );
     }
 

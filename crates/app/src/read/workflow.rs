@@ -24,7 +24,7 @@ pub async fn list_workflows(
     let entries: Page<WorkflowEntry> = page(store, &install_pk(install), List::Workflows, after).await?;
     let mut items = Vec::new();
     for entry in entries.items {
-        // A check expires row by row, and a forgotten install loses its workflows one by one.
+        // The rows of a check expire one by one, and the workflows of a forgotten install are removed one by one.
         let Some(found) = table::find_workflow(store, &entry.workflow).await? else { continue };
         let mut shown = workflow_view(&found.value);
         shown.nodes.clear();
@@ -58,7 +58,7 @@ pub async fn show_workflow(store: &dyn Store, id: &WorkflowId, now: Timestamp) -
     Ok(view)
 }
 
-/// Returns whether the state says for what the job waits, beside a runner.
+/// Returns whether the state names what the job waits for, other than a runner.
 const fn says_what_it_waits_for(state: &JobState) -> bool {
     matches!(
         state,

@@ -1,4 +1,5 @@
-//! Deploys the installs that follow a channel which has moved: a bounded number of them each minute, each once per move.
+//! Deploys the installs that follow a channel after the channel has moved: a bounded number of installs each minute,
+//! and each install once per move.
 
 use std::sync::Arc;
 
@@ -19,8 +20,8 @@ use crate::workflow::deploy_components::DeployComponents;
 const PER_MINUTE: usize = 50;
 /// The maximum number of followers for which one call stores tasks; the next call continues.
 const PER_CALL: u32 = 1000;
-/// The pause before the second try of an install whose deploy cannot start yet, in seconds. Each pause is twice the one
-/// before.
+/// The pause before the second try of an install whose deploy cannot start yet, in seconds. Each pause is twice the
+/// previous pause.
 const FIRST_PAUSE_SECS: u64 = 5 * 60;
 /// The longest pause, in seconds.
 const LAST_PAUSE_SECS: u64 = 60 * 60;
@@ -50,7 +51,7 @@ impl FollowChannel {
         (moves, after): (u64, Option<&InstallId>),
     ) -> Result<Option<Due>, AppError> {
         let found: Option<Stored<Channel>> = load(&*self.store, &channel_key(app, name)).await?;
-        // A later move has a task of its own.
+        // A later move has its own task.
         let Some(channel) = found.map(|found| found.value).filter(|found| found.moves == moves) else {
             return Ok(None);
         };
@@ -78,10 +79,10 @@ impl FollowChannel {
         Ok(Some(Due::at(now.plus_secs(minutes * 60), table::reserved_install()?, what)))
     }
 
-    /// Starts the deploy of the release that the install's channel has, or returns the task that tries it later, with the
-    /// reason stored for `freehold install show`. Nothing starts in an install that does not follow a channel any more, or
-    /// that has the release's version. A try after the first one is void once the channel has moved again: that move has a task
-    /// of its own.
+    /// Starts the deploy of the release that the install's channel has, or returns the task that tries it later, with
+    /// the reason stored for `freehold install show`. Nothing starts in an install that does not follow a channel any
+    /// more, or that has the release's version. A second or later try does nothing when the channel has moved again,
+    /// because that move has its own task.
     ///
     /// # Errors
     /// The errors of the store and Step Functions.
@@ -111,7 +112,7 @@ impl FollowChannel {
         Ok(Some(Due::at(now.plus_secs(pause_secs(tries)), id.clone(), what)))
     }
 
-    /// Returns the install and its channel; `None` when the install is gone or follows none.
+    /// Returns the install and its channel; `None` when the install is gone or follows no channel.
     async fn install_and_channel(&self, id: &InstallId) -> Result<Option<(Install, Channel)>, AppError> {
         let found: Option<Stored<Install>> = load(&*self.store, &table::install_key(id)).await?;
         let Some(install) = found.map(|found| found.value).filter(|install| install.forgetting.is_none()) else {
@@ -139,8 +140,8 @@ impl FollowChannel {
         Ok(())
     }
 
-    /// Returns whether the last deploy of all components is the last thing that changed the install. Otherwise it may have parts
-    /// of another release, or get them by the workflow that has locked it.
+    /// Returns whether nothing has changed the install since the last deploy of all components. Otherwise the install
+    /// may have parts of another release, or may get them from the workflow that has locked it.
     async fn is_settled(&self, install: &Install) -> Result<bool, AppError> {
         let ran: Option<Stored<RanRecord>> = load(&*self.store, &table::ran_key(&install.id)).await?;
         Ok(install.live.is_none() && ran.is_some_and(|ran| ran.value.serial == install.last_exclusive))

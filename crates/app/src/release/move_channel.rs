@@ -20,13 +20,13 @@ pub struct MoveChannel {
 }
 
 impl MoveChannel {
-    /// Moves the channel on request of `by`; the first move creates it. A move to the release that the channel has changes
-    /// nothing, unless the request asks for the deploys again. The commit stores the task that deploys the followers, so that a
-    /// move is never without it.
+    /// Moves the channel on request of `by`; the first move creates it. A move to the release that the channel has
+    /// changes nothing, unless the request asks for the deploys again. The commit also stores the task that deploys the
+    /// followers, so that no move lacks this task.
     ///
     /// # Errors
-    /// NotFound for an app or a release that does not exist, Conflict for one channel too many, and for a request that asks for
-    /// the deploys again after the channel was moved to another release, or the store's errors.
+    /// NotFound for an app or a release that does not exist, Conflict when the app has too many channels, or when a
+    /// request asks for the deploys again after the channel was moved to another release; or the store's errors.
     pub async fn move_channel(
         &self,
         app: &AppName,
@@ -107,7 +107,8 @@ impl MoveChannel {
             return Ok(());
         }
         Err(AppError::conflict(format!(
-            "app `{app}` has {MAX_CHANNELS} channels, which is the maximum; move one of them: `freehold channel list {app}`"
+            "app `{app}` has {MAX_CHANNELS} channels, which is the maximum; move one that `freehold channel list \
+             {app}` shows"
         )))
     }
 }

@@ -1,7 +1,8 @@
 //! Advances a run of a runbook: records how the workflow of a step ended, and starts the workflow of the next step.
 //!
-//! The workflow's id is stored before the workflow is started, so a repeated call starts no second one. The end of a step's
-//! workflow stores a task that is due at once: if the call after that end is lost, the next sweep advances the run.
+//! The workflow's id is stored before the workflow is started, so a repeated call starts no second one. The end of a
+//! step's workflow stores a task that is due at once: if the call that should follow is lost, the next sweep advances
+//! the run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use crate::workflow::deploy_components::DeployComponents;
 use crate::workflow::run_action::RunAction;
 use crate::workflow::teardown_install::TeardownInstall;
 
-/// The maximum number of steps of one run in one call. A run has at most a few for each step that ends at once.
+/// The maximum number of changes of one run in one call. A step that ends at once causes only a few changes.
 const MOST: usize = 500;
 
 /// The use case that advances a run, with its ports and the use cases of the steps.
@@ -224,7 +225,7 @@ impl AdvanceRun {
         Ok(())
     }
 
-    /// Refuses a step of a version that the install does not have any more: it would bring an older version back.
+    /// Refuses a step of a version that the install does not have any more: the step would bring an older version back.
     async fn check_version(&self, run: &Run) -> Result<(), AppError> {
         let install = table::install(&*self.store, &run.install).await?.value;
         if install.version().is_none_or(|version| *version == run.version) {
@@ -237,7 +238,7 @@ impl AdvanceRun {
     }
 }
 
-/// Returns the components and everything that they depend on, directly or through others.
+/// Returns the components and all components that they depend on, directly or indirectly.
 fn with_dependencies(version: &AppVersion, components: BTreeSet<ComponentName>) -> BTreeSet<ComponentName> {
     let dependencies = |name: &ComponentName| {
         version.component(name).map(|component| component.dependencies.iter().cloned().collect()).unwrap_or_default()

@@ -52,8 +52,8 @@ impl ResumeRun {
         self.advance.try_advance(id).await
     }
 
-    /// Reads how the workflow ended at which the run stopped, and returns the run with it. Somebody may have continued that
-    /// workflow.
+    /// Reads the result of the workflow at which the run stopped, and returns the run with this result. Somebody may
+    /// have continued the workflow since.
     async fn notice_end(&self, run: &Run) -> Result<Run, AppError> {
         let Some(workflow) = run.stopped_by() else { return Ok(run.clone()) };
         let Some(found) = table::find_workflow(&*self.advance.store, workflow).await? else { return Ok(run.clone()) };

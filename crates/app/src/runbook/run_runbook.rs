@@ -23,12 +23,12 @@ pub struct RunRunbook {
 }
 
 impl RunRunbook {
-    /// Starts a run, and the workflow of its first step. The runbook is that of the version that was last deployed
-    /// completely, or else of the latest version. A repeated call with the same cause returns the same run.
+    /// Starts a run, and the workflow of its first step. The runbook comes from the version that was last deployed
+    /// completely, or else from the latest version. A repeated call with the same cause returns the same run.
     ///
     /// # Errors
-    /// NotFound for a runbook that the version lacks, Invalid for wrong inputs, Conflict without a runner or while the
-    /// install has another run, or the store's errors.
+    /// NotFound for a runbook that the version lacks, Invalid for wrong inputs, Conflict while the install has no
+    /// runner or has another run, or the store's errors.
     pub async fn run(
         &self,
         install: &InstallId,

@@ -22,8 +22,8 @@ pub(crate) struct Granted {
     managed: Vec<Quoted>,
 }
 
-/// Returns a role's policies within `boundary`, the one of the vendor's config. `of` names the role in errors, such as
-/// "role `provision`".
+/// Returns a role's policies within `boundary`, which is the boundary in the vendor's config. `of` names the role in
+/// errors, such as "role `provision`".
 ///
 /// # Errors
 /// Invalid for a policy that cannot be rendered.

@@ -1,4 +1,4 @@
-//! Sets whether the build runner's machine exists, by the builds that wait for it.
+//! Sets whether the build runner's machine exists, depending on the builds that wait for it.
 
 use freehold_protocol::Timestamp;
 
@@ -7,17 +7,17 @@ use crate::AppError;
 use crate::ports::{BuildMachine, Store};
 use crate::table::{self, OpenWorkflow, load_all};
 
-/// The interval in minutes at which the number of machines is set to zero while there is no build. Then a machine that
-/// could not set it itself is not replaced when it ends.
+/// The interval in minutes at which the number of machines is set to zero while there is no build. Without this, a
+/// machine that failed to set the number itself would be replaced when it ends.
 const REST_EVERY_MINUTES: u64 = 10;
 
 /// Asks for the machine of the build runner when builds wait for it. When the last build was lost, and from time to
 /// time, sets the number of machines to zero: machines that end without setting it would be replaced again and
 /// again.
 ///
-/// The number stays as it is while a build is open, because its machine may be starting, and a machine that is
-/// starting is not protected from a lower number. A build that begins during these calls may have asked for the
-/// machine before the number became zero, so it is looked for again.
+/// The number stays as it is while a build is open, because its machine may be starting, and a machine that is starting
+/// is not protected from a lower number. A build that begins during these calls may have asked for the machine before
+/// the number became zero, so the builds are read again afterwards.
 pub(super) async fn set_machine(
     store: &dyn Store,
     machine: &dyn BuildMachine,

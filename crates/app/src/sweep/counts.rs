@@ -5,7 +5,7 @@
 pub struct Swept {
     /// The number of workflows that were due.
     pub due: u32,
-    /// The number of these that this sweep had no time for.
+    /// The number of due workflows for which this sweep had no time.
     pub postponed: u32,
     pub resent: u32,
     pub lost: u32,

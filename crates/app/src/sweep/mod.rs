@@ -69,7 +69,7 @@ pub struct Sweep {
     pub machines: Arc<dyn Machines>,
     /// The machine of the build runner; `None` when the build runner has a machine of its own.
     pub build_machine: Option<Arc<dyn BuildMachine>>,
-    /// Tells people the ends of workflows.
+    /// Sends the notifications of the ends of workflows.
     pub notifier: Notifier,
     pub clock: Arc<dyn Clock>,
 }
@@ -118,7 +118,8 @@ impl Sweep {
             self.adopt(now).await?;
         }
         let mut due = table::due_sweeps(&*self.store, now).await?;
-        // A sweep that has no time for all begins elsewhere the next time, so none is left out twice in a row.
+        // Each sweep begins at another place, so that no workflow is left out twice in a row when a sweep has no time
+        // for all.
         if !due.is_empty() {
             let first = usize::try_from(now.as_millis() / 60_000).unwrap_or(0).wrapping_mul(7919) % due.len();
             due.rotate_left(first);
@@ -141,7 +142,7 @@ impl Sweep {
         Ok(swept)
     }
 
-    /// Makes the workflows of the version before due, which have no row of their next sweep.
+    /// Makes workflows due that an earlier version of Freehold started, because they have no row for their next sweep.
     async fn adopt(&self, now: Timestamp) -> Result<(), AppError> {
         let open: Vec<Stored<OpenWorkflow>> = table::load_all_stored(&*self.store, "open", "").await?;
         for entry in open.into_iter().filter(|entry| entry.value.next_sweep.is_none()) {
@@ -170,14 +171,16 @@ impl Sweep {
 
     /// Handles one workflow, and moves or removes the row of its next sweep.
     async fn handle_and_move(&self, due: &NextSweep, swept: &mut Swept) -> Result<(), AppError> {
-        // It is loaded first: whoever makes the workflow due meanwhile changes it, and this row is then not moved.
+        // The entry is loaded first. A call that makes the workflow due meanwhile changes the entry, so that the commit
+        // below conflicts and the row of the next sweep is not moved.
         let open: Option<Stored<OpenWorkflow>> = load(&*self.store, &open_key(&due.workflow)).await?;
         let removed = Write::Delete { key: due.key() };
         let mut writes = Vec::new();
         match self.handle(&due.workflow, swept).await? {
             // The workflow is due already, so the next sweep finds it without a write.
             Next::Soon => return Ok(()),
-            // The entry may be newer than what was handled, if the workflow was continued meanwhile. Then it stays.
+            // If the workflow was continued meanwhile, the entry is newer than the handled workflow. Then the entry
+            // stays.
             Next::Never => {
                 writes.push(removed);
                 writes.extend(open.map(|open| Write::DeleteAt { key: open.value.key(), rev: open.rev }));
@@ -318,8 +321,8 @@ impl Sweep {
         Ok(Next::Soon)
     }
 
-    /// Sends an order again, or decides about a job whose order has expired: it is lost if its runner is there, and waits if
-    /// the runner is away.
+    /// Sends an order again, or decides about a job whose order has expired: the job is lost if its runner is
+    /// connected, and waits if the runner is away.
     async fn active_job(&self, id: &JobId, job: &Job, now: Timestamp, swept: &mut Swept) -> Result<Found, AppError> {
         advance::dispatch_cancel(&*self.outbox, job).await?;
         if let (JobState::WaitingForWindow { .. }, None) = (&job.state, job.cancel_requested) {
@@ -354,7 +357,7 @@ impl Sweep {
         self.let_time_pass(id, job, now, swept).await
     }
 
-    /// Looks at the results of the required checks for which a job waits.
+    /// Applies the results of the required checks for which a job waits.
     async fn look_at_checks(&self, job: &Job, now: Timestamp) -> Result<Found, AppError> {
         match advance_checks(&*self.store, job, now).await? {
             Some(Advanced::Now { workflow: Some(workflow), started, .. }) => {
@@ -368,8 +371,8 @@ impl Sweep {
         }
     }
 
-    /// Orders a job whose window has opened, or whose plan is approved. If the dispatch is lost, the order is sent as that of
-    /// any queued job.
+    /// Orders a job whose window has opened, or whose plan is approved. If the dispatch is lost, a later sweep sends
+    /// the order again, as for any queued job.
     async fn order(&self, id: &JobId, event: JobEvent, now: Timestamp, swept: &mut Swept) -> Result<Found, AppError> {
         let advanced = advance::job_event(&*self.store, id, &event, None, now).await?;
         let (Advanced::Now { job, .. } | Advanced::NotYet(job) | Advanced::Rejected(job, _)) = advanced;
@@ -380,7 +383,8 @@ impl Sweep {
         Ok(Found::of(&job, now))
     }
 
-    /// Decides what the passing of time means for a job that has not ended.
+    /// Applies the time that has passed to a job that has not ended: the job may end, be ordered again, or begin to
+    /// wait.
     async fn let_time_pass(&self, id: &JobId, job: &Job, now: Timestamp, swept: &mut Swept) -> Result<Found, AppError> {
         let age = now.since(job.history.last().map_or(job.created_at, |record| record.at)) / 1000;
         let event = expiry(&*self.store, job, now).await?;

@@ -36,14 +36,14 @@ pub enum DueWhat {
     Schedules { workflow: WorkflowId },
     /// A task to check deployed parts for drift.
     Drift,
-    /// A task to ask whether deployed components are healthy.
+    /// A task to check whether deployed components are healthy.
     Health,
     /// A task to advance a run of a runbook, whose step has begun or ended.
     Runbook { run: RunId },
     /// A task to roll back a verified deploy that failed.
     RollBack { workflow: WorkflowId },
-    /// A task to store tasks for the installs that follow a channel, behind the install `after`. It is void after a later
-    /// move.
+    /// A task to store tasks for the installs that follow a channel, beginning after the install `after`. The task does
+    /// nothing after a later move.
     Channel {
         app: AppName,
         channel: ChannelName,
@@ -51,8 +51,8 @@ pub enum DueWhat {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<InstallId>,
     },
-    /// A task to bring the install to the release of its channel; `by` moved the channel, or made the install follow it.
-    /// `moves` is the number of the channel's moves when it was stored.
+    /// A task to bring the install to the release of its channel; `by` moved the channel, or made the install follow
+    /// it. `moves` is the number of the channel's moves when the task was stored.
     Follow { by: AskedBy, moves: u64, tries: u32 },
     /// A task to check whether the install's runner is away.
     RunnerAway,
@@ -67,7 +67,7 @@ pub enum DueWhat {
 }
 
 impl DueWhat {
-    /// Returns whether somebody waits for the task: because they asked for it, or for a notification.
+    /// Returns whether a person waits for the task, because the person requested it or expects a notification.
     pub const fn is_waited_for(&self) -> bool {
         match self {
             Self::Runbook { .. } | Self::RollBack { .. } | Self::Channel { .. } | Self::Notify { .. } => true,

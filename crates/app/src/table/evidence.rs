@@ -42,7 +42,7 @@ pub struct Signed {
     payload_type: String,
     payload: String,
     signatures: Vec<Signature>,
-    /// The texts that travel with a certificate. Those of a message itself are not stored.
+    /// The texts that are attached to a certificate. The texts that are attached to the message itself are not stored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     attached: Vec<String>,
 }

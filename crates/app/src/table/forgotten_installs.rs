@@ -13,7 +13,7 @@ pub struct Forgetting {
     pub install: InstallId,
     /// The time of the request.
     pub since: Timestamp,
-    /// The time at which every way into and out of the install was closed; absent until then.
+    /// The time at which all traffic with the install was ended; absent until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_at: Option<Timestamp>,
 }

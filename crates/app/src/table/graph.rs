@@ -113,7 +113,7 @@ pub async fn workflow(store: &dyn Store, id: &WorkflowId) -> Result<Stored<Workf
     })
 }
 
-/// Loads a workflow, if it exists. A check whose rows have begun to expire does not.
+/// Loads a workflow, if it exists. A check whose rows have begun to expire counts as missing.
 ///
 /// # Errors
 /// The errors of [`load`], or Internal when its graph is missing.
@@ -146,7 +146,7 @@ pub async fn find_workflow(store: &dyn Store, id: &WorkflowId) -> Result<Option<
     Ok(Some(Stored { value: workflow, rev }))
 }
 
-/// Returns a number of each node; nothing if all are 0.
+/// Returns one number for each node; an empty list if all numbers are 0.
 fn counts(workflow: &Workflow, of: impl Fn(&Node) -> u32) -> Vec<u32> {
     let counts: Vec<u32> = workflow.nodes.iter().map(of).collect();
     if counts.iter().all(|count| *count == 0) { Vec::new() } else { counts }

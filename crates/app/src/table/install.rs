@@ -39,14 +39,13 @@ pub struct Contact {
     /// Whether there is a task that finds out when the runner is away; false in rows of earlier versions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub watched: bool,
-    /// The time since which the runner takes no orders, as the notification named it; absent while the runner takes
-    /// orders.
+    /// The time since which the runner takes no orders, as in the notification; absent while the runner takes orders.
     #[serde(default, rename = "told_away", skip_serializing_if = "Option::is_none")]
     pub notified_away_since: Option<Timestamp>,
 }
 
-/// An install whose orders queue is to be closed, because its runner said that its access is gone, or opened again. The
-/// sweep does it, and then removes the row.
+/// An install whose orders queue has to be closed, because its runner reported that it lost its access, or has to be
+/// opened again. The sweep closes or opens the queue, and then removes the row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueTurn {
     pub install: InstallId,
@@ -55,11 +54,11 @@ pub struct QueueTurn {
 /// The partition of all [`QueueTurn`] rows.
 pub const QUEUE_TURNS: &str = "queue_turns";
 
-/// When the customer of an install lets changes start, as its runner announced it.
+/// The times at which the customer of an install lets changes start, as the install's runner announced them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeTimesRecord {
     pub install: InstallId,
-    /// The time at which the runner announced it.
+    /// The time of the announcement.
     pub at: Timestamp,
     /// Absent when changes may start at any time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -132,7 +131,7 @@ const CHECK_PREFIX: &str = "check#";
 /// installs.
 ///
 /// # Errors
-/// Never: the name is an install's.
+/// Never, because the name is a valid name of an install.
 pub fn reserved_install() -> Result<InstallId, AppError> {
     // INVARIANT: the reserved name is a valid install name. A test in `freehold-domain` checks this.
     BUILD_INSTALL.parse().map_err(|_| AppError::internal("the reserved install has no valid name"))
@@ -200,7 +199,7 @@ pub fn check_key(install: &InstallId, component: &ComponentName, check: &CheckNa
     key(install_pk(install), format!("{CHECK_PREFIX}{component}#{check}"))
 }
 
-/// Returns the key of the row of the values that ran last.
+/// Returns the key of the row of the values of the last successful deploy of all components.
 pub fn ran_key(install: &InstallId) -> Key {
     key(install_pk(install), "ran")
 }
@@ -306,7 +305,7 @@ pub async fn deployed(store: &dyn Store, id: &InstallId) -> Result<BTreeMap<Comp
     Ok(deployed_among(&parts(store, id).await?))
 }
 
-/// Returns the parts that a deploy has deployed with success.
+/// Returns the parts that a deploy has deployed successfully.
 pub fn deployed_among(parts: &BTreeMap<ComponentName, Deployed>) -> BTreeMap<ComponentName, Deployed> {
     let deployed = parts.iter().filter(|(_, one)| !one.attempted);
     deployed.map(|(name, one)| (name.clone(), one.clone())).collect()

@@ -31,7 +31,7 @@
 //! | `job#<id>` | `state`, `log#<fence>#<seq>`, `refused#<message>`, `sending#<dispatch>` | the job |
 //! | `grant#<job>` | grant, `refused#<message>` | the used grants of a job |
 //! | `reports` | `shards`, `shard#<number>` | the reports queues and the installs of each |
-//! | `sender#<role>` | `install`, `budget`, `unknown` | the install of a known role; what an unknown role has left |
+//! | `sender#<role>` | `install`, `budget`, `unknown` | the install of a known role; the budget of an unknown role |
 //! | `text#<digest>` | `state` | a text that many signed orders have in common |
 //!
 //! [`evidence`] describes the rows of signed messages and the index of artifacts.

@@ -36,7 +36,8 @@ impl Record for Refused {
     }
 }
 
-/// The minimum time between two notices to the runner of one replaced key, in seconds. A notice expires after it.
+/// The minimum time between two notices to the runner of one replaced key, in seconds. A notice expires after this
+/// time.
 pub const NOTICE_SECS: u64 = 3600;
 
 /// The last notice to a runner that its key was replaced.
@@ -78,17 +79,17 @@ impl Record for UnknownReports {
     }
 }
 
-/// The number of messages that nobody can believe, of one install or of all unknown roles, since the time `since`.
+/// The number of messages that are not authentic, of one install or of all unknown roles, since the time `since`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unbelievable {
-    /// The install whose runner's role sent them; absent for unknown roles together.
+    /// The install whose runner's role sent the messages; absent for the messages of all unknown roles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub install: Option<InstallId>,
     pub since: Timestamp,
     pub messages: u32,
 }
 
-/// Returns the key of the row that counts the messages that nobody can believe.
+/// Returns the key of the row that counts the messages that are not authentic.
 pub fn unbelievable_key(install: Option<&InstallId>) -> Key {
     key(install.map_or_else(|| "reports".to_owned(), install_pk), "unbelievable")
 }

@@ -114,7 +114,8 @@ pub async fn channels(store: &dyn Store, app: &AppName) -> Result<Vec<Channel>, 
     load_all(store, &app_pk(app), CHANNEL_PREFIX).await
 }
 
-/// Loads at most `most` installs that follow a channel, in the order of their names, behind the install `after`.
+/// Loads at most `most` installs that follow a channel, in the order of their names, beginning after the install
+/// `after`.
 ///
 /// # Errors
 /// The store's errors.

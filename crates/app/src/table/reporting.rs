@@ -1,4 +1,4 @@
-//! The rows of the reports queues and of those who send to them: shards, known senders, and budgets.
+//! The rows of the reports queues and of their senders: shards, known senders, and budgets.
 
 use freehold_domain::reports::budget::ReportBudget;
 use freehold_domain::reports::shards::{ReportShard, ReportShards};
@@ -21,7 +21,7 @@ impl Record for ReportShard {
     }
 }
 
-/// Returns the key of the row that says which shards exist.
+/// Returns the key of the row that lists the existing shards.
 pub fn report_shards_key() -> Key {
     key("reports", "shards")
 }
@@ -50,7 +50,8 @@ impl Record for KnownSender {
     }
 }
 
-/// The entry of a known sender in the partition of its install. The removal of an install finds its senders by it.
+/// The entry of a known sender in the partition of its install. The removal of an install finds the install's senders
+/// by these entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstallSender(pub KnownSender);
 
@@ -63,7 +64,7 @@ impl Record for InstallSender {
     }
 }
 
-/// Whose budget it is.
+/// The owner of a budget.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Budgeted {
@@ -81,7 +82,7 @@ impl std::fmt::Display for Budgeted {
     }
 }
 
-/// A budget, and whose it is.
+/// A budget and its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetRecord {
     pub of: Budgeted,

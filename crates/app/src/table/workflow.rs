@@ -19,12 +19,13 @@ pub struct OpenWorkflow {
     pub workflow: WorkflowId,
     pub install: InstallId,
     pub since: Timestamp,
-    /// The time in the workflow's [`NextSweep`]. Workflows of the version before have none.
+    /// The time in the workflow's [`NextSweep`]; absent for workflows that an earlier version of Freehold started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_sweep: Option<Timestamp>,
 }
 
-/// When `sweep` handles a workflow the next time. The sort key begins with the time, so one query finds what is due.
+/// The time when `sweep` handles a workflow next. The sort key begins with the time, so that one query finds the due
+/// workflows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NextSweep {
     pub workflow: WorkflowId,
@@ -66,8 +67,8 @@ pub async fn due_sweeps(store: &dyn Store, now: Timestamp) -> Result<Vec<NextSwe
     }
 }
 
-/// Returns the writes that make a workflow due at once. They conflict with a sweep that handles the workflow at this moment,
-/// which then does not put the next one off.
+/// Returns the writes that make a workflow due at once. The writes conflict with a sweep that handles the workflow at
+/// this moment. That sweep then does not move the next sweep to a later time.
 ///
 /// # Errors
 /// The errors of [`super::load`].
@@ -78,7 +79,7 @@ pub async fn sweep_soon_writes(
 ) -> Result<Vec<Write>, AppError> {
     let open: Option<Stored<OpenWorkflow>> = load(store, &open_key(workflow)).await?;
     let Some(Stored { value: open, rev }) = open else { return Ok(Vec::new()) };
-    // A sweep adds the missing row of a workflow of the version before.
+    // A sweep adds the missing row of a workflow that an earlier version of Freehold started.
     let Some(known) = open.next_sweep else { return Ok(Vec::new()) };
     let mut writes = Vec::new();
     let from = known.min(now);

@@ -40,7 +40,7 @@ pub struct Memory {
     pub woken: Mutex<Vec<bool>>,
     /// The notifications that were sent, oldest first.
     pub notifications: Mutex<Vec<Notification>>,
-    /// The subscriptions to them.
+    /// The subscriptions to the notifications.
     pub subscriptions: Mutex<Vec<Subscription>>,
     now: Mutex<u64>,
     pub faults: Faults,

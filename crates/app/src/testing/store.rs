@@ -11,8 +11,8 @@ use crate::ports::{Committed, Expect, Key, PortError, Row, Store, Write};
 /// The maximum number of writes in one commit (DynamoDB API reference, `TransactWriteItems`).
 const COMMIT_WRITES: usize = 100;
 
-/// Returns what a commit of `writes` gives whose conditions are not all met, and `None` if they are. As in DynamoDB, a
-/// condition that failed because its own put has happened does not count.
+/// Returns the result of a commit of `writes` if a condition is not met, and `None` if all conditions are met. A
+/// condition that failed because its own put has happened before does not count.
 fn refusal(rows: &BTreeMap<Key, Row>, writes: &[Write]) -> Option<Committed> {
     let failed: Vec<_> = writes.iter().filter(|write| !is_met(write, rows.get(write.key()))).collect();
     let foreign = failed.iter().find(|write| !write.has_happened(rows.get(write.key())));
@@ -54,7 +54,7 @@ impl Store for Memory {
 
     async fn commit(&self, writes: Vec<Write>) -> Result<Committed, PortError> {
         if writes.len() > COMMIT_WRITES {
-            let reason = format!("{} writes are more than the {COMMIT_WRITES} of one transaction", writes.len());
+            let reason = format!("{} writes are more than {COMMIT_WRITES}, the maximum of a transaction", writes.len());
             return Err(PortError::Failed { what: "commit".to_owned(), reason });
         }
         // DynamoDB refuses a transaction that names an item twice.

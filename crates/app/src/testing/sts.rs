@@ -7,7 +7,7 @@ use freehold_protocol::{Digest, Timestamp};
 use super::memory::Memory;
 use crate::ports::{Caller, CallerIdentity, PortError};
 
-/// The secret of all credentials that this STS gave out.
+/// The secret of all credentials that this STS issued.
 const SECRET: &str = "secret access key";
 
 /// Returns the proof of a session of `role` in `account`, made at `at` for `request`.

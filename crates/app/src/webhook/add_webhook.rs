@@ -1,4 +1,4 @@
-//! Adds a webhook. The tenant keeps the public half of its key; whoever calls has the private one.
+//! Adds a webhook. The tenant stores the webhook's public key; the caller of the webhook has the private key.
 
 use std::sync::Arc;
 
@@ -17,23 +17,23 @@ use crate::table::{self, Decided, load, put};
 pub struct AddWebhook {
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
-    /// Whether the tenant's API takes calls of webhooks.
+    /// Whether the tenant's API accepts calls of webhooks.
     pub are_on: bool,
 }
 
 impl AddWebhook {
-    /// Adds a webhook on request of `by`. A repeated request changes nothing. Whether the install has the action or the runbook
-    /// is decided at each call, because the next version may have another.
+    /// Adds a webhook on request of `by`. A repeated request changes nothing. Each call checks whether the install has
+    /// the action or the runbook, because another version may not have it.
     ///
     /// # Errors
-    /// Conflict while the tenant takes no calls, for a name or a key that another webhook has, and when there are too many; NotFound for an
-    /// install or an app that does not exist; or the store's errors.
+    /// Conflict while the tenant accepts no calls, for a name or a key that another webhook has, and when the tenant
+    /// has too many webhooks; NotFound for an install or an app that does not exist; or the store's errors.
     pub async fn add(&self, request: &AddWebhookRequest, by: &AskedBy) -> Result<WebhookView, AppError> {
         let AddWebhookRequest { webhook: name, key, starts } = request;
         if !self.are_on {
             return Err(AppError::conflict(
-                "this tenant takes no calls of webhooks; `freehold tenant deploy --webhooks on` opens the route, which anybody can \
-                 reach and only signed calls pass",
+                "this tenant accepts no calls of webhooks; `freehold tenant deploy --webhooks on` opens the route, \
+                 which anybody can reach, but which accepts signed calls only",
             ));
         }
         let store = &*self.store;
@@ -52,15 +52,16 @@ impl AddWebhook {
                     return Ok(Decided::Keep(known.clone()));
                 }
                 return Err(AppError::conflict(format!(
-                    "there is already a webhook `{name}`, and it has another key or starts something else; remove it first with \
-                     `freehold webhook remove {name}` and give the new one another key, or choose another name"
+                    "webhook `{name}` exists already, and has another key or starts something else; remove it first \
+                     with `freehold webhook remove {name}` and use another key for the new webhook, or choose another \
+                     name"
                 )));
             }
             let reserved = ReservedKey { key: key.key_id(), webhook: name.clone() };
             if let Some(other) = load::<ReservedKey>(store, &row::reserved_key(&reserved.key)).await? {
                 return Err(AppError::conflict(format!(
-                    "webhook `{}` has this key, and a call signed for one webhook would be valid for both; give `{name}` a key of its \
-                     own, by another `--key-file`",
+                    "webhook `{}` has this key, and a call signed for one webhook would be valid for both; give \
+                     `{name}` a key of its own, with another `--key-file`",
                     other.value.webhook
                 )));
             }
@@ -80,7 +81,7 @@ impl AddWebhook {
             Ok(Decided::Commit(vec![put(&added, Expect::Absent)?, put(&reserved, Expect::Absent)?], added))
         })
         .await?;
-        tracing::warn!("Webhook `{name}` {starts}, as {by} asked");
+        tracing::warn!("Added webhook `{name}`, which {starts}, on request of {by}");
         Ok(view(added))
     }
 }

@@ -1,6 +1,6 @@
-//! Takes a call of a webhook: verifies who signed it, and starts what the webhook is for.
+//! Handles a call of a webhook: verifies the signature, and starts what the webhook is for.
 //!
-//! Whatever a call starts has an id that is derived from the call, so the same call starts it once.
+//! The id of what a call starts is derived from the call, so that a repeated call starts nothing a second time.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::workflow::deploy_components::DeployComponents;
 use crate::workflow::run_action::RunAction;
 use crate::{AppError, Kind};
 
-/// The use case that takes a call of a webhook, with its ports and the use cases that calls start.
+/// The use case that handles a call of a webhook, with its ports and the use cases that calls start.
 #[derive(Clone)]
 pub struct CallWebhook {
     pub store: Arc<dyn Store>,
@@ -33,22 +33,22 @@ pub struct CallWebhook {
     pub run_action: RunAction,
     pub run_runbook: RunRunbook,
     pub move_channel: MoveChannel,
-    /// Whether the tenant's API takes calls of webhooks.
+    /// Whether the tenant's API accepts calls of webhooks.
     pub are_on: bool,
 }
 
 impl CallWebhook {
-    /// Takes a call with these headers and this body. Nothing of the body is read before its signature is verified.
+    /// Handles a call with these headers and this body. The body is not parsed before the signature is verified.
     ///
     /// # Errors
-    /// Unauthorized for a time that is too far away, a signature that is not that of the webhook's key, a webhook that does not
-    /// exist, and while webhooks are off; Conflict for a call that was signed before the webhook was added, that is meant for an
-    /// earlier install, or that a later one overtook; Invalid for a body that does not fit what the webhook starts; or the errors
-    /// of what it starts.
+    /// Unauthorized for a time that is too far away, a signature that is not that of the webhook's key, a webhook that
+    /// does not exist, and while webhooks are off; Conflict for a call that was signed before the webhook was added,
+    /// that is meant for an earlier install, or that a later call overtook; Invalid for a body that does not fit what
+    /// the webhook starts; or the errors of what it starts.
     pub async fn call(&self, name: &WebhookName, call: &CallHeaders, body: &str) -> Result<WebhookCalled, AppError> {
         call.check_time(self.clock.now()).map_err(|error| unauthorized(error.to_string()))?;
         let found = row::find(&*self.store, name).await?.map(|stored| stored.value);
-        // The answer does not show to a stranger which webhooks exist.
+        // The error does not reveal which webhooks exist.
         let signed = found.filter(|webhook| self.are_on && call.are_signed_by(&webhook.key, body.as_bytes()));
         let webhook = signed.ok_or_else(|| {
             unauthorized(format!(
@@ -110,8 +110,8 @@ impl CallWebhook {
         )))
     }
 
-    /// Moves a channel. The call is stored before it acts, with the number of moves before it: the same call, sent again, acts
-    /// only while nobody else has moved the channel.
+    /// Moves a channel. The call is stored before it moves the channel, together with the number of earlier moves: a
+    /// repeated call moves the channel only while nobody else has moved it.
     async fn move_to(
         &self,
         webhook: &Webhook,
@@ -124,9 +124,9 @@ impl CallWebhook {
         table::release(store, app, &release).await?;
         let moves = table::change(store, ("webhook", &webhook.name), || async {
             let stored = row::webhook(store, &webhook.name).await?;
-            // Somebody may have removed the webhook whose key signed the call, and added another one.
+            // Somebody may have removed the webhook whose key signed the call, and added another webhook.
             if (&stored.value.key, stored.value.added_at) != (&webhook.key, webhook.added_at) {
-                return Err(unauthorized(format!("webhook `{}` was removed while the call was taken", webhook.name)));
+                return Err(unauthorized(format!("webhook `{}` was removed while the call was handled", webhook.name)));
             }
             let known = table::channels(store, app).await?.into_iter().find(|known| known.name == *channel);
             let moves = known.map_or(0, |known| known.moves);

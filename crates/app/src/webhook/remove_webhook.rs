@@ -18,7 +18,7 @@ pub struct RemoveWebhook {
 }
 
 impl RemoveWebhook {
-    /// Removes a webhook, and returns those that are left.
+    /// Removes a webhook, and returns the remaining webhooks.
     ///
     /// # Errors
     /// NotFound, or the store's errors.

@@ -12,7 +12,8 @@ use crate::table::{Record, Stored, load, load_all, load_all_stored};
 
 /// The partition of the webhooks.
 const WEBHOOKS: &str = "webhooks";
-/// The partition of their keys: each key is that of one webhook, so a call of one is never a call of another.
+/// The partition of the webhooks' keys. A key belongs to one webhook, so that a call of one webhook is never valid for
+/// another.
 const KEYS: &str = "webhook-keys";
 
 /// The row that reserves a key for a webhook.
@@ -33,7 +34,7 @@ pub(super) fn reserved_key(key: &KeyId) -> Key {
     Key { pk: KEYS.to_owned(), sk: key.to_string() }
 }
 
-/// Returns the writes that remove a webhook, if it is still as it was read.
+/// Returns the writes that remove a webhook, if the webhook has not changed since it was read.
 pub(super) fn removal(stored: &Stored<Webhook>) -> Vec<Write> {
     let key = reserved_key(&stored.value.key.key_id());
     vec![Write::DeleteAt { key: stored.value.key(), rev: stored.rev }, Write::Delete { key }]
@@ -83,7 +84,7 @@ pub(crate) async fn leaving(store: &dyn Store, install: &InstallId) -> Result<Ve
     Ok(all.iter().filter(|stored| stored.value.starts.install() == Some(install)).flat_map(removal).collect())
 }
 
-/// Returns whether a webhook was added for this install, and not for an earlier one with the same name.
+/// Returns whether a webhook was added for this install, and not for an earlier install with the same name.
 pub(super) fn is_of(webhook: &Webhook, install: &Install) -> bool {
     webhook.starts.install() == Some(&install.id) && install.created_at <= webhook.added_at
 }

@@ -31,7 +31,8 @@ use crate::workflow::schedules::next_run;
 const MOST: usize = 500;
 /// The number of installs whose tasks are handled at the same time.
 const AT_ONCE: usize = 8;
-/// The time after which one call handles no further row, in seconds: the sweep has its turn in the same run of the function.
+/// The time after which one call handles no further row, in seconds. The same run of the function needs time for the
+/// sweep.
 const MOST_SECS: u64 = 15;
 /// The longest time after which the task of a workflow that is open is handled again, in seconds.
 const LONGEST_PAUSE_SECS: u64 = 15 * 60;
@@ -66,7 +67,8 @@ pub struct Handled {
 /// The state that the tasks of one call share.
 struct Call {
     now: Timestamp,
-    /// Whether the topic did not take a notification. The others then wait, because each try may take seconds.
+    /// Whether the topic did not accept a notification. The other notifications then wait, because each try may take
+    /// seconds.
     is_topic_silent: AtomicBool,
 }
 
@@ -107,7 +109,7 @@ impl HandleDueTasks {
         let now = self.clock.now();
         let call = Call { now, is_topic_silent: AtomicBool::new(false) };
         let due = table::due(&*self.store, now, MOST).await?;
-        // Tasks that a person waits for come before those that a schedule asks for.
+        // Tasks for which a person waits come before tasks that a schedule starts.
         let (waited_for, others) = due.into_iter().partition(|row| row.value.what.is_waited_for());
         let mut counts = Handled::default();
         for rows in [waited_for, others] {
@@ -215,7 +217,7 @@ impl HandleDueTasks {
         self.replace(row, Vec::new()).await
     }
 
-    /// Starts or skips the check of this minute, and writes the task for the next one, if there is one.
+    /// Starts or skips the check of this minute, and writes the task for the next check, if there is one.
     async fn check<C: ScheduledCheck>(
         &self,
         check: &C,
@@ -298,14 +300,14 @@ impl HandleDueTasks {
         self.commit(writes).await
     }
 
-    /// Keeps a task that failed from being read for a while: a row that nobody can handle must not stop the others.
+    /// Postpones a task that failed, because a row that cannot be handled must not block the other rows.
     async fn hold(&self, row: &Stored<Due>, now: Timestamp) -> Result<(), AppError> {
         let held = row.value.clone().held_until(now.plus_secs(HELD_SECS));
         self.commit(vec![put(&held, Expect::Rev(row.rev))?]).await
     }
 
-    /// Commits what handles a row. After a conflict nothing is left to do: another call handled the row, or the next call finds
-    /// it as it is.
+    /// Commits the writes that handle a row. After a conflict nothing is left to do: another call has handled the row,
+    /// or the next call handles it.
     async fn commit(&self, writes: Vec<Write>) -> Result<(), AppError> {
         match self.store.commit(writes).await? {
             Committed::Done | Committed::Conflict(_) => Ok(()),
@@ -313,8 +315,8 @@ impl HandleDueTasks {
     }
 }
 
-/// Returns whether a roll back has waited for the jobs of its deploy for some minutes. They may take days, when their runner is
-/// away.
+/// Returns whether a roll back has waited for the jobs of its deploy for some minutes. These jobs may take days when
+/// their runner is away.
 fn waits_for_jobs(row: &Stored<Due>, now: Timestamp) -> bool {
     matches!(row.value.what, DueWhat::RollBack { .. }) && now.since(row.value.time()) > HELD_SECS * 1000
 }
@@ -325,8 +327,8 @@ fn is_missed(due: Timestamp, now: Timestamp) -> Option<Scheduled> {
     is_late.then(|| Scheduled::Skipped("it was due more than an hour ago".to_owned()))
 }
 
-/// Returns the rows in groups: those of a group are handled one after the other, because they change the same install, or because
-/// the topic takes them.
+/// Returns the rows in groups. The rows of a group are handled one after the other, because they change the same
+/// install, or because they all send to the topic.
 fn in_turns(due: Vec<Stored<Due>>) -> Vec<Vec<Stored<Due>>> {
     let mut groups: Vec<Vec<Stored<Due>>> = Vec::new();
     let mut places: BTreeMap<Option<InstallId>, usize> = BTreeMap::new();

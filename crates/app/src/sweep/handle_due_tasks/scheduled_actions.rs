@@ -1,4 +1,4 @@
-//! Runs actions by their cron schedules: starts or skips the run that is due, and stores the task of the next one.
+//! Runs actions by their cron schedules: starts or skips the run that is due, and stores the task of the next run.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ impl HandleDueTasks {
 
     /// Stores the reason why the install refused a run, for `freehold install show`; after a run that was not refused,
     /// removes the stored reason. Whether a reason is stored is read from the row of the reason, and is not noted in
-    /// the row of the due task: an action can have several due tasks, and this call can end before the next one is
+    /// the row of the due task: an action can have several due tasks, and this call can end before the next due task is
     /// written.
     async fn note(
         &self,

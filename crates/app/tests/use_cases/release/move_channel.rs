@@ -138,7 +138,7 @@ async fn an_install_that_is_worked_on_follows_later_and_says_why_it_waits() {
     let [why] = waiting.problems.try_into().unwrap();
     assert!(
         why.starts_with(
-            "release `two` of channel `stable` is not deployed yet, and is tried again: install `globex` is being"
+            "release `two` of channel `stable` is not deployed yet; the deploy is tried again: install `globex` is"
         ),
         "{why}"
     );
@@ -372,7 +372,7 @@ async fn what_is_not_there_is_refused_and_so_is_one_channel_too_many() {
     let more = mover.move_channel(&demo(), &"more".parse().unwrap(), &to("one"), member()).await.unwrap_err();
 
     assert_eq!((release.kind, app.kind, more.kind), (Kind::NotFound, Kind::NotFound, Kind::Conflict));
-    assert!(more.message.starts_with("app `demo` has 20 channels, which is the maximum; move one of them"), "{more}");
+    assert!(more.message.starts_with("app `demo` has 20 channels, which is the maximum; move one that"), "{more}");
     assert_eq!(read::list_channels(&*world.memory, &demo()).await.unwrap().len(), MAX_CHANNELS);
 }
 
