@@ -1,5 +1,6 @@
-//! Counts roll backs in drawn histories of installs, while messages are delivered in any order and up to three times, and
-//! prints the figure as a JSON line. The exit code is 1 when something runs otherwise after a roll back than before.
+//! Simulates histories of installs, with messages that are delivered in any order and up to three times, counts the
+//! roll backs, and prints the figure as a JSON line. The exit code is 1 when an install does not run the same after a
+//! roll back as before it.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -35,7 +36,7 @@ async fn main() -> ExitCode {
         let rolled_back = match history(seed.wrapping_mul(1_000_000).wrapping_add(number), wanted).await {
             Ok(rolled_back) => rolled_back,
             Err(error) => {
-                eprintln!("history {number} of seed {seed} did not get to its roll backs: {error}");
+                eprintln!("history {number} of seed {seed} did not reach its roll backs: {error}");
                 broken += 1;
                 continue;
             }

@@ -1,5 +1,6 @@
-//! Counts the events of whole lives of installs, while messages are delivered in any order and up to three times, and
-//! prints the figures as JSON lines. The exit code is 1 when an action did not run exactly once for each event.
+//! Simulates whole lives of installs, with messages that are delivered in any order and up to three times, counts the
+//! events, and prints the figures as JSON lines. The exit code is 1 when an action did not run exactly once for each
+//! event.
 
 use std::process::ExitCode;
 

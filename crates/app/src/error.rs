@@ -67,8 +67,8 @@ impl AppError {
         matches!(self.kind, Kind::Transient)
     }
 
-    /// Returns the message of a refusal: what was asked for is wrong, or something that exists does not permit it. The same
-    /// call is refused again until somebody changes that.
+    /// Returns the message of a refusal: the request is wrong, or the current state does not permit it. The same call
+    /// is refused again until somebody changes the request or the state.
     ///
     /// # Errors
     /// The error itself if it is not a refusal.

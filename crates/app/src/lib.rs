@@ -1,7 +1,7 @@
 //! The use cases. Each use case loads rows, decides with `domain`, commits, and then performs effects that may be
 //! repeated. It reaches AWS through the ports only; `testing` holds in-memory doubles of the ports.
 //!
-//! The directories are read from the bottom up. Each uses only those of the lines before its own:
+//! The directories form layers. Each directory uses only directories in the lines above its own line:
 //!
 //! 1. `table`
 //! 2. `app_version`, `new_workflow`, `notification`

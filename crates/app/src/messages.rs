@@ -6,7 +6,7 @@ use freehold_protocol::report::Fence;
 use freehold_protocol::{AppName, Digest, GrantId, InstallId, JobId, KeyId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// A request to `dispatch-job`: to send a message to a runner, or to sign a contract.
+/// A request to `dispatch-job`, either to send a message to a runner or to sign a contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "send", rename_all = "snake_case")]
 pub enum DispatchMessage {

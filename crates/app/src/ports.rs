@@ -83,8 +83,8 @@ impl Write {
         }
     }
 
-    /// Returns whether `current`, the row at the key, is the result of this write. A condition that fails then has failed
-    /// because of the write itself: its answer was lost.
+    /// Returns whether `current`, the row at the key, is the result of this write. If it is, an earlier try of the
+    /// write succeeded but its response was lost, and the condition now fails because of that try.
     pub fn has_happened(&self, current: Option<&Row>) -> bool {
         let Self::Put { body, expect, .. } = self else { return false };
         let rev = match expect {
@@ -132,10 +132,11 @@ pub enum Caller {
     Refused(String),
 }
 
-/// AWS STS, which knows whose credentials signed a request.
+/// AWS STS, which determines whose credentials signed a request.
 #[async_trait]
 pub trait CallerIdentity: Send + Sync {
-    /// Sends `request` with the signature of `proof` to STS. An answer that is not one of STS is a transient error.
+    /// Sends `request` with the signature of `proof` to STS. A response that does not come from STS is a transient
+    /// error.
     async fn caller(&self, request: &CallerRequest, proof: &RoleProof) -> Result<Caller, PortError>;
 }
 

@@ -104,8 +104,8 @@ fn check_components(document: &AppVersion) -> Result<(), AppError> {
     })
 }
 
-/// Checks the cron schedules again: an action with an unreadable schedule would never run, and nobody would see why. A drift
-/// check each minute would be one order and one plan each minute, in each install.
+/// Checks the cron schedules again: an action with an unreadable schedule would never run, and nobody would see why. A
+/// drift check every minute would cause one order and one plan per minute in each install.
 fn check_schedules(document: &AppVersion) -> Result<(), AppError> {
     for action in &document.actions {
         for trigger in &action.triggers {

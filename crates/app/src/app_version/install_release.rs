@@ -17,7 +17,7 @@ pub(crate) struct Wanted {
     pub release: Option<ReleaseName>,
 }
 
-/// Returns what somebody that follows `follows` deploys now.
+/// Returns the version, and the release if there is one, that an install which follows `follows` deploys now.
 ///
 /// # Errors
 /// NotFound for a release or channel that does not exist, or the errors of [`Versions::load`].
@@ -33,7 +33,7 @@ pub(crate) async fn followed(versions: &Versions, app: &AppName, follows: &Follo
     Ok(Wanted { version, release: Some(name) })
 }
 
-/// Returns what a deploy of `install` deploys that names `named`.
+/// Returns the version, and the release if there is one, for a deploy of `install` whose request names `named`.
 ///
 /// # Errors
 /// Invalid for a version beside a release, Conflict if the install follows another release, or the errors of [`followed`].
@@ -54,8 +54,8 @@ pub(crate) async fn wanted(versions: &Versions, install: &Install, named: Named<
     Ok(Wanted { version: versions.load(app, named.version).await?, release: None })
 }
 
-/// Returns the writes after which the install is listed as a follower of its channel, if it follows one, and the channel
-/// itself, so that the caller can see that it exists.
+/// Returns the writes that list the install as a follower of its channel, if it follows a channel. Also returns the
+/// channel, as proof that the channel exists.
 ///
 /// # Errors
 /// NotFound for a channel or a release that does not exist, or the store's errors.
@@ -78,7 +78,7 @@ pub(crate) async fn following(
     }
 }
 
-/// Returns the writes after which `install` is not listed as a follower any more, and no reason is kept.
+/// Returns the writes that remove `install` from the followers of its channel, and that remove the stored reason.
 pub(crate) fn leaving(install: &Install) -> Vec<Write> {
     let mut writes = vec![Write::Delete { key: table::not_followed_key(&install.id) }];
     if let (Follows::Channel { channel }, Some(app)) = (&install.follows, install.app()) {
@@ -91,7 +91,7 @@ pub(crate) fn leaving(install: &Install) -> Vec<Write> {
 /// Returns the sentence about a release that could not be deployed when its channel moved there.
 pub(crate) fn not_followed_text(known: &NotFollowed) -> String {
     format!(
-        "release `{}` of channel `{}` is not deployed yet, and is tried again: {}",
+        "release `{}` of channel `{}` is not deployed yet; the deploy is tried again: {}",
         known.release, known.channel, known.reason
     )
 }

@@ -1,4 +1,4 @@
-//! Shows the inputs of an app and of an install: who answers each input, its value, and which values are invalid.
+//! Shows the inputs of an app and of an install: who gives each value, the value itself, and which values are invalid.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -25,7 +25,7 @@ pub struct Versions {
     pub store: Arc<dyn Store>,
     pub objects: Arc<dyn Objects>,
     kept: Arc<Mutex<Kept>>,
-    /// Held while a version is loaded: tasks that are handled at the same time often need the same one.
+    /// A lock that is held while a version is loaded, because concurrent tasks often need the same version.
     loading: Arc<futures_util::lock::Mutex<()>>,
 }
 
@@ -135,7 +135,7 @@ impl Versions {
         };
         let found = match self.objects.get_version(version).await {
             Ok(found) => found.ok_or_else(|| broken("is missing"))?,
-            // S3 answers "access denied" for a missing object when the function may not list the bucket.
+            // S3 returns "access denied" for a missing object when the function may not list the bucket.
             Err(error @ PortError::Denied { .. }) => {
                 let unreadable = broken("is missing, or this function may not read it");
                 return Err(AppError { source: Some(Box::new(error)), ..unreadable });

@@ -50,7 +50,8 @@ pub struct GrantArtifact {
 }
 
 impl GrantArtifact {
-    /// The statements that the use case signs with a delegate key. The root key signs statements of provenance.
+    /// The kinds of messages that the use case signs with a delegate key. The root key signs the statements about
+    /// artifacts.
     pub const SIGNS: [KeyUse; 1] = [KeyUse::Grants];
 
     /// Answers one request through the install's orders queue. If the same request is redelivered within

@@ -1,4 +1,5 @@
-//! The program of a runner, which is granted to the job that upgrades the runner. It was uploaded as a source is.
+//! Grants the program of a runner to the job that upgrades the runner. The program was uploaded in the same way as a
+//! source.
 
 use freehold_domain::Job;
 use freehold_domain::workflow::{Target, Workflow};
@@ -42,7 +43,7 @@ pub(super) async fn asked_for(
 /// Returns the program that a workflow gives to the install's runner.
 ///
 /// # Errors
-/// Internal for any other workflow: only an upgrade has nodes and jobs that ask for it.
+/// Internal for a workflow that is not an upgrade: only the jobs of an upgrade need a program.
 pub(crate) fn program_of(workflow: &Workflow) -> Result<&UpgradeRunner, AppError> {
     let found = workflow.request.program();
     found.ok_or_else(|| AppError::internal(format!("workflow `{}` names no program of a runner", workflow.id)))

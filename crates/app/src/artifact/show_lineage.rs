@@ -20,7 +20,8 @@ use crate::table::{self, Stored, build_key, load, load_all, parse};
 
 /// The maximum number of uses on one page.
 const PAGE_USES: u32 = 50;
-/// A page ends when its signed messages have more than this number of bytes. The answer of a function may have 6 MB.
+/// A page ends when its signed messages have more than this number of bytes. The response of a function may have at
+/// most 6 MB.
 const PAGE_BYTES: usize = 2 * 1024 * 1024;
 
 /// The use case that shows a lineage, with its ports.
@@ -188,7 +189,10 @@ fn nothing_known(artifact: &Digest, install: Option<&InstallId>) -> AppError {
              what is deployed there"
         ),
         None => {
-            format!("artifact `{artifact}` is unknown here; `freehold install show` and `freehold build` show digests")
+            format!(
+                "artifact `{artifact}` is unknown in this tenant; `freehold install show` and `freehold build` show \
+                 digests"
+            )
         }
     })
 }

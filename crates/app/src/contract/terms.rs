@@ -66,8 +66,8 @@ pub async fn keep(store: &dyn Store, version: &AppVersion) -> Result<Digest, App
 pub async fn show_terms(store: &dyn Store, app: &AppName, digest: &Digest) -> Result<Terms, AppError> {
     let found = known_terms(store, app, digest).await?.ok_or_else(|| {
         AppError::not_found(format!(
-            "no version of app `{app}` that was synced here has the terms `{digest}`; `freehold contract show {app}` \
-             shows those of the latest version"
+            "no version of app `{app}` in this tenant has the terms `{digest}`; `freehold contract show {app}` shows \
+             the terms of the latest version"
         ))
     })?;
     Ok(serde_json::from_str(&found.terms)?)

@@ -1,4 +1,4 @@
-//! Acknowledges a difference: a person knows of it and leaves it so.
+//! Acknowledges a difference: a person knows about the difference and does not want it repaired now.
 
 use std::sync::Arc;
 
@@ -20,11 +20,12 @@ pub struct AcknowledgeDrift {
 }
 
 impl AcknowledgeDrift {
-    /// Acknowledges the difference of one resource, until it differs otherwise or no more. Twice is once.
+    /// Acknowledges the difference of one resource, until the resource differs in another way or no longer differs. A
+    /// repeated call changes nothing.
     ///
     /// # Errors
-    /// Invalid for a reason that is not one line, NotFound for an unknown install and for a resource that does not differ,
-    /// Conflict when several components have such a resource, or the store's errors.
+    /// Invalid for a reason that is not one line, NotFound for an unknown install and for a resource that does not
+    /// differ, Conflict when the resource differs in several components, or the store's errors.
     pub async fn acknowledge(
         &self,
         install: &InstallId,
@@ -45,7 +46,7 @@ impl AcknowledgeDrift {
         .await
     }
 
-    /// Returns the record of the only part that has such a resource.
+    /// Returns the record of the only part in which the resource differs.
     async fn record_of(
         &self,
         install: &InstallId,

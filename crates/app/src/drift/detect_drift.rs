@@ -34,9 +34,9 @@ impl DetectDrift {
     /// be checked now is stored with the start of the workflow.
     ///
     /// # Errors
-    /// NotFound for an unknown install, Invalid for a named part whose kind is not checked, Conflict without a runner, while a
-    /// workflow changes the install or another check has not ended, for a named part that is not deployed, or when nothing
-    /// can be checked, or the ports' errors.
+    /// NotFound for an unknown install, Invalid for a named part whose kind is not checked, Conflict if the install has
+    /// no runner, while a workflow changes the install or another check has not ended, for a named part that is not
+    /// deployed, or when nothing can be checked; or the ports' errors.
     pub async fn detect(
         &self,
         install: &InstallId,
@@ -57,8 +57,8 @@ impl DetectDrift {
         let later = check_named(only, &plan.left_out)?;
         if plan.nodes.is_empty() && later.is_empty() {
             return Err(AppError::conflict(format!(
-                "install `{install}` has no deployed part whose drift can be checked: Terraform modules, charts and manifests \
-                 can be"
+                "install `{install}` has no deployed part whose drift can be checked; only Terraform modules, charts \
+                 and manifests can be checked"
             )));
         }
         let now = self.clock.now();
@@ -110,10 +110,10 @@ impl ScheduledCheck for DetectDrift {
 /// The number of parts whose reasons one commit stores, beside the rows of the workflow.
 const MOST_UNKNOWN: usize = 50;
 
-/// Returns the parts that a deploy makes checkable again, with the reason.
+/// Returns the parts that cannot be checked before the next deploy, with the reason.
 ///
 /// # Errors
-/// For a part that the request names and that no check is for.
+/// Conflict for a named part that is not deployed, and Invalid for a named part whose kind is not checked.
 fn check_named<'a>(
     only: &BTreeSet<ComponentName>,
     left_out: &'a [(ComponentName, NoCheck)],

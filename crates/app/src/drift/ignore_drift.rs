@@ -20,12 +20,12 @@ pub struct IgnoreDrift {
 }
 
 impl IgnoreDrift {
-    /// Adds a rule, replaces the one with the same address and component, or removes it. It counts at once, also for what is
-    /// found already.
+    /// Adds a rule, replaces the rule with the same address and component, or removes that rule. The change applies at
+    /// once, also to differences that were found before.
     ///
     /// # Errors
-    /// Invalid for a rule or a reason that is too long or empty, NotFound for an unknown install and for a rule to remove that
-    /// does not exist, Conflict when there are too many rules or they are too large, or the store's errors.
+    /// Invalid for a rule or a reason that is too long or empty, NotFound for an unknown install or for a removal of a
+    /// rule that does not exist, Conflict when the rules are too many or too large, or the store's errors.
     pub async fn ignore(&self, id: &InstallId, request: &IgnoreDriftRequest, by: &AskedBy) -> Result<(), AppError> {
         let rule = DriftRule {
             address: request.address.clone(),
@@ -48,7 +48,7 @@ impl IgnoreDrift {
                 return Err(AppError::new(
                     Kind::NotFound,
                     format!(
-                        "install `{id}` has no rule for `{}`; `freehold drift list {id}` shows its rules",
+                        "install `{id}` has no rule for `{}`; `freehold drift list {id}` shows the rules",
                         rule.address
                     ),
                 ));

@@ -1,4 +1,5 @@
-//! Drift: starts checks by hand and by schedule, takes their results, and takes what people say about them.
+//! Drift: starts checks by hand and by schedule, records their results, and lets people acknowledge or ignore
+//! differences.
 
 pub mod acknowledge_drift;
 pub mod detect_drift;

@@ -28,7 +28,7 @@ pub(crate) struct DriftPlan {
 /// it.
 ///
 /// # Errors
-/// The errors of the store and of [`Versions::load`], and NotFound for a role that a version names and does not have.
+/// The errors of the store and of [`Versions::load`], and NotFound for a role that a version names but does not define.
 pub(crate) async fn plan_drift(
     versions: &Versions,
     install: &Install,

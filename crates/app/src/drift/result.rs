@@ -1,4 +1,4 @@
-//! Takes the results of drift checks, and what a deploy makes of them.
+//! Records the results of drift checks, and updates the results after a deploy.
 
 use freehold_domain::drift::{Check, Drift};
 use freehold_domain::job::{Job, JobState};
@@ -11,8 +11,9 @@ use crate::part::late_result::is_being_changed;
 use crate::ports::{Expect, Store, Write};
 use crate::table::{self, DeployedRecord, Stored, load, put};
 
-/// Returns the write that stores what a drift check found in `part`. `of` is the job that had deployed the part when the check
-/// was planned. The finding is dropped if another deploy has run since, a failed one too, and while a job changes the part.
+/// Returns the write that stores what a drift check found in `part`. `of` is the job that had deployed the part when
+/// the check was planned. The finding is dropped if another deploy has run since, even a failed deploy, or while a job
+/// changes the part.
 pub(crate) async fn checked_writes(
     store: &dyn Store,
     job: &Job,
@@ -41,7 +42,7 @@ fn result_of(job: &Job) -> Result<DriftFound, String> {
         JobState::Succeeded { outputs, .. } => {
             let reported = outputs.get(OUTPUT).cloned().map(serde_json::from_value::<DriftFound>);
             let found = reported.and_then(Result::ok).map(DriftFound::limited);
-            found.ok_or_else(|| format!("job `{}` reported no result that can be read", job.id))
+            found.ok_or_else(|| format!("job `{}` reported no readable result", job.id))
         }
         ended => {
             let reason = job.reason().filter(|reason| !reason.is_empty());
@@ -51,7 +52,7 @@ fn result_of(job: &Job) -> Result<DriftFound, String> {
     }
 }
 
-/// Returns what is known of the drift of `part` after the job deployed it.
+/// Returns the drift of `part` after the job deployed the part.
 pub(crate) async fn after_deploy(
     store: &dyn Store,
     job: &Job,

@@ -1,4 +1,4 @@
-//! Asks whether the deployed components of an install are healthy, apart from a deploy. It changes nothing.
+//! Checks whether the deployed components of an install are healthy, outside of a deploy. A check changes nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,9 +33,9 @@ impl CheckHealth {
     /// Starts a check. A repeated call with the same cause returns the same workflow.
     ///
     /// # Errors
-    /// NotFound for an unknown install, Invalid for a named component that has no health check, Conflict without a runner, while
-    /// a workflow changes the install or another check has not ended, for a named component that is not deployed, or when no
-    /// component can be asked, or the ports' errors.
+    /// NotFound for an unknown install, Invalid for a named component that has no health check, Conflict if the install
+    /// has no runner, while a workflow changes the install or another check has not ended, for a named component that
+    /// is not deployed, or when no component can be checked; or the ports' errors.
     pub async fn check(
         &self,
         install: &InstallId,
@@ -61,8 +61,8 @@ impl CheckHealth {
         }
         if plan.nodes.is_empty() {
             return Err(AppError::conflict(format!(
-                "no deployed component of install `{install}` has a health check; give a component `[health]` with \
-                 a probe, or without one where its type has a check of its own, and deploy it"
+                "no deployed component of install `{install}` has a health check; add `[health]` to a component, with \
+                 a probe unless the type of the component has a built-in check, and deploy the component"
             )));
         }
         let held = Stored { value: Install { health_check: Some(id.clone()), ..value }, rev };

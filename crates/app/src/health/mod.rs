@@ -1,4 +1,4 @@
-//! Health: starts checks by hand and by schedule, and takes their results and those of required checks.
+//! Health: starts checks by hand and by schedule, and records their results and the results of required checks.
 
 pub mod check_health;
 pub(crate) mod plan;

@@ -1,4 +1,4 @@
-//! Plans health checks apart from deploys. This is done twice: when a check is requested, and when its workflow runs.
+//! Plans health checks outside of deploys. This is done twice: when a check is requested, and when its workflow runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,11 +22,12 @@ pub(crate) struct HealthPlan {
     pub(crate) left_out: Vec<NotAsked>,
 }
 
-/// Returns the checks of the components in `only`, or of all deployed components that can be checked. Each is checked by the
-/// config of the version of the last deploy of all components, or of the version that deployed it later.
+/// Returns the checks of the components in `only`, or of all deployed components that can be checked. Each component is
+/// checked with the config of the version that the last deploy of all components deployed, or of the version that
+/// deployed the component later.
 ///
 /// # Errors
-/// The errors of the store and of [`Versions::load`], and NotFound for a role that a version names and does not have.
+/// The errors of the store and of [`Versions::load`], and NotFound for a role that a version names but does not define.
 pub(crate) async fn plan_health_check(
     versions: &Versions,
     install: &Install,
@@ -45,7 +46,7 @@ pub(crate) async fn plan_health_check(
         };
         let by = present.as_ref().filter(is_by).map(|(present, _)| (&*present.document, &present.version));
         let (version, digest) = by.unwrap_or((one.document, &one.version));
-        // A check needs the version and what is deployed, and no values.
+        // A check needs the version and the records of what is deployed, but no values of inputs.
         let input = DeployInput {
             version,
             builds: &BTreeMap::new(),
@@ -65,7 +66,8 @@ pub(crate) async fn plan_health_check(
     Ok(plan)
 }
 
-/// Returns the version of the last deploy of all components, and the serial of this deploy; `None` before the first one.
+/// Returns the version of the last deploy of all components, and the serial of this deploy; `None` before the first
+/// such deploy.
 pub(super) async fn present(versions: &Versions, install: &Install) -> Result<Option<(Version, u64)>, AppError> {
     let Some(version) = install.version() else { return Ok(None) };
     let ran: Option<Stored<RanRecord>> = load(&*versions.store, &table::ran_key(&install.id)).await?;

@@ -1,4 +1,4 @@
-//! The row of a component's health, which the last check of it writes.
+//! The row of a component's health, which the component's last check writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,9 +15,9 @@ use crate::part::late_result::is_being_changed;
 use crate::ports::{Expect, Store, Write};
 use crate::table::{self, DeployedRecord, HEALTH_PREFIX, HealthRecord, Stored, install_pk, load, load_all, put};
 
-/// Returns the writes of the health that `job` found of a component with these required checks, and of the task that sends the
-/// notification of a change; none if a later workflow has checked the component since, or if a deploy has overtaken a
-/// check: a component that is being replaced may be away.
+/// Returns the writes of the health that `job` found for a component with these required checks, and of the task that
+/// sends the notification of a change. Returns no writes if a later workflow has checked the component since. Also
+/// returns none for a check that a deploy has overtaken, because a component that is being replaced may be unavailable.
 pub(crate) async fn record_health(
     store: &dyn Store,
     job: &Job,
@@ -37,8 +37,8 @@ pub(crate) async fn record_health(
     Ok([Some(record), notification].into_iter().flatten().collect())
 }
 
-/// Returns the write of the task that sends the notification of a change, as the required checks leave the health before and
-/// after it: people are told what `install show` shows.
+/// Returns the write of the task that sends the notification of a change. The health before and after the change
+/// includes the results of the required checks, so that the notification agrees with `install show`.
 async fn of_shown_health(
     store: &dyn Store,
     install: &InstallId,
@@ -58,8 +58,8 @@ async fn of_shown_health(
     of_changed_health(store, install, before.as_ref(), &after).await
 }
 
-/// Returns whether a deploy of the component is at work, or has ended since `workflow` began, the workflow of `job`. A part
-/// that an earlier deploy left partial stays so after another failure: then what the check found counts.
+/// Returns whether a deploy of the component is running, or has ended since the start of `workflow`, which is the
+/// workflow of `job`. The result of a check counts also for a part that an earlier deploy left partial.
 async fn is_overtaken(
     store: &dyn Store,
     job: &Job,

@@ -1,4 +1,5 @@
-//! Reports the result of a required check of a component. When a gate waits for it, `sweep` looks at the results at once.
+//! Reports the result of a required check of a component. When a gate waits for the result, `sweep` reads the results
+//! at once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,16 +31,17 @@ pub struct ReportCheck {
     pub clock: Arc<dyn Clock>,
 }
 
-/// A gate of the component that a workflow asks now.
+/// A gate of the component that is active in a workflow.
 struct AskedGate {
     workflow: WorkflowId,
-    /// The checks for which the gate waits, or will wait once its runner found the component healthy.
+    /// The checks for which the gate waits, or will wait after the runner found the component healthy.
     names: BTreeSet<CheckName>,
 }
 
 impl ReportCheck {
-    /// Stores the result for the last deploy of the component, on request of `by`. The commit also makes the workflow due that
-    /// may wait for the result. A repeated report changes nothing, and a repeated result keeps the time of its first report.
+    /// Stores the result for the last deploy of the component, on request of `by`. If a workflow may wait for the
+    /// result, the commit also makes this workflow due. A repeated report changes nothing, and a repeated result keeps
+    /// the time of its first report.
     ///
     /// # Errors
     /// Invalid for a reason that is not one line and for an address of another form, NotFound for an unknown install, a
@@ -62,7 +64,8 @@ impl ReportCheck {
             self.check_name(&found, &deployed, gate.as_ref(), check).await?;
             check_deploy(request, &deployed)?;
             let known: Option<Stored<CheckRecord>> = load(store, &table::check_key(install, component, check)).await?;
-            // A report that repeats a result after the end of a gate's time does not undo that the result came in time.
+            // A report that repeats a result after the deadline of a gate must not replace the time of the report that
+            // came in time.
             let is_same = |known: &&ReportedCheck| known.result == request.result && known.serial == deployed.serial;
             let first = known.as_ref().map(|known| &known.value.reported).filter(is_same);
             let reported = ReportedCheck {
@@ -108,14 +111,14 @@ impl ReportCheck {
         let deployed = found.map(|found| found.value.deployed).filter(|deployed| !deployed.attempted);
         deployed.ok_or_else(|| {
             AppError::not_found(format!(
-                "component `{component}` is not deployed in install `{install}`, so there is nothing that a check could be \
-                 about; `freehold install show {install}` shows what is deployed"
+                "component `{component}` is not deployed in install `{install}`, so it has no deploy to check; \
+                 `freehold install show {install}` shows what is deployed"
             ))
         })
     }
 
-    /// Checks that the component requires the check: in the version that deployed it, in the one by which it is or was checked
-    /// since, or in the one whose gate is asked now.
+    /// Checks that the component requires the check: in the version that deployed the component, in a version with
+    /// which it has been checked since, or in the version whose gate is active.
     async fn check_name(
         &self,
         install: &Install,
@@ -156,7 +159,7 @@ fn checks_of(version: &Version, component: &ComponentName) -> BTreeSet<CheckName
     health.map(ComponentHealth::checks).unwrap_or_default()
 }
 
-/// Returns the gate of the component that the install's workflow asks now, if it has required checks.
+/// Returns the gate of the component that is active in the install's workflow, if the gate has required checks.
 async fn asked_gate(
     store: &dyn Store,
     install: &Install,
@@ -182,7 +185,7 @@ fn check_deploy(request: &ReportCheckRequest, deployed: &Deployed) -> Result<(),
     }
 }
 
-/// Returns the address of a report; empty without one.
+/// Returns the URL of a report, or an empty text for a report without a URL.
 fn address(url: Option<&str>) -> Result<String, AppError> {
     let Some(url) = url else { return Ok(String::new()) };
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or_default();

@@ -9,8 +9,8 @@ use crate::ports::{Committed, Store, Write};
 use crate::table::{self, GoneInstalls, Stored, install_entry_key, install_key, name_prefixes, prefix_key, put};
 use crate::{AppError, Kind, webhook};
 
-/// The maximum number of writes of webhooks in the commit that ends an install. It has up to 30 other writes, and DynamoDB
-/// takes 100 in one transaction.
+/// The maximum number of writes of webhooks in the commit that ends an install. The commit has up to 30 other writes,
+/// and DynamoDB accepts 100 in one transaction.
 const MOST_WEBHOOK_WRITES: usize = 70;
 
 /// Returns the writes that remove the install's row, its entry in the list and in its shard, free its name, and count it
@@ -33,8 +33,9 @@ pub(super) async fn end_writes(store: &dyn Store, stored: &Stored<Install>) -> R
     Ok(writes)
 }
 
-/// Removes as many webhooks of an install as do not fit into the commit that ends it. Returns the writes for the others. The
-/// removed ones are gone even if the install is then kept, because its runner has announced itself meanwhile.
+/// Removes the webhooks of an install that do not fit into the commit that ends the install. Returns the writes for the
+/// other webhooks. The removed webhooks stay removed even if the install is then kept because its runner has announced
+/// itself meanwhile.
 async fn remove_most(store: &dyn Store, mut webhooks: Vec<Write>) -> Result<Vec<Write>, AppError> {
     while webhooks.len() > MOST_WEBHOOK_WRITES {
         let some = webhooks.split_off(webhooks.len() - MOST_WEBHOOK_WRITES);
@@ -52,7 +53,7 @@ async fn remove_most(store: &dyn Store, mut webhooks: Vec<Write>) -> Result<Vec<
 async fn freed_prefixes(store: &dyn Store, id: &InstallId) -> Result<Vec<Write>, AppError> {
     let mut writes = Vec::new();
     for prefix in name_prefixes(id) {
-        // A second install of the query is another install, which keeps the prefix.
+        // If the query returns a second row, another install needs the prefix.
         if store.query("installs", prefix.as_str(), None, 2).await?.len() > 1 {
             continue;
         }

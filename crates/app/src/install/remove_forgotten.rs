@@ -140,12 +140,12 @@ impl RemoveForgotten {
         Ok(true)
     }
 
-    /// Stores when the install was closed. The quiet time counts from then, because a removal may begin long after the
+    /// Stores when the install was closed. The waiting time starts then, because a removal may begin long after the
     /// request.
     async fn note_closed(&self, entry: &Forgetting) -> Result<(), AppError> {
         table::change(&*self.store, ("install", &entry.install), || async {
             let found = load::<Forgetting>(&*self.store, &forgetting_key(&entry.install)).await?;
-            // Another call has stored it, or has removed the install.
+            // Another call has stored the time, or has removed the install.
             let Some(stored) = found.filter(|found| found.value == *entry) else { return Ok(Decided::Keep(())) };
             let closed = Forgetting { closed_at: Some(self.clock.now()), ..stored.value };
             Ok(Decided::Commit(vec![put(&closed, Expect::Rev(stored.rev))?], ()))

@@ -1,5 +1,5 @@
-//! Which reports queue an install has, and who may send to each. A call reads the rows of one shard, however many
-//! installs the tenant has.
+//! Assigns a reports queue to each install, and sets which accounts may send to each queue. A call reads the rows of
+//! one shard, however many installs the tenant has.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ pub(super) struct Shards {
 type Found<T> = (T, Expect);
 
 impl Shards {
-    /// Returns the number of the install's shard; gives it one if it has none.
+    /// Returns the number of the install's shard. Assigns a shard if the install has none.
     ///
     /// # Errors
     /// Conflict for an install that is being forgotten, or the store's errors.
     pub(super) async fn assign(&self, install: &InstallId) -> Result<u32, AppError> {
-        // The loop ends: each turn without a number has taken one shard off the list of those that installs have left,
-        // or has begun a new shard, which is empty and has room.
+        // The loop ends: each iteration without a number has removed a shard from the list of shards that installs have
+        // left, or has begun a new shard, which has room because it is empty.
         loop {
             if let Some(number) = self.try_assign(install).await? {
                 return Ok(number);
@@ -39,7 +39,7 @@ impl Shards {
         }
     }
 
-    /// Returns `None` after it noted that the shard with the best prospects is full.
+    /// Returns the number of the install's shard, or `None` after it recorded that the candidate shard is full.
     async fn try_assign(&self, id: &InstallId) -> Result<Option<u32>, AppError> {
         table::change(&*self.store, ("the reports queue of install", id), || async {
             let stored = table::install(&*self.store, id).await?;
@@ -54,7 +54,10 @@ impl Shards {
             let (mut shard, rev) = shard(&*self.store, number).await?;
             if !is_older && !shard.has_room_for(&stored.value.account) {
                 let next = shards.without_room_in(number);
-                tracing::info!("Reports queue {number} has no room for install `{id}`; {} is next", next.candidate());
+                tracing::info!(
+                    "Reports queue {number} has no room for install `{id}`; queue {} is next",
+                    next.candidate()
+                );
                 return Ok(Decided::Commit(vec![put(&next, expect)?], None));
             }
             shard.installs.insert(id.clone(), stored.value.account.clone());
@@ -64,8 +67,8 @@ impl Shards {
         .await
     }
 
-    /// Takes the install out of its shard, and the permission to send from its account if no other install of the shard
-    /// is there.
+    /// Removes the install from its shard. Also removes its account's permission to send, if no other install of the
+    /// shard is in this account.
     ///
     /// # Errors
     /// The errors of the store and the queue service.
@@ -106,7 +109,7 @@ fn shard_of(install: &Install) -> u32 {
     install.reports_shard.unwrap_or(ReportShard::FIRST)
 }
 
-/// Returns the writes that take an install out of its shard; none if it is in none.
+/// Returns the writes that remove an install from its shard; no writes if the install has no shard.
 ///
 /// # Errors
 /// The store's errors.

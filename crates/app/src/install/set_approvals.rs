@@ -17,7 +17,8 @@ pub struct SetApprovals {
 }
 
 impl SetApprovals {
-    /// Sets the option. Orders that are made from now on follow it; a plan that waits already keeps what it asks.
+    /// Sets the option. The option applies to orders that are made from now on. A plan that already waits keeps waiting
+    /// for the same approvals.
     ///
     /// # Errors
     /// NotFound, or the store's errors.

@@ -21,9 +21,9 @@ pub struct SetRelease {
 }
 
 impl SetRelease {
-    /// Sets what the install follows, on request of `by`. An install that begins to follow a channel is brought to the
-    /// channel's release within minutes; the commit stores that task. Nothing else starts: a pin counts from the next deploy
-    /// on.
+    /// Sets what the install follows, on request of `by`. An install that begins to follow a channel gets the channel's
+    /// release within minutes: the commit stores the task that starts the deploy. A pin to a release starts nothing and
+    /// applies from the next deploy on.
     ///
     /// # Errors
     /// NotFound for an install, release or channel that does not exist, or the store's errors.

@@ -49,7 +49,7 @@ where
         }
         let mut writes = vec![put(&install, Expect::Rev(stored.rev))?];
         if let Some(live) = install.live.clone() {
-            // A runner that has come may get its orders at any moment.
+            // A runner that has announced itself may get its orders at any moment.
             let may_wait = changed == Changed::SensitiveInputs || install.runner.is_none();
             let before_the_plan = if may_wait { before_the_plan(store, &live).await? } else { None };
             writes.push(before_the_plan.ok_or(InstallError::Live { install: id.clone(), live })?);

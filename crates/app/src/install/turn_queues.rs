@@ -1,5 +1,5 @@
-//! Closes the orders queue of an install whose runner said that its access is gone, and opens it when the runner has
-//! announced itself again.
+//! Closes the orders queue of an install whose runner reported that it lost its access, and opens the queue when the
+//! runner has announced itself again.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ pub struct TurnQueues {
 }
 
 impl TurnQueues {
-    /// Closes or opens the queues of the installs whose contact has changed. Returns the number of them. A queue that cannot
-    /// be set now is left for the next call.
+    /// Closes or opens the queues of the installs whose contact has changed. Returns the number of these queues. The
+    /// next call retries a queue that cannot be set now.
     ///
     /// # Errors
     /// The store's errors when the list of these installs cannot be read.
@@ -34,14 +34,14 @@ impl TurnQueues {
                 Ok(()) => turned += 1,
                 Err(error) => tracing::warn!(
                     install.id = %install,
-                    "Could not set who takes orders from the queue of `{install}`; the next sweep tries again: {error}"
+                    "Could not set the policy of the orders queue of `{install}`; the next sweep tries again: {error}"
                 ),
             }
         }
         Ok(turned)
     }
 
-    /// Sets the policy as the contact says now, and removes the row if the contact has not changed meanwhile.
+    /// Sets the policy that the current contact requires, and removes the row if the contact has not changed meanwhile.
     async fn turn_one(&self, id: &InstallId, rev: u64) -> Result<(), AppError> {
         let install = load::<Install>(&*self.store, &install_key(id)).await?;
         if let Some(install) = install.filter(|install| install.value.forgetting.is_none()) {

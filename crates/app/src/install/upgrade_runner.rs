@@ -15,7 +15,7 @@ use crate::new_workflow::{Asked, NewWorkflow, came_before, digest_of, require_ru
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
 
-/// The largest checksums of a release, with their signature, in bytes: they travel in the order.
+/// The maximum size of a release's checksums with their signature, in bytes. The order contains them.
 const MAX_RELEASE_BYTES: usize = 64 * 1024;
 
 /// The use case that upgrades a runner, with its ports.

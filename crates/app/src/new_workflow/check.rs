@@ -1,5 +1,5 @@
-//! Checks of deployed parts, for drift and of their health: what refuses one, and when a schedule starts one. A check changes
-//! nothing in the install.
+//! Checks of the drift and the health of deployed parts: when a check is refused, and when a schedule starts a check. A
+//! check changes nothing in the install.
 
 use std::collections::BTreeSet;
 
@@ -83,15 +83,15 @@ impl NewCheck<'_> {
     }
 }
 
-/// A use case that starts checks, also by the schedules of an app version.
+/// A use case that starts checks, on request or by the schedules of an app version.
 pub(crate) trait ScheduledCheck: Sync {
-    /// The name of the check, as logs and the cause of a scheduled check have it.
+    /// The name of the check in logs and in the cause of a scheduled check.
     const WHAT: &'static str;
     /// The task that starts the check.
     const DUE: DueWhat;
 
-    /// Returns the schedule of a part; `None` for one without a schedule, or that is not checked. A schedule that cannot be
-    /// parsed is left out; `freehold app sync` refuses such a schedule.
+    /// Returns the schedule of a part; `None` for a part that has no schedule or is not checked. A schedule that cannot
+    /// be parsed is left out; `freehold app sync` refuses such a schedule.
     fn schedule(part: &Component) -> Option<Schedule>;
 
     /// Starts a check of the parts `only`. A repeated call with the same cause starts nothing.
@@ -151,7 +151,7 @@ pub(crate) enum Scheduled {
     Started,
     /// No schedule is due, because the version has changed since.
     NotDue,
-    /// The check is left to the next minute of the schedule.
+    /// The check is skipped until the next minute of the schedule.
     Skipped(String),
 }
 
@@ -169,8 +169,8 @@ impl Scheduled {
     }
 }
 
-/// Returns why the install's runner takes no orders at `now`; `None` if it does, as far as is known. A check that waits finds
-/// nothing that the next one does not find.
+/// Returns why the install's runner takes no orders at `now`; `None` if it takes orders, as far as is known. A check
+/// does not wait for a runner, because the next check finds the same.
 ///
 /// # Errors
 /// The store's errors.

@@ -68,7 +68,7 @@ pub struct NewWorkflow {
     pub asked_by: AskedBy,
     /// The run of a runbook whose step the workflow is.
     pub run: Option<RunId>,
-    /// Whether changes are to start also while the customer's change windows are closed.
+    /// Whether changes may start while the customer's change windows are closed.
     pub now: bool,
     /// The part of the workflow in a roll back.
     pub roll_back: RollBack,
@@ -192,8 +192,8 @@ pub fn workflow_writes(workflow: &Workflow) -> Result<Vec<Write>, AppError> {
     ])
 }
 
-/// Returns the digest of a request's body. A sealed value counts without its ciphertext, because each sealing of the same
-/// value has another one.
+/// Returns the digest of a request's body. A sealed value counts without its ciphertext, because each sealing of the
+/// same value gives another ciphertext.
 ///
 /// # Errors
 /// Internal when the body cannot be written as JSON.

@@ -21,7 +21,8 @@ pub struct AddSubscription {
 }
 
 impl AddSubscription {
-    /// Adds a subscription. A repeated request changes nothing; while nobody has confirmed, SNS asks again.
+    /// Adds a subscription. A repeated request changes nothing, but SNS asks for the confirmation again while nobody
+    /// has confirmed.
     ///
     /// # Errors
     /// NotFound for an app or an install that does not exist, Conflict for an endpoint that is subscribed with another choice and
@@ -41,8 +42,8 @@ impl AddSubscription {
             }
             None if all.len() >= MAX_SUBSCRIPTIONS => {
                 return Err(AppError::conflict(format!(
-                    "the tenant has {} subscriptions, and may have {MAX_SUBSCRIPTIONS}; remove one first with `freehold \
-                     subscription remove ENDPOINT`",
+                    "the tenant has {} subscriptions, and may have at most {MAX_SUBSCRIPTIONS}; remove one first with \
+                     `freehold subscription remove ENDPOINT`",
                     all.len()
                 )));
             }

@@ -5,7 +5,7 @@ use freehold_protocol::api::{SubscriptionView, SubscriptionsView};
 use crate::AppError;
 use crate::ports::{Subscription, Subscriptions};
 
-/// Returns all subscriptions, those that nobody has confirmed too.
+/// Returns all subscriptions, also those that nobody has confirmed.
 ///
 /// # Errors
 /// The errors of the port.

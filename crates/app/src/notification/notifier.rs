@@ -1,4 +1,5 @@
-//! Sends notifications to the topic. What the topic does not take is stored as a task, which a later sweep performs.
+//! Sends notifications to the topic. A notification that the topic does not accept is stored as a task, which a later
+//! sweep performs.
 
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ impl Notifier {
         }
     }
 
-    /// Sends a notification, and returns whether the topic took it. If not, stores a task in the name of `install`.
+    /// Sends a notification, and returns whether the topic accepted it. If not, stores a task in the name of `install`.
     ///
     /// # Errors
     /// The store's errors.
@@ -60,11 +61,11 @@ impl Notifier {
         let (id, kind) = (&notification.id, notification.kind);
         if now.since(notification.at) / 1000 > GIVEN_UP_SECS {
             tracing::error!(
-                "Notification `{id}` ({kind}) is given up: the topic has not taken it for two weeks: {error}"
+                "Notification `{id}` ({kind}) is given up: the topic has not accepted it for two weeks: {error}"
             );
             return Ok(false);
         }
-        tracing::warn!("The topic did not take notification `{id}` ({kind}); it is sent again later: {error}");
+        tracing::warn!("The topic did not accept notification `{id}` ({kind}); it is sent again later: {error}");
         self.tell_later(install, notification, now).await?;
         Ok(false)
     }
@@ -84,7 +85,8 @@ impl Notifier {
         Ok(())
     }
 
-    /// Returns what the check found that no check had found before, without what people acknowledged or a rule ignores.
+    /// Returns the numbers of parts and resources whose difference the check found first. Differences that people
+    /// acknowledged or that a rule ignores are left out.
     async fn drift_seen(&self, install: &Install, workflow: &Workflow) -> Result<DriftSeen, AppError> {
         let parts = table::parts(&*self.store, &install.id).await?;
         let new = parts.values().map(|part| new_drift(part, &install.drift_rules, workflow)).filter(|new| *new > 0);

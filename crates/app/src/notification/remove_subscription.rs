@@ -15,10 +15,12 @@ pub struct RemoveSubscription {
 }
 
 impl RemoveSubscription {
-    /// Removes the subscription of an endpoint, and returns those that are left. One that does not exist counts as removed.
+    /// Removes the subscription of an endpoint, and returns the remaining subscriptions. A missing subscription counts
+    /// as removed.
     ///
     /// # Errors
-    /// Conflict for a subscription that nobody has confirmed, which SNS does not remove by request, or the errors of the port.
+    /// Conflict for a subscription that nobody has confirmed, which SNS does not remove on request, or the errors of
+    /// the port.
     pub async fn remove(&self, request: &RemoveSubscriptionRequest) -> Result<SubscriptionsView, AppError> {
         let endpoint = &request.endpoint;
         let mut left = Vec::new();

@@ -1,5 +1,6 @@
-//! Sees when the runner of an install goes away and comes back. A task is due at the time at which the runner would be silent, so
-//! nothing is polled: while the runner reports, the task moves on every hour or two.
+//! Detects when the runner of an install goes away and comes back. A task is due at the time at which the runner would
+//! count as silent, so nothing is polled: while the runner reports, the task is moved to a later time every hour or
+//! two.
 
 use freehold_domain::Install;
 use freehold_domain::install::connection::{ConnectionState, SILENT_SECS};

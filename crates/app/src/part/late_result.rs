@@ -1,5 +1,6 @@
-//! Decides whether the result of a job may still be recorded when the report of its end comes after the job was lost or after
-//! its workflow has ended. Workflows that began later may have changed the same part meanwhile; then their result is kept.
+//! Decides whether the result of a job may still be recorded when the report of its end comes after the job was lost or
+//! after its workflow has ended. If a later workflow has changed the same part meanwhile, the result of that workflow
+//! is kept.
 
 use freehold_domain::job::Job;
 use freehold_domain::workflow::{Node, NodeState, Target, Workflow, WorkflowKind};
@@ -10,7 +11,8 @@ use crate::ports::{Expect, Store, Write};
 use crate::table::{self, DeployedRecord, PAGE, Stored, WorkflowEntry, deployed_key, install_pk, load, parse};
 
 /// Returns the condition under which the job's deploy of `part` is recorded. Returns `None` when a later workflow has
-/// worked on the part, because even a failed workflow may have changed it. A job that is in turn is always recorded.
+/// worked on the part, because even a failed workflow may have changed it. The deploy of a job that is in turn
+/// ([`is_in_turn`]) is always recorded.
 pub(crate) async fn deploy_condition(
     store: &dyn Store,
     job: &Job,

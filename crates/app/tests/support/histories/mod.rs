@@ -92,7 +92,7 @@ impl Runs {
 /// its deploys, what fails in them, and in which order and how often messages are delivered.
 ///
 /// # Errors
-/// The first error of a request that no drawn change explains, or that a history does not get to its roll backs.
+/// The first error of a request that no drawn change explains, or that a history does not reach its roll backs.
 pub(crate) async fn history(seed: u64, wanted: usize) -> Result<Vec<RolledBack>, String> {
     let mut life = Life::begin(seed).await;
     let mut all = Vec::new();

@@ -220,7 +220,7 @@ async fn a_check_is_refused_with_its_reason() {
         (
             never,
             Kind::Conflict,
-            "no deployed component of install `globex` has a health check; give a component `[health]`",
+            "no deployed component of install `globex` has a health check; add `[health]` to a component",
         ),
         (live, Kind::Conflict, "install `globex` is being worked on by `wf_"),
         (other, Kind::Conflict, "the health of install `globex` is being checked by `wf_"),

@@ -59,7 +59,7 @@ async fn another_choice_of_a_subscriber_and_a_subscription_too_many_are_refused(
             "`{QUEUE}` is subscribed with another choice; remove it first with `freehold subscription remove {QUEUE}`"
         )
     );
-    assert!(full.message.starts_with("the tenant has 101 subscriptions, and may have 100"), "{}", full.message);
+    assert!(full.message.starts_with("the tenant has 101 subscriptions, and may have at most 100"), "{}", full.message);
 }
 
 #[tokio::test]
