@@ -25,8 +25,8 @@ pub struct Loaded {
     /// The addresses whose texts are missing, sorted. The caller has to fetch the texts and call [`crate::load_with`].
     pub addresses: Vec<String>,
     pub warnings: Diagnostics,
-    /// The mistakes for which a sync refuses the directory; empty except after [`crate::load_for_comparison`]. What the
-    /// version lacks because of them counts as changed.
+    /// The mistakes for which a sync refuses the directory; empty except after [`crate::load_for_comparison`]. The
+    /// parts that the version lacks because of these mistakes count as changed.
     pub refused: Diagnostics,
 }
 
@@ -51,7 +51,7 @@ pub struct InstallFile {
     /// The AWS region; absent when the file names none, as for an install in another cloud.
     pub region: Option<String>,
     pub approval_option: Option<ApprovalOption>,
-    /// The values of inputs by name, without those of sensitive inputs and of the customer's.
+    /// The values of inputs by name, without the values of sensitive inputs and of inputs that the customer answers.
     pub inputs: BTreeMap<String, String>,
     pub toggles: BTreeMap<ComponentName, bool>,
 }

@@ -125,8 +125,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the triggers of an action, and the index of each trigger that has one. If a trigger has two indexes, the lower
-    /// one counts.
+    /// Returns the triggers of an action, and the index of each trigger that has an index. If a trigger is listed with
+    /// two indexes, the lower index counts.
     fn triggers(&mut self, checked: &Checked) -> (BTreeSet<Trigger>, Vec<TriggerIndex>) {
         let mut triggers = BTreeSet::new();
         let mut indexes: BTreeMap<Trigger, u32> = BTreeMap::new();
@@ -288,7 +288,7 @@ const RESERVED: [&str; 15] = [
 /// The variables of AWS's SDKs, and of the runner.
 const RESERVED_PREFIXES: [&str; 3] = ["AWS_", "FREEHOLD_", "NUON_"];
 
-/// Warns about a script that has the text of an input in it: a shell would run what the text says.
+/// Warns about a script that contains the text of an input, because a shell would run the text as commands.
 fn scripts_with_inputs(checked: &Checked) -> Vec<Draft> {
     let nodes = checked.root.tables("steps").iter();
     let scripts = nodes.flat_map(|node| ["command", "inline_contents"].into_iter().filter_map(|key| node.get(key)));
@@ -301,7 +301,7 @@ fn scripts_with_inputs(checked: &Checked) -> Vec<Draft> {
         })
     };
     let draft = |node: &Node| {
-        let message = "whoever gives the input can run commands, because its text becomes part of the script";
+        let message = "whoever gives the input can run commands, because the input's text becomes part of the script";
         let help = "read the environment variable of the input's name in upper case, such as `$TICKET` for `ticket`";
         Draft::warning(checked.place(node), message).help(help)
     };
@@ -323,7 +323,7 @@ fn reserved_names(checked: &Checked) -> Vec<Draft> {
     nodes.map(draft).collect()
 }
 
-/// Reports the required inputs of an action that something starts which gives it no inputs.
+/// Reports the required inputs of an action that has a trigger which gives the action no inputs.
 fn given_by_nobody(checked: &Checked, inputs: &[RunInput]) -> Vec<Draft> {
     let triggers = checked.root.tables("triggers").iter();
     let Some(trigger) = triggers.filter_map(|node| node.text("type")).find(|word| *word != "manual") else {

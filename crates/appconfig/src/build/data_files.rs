@@ -30,8 +30,8 @@ impl Language {
     }
 }
 
-/// Reports a text that is not in `language`. `what` names it, such as "manifest". A text with templates is compared with
-/// words in their places, which is not certain, so it only gets a warning.
+/// Reports a text that is not in `language`. `what` names it, such as "manifest". A text with templates is checked with
+/// words in place of the templates. The result is not certain, so a mistake is only a warning.
 pub(crate) fn mistake(files: &Files, checked: &Checked, node: &Node, what: &str, language: Language) -> Option<Draft> {
     let text = checked.content(node)?;
     let wrong = language.check(text).err()?;

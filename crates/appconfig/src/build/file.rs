@@ -30,12 +30,12 @@ pub(crate) fn read(app: &mut App, path: &str, kind: Option<Kind>) {
     let kind = match kind {
         None | Some(Kind::Runner) if is_of_a_runner(app.files.text(file)) => {
             let place = Place { file, span: 0..0 };
-            // An app has a file of this name too, with other keys.
+            // An app also has a file of this name, with other keys.
             let (message, help) = match kind {
                 None => ("an app config has no such file", "move it out of the app's directory"),
                 Some(_) => (
                     "the app's file of this name has other keys",
-                    "move it out of the app's directory, and write the app's with `freehold tools init DIR`",
+                    "move it out of the app's directory, and write the app's file with `freehold tools init DIR`",
                 ),
             };
             let draft = Draft::warning(place, format!("`{path}` is the config of a runner; {message}"));

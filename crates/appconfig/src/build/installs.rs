@@ -20,8 +20,8 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
-/// Returns the installs, sorted by name. Reports values that do not fit the app's inputs, and components that an install
-/// cannot switch on or off.
+/// Returns the installs, sorted by name. Reports values that do not fit the app's inputs, and toggles of components
+/// that an install cannot switch on or off.
 pub(crate) fn build(app: &mut App, index: &Index, inputs: &[Input]) -> Vec<InstallFile> {
     let mut drafts = Vec::new();
     let mut installs = Vec::new();
@@ -62,7 +62,7 @@ pub(crate) fn build(app: &mut App, index: &Index, inputs: &[Input]) -> Vec<Insta
     installs
 }
 
-/// Returns the mistake in the region of an install. A region that this release does not know may be a new one.
+/// Returns the mistake in the region of an install. A region that this release does not know may be a new region.
 fn wrong_region(checked: &Checked) -> Option<Draft> {
     let account = checked.root.get("aws_account")?;
     let region = account.text("region")?;
@@ -76,7 +76,7 @@ fn wrong_region(checked: &Checked) -> Option<Draft> {
     }
 }
 
-/// Returns what a file says of an install.
+/// Returns the install that a file describes.
 fn install(app: &App, checked: &Checked, install: InstallId, inputs: &[Input]) -> InstallFile {
     let root = &checked.root;
     let is_read = |name: &str| inputs.iter().any(|input| input.name == name && !input.sensitive && !input.customer);
@@ -100,7 +100,7 @@ fn install(app: &App, checked: &Checked, install: InstallId, inputs: &[Input]) -
     }
 }
 
-/// Returns the inputs that several tables of one file answer.
+/// Reports inputs that have a value in several tables of one file.
 fn answered_twice(app: &App, checked: &Checked, tables: &Node, inputs: &[Input]) -> Vec<Draft> {
     let mut seen: BTreeMap<&str, Place> = BTreeMap::new();
     let mut drafts = Vec::new();
@@ -151,7 +151,7 @@ fn answer(app: &App, checked: &Checked, entry: &Entry, input: &Input) -> Option<
         ));
     }
     if input.customer {
-        let message = format!("input `{name}` is the customer's, so its value is not read from a file");
+        let message = format!("input `{name}` is answered by the customer, so its value is not read from a file");
         let draft = Draft::warning(checked.key_place(entry), message);
         return Some(draft.help("remove the value from this file; the customer enters it in the install stack"));
     }

@@ -19,15 +19,16 @@ const OUTSIDE: [&str; 5] = ["terraform_module", "container_image", "docker_build
 /// The types of components that are deployed into a cluster.
 const IN_CLUSTERS: [&str; 3] = ["helm_chart", "kubernetes_manifest", "job"];
 
-/// Reports a text that is not a Kyverno policy, or one that no cluster gets. `node` is the policy, `contents` its text.
+/// Reports a text that is not a Kyverno policy, or a policy that no cluster gets. `node` is the policy, `contents` its
+/// text.
 pub(super) fn mistake(app: &App, checked: &Checked, node: &Node, contents: &str) -> Option<Draft> {
-    // An engine of another name was reported.
+    // An unknown engine was reported before.
     if node.text("engine").is_some_and(|engine| engine != "kyverno") {
         return None;
     }
     let text = node.get("contents")?;
     let kind = node.text("type").unwrap_or_default();
-    // No order carries a policy of another type, so such a text only has no effect.
+    // No order contains a policy of another type, so a mistake in such a policy is only a warning.
     let is_carried = is_for_clusters(PolicyEngine::Kyverno, kind);
     let draft = |message: &str| {
         let draft = if is_carried { Draft::error } else { Draft::warning };
@@ -53,18 +54,18 @@ pub(super) fn mistake(app: &App, checked: &Checked, node: &Node, contents: &str)
         let place = checked.place_in(&app.files, text, wrong.offset);
         return Some(Draft::error(place, format!("the policy is not YAML: {}", wrong.message)));
     }
-    // Other types were reported.
+    // Other types were reported before.
     if !is_carried {
         return None;
     }
     if contents.len() > MAX_POLICY_BYTES {
-        let message = format!("the policy has {} bytes, and may have {MAX_POLICY_BYTES}", contents.len());
-        return Some(Draft::error(checked.place(text), message).help("write its rules as several policies"));
+        let message = format!("the policy has {} bytes, and may have at most {MAX_POLICY_BYTES}", contents.len());
+        return Some(Draft::error(checked.place(text), message).help("split its rules into several policies"));
     }
     not_of_kyverno(app, checked, text, contents).or_else(|| without_effect(app, checked, node))
 }
 
-/// Reports the first object that the runner would refuse, and with it every deploy into a cluster.
+/// Reports the first object because of which the runner would refuse every deploy into a cluster.
 fn not_of_kyverno(app: &App, checked: &Checked, text: &Node, contents: &str) -> Option<Draft> {
     let objects: Vec<_> = documents(contents)
         .into_iter()
@@ -97,13 +98,13 @@ fn wrong_with(object: &Node) -> Option<String> {
     let (version, kind) = (version?, kind?);
     let is_of_namespace = kind == "Policy" || kind.starts_with("Namespaced");
     if is_of_namespace && value(object, "metadata").and_then(|metadata| value(metadata, "namespace")).is_none() {
-        return Some(format!("a `{kind}` is for one namespace, and this one has no `metadata.namespace`"));
+        return Some(format!("a `{kind}` applies to one namespace, and this object has no `metadata.namespace`"));
     }
     (!is_kind_of_kyverno(&version, &kind))
         .then(|| format!("`{kind}` of `{version}` is not a kind of policy that Kyverno has"))
 }
 
-/// Warns about a policy that no cluster gets, and about components that do not limit it.
+/// Warns about a policy that no cluster gets, and about `components`, which does not limit a Kyverno policy.
 fn without_effect(app: &App, checked: &Checked, node: &Node) -> Option<Draft> {
     let is_in_cluster = |one: &Checked| one.root.text("type").is_some_and(|kind| IN_CLUSTERS.contains(&kind));
     if !app.of(Kind::Component).any(is_in_cluster) {

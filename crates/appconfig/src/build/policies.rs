@@ -97,7 +97,7 @@ fn name_of(value: &Node, kind: &str) -> String {
     stem.filter(|stem| !stem.is_empty()).unwrap_or(kind).to_owned()
 }
 
-/// Reports a text that the runner could not read as a policy. It would stop everything that the policy guards.
+/// Reports a text that the runner could not read as a policy. Such a policy would stop everything that it guards.
 fn not_rego(app: &App, checked: &Checked, value: &Node, contents: &str) -> Option<Draft> {
     let policy = PolicyText { file: String::new(), text: contents.to_owned() };
     let error = match freehold_policy::check(&policy) {

@@ -163,7 +163,7 @@ impl Step<'_> {
         Some(StepKind::Action { action })
     }
 
-    /// Makes the action of a step with a command, and returns the run of it.
+    /// Adds the action of a step with a command, and returns the step that runs this action.
     fn command(&mut self, keys: &[&str]) -> Option<StepKind> {
         self.one_of(keys)?;
         let action = self.action.clone();
@@ -184,7 +184,7 @@ impl Step<'_> {
             idempotent: false,
             triggers: BTreeSet::new(),
             indexes: Vec::new(),
-            // The references are those of the whole file, which may be more than the step has.
+            // The references of the whole file are used. The step itself may have fewer.
             references: references(self.checked, self.index),
             dependencies: needed_by_action(self.checked, self.index),
             env_vars: Default::default(),

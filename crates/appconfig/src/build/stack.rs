@@ -117,8 +117,8 @@ fn tool_image(checked: &Checked, components: &[Component]) -> (Option<ComponentN
     }
 }
 
-/// Reports a type of machine without a Graviton processor: the install stack starts no other machines, because its image and
-/// the runner are for arm64. The machines of other clouds are not checked.
+/// Reports a type of machine without a Graviton processor: the install stack cannot start such a machine, because the
+/// image of its machines and the runner are for arm64. The machines of other clouds are not checked.
 fn other_machine(app: &App, checked: &Checked) -> Option<Draft> {
     let cloud = app.of(Kind::Stack).next().and_then(|stack| stack.root.text("type"));
     let node = checked.root.get("instance_type").filter(|node| !node.is_nothing())?;
@@ -162,7 +162,7 @@ pub(crate) fn build(app: &mut App) -> Option<StackSettings> {
         let text = |key: &str| root.text(key).unwrap_or_default().to_owned();
         drafts.extend(checked.uses.iter().filter(|reading| !reading.guarded).filter_map(|reading| {
             let what = too_late(&reading.path)?;
-            let message = format!("{what} are not known when the install stack is made");
+            let message = format!("{what} are not known when the install stack is created");
             let draft = Draft::error(reading.place.clone(), message);
             Some(draft.help("use the install's id, name or inputs"))
         }));

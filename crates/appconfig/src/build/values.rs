@@ -65,7 +65,7 @@ pub(crate) fn unusable_name(checked: &Checked, node: &Node, what: &str) -> Optio
     Some(unusable(checked, node, what, &format!("1 to {MAX_NAME} letters, digits, dashes or underscores")))
 }
 
-/// Reports a name that an input of a run cannot have. Inputs of actions are environment variables.
+/// Reports a name that an input of a run cannot have. The inputs of actions become environment variables.
 fn unusable_word(checked: &Checked, node: &Node, what: &str) -> Option<Draft> {
     let name = node.text("name")?;
     let is_usable = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';

@@ -81,7 +81,7 @@ pub(crate) struct Index {
     roles: BTreeSet<String>,
     break_glass_roles: BTreeSet<String>,
     /// Kinds of things that a file without valid TOML may define. A missing name of such a kind is not reported,
-    /// because the file may define it.
+    /// because that file may define the name.
     unsure: BTreeSet<Thing>,
 }
 

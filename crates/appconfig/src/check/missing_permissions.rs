@@ -24,9 +24,11 @@ use crate::state::source::Made;
 pub(crate) struct DefinedRoles<'a> {
     /// The place that defines each role, by the role's name.
     pub(crate) places: &'a BTreeMap<String, Place>,
-    /// The names of roles with a policy that cannot be read: it may allow what the others do not.
+    /// The names of roles with a policy that cannot be read. This policy may allow what the role's other policies do
+    /// not allow.
     pub(crate) incomplete: &'a BTreeSet<String>,
-    /// Whether no role was left out because its type or its name could not be read.
+    /// Whether the list of roles is complete; false if a role was left out because its type or its name could not be
+    /// read.
     pub(crate) is_whole: bool,
 }
 
@@ -51,8 +53,8 @@ pub(crate) fn check(app: &mut App, version: &AppVersion, defined: DefinedRoles<'
     app.drafts.extend(drafts);
 }
 
-/// Warns about an app whose roles create something, and of which no role removes it again. The role of mode
-/// `deprovision` then allows nothing, so that AWS denies the calls of a teardown.
+/// Warns about an app that has roles to create resources, but no role to remove them. The role of mode `deprovision`
+/// then allows nothing, so that AWS denies the calls of a teardown.
 fn without_removals(version: &AppVersion, defined: DefinedRoles<'_>) -> Option<Draft> {
     let first = version.roles.first()?;
     if !defined.is_whole || version.roles.iter().any(|role| role.mode == Mode::Deprovision) {
@@ -150,7 +152,8 @@ impl Looker<'_> {
         drafts
     }
 
-    /// Returns an action of the role's policies that differs from `action` only in a mistyped service, and `action`.
+    /// Returns an action in the role's policies that is probably a typo of `action`, with another service before the
+    /// same call. Returns `action` as the second value.
     fn mistyped(&self, role: &str, action: &str) -> Option<(String, String)> {
         let (service, call) = action.split_once(':')?;
         let modes = self.version.roles.iter().map(|one| (&one.name, &one.policies));
@@ -188,7 +191,7 @@ impl Looker<'_> {
                 ("denies", format!("{when} needs this permission: narrow the `Deny` in the role's policies"))
             }
             Answer::OutsideBoundary => (
-                "may not do, by its permissions boundary,",
+                "has a permissions boundary that does not allow",
                 format!("{when} needs this permission: add the actions to the boundary of the role"),
             ),
             Answer::Managed(names) => {

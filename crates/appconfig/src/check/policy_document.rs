@@ -177,7 +177,8 @@ impl<'a> Reader<'a> {
         }
         for key in ["Principal", "NotPrincipal"] {
             if let Some(principal) = fields.get(key) {
-                let message = format!("a role's policy must not have `{key}`: it always applies to the role itself");
+                let message =
+                    format!("a role's policy must not have `{key}`: the policy always applies to the role itself");
                 self.error(principal, &message, &format!("remove `{key}`"));
             }
         }

@@ -292,8 +292,9 @@ pub(crate) fn references(checked: &Checked, index: &Index) -> BTreeSet<Reference
 /// The place of all components in the tree.
 const COMPONENTS: [&str; 2] = ["nuon", "components"];
 
-/// Returns what a template of a component, an action or the sandbox can read by a path that names none of it, such as
-/// `.nuon.secrets` or `.nuon.install`: inputs, secrets, the outputs of the sandbox, and those of all other components.
+/// Returns the values that a template of a component, an action or the sandbox can read by a path without their names,
+/// such as `.nuon.secrets` or `.nuon.install`: inputs, secrets, the outputs of the sandbox, and the outputs of all
+/// other components.
 fn unnamed(path: &[String], checked: &Checked, index: &Index) -> Vec<Reference> {
     let mut found = Vec::new();
     if takes_in(path, &["nuon", "inputs", "inputs"]) || takes_in(path, &["nuon", "install", "inputs"]) {
@@ -318,15 +319,15 @@ fn unnamed(path: &[String], checked: &Checked, index: &Index) -> Vec<Reference> 
     found
 }
 
-/// Returns whether a path is the one of `place` or above it, or may be below it without naming what it reads there. `*`
-/// in a path is any key.
+/// Returns whether a path can read everything at `place`: the path is `place` or a prefix of `place`, or has a `*`,
+/// which is any key, in `place` or in the next key.
 fn takes_in(path: &[String], place: &[&str]) -> bool {
     let meets = path.iter().zip(place).all(|(word, key)| word == key || word == "*");
     meets && (path.len() <= place.len() || path.iter().take(place.len() + 1).any(|word| word == "*"))
 }
 
-/// Warns about a template of a component or the sandbox that reads all components: nothing says which of them are deployed
-/// before.
+/// Warns about a template of a component or the sandbox that reads all components: no dependency decides which of them
+/// are deployed before.
 pub(crate) fn all_components(checked: &Checked) -> Option<Draft> {
     let owner = match checked.kind {
         Kind::Component => format!("component `{}`", checked.root.text("name")?),

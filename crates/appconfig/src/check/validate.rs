@@ -266,7 +266,7 @@ impl Validator<'_> {
         match self.app.files.read(&relative) {
             Ok(file) => Content::Text { file, text: self.app.files.text(file).to_owned() },
             Err(reason) => {
-                // A file that two files name is one mistake.
+                // If two files name the same unreadable file, this is one mistake.
                 let place = self.place(&node.span);
                 let App { drafts, unreadable, .. } = &mut *self.app;
                 if let Some(first) = unreadable.get(&relative).and_then(|at| drafts.get_mut(*at)) {

@@ -97,11 +97,10 @@ pub(super) const SECRETS: &[Key] =
 
 pub(super) const INSTALL: &[Key] = &[
     must("name", Text).doc("The install's name; unique in the app"),
-    may("approval_option", Word(&["approve-all", "auto", "prompt"]))
-        .doc(
-            "Whether plans wait for a person (`prompt`) or not (`approve-all`, `auto`); when absent, a new install has \
-             `approve-all`, and a sync does not change the setting of another one",
-        ),
+    may("approval_option", Word(&["approve-all", "auto", "prompt"])).doc(
+        "Whether plans wait for a person (`prompt`) or not (`approve-all`, `auto`); when absent, a new install has \
+         `approve-all`, and a sync does not change the setting of an existing install",
+    ),
     may("labels", Any).doc("Labels by key, such as `env = \"production\"`").not_yet(),
     may("aws_account", Table(&[must("region", Text).doc("The region to install into, such as `eu-west-1`")]))
         .doc("The place of the install in AWS"),
@@ -116,11 +115,13 @@ pub(super) const INSTALL: &[Key] = &[
     )
     .doc("The place of the install in Google Cloud"),
     may("inputs", Any).doc(
-        "The answers, by the name of the input, each as a string; in one table or in several \
-        (`[[inputs]]`). An input that no file answers keeps its value. Those of customers and sensitive ones are left out",
+        "The answers, by the name of the input, each as a string; in one table or in several (`[[inputs]]`). An input \
+         that no file answers keeps its value. Answers to sensitive inputs and to inputs that the customer answers are \
+         left out",
     ),
-    may("component_toggles", Any)
-        .doc("Whether each toggleable component is part of the install, by component; the others stay as they are"),
+    may("component_toggles", Any).doc(
+        "Whether each toggleable component is part of the install, by component; unlisted components do not change",
+    ),
     may("stack_overrides", Any).doc(
         "How the stack of the install differs from the stack of the app. Accepted for compatibility with other tools",
     ),

@@ -65,12 +65,12 @@ pub(super) const OPERATION_ROLE: &[Key] = &[
 const HEALTH: &[Key] = &[
     may("enabled", Flag).doc("Whether the health of the component is checked after its deploy; `true` by default"),
     may("block_deploy", Flag)
-        .doc("Whether a deploy fails when the component does not become healthy, and its dependents wait for that; `false` by default"),
+        .doc("Whether a deploy fails when the component does not become healthy, and whether its dependents wait until it is healthy; `false` by default"),
     may("stabilization_window", Duration(MAX_STABILIZATION_SECS))
         .doc("The time in which the component has to become healthy, and with `block_deploy` also how long it must then stay healthy, at most `1h`; `3m` by default"),
     may("schedule", Text)
-        .doc("When to check apart from deploys: five cron fields in UTC, at most once an hour; never by default. Each install starts later by a fixed offset of its own, 0 to 59 minutes"),
-    may("required_checks", Texts).doc("Names of external checks that a deploy waits for, at most 10, each reported with `freehold check report`. With `block_deploy`, they have to pass within `stabilization_window` after the component became healthy; without it, they count in its shown health only"),
+        .doc("When to check outside of deploys: five cron fields in UTC, at most once an hour; never by default. Each install starts later by a fixed offset of its own, 0 to 59 minutes"),
+    may("required_checks", Texts).doc("Names of external checks that a deploy waits for, at most 10, each reported with `freehold check report`. With `block_deploy`, they have to pass within `stabilization_window` after the component became healthy; without it, they only count in the health that Freehold shows"),
     may("probes", Tables(PROBE)).doc("Probes by which the runner checks whether the component responds; at most 20"),
 ];
 

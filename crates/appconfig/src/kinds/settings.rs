@@ -69,8 +69,9 @@ pub(super) const STACK: &[Key] = &[
     ),
     must("description", Template).doc(
         "What the install stack is for, which `freehold install stack` shows, so that the vendor can send it to the \
-         customer with the template. It is not in the template: there, Freehold itself says what the stack permits. \
-         This text and `name` are left out when they read a sensitive input or one that the customer answers",
+         customer with the template. It is not in the template: the description in the template, which Freehold \
+         writes, explains what the stack permits. This text and `name` are left out when they read a sensitive input \
+         or one that the customer answers",
     ),
     may("vpc_nested_template_url", Template)
         .doc("A template that makes the network. Accepted for compatibility with other tools")

@@ -4,9 +4,9 @@
 use crate::kinds::Kind;
 use crate::read::document::{Data, Entry, Node};
 
-/// Returns the kind and the content of a file, as its keys show them. A file in a directory that has the form of the
-/// file of that name in the app's directory is treated as this file. A single role or policy is treated as a list with
-/// one element.
+/// Returns the kind and the content of a file, as its keys show them. A file in a directory such as `secrets/` is
+/// treated as a `secrets.toml` if it has the form of this file. A single role or policy is treated as a list with one
+/// element.
 pub(crate) fn of(kind: Kind, root: Node) -> (Kind, Node) {
     let has = |key: &str| root.get(key).is_some();
     let tables = |key: &str| root.get(key).is_some_and(|node| matches!(node.data, Data::List(_)));

@@ -54,13 +54,13 @@ impl Draft {
         self
     }
 
-    /// Names the place without its line, because a secret value may be there.
+    /// Reports the place without the text of its line, because the line may have a secret value.
     pub(crate) fn secret(mut self) -> Self {
         self.is_secret = true;
         self
     }
 
-    /// As [`Draft::secret`], if `is_secret`.
+    /// Does the same as [`Draft::secret`] if `is_secret` is true.
     pub(crate) fn secret_if(self, is_secret: bool) -> Self {
         if is_secret { self.secret() } else { self }
     }

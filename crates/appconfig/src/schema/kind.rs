@@ -165,8 +165,8 @@ pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
         Kind::Action => ("An action", "Scripts that the runner executes, by hand or at events."),
         Kind::Install => (
             "An install",
-            "One app in one customer's account, with its answers to the inputs. Not part of an app version: `freehold install \
-             sync DIR` makes such installs and changes them.",
+            "One app in one customer's account, with its answers to the inputs. Not part of an app version: `freehold \
+             install sync DIR` creates and changes such installs.",
         ),
         Kind::Runbook => ("A runbook", "Steps that a person runs in order."),
     }

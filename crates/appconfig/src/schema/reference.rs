@@ -20,9 +20,9 @@ const UNTRIED: &str =
 const HEAD: &str = "\
 # The app config
 
-An app is one directory of TOML files; its name is the name of the app. `freehold app check DIR` reports its
-mistakes; `freehold app schema` writes JSON Schemas, with which editors report the same while you type. This page is
-generated from the tables that both read.
+An app is one directory of TOML files; the directory's name is the name of the app. `freehold app check DIR` reports the
+mistakes in the files; `freehold app schema` writes JSON Schemas, with which editors report the same mistakes while you
+type. This page is generated from the tables that both commands read.
 
 - [An example](#an-example): a whole small app, file by file.
 - [Layout](#layout): which files there are, with a link to the keys of each.
@@ -40,8 +40,8 @@ The place of a file decides its kind: the files below are in the app's directory
 file counts, at any depth and with any name. A first comment such as `# helm` is for people and editors. An unknown key
 has no effect and gives a warning; a wrong type, a missing key or an unknown word is an error.
 
-Where this page says of a key or a file that it has no effect yet, Freehold reads and checks it and does nothing else with
-it; a config that uses it gets a warning with the file and the line.
+If this page states that a key or a file has no effect yet, Freehold reads and checks it and does nothing else with it; a
+config that uses it gets a warning with the file and the line.
 
 ";
 
@@ -62,7 +62,7 @@ const FEATURES: &str = "\
 **Files.** `./path` is looked for beside the config file, then in the app's directory. A path outside of the app's
 directory is an error.
 
-**Addresses.** `https://...`, `file://...` and `git::...//path?ref=...` are replaced by the text behind them, which is
+**Addresses.** `https://...`, `file://...` and `git::...//path?ref=...` are replaced by the text at the address, which is
 fetched when an app version is made.
 
 **Templates** are written in Go's template language, with the functions of Sprig that configs use. They read one tree, `.nuon`
@@ -73,7 +73,7 @@ run `runbook.inputs.<name>`. A reference to
 the outputs of another component is a dependency on it. A reference to something that does not exist is an error, which
 suggests the nearest name. A template that reads a whole subtree, such as `toJson .nuon.install`, refers to everything below it
 that is an input, a secret, or an output of the sandbox or of a
-component, and its job gets the sensitive ones too.
+component, and its job gets the sensitive values too.
 
 `install_stack.outputs` has `account_id`, `region`, `prefix`, `boundary_arn` and `role_path`. `prefix` is
 `<tenant>--<install>--`, which keeps names of two installs apart. Every role, policy and instance profile that a component
@@ -95,10 +95,10 @@ Under the values of these two domains no name resolves on the internet, so an ap
 
 ## What a check looks at
 
-`freehold app check` reads the config and the sources that are in the app's directory. It runs nothing, and it asks neither
-AWS nor the network. An error is certain: a sync, a build, or the first deploy of an install would fail. A warning is likely
-to be a mistake. Exit code 2 says that there are errors, and 0 that there are none; a warning changes that
-only with `--deny-warnings`. `--json` has every finding with its file, line and column.
+`freehold app check` reads the config and the sources that are in the app's directory. It runs nothing, and it contacts
+neither AWS nor another host. An error is certain: a sync, a build, or the first deploy of an install would fail. A warning
+marks a likely mistake. Exit code 2 means that there are errors, and 0 that there are none; a warning changes the exit code
+only with `--deny-warnings`. `--json` prints every finding with its file, line and column.
 
 | source | error | warning |
 |---|---|---|
@@ -109,22 +109,23 @@ only with `--deny-warnings`. `--json` has every finding with its file, line and 
 | Dockerfile | it is not in the source, has no `FROM`, or does not have the stage that `target` names | |
 | manifest, values of a chart, variable file | it is not YAML or HCL; an object has no `apiVersion` or no `kind` | the same, in a text with templates |
 
-**Programs.** Without a `tool_image`, jobs have the programs of the runner's machine, and the machine of the install stack has none of
-`terraform`, `tofu`, `helm`, `kubectl`, `kustomize` and `pulumi`. The check warns once for each of these that a part needs. It finds a
-program in the scripts of actions where a command starts with it. It does not warn of a program in a script that contains a path or URL
-of the program, defines it as a function or alias, installs it, checks whether it exists, or sets `PATH`.
+**Programs.** Without a `tool_image`, jobs have the programs of the runner's machine, and the machine of the install stack has
+none of `terraform`, `tofu`, `helm`, `kubectl`, `kustomize` and `pulumi`. The check warns once for each of these programs that a
+part needs. It finds a program in the scripts of actions where a command starts with it. It does not warn of a program in a
+script that contains a path or URL of the program, defines it as a function or alias, installs it, checks whether it exists, or
+sets `PATH`.
 
 **Clusters.** A chart, manifest or job without `kubernetes_context`, a secret with `kubernetes_sync` and an action with
 `enable_kube_config` use the cluster that the output `cluster` or `cluster_name` of the sandbox names. If the app has no sandbox, or its
 module in the app's directory has neither output, the check reports each of them: an error if the first deploy of every install would
 fail because of it, and otherwise a warning.
 
-A source in a repository is not checked; the check names the components that have one. The types and properties of
-CloudFormation's resources come from one version of cfn-lint, which the help of these warnings names, and AWS may have newer ones.
-Values that a template computes are not checked: functions (both branches of `Fn::If` are), dynamic references
-(`{{resolve:...}}`), custom resources, and types that are not AWS's. A template with a macro (`Transform`) may refer to what the macro
-makes; its properties are checked only if each macro is one of AWS that does not change them, such as `AWS::LanguageExtensions`. The
-arguments of Terraform's providers are not checked.
+A source in a repository is not checked; the check names the components that have such a source. The types and properties of
+CloudFormation's resources come from one version of cfn-lint, which the help of these warnings names, and AWS may have newer
+types. Values that a template computes are not checked: functions (both branches of `Fn::If` are), dynamic references
+(`{{resolve:...}}`), custom resources, and types that are not AWS's. A template with a macro (`Transform`) may refer to what the
+macro makes; its properties are checked only if each macro is one of AWS that does not change them, such as
+`AWS::LanguageExtensions`. The arguments of Terraform's providers are not checked.
 
 **Policies of roles.** The contract lists a policy before its templates are rendered, so a template can only be a value: a key
 of a policy document that contains a template or is given twice, and a template in `Sid`, `Id`, `Version` or `Effect`, is an
@@ -140,25 +141,27 @@ mode `maintenance`, or a role of the component's own. A call that the role of th
 error; for later deploys it is a warning. A role that lists AWS managed policies which the check does not know gets a warning
 too. For each module and template, the check compares the call that creates a resource (`sqs:CreateQueue` for `aws_sqs_queue`
 and `AWS::SQS::Queue`) with the role, for some fifty common types, and warns. A policy that may allow a call (under a condition,
-or for some value of a template) counts as allowing it: the preflight decides at the customer. An app that has roles and none for
-mode `deprovision` gets a warning: a teardown cannot remove what its components created.
+or for some value of a template) counts as allowing it: the preflight decides at the customer. An app that has roles, but no role
+for mode `deprovision`, gets a warning: a teardown cannot remove what its components created.
 
 ## Toggles and events
 
 **Toggles.** A component with `toggleable = true` is deployed unless the install leaves it out: `default_enabled = false`, or
 `freehold install toggles INSTALL --off NAME`. The next deploy of the whole app removes what is off and deploys what is on
-again. It removes under the mode `deprovision`, a component before those that it needs. If a component needs another one that is
-off, the switch and the deploy are refused with an error that names both. An action that needs a component that is off is
-skipped when an event starts it, and refused when a person starts it ([decision 0057](decisions/0057-toggles-and-events.md)).
+again. It removes components under the mode `deprovision`, and each component before the components that it needs. If a
+component needs another component that is off, the switch and the deploy are refused with an error that names both. An action
+that needs a component that is off is skipped when an event starts it, and refused when a person starts it
+([decision 0057](decisions/0057-toggles-and-events.md)).
 
 **Events.** Each event starts each action that has it as a trigger once. `pre-` means that the action runs before it, and that the
 event does not happen when the action fails; `post-` means that it runs after the event succeeded.
 
-Actions that one event starts at one moment start in the order of `index`, the lowest first. Actions without an index follow, and the
-name decides between equals. They run side by side while the runner has free slots: then the order is only the one in which Freehold
-sends them, and an action may end, or even begin, before one with a lower index. With one slot, an action starts after the one before it
-ended. In both cases an action starts also when one before it failed, and one that waits for a component starts when the component is
-deployed, whatever its index. Where one action needs what another did, put both into one action with two steps.
+Actions that one event starts at one moment start in the order of `index`, the lowest first. Actions without an index follow.
+Actions with equal indexes and actions without an index are ordered by name. They run side by side while the runner has free
+slots: then Freehold sends them in this order, but an action may end, or even begin, before an action with a lower index. With
+one slot, an action starts after the previous action ended. In both cases an action also starts when a previous action failed,
+and an action that waits for a component starts when the component is deployed, whatever its index. If one action needs the
+result of another, put both into one action with two steps.
 
 | event | happens |
 |---|---|

@@ -21,7 +21,8 @@ pub(crate) struct Roles {
     pub(crate) places: BTreeMap<String, Place>,
     /// The names of roles with a policy that cannot be read. This was reported.
     pub(crate) incomplete: BTreeSet<String>,
-    /// Whether no role was left out because its type or its name could not be read. This was reported.
+    /// Whether the list of roles is complete; false if a role was left out because its type or its name could not be
+    /// read, which was reported.
     pub(crate) is_whole: bool,
 }
 

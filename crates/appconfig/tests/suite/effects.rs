@@ -32,7 +32,7 @@ fn a_key_and_a_file_without_effect_are_warnings_with_their_line() {
         .with("policies.toml", "[[policy]]\ntype = \"kubernetes_cluster\"\ncontents = \"a: 1\"\n");
 
     insta::assert_snapshot!(lines(&config.all()), @r"
-    components/web.toml:4: `health` has no effect: a component of type `container_image` is asked by probes only
+    components/web.toml:4: `health` has no effect: a component of type `container_image` is checked by probes only
     installer.toml:1: `installer.toml` has no effect
     metadata.toml:2: `slack_webhook_url` has no effect
     policies.toml:3: the policy has no `apiVersion`

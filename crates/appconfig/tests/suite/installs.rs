@@ -70,7 +70,7 @@ fn what_a_sync_of_installs_does_not_read_is_a_warning() {
         .with("installs/b.toml", "name = \"Not A Name\"\n");
 
     insta::assert_snapshot!(config.faults(), @r#"
-    warning: input `zone` is the customer's, so its value is not read from a file
+    warning: input `zone` is answered by the customer, so its value is not read from a file
      --> installs/a.toml:3:1
       |
     3 | zone = "x"

@@ -44,7 +44,7 @@ fn the_warning_says_how_the_app_gets_the_program() {
     2 | type = "terraform_module"
       |        ^^^^^^^^^^^^^^^^^^
       |
-      = help: run `freehold tools init DIR`, which adds an image with programs and names it in `runner.toml`; without one, jobs fail at each customer whose machine has no such program
+      = help: run `freehold tools init DIR`, which adds an image with programs and names it in `runner.toml`; without an image, jobs fail at each customer whose machine lacks the program
     "#);
 }
 

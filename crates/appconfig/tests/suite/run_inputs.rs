@@ -53,7 +53,7 @@ command = "./x.sh {{ .nuon.action.inputs.tiket }}"
         "input `ticket` is required, and trigger `cron` gives the action no inputs",
         "the input would set the environment variable `PATH`",
         "the action has two inputs `PATH`",
-        "whoever gives the input can run commands, because its text becomes part of the script",
+        "whoever gives the input can run commands, because the input's text becomes part of the script",
         "the action has no input `tiket`",
     ] {
         assert!(found.contains(message), "{message}: {found}");

@@ -315,7 +315,7 @@ fn a_stack_reads_nothing_that_comes_after_it() {
     );
 
     insta::assert_snapshot!(config.faults(), @r#"
-    error: the sandbox's outputs are not known when the install stack is made
+    error: the sandbox's outputs are not known when the install stack is created
      --> stack.toml:8:11
       |
     8 | vpc = "{{ .nuon.sandbox.outputs.vpc.id }}"
@@ -323,7 +323,7 @@ fn a_stack_reads_nothing_that_comes_after_it() {
       |
       = help: use the install's id, name or inputs
 
-    error: outputs of components are not known when the install stack is made
+    error: outputs of components are not known when the install stack is created
      --> stack.toml:9:11
       |
     9 | web = "{{ .nuon.components.web.outputs.image }}"
@@ -476,6 +476,6 @@ fn the_config_of_a_runner_is_not_part_of_an_app() {
     1 | # Start the runner with: freehold-runner run --config FILE
       | ^
       |
-      = help: move it out of the app's directory, and write the app's with `freehold tools init DIR`
+      = help: move it out of the app's directory, and write the app's file with `freehold tools init DIR`
     ");
 }

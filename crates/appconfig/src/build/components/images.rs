@@ -26,7 +26,7 @@ impl Builder<'_> {
             let place = checked.root.get("verification").map(|node| checked.place_of(node, "require_signature"));
             self.sources.error(
                 place.unwrap_or_else(|| checked.key_place(entry)),
-                "the signatures of an image on disk cannot be checked: they are in its registry",
+                "the signatures of an image on disk cannot be checked, because they are in the image's registry",
                 "take the image from its registry, with `public` or `aws_ecr`, or remove `require_signature`",
             );
         }

@@ -72,8 +72,8 @@ fn health(checked: &Checked, node: &Node, drafts: &mut Vec<Draft>) -> ComponentH
         drafts.extend(long_command(checked, probe));
     }
     drafts.extend(probes.get(MAX_PROBES).map(|probe| {
-        let message = format!("the component has {} probes, and may have {MAX_PROBES}", probes.len());
-        Draft::error(checked.place(probe), message).help("ask one address that stands for several")
+        let message = format!("the component has {} probes, and may have at most {MAX_PROBES}", probes.len());
+        Draft::error(checked.place(probe), message).help("replace several probes by one that covers them")
     }));
     drafts.extend(nothing_to_ask(checked, node));
     drafts.extend(not_a_check_schedule(checked, node, "schedule"));
@@ -89,7 +89,8 @@ fn health(checked: &Checked, node: &Node, drafts: &mut Vec<Draft>) -> ComponentH
     }
 }
 
-/// Warns about health checks of a component that nobody can ask anything: its type offers nothing, and it has no probe.
+/// Warns about health checks of a component that has nothing to check: its type has no built-in check, and it has no
+/// probe.
 fn nothing_to_ask(checked: &Checked, node: &Node) -> Option<Draft> {
     let kind = checked.root.text("type")?;
     let offers = ["helm_chart", "kubernetes_manifest", "cloudformation_stack"].contains(&kind);
@@ -97,12 +98,12 @@ fn nothing_to_ask(checked: &Checked, node: &Node) -> Option<Draft> {
     if offers || disabled || !node.tables("probes").is_empty() {
         return None;
     }
-    let message = format!("`health` has no effect: a component of type `{kind}` is asked by probes only");
+    let message = format!("`health` has no effect: a component of type `{kind}` is checked by probes only");
     let help = "add a `[[health.probes]]`, or remove `health`";
     Some(Draft::warning(checked.place(node), message).help(help))
 }
 
-/// Reports required checks that nobody could report by their name, that are listed twice, or that are too many.
+/// Reports required checks whose name is not valid, or that are listed twice, or that are too many.
 fn wrong_checks(checked: &Checked, checks: &[Node]) -> Vec<Draft> {
     let mut seen: BTreeSet<CheckName> = BTreeSet::new();
     let wrong = checks.iter().filter_map(|node| {
@@ -111,7 +112,7 @@ fn wrong_checks(checked: &Checked, checks: &[Node]) -> Vec<Draft> {
             Ok(name) => name,
             Err(error) => {
                 let draft = Draft::error(checked.place(node), error.to_string());
-                return Some(draft.help("write the name that `freehold check report` is to use"));
+                return Some(draft.help("write a name that `freehold check report` accepts"));
             }
         };
         let draft = || Draft::error(checked.place(node), format!("required check `{text}` is listed twice"));
@@ -119,8 +120,9 @@ fn wrong_checks(checked: &Checked, checks: &[Node]) -> Vec<Draft> {
     });
     let mut drafts: Vec<Draft> = wrong.collect();
     drafts.extend(checks.get(MAX_REQUIRED_CHECKS).map(|node| {
-        let message = format!("the component has {} required checks, and may have {MAX_REQUIRED_CHECKS}", checks.len());
-        Draft::error(checked.place(node), message).help("report one check that stands for several")
+        let message =
+            format!("the component has {} required checks, and may have at most {MAX_REQUIRED_CHECKS}", checks.len());
+        Draft::error(checked.place(node), message).help("replace several checks by one that covers them")
     }));
     drafts
 }
@@ -129,7 +131,7 @@ fn wrong_checks(checked: &Checked, checks: &[Node]) -> Vec<Draft> {
 fn long_name(checked: &Checked, node: &Node) -> Option<Draft> {
     let name = node.get("name")?;
     let length = name.as_text()?.chars().count();
-    let message = || format!("the name of the probe has {length} characters, and may have {MAX_PROBE_NAME}");
+    let message = || format!("the name of the probe has {length} characters, and may have at most {MAX_PROBE_NAME}");
     (length > MAX_PROBE_NAME).then(|| Draft::error(checked.place(name), message()).help("shorten it"))
 }
 
@@ -138,7 +140,8 @@ fn long_command(checked: &Checked, node: &Node) -> Option<Draft> {
     let command = node.get("command")?;
     let words = command.items().iter().filter_map(Node::as_text);
     let length: usize = words.map(|word| word.chars().count()).sum();
-    let message = || format!("the command of the probe has {length} characters, and may have {MAX_PROBE_COMMAND}");
+    let message =
+        || format!("the command of the probe has {length} characters, and may have at most {MAX_PROBE_COMMAND}");
     let help = "put a longer script into the image that jobs run in (`tool_image` in `runner.toml`)";
     (length > MAX_PROBE_COMMAND).then(|| Draft::error(checked.place(command), message()).help(help))
 }

@@ -197,7 +197,7 @@ impl Builder<'_> {
         };
         let Some(path) = found else {
             let help = "name the template `template.yaml` or `template.json`";
-            self.sources.error(place, format!("`{word}` holds no template"), help);
+            self.sources.error(place, format!("directory `{word}` contains no template"), help);
             return None;
         };
         let name_inside = if path.ends_with(".json") { "template.json" } else { "template.yaml" };

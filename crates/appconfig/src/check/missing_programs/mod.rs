@@ -12,7 +12,7 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
-/// The programs that are looked for in the scripts of actions. The machine has others, such as `bash` and `curl`.
+/// The programs that are searched in the scripts of actions. The machine has other programs, such as `bash` and `curl`.
 const PROGRAMS: [&str; 6] = ["terraform", "tofu", "helm", "kubectl", "kustomize", "pulumi"];
 /// The programs of which a deploy of a kustomization needs one.
 const KUSTOMIZATION: &str = "kustomize or kubectl";
@@ -60,8 +60,8 @@ fn warning(program: &str, needs: &[Need]) -> Option<Draft> {
         "{parts} {verb} `{program}`, which the machine of the install stack does not have, and the app has no `tool_image`"
     );
     Some(Draft::warning(first.place.clone(), message).help(
-        "run `freehold tools init DIR`, which adds an image with programs and names it in `runner.toml`; without one, jobs \
-         fail at each customer whose machine has no such program",
+        "run `freehold tools init DIR`, which adds an image with programs and names it in `runner.toml`; without an \
+         image, jobs fail at each customer whose machine lacks the program",
     ))
 }
 
@@ -101,7 +101,7 @@ const fn program_of(spec: &ComponentSpec) -> Option<&'static str> {
     }
 }
 
-/// Returns the programs that the steps of actions without an image of their own start, each once for an action.
+/// Returns the programs that actions start in steps without an image of their own, each program once per action.
 fn of_actions(app: &App) -> Vec<(&'static str, Need)> {
     let mut found = Vec::new();
     let bare = app.of(Kind::Action).filter(|checked| checked.root.text("image").is_none_or(str::is_empty));

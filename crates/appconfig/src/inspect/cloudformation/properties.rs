@@ -175,7 +175,7 @@ fn may_have(values: Values, node: &Node) -> bool {
     }
 }
 
-/// Returns whether YAML 1.1 or 1.2 may read the text as a number: with an exponent, `_`, a base or parts of sixty.
+/// Returns whether YAML 1.1 or 1.2 may read the text as a number: with an exponent, `_`, a base or base-60 parts.
 fn may_be_number(text: &str) -> bool {
     let plain = text.trim().replace('_', "");
     let digits = plain.trim_start_matches(['+', '-', '.']);

@@ -5,7 +5,8 @@ use freehold_template::nearest;
 
 /// A line with the version of cfn-lint, and a line for each service with the names of its types.
 const LIST: &str = include_str!("resource-types.txt");
-/// The prefix of the types of AWS. Types with another prefix are custom resources, or are registered by anybody.
+/// The prefix of the types of AWS. Types with another prefix are custom resources, or are types that anybody can
+/// register.
 const PREFIX: &str = "AWS::";
 /// The suffix of types that are CloudFormation modules.
 const MODULE: &str = "::MODULE";

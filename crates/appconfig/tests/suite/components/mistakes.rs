@@ -251,7 +251,7 @@ fn an_image_on_disk_has_no_signature_to_check() {
         .with("components/key.pub", "-----BEGIN PUBLIC KEY-----\nQUJD\n-----END PUBLIC KEY-----\n");
 
     insta::assert_snapshot!(config.faults(), @r"
-    error: the signatures of an image on disk cannot be checked: they are in its registry
+    error: the signatures of an image on disk cannot be checked, because they are in the image's registry
      --> components/web.toml:6:21
       |
     6 | require_signature = true
@@ -316,7 +316,7 @@ fn a_required_check_has_a_name_that_somebody_can_report_once() {
     }
     assert_eq!(web(&numbered(10)).faults().to_string(), web("\"ci\"").faults().to_string());
     let many = web(&numbered(11)).faults().to_string();
-    assert!(many.contains("error: the component has 11 required checks, and may have 10"), "{many}");
+    assert!(many.contains("error: the component has 11 required checks, and may have at most 10"), "{many}");
 }
 
 #[test]
@@ -328,10 +328,10 @@ fn a_component_has_a_limit_of_probes_and_a_probe_one_of_its_name() {
 
     assert_eq!(faults(probes(20, &"n".repeat(64))), faults(probes(1, "n")));
     let many = faults(probes(21, "n"));
-    assert!(many.contains("error: the component has 21 probes, and may have 20"), "{many}");
+    assert!(many.contains("error: the component has 21 probes, and may have at most 20"), "{many}");
     assert!(many.contains("components/web.toml:86:1"), "{many}");
     let long = faults(probes(1, &"n".repeat(65)));
-    assert!(long.contains("error: the name of the probe has 65 characters, and may have 64"), "{long}");
+    assert!(long.contains("error: the name of the probe has 65 characters, and may have at most 64"), "{long}");
     assert!(long.contains("components/web.toml:9:8"), "{long}");
 }
 
@@ -348,7 +348,7 @@ fn a_command_of_a_probe_has_a_limit_and_names_a_program() {
     assert!(!good_one.iter().any(|one| one.message.contains("has no effect")), "{good_one}");
     assert_eq!(faults(&format!("[\"check\", \"{}\"]", "n".repeat(995))), faults("[\"check\", \"-q\"]"));
     let long = faults(&format!("[\"check\", \"{}\"]", "n".repeat(996)));
-    assert!(long.contains("error: the command of the probe has 1001 characters, and may have 1000"), "{long}");
+    assert!(long.contains("error: the command of the probe has 1001 characters, and may have at most 1000"), "{long}");
     assert!(long.contains("components/web.toml:8:11"), "{long}");
     let blank = faults("[\" \", \"x\"]");
     assert!(blank.contains("error: a probe of type `exec` needs `command`"), "{blank}");

@@ -147,7 +147,7 @@ fn a_statement_needs_effect_action_and_resource() {
        |
        = help: add `"Resource": [...]`
 
-    error: a role's policy must not have `Principal`: it always applies to the role itself
+    error: a role's policy must not have `Principal`: the policy always applies to the role itself
       --> permissions/p.toml:12:53
        |
     12 |     { "Effect": "Deny", "Action": "*", "Principal": "*" }
