@@ -93,9 +93,8 @@ pub(super) fn value<'n>(table: &'n Node, key: &str) -> Option<&'n Node> {
     table.get(key).or_else(merged)
 }
 
-/// Returns a text of the same length in which words stand in the places of references such as `{{ .nuon.install.id }}`.
-/// A reference on a line of its own may be any text, so a comment takes its place. Returns `None` for a text with other
-/// templates.
+/// Returns a text of the same length in which words replace references such as `{{ .nuon.install.id }}`. A reference on
+/// a line of its own may be any text, so a comment takes its place. Returns `None` for a text with other templates.
 fn without_references(text: &str) -> Option<String> {
     let mut result = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {

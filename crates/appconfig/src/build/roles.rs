@@ -1,4 +1,4 @@
-//! Reads the roles that an app asks for: `permissions.toml`, `permissions/`, `break_glass.toml` and `break_glass/`.
+//! Reads the roles that an app defines: `permissions.toml`, `permissions/`, `break_glass.toml` and `break_glass/`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -143,8 +143,8 @@ impl Sources {
         self.packed(files, Held { owner, place: checked.place(node), word, path, paths: BTreeSet::new() }, packed)
     }
 
-    /// Returns the path, relative to the app's directory, that `word` names. Reports an empty path, and one outside of
-    /// this directory.
+    /// Returns the path, relative to the app's directory, that `word` names. Reports an empty path, and a path outside
+    /// of this directory.
     pub(crate) fn inside(&mut self, files: &Files, checked: &Checked, node: &Node, word: &str) -> Option<String> {
         if word.is_empty() {
             self.error(checked.place(node), "the path of the source is empty", "write a path, such as `./path`");

@@ -207,8 +207,8 @@ fn unknown_stack_output(place: Place, output: &str, index: &Index) -> Option<Dra
     })
 }
 
-/// Returns the first place in `text` where a reference stands in one pair of braces, such as `{ .nuon.install.id }` or
-/// `${.nuon.install.id}`.
+/// Returns the first place in `text` where a reference is written in one pair of braces, such as `{ .nuon.install.id }`
+/// or `${.nuon.install.id}`.
 pub(crate) fn in_single_braces(text: &str) -> Option<Range<usize>> {
     let mut roots = [".nuon.", ".freehold."].into_iter().flat_map(|root| text.match_indices(root));
     roots.find_map(|(at, _)| {

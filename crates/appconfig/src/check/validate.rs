@@ -324,7 +324,7 @@ impl Validator<'_> {
     }
 }
 
-/// The names of types in other languages, each with the type of an input that it stands for.
+/// The names of types in other languages, each with the type of an input that it means.
 const SYNONYMS: [(&str, &str); 10] = [
     ("int", "number"),
     ("integer", "number"),

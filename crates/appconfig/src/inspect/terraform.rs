@@ -44,7 +44,7 @@ pub(super) struct Module {
     pub(super) types: Vec<(String, Place)>,
     /// The outputs of the module. [`Outputs::whole`] is true only if all declarations of the module are known.
     pub(super) outputs: Outputs,
-    /// The first place that needs a provider, if the module needs one that is not part of Terraform.
+    /// The first place that needs a provider, if the module needs a provider that is not part of Terraform.
     provider: Option<Place>,
 }
 

@@ -33,7 +33,7 @@ pub(super) const COMPONENT: &[Key] = &[
     must("type", Word(COMPONENT_TYPES)).doc("The type of the component; it decides which other keys the component has"),
     may("var_name", Text).doc("Another name for the component in templates: `.nuon.components.<var_name>`"),
     may("dependencies", Texts)
-        .doc("Components to deploy before this one; components that its templates read need not be listed"),
+        .doc("Components to deploy before this component; components that its templates read need not be listed"),
     may("labels", Scalars)
         .doc("Labels by which people find components: `freehold app show APP` lists them, and `--label` chooses by them"),
     may("operation_roles", Tables(OPERATION_ROLE))
@@ -274,7 +274,8 @@ pub(super) const DOCKER_BUILD: &[Key] = &[
 
 pub(super) const JOB: &[Key] = &[
     must("image_url", Template).doc(
-        "The image without its tag: one that the build copies, or a template that reads the `repository` of a component's image",
+        "The image without its tag: an image that the build copies, or a template that reads the `repository` of a \
+         component's image",
     ),
     must("tag", Template).doc("The image's tag; a template that reads the `tag` of the same component's image"),
     may("cmd", Texts).doc("The program to run, instead of the image's entry point; templates"),

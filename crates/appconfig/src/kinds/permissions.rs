@@ -25,11 +25,10 @@ const NAME: Key =
 const DESCRIPTION: Key = must("description", Template).doc("What the role is for; the customer reads it");
 const DISPLAY_NAME: Key = may("display_name", Template).doc("The role's name for people");
 const POLICIES: Key = may("policies", Tables(POLICY_OF_ROLE)).doc("What the role may do");
-const BOUNDARY: Key = may("permissions_boundary", TemplateFile)
-    .doc(
-        "The permissions boundary of the role: a policy document in JSON, or `./path` of one. The install stack denies the role \
-everything that this boundary does not allow. Empty for no boundary",
-    );
+const BOUNDARY: Key = may("permissions_boundary", TemplateFile).doc(
+    "The permissions boundary of the role: a policy document in JSON, or `./path` of a file with it. The install \
+         stack denies the role everything that this boundary does not allow. Empty for no boundary",
+);
 const ENABLED: Key = may("enabled_in_stack", Flag).doc(
     "Whether a custom role is switched on in a new install stack; default `true`. No effect on roles of other types",
 );
@@ -90,7 +89,7 @@ pub(super) const OPERATION_ROLES: &[Key] = &[
                 .doc("The name of the role that the operation uses, as under `permissions` or `break_glass`"),
         ]),
     )
-    .doc("Rules; the first one that fits decides"),
+    .doc("Rules; the first rule that fits decides"),
 ];
 
 pub(super) const POLICY_TYPES: &[&str] = &[

@@ -56,8 +56,8 @@ pub(super) const RUNNER: &[Key] = &[
     may("instance_type", Text).doc(
         "The type of the runner's machine on EC2 that new install stacks propose; the customer may choose another. By default \
          `t4g.small`. The machine needs a Graviton processor: types of the families `t2` to `t3a`, `m5` to `m7i`, `c5` to `c7i` \
-         and `r5` to `r7i` are replaced by that of the same size, with a warning, if there is one of that size; other types are \
-         an error",
+         and `r5` to `r7i` are replaced, with a warning, by the Graviton type of the same size, if it exists; other types \
+         are an error",
     ),
 ];
 
@@ -71,7 +71,7 @@ pub(super) const STACK: &[Key] = &[
         "What the install stack is for, which `freehold install stack` shows, so that the vendor can send it to the \
          customer with the template. It is not in the template: the description in the template, which Freehold \
          writes, explains what the stack permits. This text and `name` are left out when they read a sensitive input \
-         or one that the customer answers",
+         or an input that the customer answers",
     ),
     may("vpc_nested_template_url", Template)
         .doc("A template that makes the network. Accepted for compatibility with other tools")

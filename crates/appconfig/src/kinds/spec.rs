@@ -32,8 +32,8 @@ pub(crate) enum Effect {
 }
 
 impl Effect {
-    /// Returns the sentence that says that the key or some of its values have no effect; `None` for a key that works.
-    /// Editors and the reference show the sentence after the key's description.
+    /// Returns the sentence which states that the key or some of its values have no effect; `None` for a key that
+    /// works. Editors and the reference show the sentence after the key's description.
     pub(crate) fn remark(self) -> Option<String> {
         match self {
             Self::Works => None,

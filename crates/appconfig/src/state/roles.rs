@@ -1,4 +1,4 @@
-//! The roles that an app asks for, and where its files define them.
+//! The roles that an app defines, and the places that define them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
