@@ -1,4 +1,5 @@
-//! The reason that a person gives: to disable, revoke or reject something, or to continue a workflow. Others see it.
+//! The reason that a person gives: to disable, revoke or reject something, or to continue a workflow. Other people see
+//! the reason.
 
 use freehold_protocol::api::{REASON, ReasonRequest};
 

@@ -165,8 +165,8 @@ impl ShowLineage {
     }
 }
 
-/// Returns the prefix of the sort keys of the uses: of all installs, or of one. A name never contains `#`, so the prefix
-/// of one install matches no other.
+/// Returns the prefix of the sort keys of the uses: of all installs, or of one install. A name never contains `#`, so
+/// the prefix of one install matches no other install.
 fn uses_prefix(install: Option<&InstallId>) -> String {
     let prefix = List::Uses.prefix();
     install.map_or_else(|| prefix.to_owned(), |install| format!("{prefix}{install}#"))

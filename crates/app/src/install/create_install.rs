@@ -180,6 +180,6 @@ fn conflict(id: &InstallId, key: &Key) -> AppError {
     let existing = key.pk.strip_prefix("install#").and_then(|name| name.parse::<InstallId>().ok());
     match existing {
         Some(existing) if existing != *id => InstallError::Prefix { wanted: id.clone(), existing }.into(),
-        _ => AppError::conflict(format!("install name `{id}` was taken meanwhile; choose another one")),
+        _ => AppError::conflict(format!("install name `{id}` was taken meanwhile; choose another name")),
     }
 }

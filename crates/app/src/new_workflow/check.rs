@@ -17,7 +17,7 @@ use crate::AppError;
 use crate::ports::{Machines, Store};
 use crate::table::{self, Contact, Due, DueWhat, Stored};
 
-/// A check that somebody asks for.
+/// A request for a check.
 #[derive(Debug)]
 pub(crate) struct NewCheck<'a> {
     pub install: &'a InstallId,
@@ -114,8 +114,9 @@ pub(crate) fn has_schedules<C: ScheduledCheck>(version: &AppVersion) -> bool {
     version.parts().any(|part| C::schedule(&part).is_some())
 }
 
-/// Starts the check of the parts that are due in the minute of `due`, once for this minute. It is skipped when the check before
-/// it has not ended, while a workflow changes the install, and while the runner takes no orders at `now`.
+/// Starts the check of the parts that are due in the minute of `due`, once for this minute. The check is skipped when
+/// the previous check has not ended, while a workflow changes the install, and while the runner takes no orders at
+/// `now`.
 ///
 /// # Errors
 /// The ports' errors.

@@ -20,7 +20,7 @@ use crate::table::{self, NextSweep, OpenWorkflow, Stored, WorkflowEntry, put};
 /// A request for work.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
-    /// The caller that asks. The workflow of a repeated request keeps the first caller.
+    /// The caller who requests the work. The workflow of a repeated request keeps the first caller.
     pub by: &'a AskedBy,
     /// The idempotency key of the request.
     pub cause: &'a str,
@@ -221,7 +221,7 @@ pub(crate) fn is_other(workflow: &Workflow, digest: Option<&Digest>) -> bool {
 
 /// Returns the error for an idempotency key that belongs to another request.
 pub(crate) fn used_before() -> AppError {
-    AppError::conflict("idempotency key was used for another request; use a new one")
+    AppError::conflict("idempotency key was used for another request; use a new key")
 }
 
 /// Checks that the runner of `install` has announced itself.

@@ -16,8 +16,8 @@ use crate::table::{self, Contact, Due, DueWhat, Record as _, Stored, contact_key
 /// are replaced and programs are upgraded in this time.
 const PAUSED_SECS: u64 = 10 * 60;
 
-/// Returns the writes that belong to a change of the contact with an install's runner: the task that finds out when it
-/// is away, and the notification that it is back. Notes both in `next`.
+/// Returns the writes that belong to a change of the contact with an install's runner: the task that detects when the
+/// runner is away, and the notification that the runner is back. Records both in `next`.
 ///
 /// # Errors
 /// The store's errors.
@@ -55,8 +55,8 @@ pub(crate) async fn on_contact(
     Ok(writes)
 }
 
-/// Returns the writes of a task that is due: if the runner is away, those of the notification; otherwise those that
-/// move the task to a later time.
+/// Returns the writes of a task that is due: the writes of the notification if the runner is away, and otherwise the
+/// writes that move the task to a later time.
 ///
 /// # Errors
 /// The store's errors.

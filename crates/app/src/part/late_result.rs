@@ -71,8 +71,9 @@ async fn has_later_workflow(store: &dyn Store, workflow: &Workflow) -> Result<bo
     Ok(table::install(store, &workflow.install).await?.value.next_serial > workflow.serial + 1)
 }
 
-/// Returns whether a later workflow worked on `part` or tore the install down. Only the newest workflows are read; if
-/// all of them are later than `workflow` and none of them did, the answer is true, because an older one may have.
+/// Returns whether a later workflow worked on `part` or tore the install down. Only the newest workflows are read. If
+/// all of these are later than `workflow` and none of them did, returns true, because a later workflow that was not
+/// read may have.
 async fn was_worked_on_since(store: &dyn Store, workflow: &Workflow, part: &ComponentName) -> Result<bool, AppError> {
     if !has_later_workflow(store, workflow).await? {
         return Ok(false);

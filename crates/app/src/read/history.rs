@@ -1,5 +1,5 @@
-//! Shows what happened to an install, newest first, from the rows that other use cases write. A page has the workflows of one
-//! page of their list, and everything else that happened between the first and the last of them.
+//! Shows what happened to an install, newest first, from the rows that other use cases write. A page has the workflows
+//! of one page of their list, and everything else that happened between the first and the last of these workflows.
 
 use freehold_domain::drift::{DriftChange, DriftEvent};
 use freehold_domain::install::connection::ConnectionState;

@@ -200,7 +200,7 @@ async fn active_jobs(store: &dyn Store, live: &WorkflowId) -> Result<Vec<Job>, A
     Ok(jobs.await?.into_iter().flatten().map(|found| found.value).collect())
 }
 
-/// Returns those of the jobs whose plans wait for an approval.
+/// Returns the jobs whose plans wait for an approval.
 fn waiting_plans(jobs: &[Job]) -> Vec<WaitingPlan> {
     let waiting = jobs.iter().filter_map(|job| {
         let plan = plan_view(job)?;

@@ -27,7 +27,8 @@ pub(crate) fn title_and_description(tenant: &TenantName, install: &Install, vers
     (rendered(&stack.name, TITLE_CHARS), rendered(&stack.description, DESCRIPTION_CHARS))
 }
 
-/// Returns the vendor's values and the defaults of the inputs that are neither sensitive nor the customer's to answer.
+/// Returns the vendor's values and the defaults of the inputs that are not sensitive and that the customer does not
+/// answer.
 fn open_answers(version: &AppVersion, install: &Install) -> BTreeMap<String, Value> {
     let given = known_inputs(version, &install.inputs);
     let open = version.inputs.iter().filter(|input| !input.customer && !input.sensitive);

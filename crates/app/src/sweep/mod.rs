@@ -259,7 +259,8 @@ impl Sweep {
         }
         let is_cancelled = workflow.cancel_requested.is_some_and(|at| now.since(at) / 1000 > UNPLANNED_SECS);
         if is_cancelled || (!has_token && age > UNPLANNED_SECS) {
-            let reason = "functions or the table did not answer for too long; nothing was changed, so start it again";
+            let reason =
+                "functions or the table did not answer for too long; nothing was changed, so start the workflow again";
             return self.finisher().finish(&workflow.id, workflow.attempt(), Some(reason)).await.map(|_| Next::Soon);
         }
         let Some(runner) = &install.runner else { return Ok(Next::Soon) };

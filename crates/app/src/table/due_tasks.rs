@@ -158,7 +158,7 @@ pub async fn due(store: &dyn Store, now: Timestamp, limit: usize) -> Result<Vec<
     loop {
         let rows = store.query("due", "", after.as_deref(), page).await?;
         for row in &rows {
-            // A later release may have written a task of another kind. It must not stop the others.
+            // A later release may have written a task of another kind. Such a task must not block the other tasks.
             let stored: Stored<Due> = match parse(row) {
                 Ok(stored) => stored,
                 Err(error) => {

@@ -108,7 +108,7 @@ pub async fn workflow(store: &dyn Store, id: &WorkflowId) -> Result<Stored<Workf
     let found = find_workflow(store, id).await?;
     found.ok_or_else(|| {
         AppError::not_found(format!(
-            "workflow `{id}` does not exist; `freehold workflow list INSTALL` shows those of an install"
+            "workflow `{id}` does not exist; `freehold workflow list INSTALL` shows the workflows of an install"
         ))
     })
 }

@@ -1,5 +1,5 @@
 //! The double of Step Functions, which records started executions, resumed states and heartbeats; and the double of the
-//! build runner's machine, which records whether it was asked for.
+//! build runner's machine, which records whether each call requested the machine.
 
 use async_trait::async_trait;
 use freehold_domain::workflow::WorkflowKind;

@@ -36,7 +36,7 @@ pub struct Memory {
     pub resumed: Mutex<Vec<(String, Value)>>,
     /// The token of each heartbeat, oldest first.
     pub beats: Mutex<Vec<String>>,
-    /// Whether the build runner's machine was asked for, at each call.
+    /// Whether each call requested the build runner's machine.
     pub woken: Mutex<Vec<bool>>,
     /// The notifications that were sent, oldest first.
     pub notifications: Mutex<Vec<Notification>>,

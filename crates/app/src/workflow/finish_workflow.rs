@@ -80,8 +80,8 @@ impl FinishWorkflow {
     async fn writes(&self, workflow: &Workflow, rev: u64) -> Result<Vec<Write>, AppError> {
         let install = table::install(&*self.store, &workflow.install).await?;
         let deployed = match (&workflow.state, &workflow.request) {
-            // A deploy of only some components does not change the version of the install, and neither does one that
-            // continued without a node.
+            // A deploy of only some components does not change the version of the install, and neither does a deploy
+            // that continued without a node.
             (WorkflowState::Succeeded { .. }, Request::Deploy { only, .. })
                 if only.is_empty() && !workflow.has_skipped() =>
             {

@@ -288,7 +288,7 @@ impl PlanWorkflow {
     }
 }
 
-/// Refuses an execution whose workflow was continued in another one.
+/// Refuses an execution whose workflow was continued in another execution.
 fn check_attempt(workflow: &Workflow, attempt: u32) -> Result<(), AppError> {
     if workflow.attempt() == attempt {
         return Ok(());
@@ -297,8 +297,8 @@ fn check_attempt(workflow: &Workflow, attempt: u32) -> Result<(), AppError> {
     Err(AppError::conflict(format!("execution {attempt} of workflow `{id}` was replaced by execution {latest}")))
 }
 
-/// Lets the gates of a roll back wait for no required checks: nobody who reports checks knows of the roll back, and results
-/// about the deploy before do not count.
+/// Lets the gates of a roll back wait for no required checks: nobody who reports checks knows of the roll back, and
+/// results about the earlier deploy do not count.
 fn leave_out_required_checks(nodes: &mut [Node]) {
     for node in nodes {
         if let Target::Health { checks, .. } = &mut node.target {

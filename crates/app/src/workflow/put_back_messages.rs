@@ -1,6 +1,6 @@
-//! Looks through the dead letters: puts messages back into their queues, and removes those of installs that are being
-//! forgotten. SQS moves a message to a dead-letter queue after too many failed receives, for example after a failure that
-//! lasted for days. A message that a function refused is left there.
+//! Looks through the dead letters: puts messages back into their queues, and removes the messages of installs that are
+//! being forgotten. SQS moves a message to a dead-letter queue after too many failed receives, for example after a
+//! failure that lasted for days. A message that a function refused is left there.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -75,8 +75,8 @@ impl TeardownInstall {
         Ok(id)
     }
 
-    /// Checks the inputs that the jobs of a teardown read, so that the teardown does not fail halfway. Its actions are
-    /// those of `version`.
+    /// Checks the inputs that the jobs of a teardown read, so that the teardown does not fail halfway. The teardown
+    /// runs the actions of `version`.
     async fn check_inputs(&self, install: &Install, version: &Digest, nodes: &[Node]) -> Result<(), AppError> {
         let app = install.require_app()?;
         for node in nodes {
@@ -90,7 +90,7 @@ impl TeardownInstall {
     }
 }
 
-/// Returns the values that the templates read: those of an action, or those of a part that is removed. Returns `None`
+/// Returns the values that the templates of a target read, which is an action or a part that is removed. Returns `None`
 /// for other targets. The target's job uses `version`.
 pub(super) fn reads(version: &AppVersion, target: &Target) -> Option<BTreeSet<Reference>> {
     match target {

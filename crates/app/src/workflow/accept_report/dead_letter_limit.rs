@@ -15,8 +15,8 @@ const WINDOW_SECS: u64 = 24 * 3600;
 const MAX_KEPT: u32 = 100;
 
 impl AcceptReport {
-    /// Accepts one message as [`Self::accept`] does. A message that can never be accepted is dropped when enough of them
-    /// were kept today.
+    /// Accepts one message as [`Self::accept`] does. A message that can never be accepted is dropped after `MAX_KEPT`
+    /// such messages were kept in the window.
     ///
     /// # Errors
     /// As [`Self::accept`]; Invalid for a message that has to be kept as a dead letter.

@@ -21,7 +21,7 @@ const ASKED_SECS: u64 = 14 * 60;
 pub(super) enum Role {
     /// The runner has the role of its install.
     Proven,
-    /// The proof is too old to be checked. Its runner sends another one.
+    /// The proof is too old to be checked. The runner sends another proof.
     Unproven(String),
 }
 

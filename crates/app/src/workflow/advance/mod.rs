@@ -184,10 +184,11 @@ fn proof(
     }
 }
 
-/// Stores the proof that a job deployed or ran its artifacts. Its report contains the last part of the log. For any
-/// other end of an attempt, stores only this part. Call this function once for all tries of the commit. Both are
-/// written before the commit and not in it, because DynamoDB bills a row of a transaction twice. Their keys contain the
-/// fence, so they never overwrite those of another attempt. Returns true if something was stored.
+/// Stores the proof that a job deployed or ran its artifacts. The report in the proof contains the last part of the
+/// log. For any other end of an attempt, stores only the last part of the log. Call this function once for all tries of
+/// the commit. These rows are written before the commit and not in it, because DynamoDB bills a row of a transaction
+/// twice. Their keys contain the fence, so they never overwrite the rows of another attempt. Returns true if something
+/// was stored.
 async fn keep_end(
     store: &dyn Store,
     (job, workflow): (&Job, Option<&Workflow>),

@@ -105,8 +105,8 @@ impl Continuation<'_> {
         if workflow.planned_from != planned_from(workflow, install)? {
             let (id, install) = (&workflow.id, &install.id);
             return Err(AppError::conflict(format!(
-                "inputs or toggles of install `{install}` have changed since workflow `{id}` was planned; start another \
-                 one with `freehold deploy {install}`"
+                "inputs or toggles of install `{install}` have changed since workflow `{id}` was planned; start a new \
+                 deploy with `freehold deploy {install}`"
             )));
         }
         self.check_artifacts(workflow, install).await?;
@@ -126,8 +126,8 @@ impl Continuation<'_> {
             if usable.is_none_or(|usable| usable.digest != *artifact) {
                 let (id, install) = (&workflow.id, &install.id);
                 return Err(AppError::conflict(format!(
-                    "the artifact of `{part}` was removed or built again since workflow `{id}` was planned; start another \
-                     one with `freehold deploy {install}`"
+                    "the artifact of `{part}` was removed or built again since workflow `{id}` was planned; start a \
+                     new deploy with `freehold deploy {install}`"
                 )));
             }
         }

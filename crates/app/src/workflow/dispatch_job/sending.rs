@@ -95,8 +95,8 @@ impl DispatchJob {
         Ok(true)
     }
 
-    /// Lets the job wait if the customer lets no change start now. The runner would only give its order back. Returns whether
-    /// the job waits. `sweep` orders it when the window opens.
+    /// Lets the job wait if the customer lets no change start now. The runner would only give the order back. Returns
+    /// whether the job waits. `sweep` orders the job when the window opens.
     async fn keeps_back(&self, job: &Job, dispatch: u32, now: Timestamp) -> Result<bool, AppError> {
         let Some(Closed { until, reason }) = change_windows::closed(&*self.store, job, now).await? else {
             return Ok(false);

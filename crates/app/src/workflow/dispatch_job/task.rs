@@ -147,7 +147,8 @@ impl DispatchJob {
                 self.health_task(workflow, component, version.as_ref(), install).await
             }
             Target::Leftovers => Ok(Task::bare(Work::Leftovers(Default::default()), agreed_terms(install))),
-            // The upgrade belongs to no version of the app. The runner asks the customer's stack whether it is permitted.
+            // The upgrade belongs to no version of the app. The runner asks the customer's stack whether the upgrade is
+            // permitted.
             Target::Upgrade => Ok(Task::bare(upgrade_work(workflow)?, None)),
         }
     }

@@ -49,7 +49,7 @@ impl RollBackDeploy {
         }
         let Some(before) = stored.value.to_roll_back().cloned() else { return Ok(()) };
         if let Some(job) = stored.value.active_jobs().next() {
-            // Until the job has ended, the records that the plan compares do not say what it changed.
+            // Until the job has ended, the records that the plan compares do not show what the job changed.
             let message = format!("job `{job}` of deploy `{failed}` has not ended yet; the roll back waits for it");
             return Err(AppError::new(Kind::Transient, message));
         }

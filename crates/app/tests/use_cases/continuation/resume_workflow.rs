@@ -132,7 +132,7 @@ async fn a_key_that_asked_for_something_else_is_refused() {
     let asked = Asked { by: &by, cause: "resume-1", step: None };
     let refused = world.resume_workflow().resume(&workflow, &request, asked).await.unwrap_err();
 
-    assert_eq!(refused.message, "idempotency key was used for another request; use a new one");
+    assert_eq!(refused.message, "idempotency key was used for another request; use a new key");
 }
 
 #[tokio::test]

@@ -33,7 +33,7 @@ async fn a_key_that_was_used_for_another_request_is_refused() {
     let error = world.action("check", "key").await.unwrap_err();
 
     assert_eq!(error.kind, Kind::Conflict);
-    assert_eq!(error.message, "idempotency key was used for another request; use a new one");
+    assert_eq!(error.message, "idempotency key was used for another request; use a new key");
 }
 
 #[tokio::test]
