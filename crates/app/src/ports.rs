@@ -205,8 +205,8 @@ impl DeadLetter {
 /// The queues that trigger a function.
 #[async_trait]
 pub trait SourceQueue: Send + Sync {
-    /// Hides the received message with this receipt handle for `secs` seconds from now. It is in the queue with the name
-    /// `source`, because several queues can trigger a function.
+    /// Hides the received message with this receipt handle for `secs` seconds from now. The message is in the queue
+    /// with the name `source`, because several queues can trigger a function.
     async fn pause(&self, source: &str, receipt: &str, secs: u32) -> Result<(), PortError>;
 
     /// Sends a message to the dead-letter queue.
@@ -315,8 +315,8 @@ pub struct DelegateKey {
 }
 
 impl DelegateKey {
-    /// Returns whether the key may sign, at `now`, a message that is valid until `until`: it can then be sent again for a
-    /// while.
+    /// Returns whether the key may sign, at `now`, a message that is valid until `until`: the message can then be sent
+    /// again for a while.
     pub fn lasts(&self, now: Timestamp, until: Timestamp) -> bool {
         self.not_after >= until && self.send_until >= now.plus_secs(DELEGATE_SPARE_SECS)
     }

@@ -66,8 +66,8 @@ pub async fn show_install(versions: &Versions, id: &InstallId, now: Timestamp) -
     let mut view = install_view(store, install, now).await?;
     view.run = load::<OpenRun>(store, &table::open_run_key(id)).await?.map(|open| open.value.run);
     view.approvals = waiting_plans(&jobs);
-    // The list of leftovers is from the last teardown of everything. It is no longer true when a component is deployed
-    // again.
+    // The list of leftovers is from the last teardown of everything. The list is no longer valid when a component is
+    // deployed again.
     if components.is_empty() {
         let record = load::<LeftoversRecord>(store, &table::leftovers_key(id)).await?;
         view.leftovers = record.map(|record| LeftoversView {

@@ -23,8 +23,8 @@ pub struct Finished {
     pub state: &'static str,
     /// If the workflow was a step of a runbook, the run that has to be advanced to its next step.
     pub run: Option<RunId>,
-    /// Whether the workflow is a verified deploy that failed, and all its jobs have ended. It has to be rolled back. While a job
-    /// is open, the task that the end stored waits for it.
+    /// Whether the workflow is a verified deploy that failed, and all its jobs have ended. Such a workflow has to be
+    /// rolled back. While a job is open, the task that the end stored waits for it.
     pub rolls_back: bool,
 }
 

@@ -12,8 +12,8 @@ pub(super) const ACTION: &[Key] = &[
     must("name", Text).doc("The action's name, by which other files refer to it"),
     may("description", Text).doc("A description of the action, for people"),
     may("timeout", Duration(MAX_ACTION_SECS)).doc("The time limit of one run: at most `30m`, `5m` by default"),
-    // Only Freehold knows the config key `idempotent`. It decides whether the steps run again when a job is delivered a
-    // second time.
+    // Only Freehold knows the config key `idempotent`. The key decides whether the steps run again when a job is
+    // delivered a second time.
     may("idempotent", Flag)
         .doc("Whether the steps may run again after the runner died while it ran them; `false` by default"),
     may("dependencies", Texts)

@@ -27,7 +27,7 @@ const DISPLAY_NAME: Key = may("display_name", Template).doc("The role's name for
 const POLICIES: Key = may("policies", Tables(POLICY_OF_ROLE)).doc("What the role may do");
 const BOUNDARY: Key = may("permissions_boundary", TemplateFile).doc(
     "The permissions boundary of the role: a policy document in JSON, or `./path` of a file with it. The install \
-         stack denies the role everything that this boundary does not allow. Empty for no boundary",
+     stack denies the role everything that this boundary does not allow. Empty for no boundary",
 );
 const ENABLED: Key = may("enabled_in_stack", Flag).doc(
     "Whether a custom role is switched on in a new install stack; default `true`. No effect on roles of other types",

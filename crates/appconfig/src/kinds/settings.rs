@@ -54,10 +54,10 @@ pub(super) const RUNNER: &[Key] = &[
     ),
     may("init_script_url", Text).doc("A script for the runner of another system; Freehold never runs it").never(),
     may("instance_type", Text).doc(
-        "The type of the runner's machine on EC2 that new install stacks propose; the customer may choose another. By default \
-         `t4g.small`. The machine needs a Graviton processor: types of the families `t2` to `t3a`, `m5` to `m7i`, `c5` to `c7i` \
-         and `r5` to `r7i` are replaced, with a warning, by the Graviton type of the same size, if it exists; other types \
-         are an error",
+        "The type of the runner's machine on EC2 that new install stacks propose; the customer may choose another. By \
+         default `t4g.small`. The machine needs a Graviton processor: types of the families `t2` to `t3a`, `m5` to \
+         `m7i`, `c5` to `c7i` and `r5` to `r7i` are replaced, with a warning, by the Graviton type of the same size, \
+         if it exists; other types are an error",
     ),
 ];
 

@@ -1,7 +1,7 @@
 //! The JSON Schemas of all kinds of files, for editors, and the reference in Markdown. Both are generated from the
 //! tables of keys that the checks use, and from the rules in this directory.
 //!
-//! The schemas are draft-07, because the validator of taplo supports no later draft. They do not use `$ref` and
+//! The schemas are draft-07, because the validator of taplo supports no later draft. They use neither `$ref` nor
 //! `allOf`, because taplo does not complete keys in these.
 
 mod editor;

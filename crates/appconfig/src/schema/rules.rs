@@ -11,7 +11,7 @@ type At = &'static [&'static str];
 /// The pattern for names of inputs and secrets: some become parts of the names of secrets in AWS.
 const NAME: &str = "^[A-Za-z0-9_-]{1,200}$";
 const A_NAME: &str = "1 to 200 letters, digits, dashes or underscores";
-/// The pattern for names of inputs of a run. Those of an action are environment variables.
+/// The pattern for names of inputs of a run. The inputs of an action become environment variables.
 const WORD: &str = "^[A-Za-z_][A-Za-z0-9_]{0,63}$";
 const A_WORD: &str = "1 to 64 letters, digits or underscores, and does not start with a digit";
 /// The pattern for names of components and actions (`ComponentName` and `ActionName` of the protocol).

@@ -95,8 +95,8 @@ impl Handled {
 }
 
 impl HandleDueTasks {
-    /// Handles every task that is due. The id of a run is derived from the minute at which it was due, so that repeated
-    /// calls start it only once.
+    /// Handles every task that is due. The id of a run is derived from the minute at which the run was due, so that
+    /// repeated calls start the run only once.
     ///
     /// If several runs of an action were missed, the earliest is started if it was due within the last hour; the others
     /// are skipped. A run is also skipped while the preceding run has not ended, and while the install refuses runs: it

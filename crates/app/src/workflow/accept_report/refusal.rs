@@ -39,8 +39,8 @@ impl AcceptReport {
     }
 
     /// Refuses a report under a retired key of the install. After the signature was verified, records the report and
-    /// notifies the runner that its key was replaced. The runner then gives its orders back. It gets no order to stop
-    /// the attempt, because it would delete the order of a stopped attempt.
+    /// notifies the runner that its key was replaced. The runner then gives its orders back. The runner gets no order
+    /// to stop the attempt, because it would delete the order of a stopped attempt.
     pub(super) async fn refuse_retired_key(
         &self,
         install: &Install,

@@ -31,7 +31,7 @@ struct Claim {
 }
 
 impl DispatchJob {
-    /// The statements that the use case signs with a delegate key. It signs contracts for
+    /// The kinds of messages that the use case signs with a delegate key. It signs contracts for
     /// [`SignContract`](crate::contract::sign_contract).
     pub const SIGNS: [KeyUse; 5] =
         [KeyUse::Orders, KeyUse::Cancels, KeyUse::Notices, KeyUse::Contracts, KeyUse::Receipts];
