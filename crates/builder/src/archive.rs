@@ -51,7 +51,7 @@ pub(crate) fn bytes(directory: &Path) -> Result<u64, ArchiveError> {
     Ok(sum)
 }
 
-/// The size of the header of an entry, and the unit of its data, in bytes.
+/// The size of an entry's header, in bytes. The size of an entry's data is rounded up to a multiple of it.
 const BLOCK: u64 = 512;
 /// The longest name that fits into the header of an entry, in bytes.
 const SHORT_NAME: usize = 100;

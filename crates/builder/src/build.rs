@@ -46,9 +46,7 @@ pub async fn execute(job: &Job) -> Outcome {
         | Work::Health(_)
         | Work::Upgrade(_) => {
             let kind = job.order.work.kind();
-            Err(Failure::new(format!(
-                "a build runner does not do `{kind}` jobs; they are the work of an install runner"
-            )))
+            Err(Failure::new(format!("a build runner does not run `{kind}` jobs; an install runner runs them")))
         }
     };
     result::outcome(job, ended)

@@ -10,7 +10,7 @@ use freehold_runner::sandbox::{JobUser, SandboxError, find_program};
 use crate::dockerfile::builders;
 use crate::private_source::ssh::PROGRAMS;
 
-/// Reports the programs that only some components need. An absent one is not an error until a component needs it.
+/// Reports the programs that only some components need. An absent program is not an error until a component needs it.
 pub async fn programs(config: &Config) -> Vec<Finding> {
     vec![terraform(config), image_builder(config), git_over_ssh(|name| find_program(&[name]))]
 }

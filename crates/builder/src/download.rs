@@ -19,7 +19,7 @@ pub(crate) async fn text(http: &Client, url: &Url, max: u64) -> Result<String, F
     read(get(http, url).await?, url, max).await
 }
 
-/// Returns the text at `url`, of at most `max` bytes. Returns `None` when the server answers with 404 or 410.
+/// Returns the text at `url`, of at most `max` bytes. Returns `None` when the server responds with status 404 or 410.
 pub(crate) async fn text_if_found(http: &Client, url: &Url, max: u64) -> Result<Option<String>, Failure> {
     let answer = ask(http, url).await?;
     if [StatusCode::NOT_FOUND, StatusCode::GONE].contains(&answer.status()) {
@@ -83,11 +83,11 @@ async fn ask(http: &Client, url: &Url) -> Result<Response, Failure> {
     let asked = tokio::time::timeout(IDLE, http.get(url.clone()).send()).await.map_err(|_| stalled(url))?;
     let answer = asked.map_err(|error| {
         let why = explain(&error.without_url());
-        Failure::new(format!("no answer from `{url}`: {why}; check the network, and build again"))
+        Failure::new(format!("no response from `{url}`: {why}; check the network, and build again"))
     })?;
-    // A redirect must not end at an address without TLS, because anybody on the network could answer there.
+    // A redirect must not end at an address without TLS, because anybody on the network could respond there.
     checked(answer.url().clone())
-        .map_err(|why| Failure::new(format!("`{url}` redirects to another address: it {why}")))?;
+        .map_err(|why| Failure::new(format!("`{url}` redirects to another address, which {why}")))?;
     Ok(answer)
 }
 
@@ -105,7 +105,7 @@ async fn chunk(answer: &mut Response, url: &Url, size: &mut u64, max: u64) -> Re
     let next = tokio::time::timeout(IDLE, answer.chunk()).await.map_err(|_| stalled(url))?;
     let next = next.map_err(|error| {
         let why = explain(&error.without_url());
-        Failure::new(format!("the answer of `{url}` ended too early: {why}; build again"))
+        Failure::new(format!("the response of `{url}` ended too early: {why}; build again"))
     })?;
     *size += next.as_ref().map_or(0, |chunk| chunk.len() as u64);
     if *size > max { Err(Failure::new(format!("`{url}` is larger than {max} bytes"))) } else { Ok(next) }

@@ -1,6 +1,6 @@
 //! Makes the artifact of a Pulumi program: one layer with the files as they are in the source. Nothing of the program
-//! runs, and nothing is fetched: what the program needs beside Pulumi is in its source (such as `vendor` of Go), in the
-//! tool image, or is fetched on the runner's machine from the hosts that the contract names.
+//! runs, and nothing is fetched: the dependencies of the program are in its source (such as `vendor` of Go) or in the
+//! tool image, or the runner's machine fetches them from the hosts that the contract names.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::{source, step};
 const PROJECTS: [&str; 2] = ["Pulumi.yaml", "Pulumi.yml"];
 /// The largest project file, in bytes.
 const MAX_PROJECT: u64 = 1024 * 1024;
-/// The largest tar of a program, in bytes. A runner unpacks only smaller tars than 1 GiB.
+/// The largest tar of a program, in bytes. A runner unpacks only tars smaller than 1 GiB.
 const MAX_BYTES: u64 = 1024 * 1024 * 1024 - 1;
 
 /// Builds the program and pushes it.

@@ -59,7 +59,7 @@ async fn git(job: &Job, url: &str, commit: &str, directory: &str) -> Result<Path
     environment.extend(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let access = GitAccess::to(job, [url.to_owned()]).await?;
     environment.extend(access.environment());
-    // With a credential, Git asks a service of the runner and reaches no host itself.
+    // With a credential, Git connects to a service of the runner and reaches no host itself.
     let hosts = if access.is_empty() { vec![url.to_owned()] } else { Vec::new() };
     let arguments = vec!["-c".to_owned(), GIT.to_owned(), url.to_owned(), commit.to_owned()];
     let program = Program { services: access.services(), hosts, ..Program::new(&shell, arguments, environment) };

@@ -53,7 +53,7 @@ fn plan(prior: Option<Object>, proposed: Option<Object>) -> Vec<u8> {
         planned.insert(name.to_owned(), known.unwrap_or(Text::Unknown));
     }
     let renamed = prior.is_some_and(|prior| prior.get("name") != planned.get("name"));
-    // The path of an attribute is a list of steps, of which this has one.
+    // The path of an attribute is a list of steps. This path has one step.
     let replace = if renamed { field(2, &field(1, &field(1, b"name"))) } else { Vec::new() };
     [state(Some(&planned)), replace].concat()
 }
@@ -84,7 +84,7 @@ async fn read(current: Option<Object>) -> Result<Option<Object>, Error> {
     find(&aws_sdk_iam::Client::new(&freehold_runner::aws::default_config().await), &current).await
 }
 
-/// Returns the role as IAM has it. Keeps the text of a policy document in `known` if it is the same JSON as that of IAM.
+/// Returns the role's attributes in IAM. Keeps the policy text in `known` if it is the same JSON as the policy in IAM.
 async fn find(iam: &aws_sdk_iam::Client, known: &Object) -> Result<Option<Object>, Error> {
     let name = attribute_of(Some(known), "name")?;
     let role = match iam.get_role().role_name(name).send().await {

@@ -1,4 +1,4 @@
-//! Protocol buffers, as far as the protocol of Terraform's plugins needs them.
+//! The part of protocol buffers that the protocol of Terraform's plugins needs.
 
 use std::collections::BTreeMap;
 

@@ -11,7 +11,7 @@ pub(super) struct Ignore(Vec<Rule>);
 #[derive(Debug)]
 struct Rule {
     pattern: Vec<char>,
-    /// Whether the pattern begins with `!`: every path that does not match it is ignored.
+    /// Whether the pattern begins with `!`. Such a pattern ignores every path that does not match it.
     negated: bool,
     directories_only: bool,
     /// Whether the pattern is compared with the whole path, and not only with the file name.
@@ -42,7 +42,7 @@ impl Ignore {
 fn rule(line: &str) -> Result<Rule, String> {
     if line.contains("**") {
         return Err(format!(
-            "`.helmignore` has `{line}`, but Helm does not support `**`; a pattern without `/` fits in every directory"
+            "`.helmignore` has `{line}`, but Helm does not support `**`; a pattern without `/` matches in any directory"
         ));
     }
     let (negated, line) = line.strip_prefix('!').map_or((false, line), |rest| (true, rest));

@@ -54,8 +54,8 @@ async fn of_directory(job: &Job, directory: PathBuf, facts: &mut Facts) -> Resul
     Ok((chart, layer))
 }
 
-/// Fetches a published chart. The archive is packed again only if the chart lacks a dependency. Otherwise it keeps the
-/// digest that the repository names.
+/// Fetches a published chart. The archive is packed again only if the chart lacks a dependency. Otherwise the archive
+/// keeps the digest that the repository names.
 async fn fetch_published(
     job: &Job,
     address: &str,

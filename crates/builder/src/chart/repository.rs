@@ -102,7 +102,7 @@ pub(super) async fn fetch(found: &Found, path: &Path) -> Result<Digest, Failure>
 /// Refuses a chart of more than [`MAX_CHART`] bytes.
 pub(super) fn check_size(from: &str, size: u64) -> Result<(), Failure> {
     if size > MAX_CHART {
-        Err(Failure::new(format!("`{from}` gives a chart of more than {MAX_CHART} bytes")))
+        Err(Failure::new(format!("the chart at `{from}` has more than {MAX_CHART} bytes")))
     } else {
         Ok(())
     }

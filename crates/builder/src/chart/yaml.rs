@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 /// The maximum depth of nested values.
 const MAX_DEPTH: usize = 64;
-/// The maximum number of values in a text. A value that an alias repeats counts each time, and a long string as one
-/// value for each [`BYTES_OF_VALUE`].
+/// The maximum number of values in a text. A value that an alias repeats counts each time. A long string counts as one
+/// more value for each [`BYTES_OF_VALUE`].
 const MAX_VALUES: usize = 1_000_000;
 const BYTES_OF_VALUE: usize = 64;
 
@@ -140,7 +140,7 @@ const fn change(event: &Event<'_>) -> i32 {
     }
 }
 
-/// Returns the value of a scalar by the core schema (YAML 1.2.2, section 10.3.2). Only numbers differ: they stay texts.
+/// Returns the value of a scalar by the core schema (YAML 1.2.2, section 10.3.2), except that a number stays a text.
 fn scalar(text: &str, plain: bool) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" if plain => Value::Null,

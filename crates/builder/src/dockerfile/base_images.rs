@@ -21,7 +21,8 @@ const BASES: &str = "bases";
 /// Fetches the images. Returns pairs of an image's name and the directory of its layout, relative to the workspace. An
 /// image whose name contains variables has two pairs: the name as written, and with the variables replaced.
 ///
-/// A tag is resolved only once, here. The build uses the digest, and the log and the statement name it.
+/// A tag is resolved only once, here. The build uses the resolved digest, and the log and the statement name this
+/// digest.
 pub(super) async fn fetch(
     job: &Job,
     work: &BuildArtifact,

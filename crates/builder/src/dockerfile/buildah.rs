@@ -9,9 +9,9 @@ use freehold_runner::sandbox;
 use super::request::Request;
 use super::run::run;
 
-/// A shell script that runs Buildah and then removes Buildah's storage. Otherwise the box would have to change the
-/// owner of each stored file. Without a box, the files belong to users of Buildah's own namespace, so `buildah unshare`
-/// removes them.
+/// A shell script that runs Buildah and then removes Buildah's storage. If the storage stayed, the box would have to
+/// change the owner of each stored file. Without a box, the files belong to users of Buildah's own namespace, so
+/// `buildah unshare` removes them.
 const BUILDAH: &str = r#"
 clean() { rm -rf "$STORAGE" 2>/dev/null || "$0" unshare rm -rf "$STORAGE"; }
 trap clean EXIT
@@ -22,8 +22,8 @@ trap 'exit 143' TERM INT
 const REGISTRIES: &str = "unqualified-search-registries = [\"docker.io\"]\nshort-name-mode = \"permissive\"\n";
 /// The signature policy, which accepts every image: the runner has already checked the digests of the fetched images.
 const POLICY: &str = r#"{"default":[{"type":"insecureAcceptAnything"}]}"#;
-/// Capabilities that no step gets. Buildah grants the first one by default, and a step could leave its root directory
-/// with it.
+/// Capabilities that no step gets. Buildah grants the first capability by default, and a step that has it could leave
+/// its root directory.
 const DROPPED: [&str; 4] = ["CAP_SYS_CHROOT", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SYS_ADMIN"];
 
 /// Builds the image; returns the directory of its layout.

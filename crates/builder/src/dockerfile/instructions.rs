@@ -4,7 +4,7 @@
 /// The instructions that a here-document may follow.
 const WITH_DOCUMENTS: [&str; 3] = ["RUN", "COPY", "ADD"];
 
-/// Returns the instructions of a Dockerfile, one in each text.
+/// Returns the instructions of a Dockerfile, each as one text.
 ///
 /// # Errors
 /// Fails if a here-document has no line that ends it.
@@ -104,7 +104,7 @@ fn words(instruction: &str) -> Vec<Word> {
             }
             (None | Some('"'), '\\') => {
                 let next = chars.next();
-                // Between double quotes, a backslash before another character stands for itself.
+                // Between double quotes, a backslash before any other character is an ordinary backslash.
                 let is_kept = quote.is_some() && !matches!(next, Some('"' | '$' | '\\'));
                 word.written.extend([c].into_iter().chain(next));
                 word.plain.extend(is_kept.then_some(c).into_iter().chain(next));

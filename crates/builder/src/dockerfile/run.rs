@@ -22,7 +22,7 @@ pub(super) async fn run(
     match sandbox::run_image_build(job, program).await? {
         Ended::Code { code: 0, .. } => Ok(()),
         Ended::Code { code, last_words } => {
-            let why = last_words.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it gave no reason");
+            let why = last_words.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no reason was given");
             Err(Failure::new(format!("the Dockerfile could not be built (exit code {code}): {why}")))
         }
         Ended::Stopped(reason) => Err(Failure::stopped(reason)),

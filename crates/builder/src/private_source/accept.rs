@@ -12,7 +12,7 @@ const MOST_CONNECTIONS: usize = 16;
 /// The pause after a connection could not be accepted.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Has `converse` serve each connection to `listener`, and never returns. Dropping the future ends all connections. A
+/// Serves each connection to `listener` with `converse`, and never returns. Dropping the future ends all connections. A
 /// connection above the limit waits until another one ends.
 pub(super) async fn accept_each<S, F>(listener: TcpListener, server: &S, converse: impl Fn(S, TcpStream) -> F)
 where
@@ -22,7 +22,7 @@ where
     let (mut open, permits) = (JoinSet::new(), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
     loop {
         while open.try_join_next().is_some() {}
-        // INVARIANT: the semaphore is never closed, so there is always a permit in the end.
+        // INVARIANT: the semaphore is never closed, so waiting for a permit cannot fail.
         let permit = Arc::clone(&permits).acquire_owned().await;
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(PAUSE).await;

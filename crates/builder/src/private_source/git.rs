@@ -104,7 +104,7 @@ impl GitAccess {
         https.into_iter().chain(ssh).collect()
     }
 
-    /// Returns the environment variables by which Git asks the services (git-config(1), "GIT_CONFIG_COUNT" and
+    /// Returns the environment variables that make Git connect to the services (git-config(1), "GIT_CONFIG_COUNT" and
     /// "url.<base>.insteadOf").
     pub(crate) fn environment(&self) -> Vec<(String, String)> {
         let rewrites = whole_names(&self.rewrites);

@@ -1,5 +1,6 @@
-//! Serves Git over HTTP to a box, and asks the Git servers over HTTPS with their tokens. Only the two requests of a
-//! fetch pass (gitprotocol-http(5), "Smart Clients"), so a token that may write is used for reading only.
+//! Serves Git over HTTP to a box, and forwards the requests to the Git servers over HTTPS with their tokens. Forwards
+//! only the two requests of a fetch (gitprotocol-http(5), "Smart Clients"), so a token that may write is used for
+//! reading only.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ const LARGEST_HEAD: usize = 64 * 1024;
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// The maximum time without a received byte from a server.
 const IDLE: Duration = Duration::from_secs(60);
-/// The headers that pass to a server, and those that pass back.
+/// The headers of a request that are forwarded to a server, and the headers of its response that are returned.
 const ASKED: [HeaderName; 5] =
     [ACCEPT, CONTENT_TYPE, CONTENT_ENCODING, USER_AGENT, HeaderName::from_static("git-protocol")];
 const ANSWERED: [HeaderName; 1] = [CONTENT_TYPE];
@@ -148,7 +149,7 @@ impl HttpsSources {
             let why = freehold_runner::aws::explain(&error.without_url());
             (
                 StatusCode::BAD_GATEWAY,
-                format!("no answer from `{}`: {why}; check the network, and build again", source.address.authority()),
+                format!("no response from `{}`: {why}; check the network, and build again", source.address.authority()),
             )
         })?;
         let status = answer.status();
@@ -192,7 +193,7 @@ fn url(repository: &Repository, rest: &str) -> String {
     format!("https://{}/{}{rest}", repository.address.authority(), repository.path.trim_end_matches('/'))
 }
 
-/// Passes a redirect on if the credential also covers the new repository, for example after a rename.
+/// Forwards a redirect if the credential also covers the new repository, for example after a rename.
 fn redirected(
     source: &HttpsSource,
     url: &str,
@@ -221,17 +222,17 @@ fn redirected(
     Ok(passed)
 }
 
-/// Explains a status that is not a success. The body of the answer is left out: a server may repeat the token in it.
+/// Explains a status that is not a success. Leaves out the body of the response: a server may repeat the token in it.
 fn denied(source: &HttpsSource, url: &str, status: StatusCode) -> String {
     let (address, host, code) = (&source.address, source.address.authority(), status.as_u16());
-    let way_out = format!("store another one with `freehold tenant source add {address}`");
+    let way_out = format!("store another token with `freehold tenant source add {address}`");
     match code {
         401 | 403 => format!(
             "`{host}` refuses the token of `{address}` with status {code}: it is wrong, expired or revoked, or may not read \
              this repository; {way_out}"
         ),
         404 => format!("`{host}` has no repository at `{url}`, or the token of `{address}` may not read it; {way_out}"),
-        _ => format!("`{host}` answers {code} to `{url}`; check the address in the app config, and build again"),
+        _ => format!("`{host}` returns {code} for `{url}`; check the address in the app config, and build again"),
     }
 }
 

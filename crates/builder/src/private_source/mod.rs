@@ -1,7 +1,7 @@
 //! Private sources: finds the credential of a source in Secrets Manager, and reads the source with it.
 //!
-//! A credential never enters a job's box. Programs in the box ask a service of the runner ([`git::GitAccess`]), which
-//! runs outside of the box and asks the Git server with the credential.
+//! A credential never enters a job's box. Programs in the box connect to a service of the runner ([`git::GitAccess`]),
+//! which runs outside of the box and connects to the Git server with the credential.
 
 mod accept;
 mod connection;
@@ -36,7 +36,7 @@ pub(crate) async fn load_stored(job: &Job, address: &SourceAddress) -> Result<Op
         let found = match secrets.get_secret_value().secret_id(&name).send().await {
             Ok(found) => found,
             Err(error) if error.code() == Some("ResourceNotFoundException") => continue,
-            // Secrets Manager gives this answer for a secret that is being deleted.
+            // Secrets Manager returns this error for a secret that is being deleted.
             Err(error) if error.code() == Some("InvalidRequestException") => continue,
             Err(error) if aws::is_denied(error.code()) => {
                 job.log.line(&format!(

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use super::{Stored, load_stored};
 
-/// Returns the login that is stored for the repository of `reference`; an anonymous one when none is stored.
+/// Returns the login that is stored for the repository of `reference`, or an anonymous login when none is stored.
 pub(crate) async fn login(job: &Job, reference: &Reference) -> Result<Login, Failure> {
     let Some(address) = SourceAddress::of_repository(&reference.host, &reference.repository) else {
         return Ok(Login::Anonymous);

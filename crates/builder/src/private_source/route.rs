@@ -2,7 +2,7 @@
 
 use freehold_protocol::source::{Scheme, SourceAddress};
 
-/// A repository, as a program in the box asks for it.
+/// A repository, as a program in the box names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Repository {
     pub(super) address: SourceAddress,

@@ -1,5 +1,5 @@
-//! Serves Git's own protocol to a box, and asks the Git servers over SSH. The client is OpenSSH, outside of the box.
-//! Its key goes through a pipe into an agent and is in no file.
+//! Serves Git's own protocol to a box, and connects to the Git servers over SSH. The client is OpenSSH, outside of the
+//! box. Its key goes through a pipe into an agent and is in no file.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -145,21 +145,21 @@ impl SshSource {
     fn explain(&self, words: &str) -> String {
         let (address, host) = (&self.address, self.address.authority());
         let again = format!("`freehold tenant source add {address}`");
-        let last = words.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it gave no reason").trim();
+        let last = words.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no reason was given").trim();
         if words.contains("Host key verification failed") {
             format!(
                 "`{host}` has none of the stored keys, so it may be another server; compare its key with the key that \
                  its owner publishes, and store that key with {again}"
             )
         } else if words.contains("Permission denied") {
-            format!("`{host}` refuses the key of `{address}`: it is wrong or revoked; store another one with {again}")
+            format!("`{host}` refuses the key of `{address}`: it is wrong or revoked; store another key with {again}")
         } else if words.contains("error in libcrypto")
             || words.contains("invalid format")
             || words.contains("passphrase")
         {
-            format!("the key of `{address}` cannot be used; store one without a passphrase with {again}")
+            format!("the key of `{address}` cannot be used; store a key without a passphrase with {again}")
         } else {
-            format!("`{host}` gave no repository: {last}; check its address in the app config, and build again")
+            format!("`{host}` gave no repository: {last}; check the address in the app config, and build again")
         }
     }
 }
@@ -238,7 +238,7 @@ impl SshSources {
         Self { all: all.into(), obstacle }
     }
 
-    /// Answers the only request of a connection.
+    /// Serves the only request of a connection.
     async fn converse(&self, mut stream: TcpStream) {
         let asked = tokio::time::timeout(REQUEST_TIME, request(&mut stream)).await;
         let Ok(Ok(Some(repository))) = asked else { return };
@@ -281,7 +281,7 @@ fn repository_of(line: &[u8]) -> Option<Repository> {
     Repository::of_path(Scheme::Ssh, text.strip_prefix("git-upload-pack ")?.trim_end_matches('\n'))
 }
 
-/// Carries bytes between the client and `ssh`. Returns the end of the error output of an `ssh` that failed, and the
+/// Copies bytes between the client and `ssh`. Returns the end of the error output of an `ssh` that failed, and the
 /// connection.
 async fn carry(stream: TcpStream, mut running: Running) -> Option<(String, OwnedWriteHalf)> {
     let (mut from_client, mut to_client) = stream.into_split();

@@ -55,15 +55,15 @@ fn provider(block: &Block) -> Result<Locked, String> {
     Ok(Locked { address, version, hashes })
 }
 
-/// Returns a log line for each provider that the module's own lock file did not pin, or not for each platform of
-/// runners.
+/// Returns a log line for each provider that the module's own lock file did not pin, or pinned for only some platforms
+/// of runners.
 pub(super) fn choices(before: &[Locked], after: &[Locked]) -> Vec<String> {
     let line = |now: &Locked| {
         let name = format!("{}@{}", now.address, now.version);
         match before.iter().find(|one| one.address == now.address) {
             None => Some(format!(
-                "`{LOCK}` of the module does not pin provider {name}; this build chose the newest version that the module \
-                 permits, and the artifact keeps it: {}",
+                "`{LOCK}` of the module does not pin provider {name}; this build chose the newest version that the \
+                 module permits, and the artifact pins it: {}",
                 now.hashes.join(" ")
             )),
             Some(then) => {

@@ -25,7 +25,7 @@ pub(super) struct Registries {
     mirror: Option<Url>,
 }
 
-/// A mirror's answer: the packages of one version of a provider.
+/// A mirror's response: the packages of one version of a provider.
 #[derive(Deserialize)]
 struct Mirrored {
     archives: std::collections::BTreeMap<String, Archive>,
@@ -43,7 +43,7 @@ struct Services {
     providers: String,
 }
 
-/// A registry's answer about one package (Terraform documentation, "Provider Registry Protocol").
+/// A registry's response about one package (Terraform documentation, "Provider Registry Protocol").
 #[derive(Deserialize)]
 struct Registered {
     download_url: String,
@@ -122,7 +122,7 @@ impl Registries {
         let text = download::text_if_found(&self.http, url, MAX_DOCUMENT).await?;
         let parsed = text.map(|text| serde_json::from_str(&text)).transpose();
         parsed.map_err(|error| {
-            Failure::because(&format!("`{url}` does not give the answer of a registry of providers"), &error)
+            Failure::because(&format!("`{url}` does not return the response of a registry of providers"), &error)
         })
     }
 }
@@ -192,6 +192,6 @@ mod tests {
         };
 
         assert!(ask("plain").await.contains("is not reached over HTTPS"));
-        assert!(ask("strange").await.contains("does not give the answer of a registry of providers"));
+        assert!(ask("strange").await.contains("does not return the response of a registry of providers"));
     }
 }
