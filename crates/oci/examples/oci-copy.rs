@@ -1,7 +1,7 @@
-//! Copies one artifact between two registries without logins, and prints the result as JSON. It is made for
-//! measurements: the copy engine is alone in the process. `peak_kib` is the peak resident set size of this process in
-//! KiB. The process reads it itself, because the value that the kernel reports to a parent process can include the
-//! parent's memory.
+//! Copies one artifact between two registries without logins, and prints the result as JSON. It is for measurements:
+//! only the copy engine runs in the process. `peak_kib` is the peak resident set size of this process in KiB. The
+//! process reads it itself, because the value that the kernel reports to a parent process can include the parent's
+//! memory.
 
 use freehold_oci::{CopyOptions, Login, Reference, Repository, client, copy};
 

@@ -20,7 +20,8 @@ pub enum Login {
     Basic {
         user: String,
         password: Zeroizing<String>,
-        /// The hosts (`host` or `host:port`), beside the registry itself, whose token service may receive the password.
+        /// The hosts (`host` or `host:port`), besides the registry itself, whose token service may receive the
+        /// password.
         token_hosts: Vec<String>,
     },
 }
@@ -81,7 +82,7 @@ impl Auth {
         }
     }
 
-    /// Handles an answer with status 401: fetches and stores a token if `headers` ask for a bearer token. Returns true
+    /// Handles a response with status 401: fetches and stores a token if `headers` ask for a bearer token. Returns true
     /// if the caller should send the request again.
     pub(super) async fn answer(
         &self,
@@ -103,7 +104,7 @@ impl Auth {
     }
 
     /// Returns whether the token service at `url` may receive the password for `registry`. A registry chooses its token
-    /// service in each answer, so an answer alone must not decide who gets the password.
+    /// service in each response, so a response alone must not decide who gets the password.
     fn trusts(&self, registry: &Url, url: &Url) -> bool {
         let (registry, service) = (authority(registry), authority(url));
         let Login::Basic { token_hosts, .. } = &self.login else { return true };
@@ -119,8 +120,8 @@ impl Auth {
         repository: &str,
         access: &Access,
     ) -> Result<Zeroizing<String>, RegistryError> {
-        // `base_url` refuses plain HTTP to another machine, as for registries: a password or token is sent only over
-        // TLS.
+        // As for registries, `base_url` refuses plain HTTP to another machine: a password or token leaves this machine
+        // only over TLS.
         let mut url: Url = base_url(&challenge.realm)?;
         let host = authority(&url);
         // Only a registry of this machine has its token service on this machine.
@@ -152,7 +153,7 @@ impl Auth {
                 401 | 403 => RegistryError::Denied {
                     host,
                     repository: repository.to_owned(),
-                    detail: format!("its token service answered {status}"),
+                    detail: format!("its token service returned status {status}"),
                 },
                 status => {
                     let retry_after = super::http::retry_after(&answer);

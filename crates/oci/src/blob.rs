@@ -60,8 +60,8 @@ impl Ledger {
     }
 
     /// Waits for `request`, which sends a blob of `size` bytes. Returns `None` when too few bytes move within the idle
-    /// time, or when the answer does not come in time after the last byte. The whole upload has no deadline, because
-    /// its duration depends on the size of the blob.
+    /// time, or when the response does not arrive in time after the last byte. The whole upload has no deadline,
+    /// because its duration depends on the size of the blob.
     pub(crate) async fn watch<T>(&self, policy: RetryPolicy, size: u64, request: impl Future<Output = T>) -> Option<T> {
         let mut request = std::pin::pin!(request);
         loop {
@@ -144,7 +144,7 @@ impl Repository {
     }
 }
 
-/// A reader of one blob. It hashes all bytes, passes on those from the offset `from` on, and resumes after a broken
+/// A reader of one blob. It hashes all bytes, returns the bytes from the offset `from` on, and resumes after a broken
 /// connection.
 pub(crate) struct Reader {
     source: BlobSource,
@@ -154,7 +154,7 @@ pub(crate) struct Reader {
     hash: Sha256,
     /// The number of bytes that were hashed.
     seen: u64,
-    /// The offset of the first byte that is passed on.
+    /// The offset of the first byte that is returned.
     from: u64,
     retries: Retries,
     /// The offset, in bytes, at which the transfer last started or resumed.
@@ -170,8 +170,8 @@ impl Reader {
         Self::resume(source, blob, policy, 0, Arc::default())
     }
 
-    /// Returns a reader that passes on the bytes from the offset `from` on. The reader starts to hash at the last
-    /// resume point of `ledger` before this offset. It does not pass on the bytes before `from`.
+    /// Returns a reader of the bytes from the offset `from` on. The reader starts to hash at the last resume point of
+    /// `ledger` before this offset. It does not return the bytes before `from`.
     pub(crate) fn resume(
         source: BlobSource,
         blob: Descriptor,

@@ -31,8 +31,8 @@ pub enum RegistryError {
     /// The registry does not have the requested object.
     #[error("registry `{host}` has no {what}")]
     NotFound { host: String, what: String },
-    /// The registry answered with another status that is not a success.
-    #[error("registry `{host}` answered {status} to {what}: {detail}")]
+    /// The registry responded with another status that is not a success.
+    #[error("registry `{host}` returned status {status} for {what}: {detail}")]
     Status {
         host: String,
         what: String,
@@ -41,8 +41,8 @@ pub enum RegistryError {
         /// The wait that the header `Retry-After` asks for.
         retry_after: Option<Duration>,
     },
-    /// The answer was incomplete or did not arrive.
-    #[error("no complete answer from `{host}` to {what}")]
+    /// The response was incomplete or did not arrive.
+    #[error("no complete response from `{host}` to {what}")]
     Transport {
         host: String,
         what: String,
@@ -61,8 +61,8 @@ pub enum RegistryError {
     /// The bytes ended too early, as they do when a connection breaks.
     #[error("`{host}` closed the connection after {found} of the {expected} bytes of `{digest}`")]
     Short { host: String, digest: Digest, expected: u64, found: u64 },
-    /// The answer breaks the specification, or is larger than this client accepts.
-    #[error("the answer of registry `{host}` to {what} cannot be used: {detail}")]
+    /// The response breaks the specification, or is larger than this client accepts.
+    #[error("the response of registry `{host}` to {what} cannot be used: {detail}")]
     BadAnswer { host: String, what: String, detail: String },
     /// The tag names another manifest and cannot be moved.
     #[error("tag `{tag}` already names `{found}` in `{repository}`, not `{expected}`")]

@@ -1,5 +1,5 @@
-//! Creates the HTTP client and reads headers of answers. The client uses rustls with ring, the root certificates of the
-//! system, a connect timeout, and a resolver that resolves names under `.localhost` to the loopback address.
+//! Creates the HTTP client and reads headers of responses. The client uses rustls with ring, the root certificates of
+//! the system, a connect timeout, and a resolver that resolves names under `.localhost` to the loopback address.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub fn client() -> Result<Client, RegistryError> {
 
 /// Returns the settings of [`client`], for a client that differs in some of them.
 pub fn client_builder() -> ClientBuilder {
-    // This fails only when a crypto provider is installed already, and this process installs no other provider.
+    // The call fails only when a crypto provider is installed already, and this process installs no other provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .user_agent(concat!("freehold/", env!("CARGO_PKG_VERSION")))

@@ -82,7 +82,7 @@ impl Purpose {
 }
 
 impl Manifest {
-    /// Parses a manifest. Its own `mediaType` takes precedence over `content_type`, the header of the answer.
+    /// Parses a manifest. Its own `mediaType` takes precedence over `content_type`, the header of the response.
     ///
     /// # Errors
     /// A sentence about the mistake in the manifest.

@@ -90,8 +90,8 @@ pub async fn push_manifests(to: &Repository, manifests: &[Manifest]) -> Result<(
     push_top_manifest(to, top).await
 }
 
-/// Pushes one manifest by digest unless the registry already has it. Returns true when the registry answers that it
-/// lists the manifest as a referrer of its subject.
+/// Pushes one manifest by digest unless the registry already has it. Returns true when the response states that the
+/// registry lists the manifest as a referrer of its subject.
 pub(crate) async fn push_by_digest(to: &Repository, manifest: &Manifest) -> Result<bool, RegistryError> {
     let version = Version::Digest(manifest.digest.clone());
     if to.manifest_digest(&version).await?.is_some() {
@@ -110,8 +110,8 @@ pub async fn push_top_manifest(to: &Repository, top: &Manifest) -> Result<(), Re
     to.manifest(&Version::Digest(top.digest.clone())).await.map(|_| ())
 }
 
-/// Pushes one manifest under its [`digest_tag`] unless this tag already names it. Returns true when the registry
-/// answers that it lists the manifest as a referrer of its subject.
+/// Pushes one manifest under its [`digest_tag`] unless this tag already names it. Returns true when the response states
+/// that the registry lists the manifest as a referrer of its subject.
 ///
 /// The tag protects the manifest from lifecycle rules, which remove untagged manifests. On ECR, tags are immutable, and
 /// a second push of a tag is an error even when it names the same manifest. So a tag that already names the manifest

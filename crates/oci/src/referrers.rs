@@ -152,7 +152,7 @@ pub(crate) async fn copy_referrers(
             unlisted.push(referrer(to, top)?);
         }
     }
-    // All are listed with one write, because an immutable fallback tag can be written only once.
+    // One write lists all referrers, because an immutable fallback tag can be written only once.
     list_referrers(to, &subject.digest, &unlisted).await?;
     Ok(all.into_iter().map(|one| one.manifest).collect())
 }
@@ -234,7 +234,8 @@ async fn push_list(
         .map_err(|detail| repository.bad("a list of referrers", detail))?;
     match repository.push_manifest(&index, &fallback(subject)).await {
         Ok(()) => Ok(None),
-        // A registry with immutable tags refuses to overwrite the tag: ECR answers 400, other registries 409 or 412.
+        // A registry with immutable tags refuses to overwrite the tag: ECR returns status 400, other registries 409 or
+        // 412.
         Err(error @ RegistryError::Status { status: 400 | 409 | 412, .. }) => Ok(Some(error)),
         Err(error) => Err(error),
     }
@@ -266,7 +267,7 @@ async fn from_api(repository: &Repository, subject: &Digest) -> Result<Option<Ve
         });
         let (next, body) = match asked.await {
             Ok(page) => page,
-            // A registry without the referrers API answers 404 or, in some implementations, another status.
+            // A registry without the referrers API returns status 404 or, in some implementations, another status.
             Err(
                 RegistryError::NotFound { .. }
                 | RegistryError::Denied { .. }

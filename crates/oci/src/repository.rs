@@ -117,7 +117,7 @@ impl Repository {
     /// Returns the digest of the manifest that `version` names, if there is one.
     ///
     /// # Errors
-    /// [`RegistryError`]; also when the registry answers a request for one digest with another digest.
+    /// [`RegistryError`]; also when the registry returns another digest than the requested one.
     pub async fn manifest_digest(&self, version: &Version) -> Result<Option<Digest>, RegistryError> {
         let url = self.url(&format!("manifests/{version}"))?;
         let what = format!("manifest `{version}`");
@@ -148,7 +148,7 @@ impl Repository {
     }
 
     /// Returns the manifest that `version` names. Checks the digest of its bytes: against `version`, or for a tag
-    /// against the header of the answer.
+    /// against the header of the response.
     ///
     /// # Errors
     /// [`RegistryError`].
@@ -174,7 +174,7 @@ impl Repository {
         .await
     }
 
-    /// Requests a blob from the offset `at` on, and returns the answer. A registry that does not support ranges sends
+    /// Requests a blob from the offset `at` on, and returns the response. A registry that does not support ranges sends
     /// the blob from its start. Redirects to storage are followed without the login.
     pub(crate) async fn blob_answer(&self, digest: &Digest, at: u64) -> Result<Response, RegistryError> {
         let url = self.url(&format!("blobs/{digest}"))?;
@@ -188,13 +188,13 @@ impl Repository {
     /// Pushes one manifest under a digest or a tag.
     ///
     /// # Errors
-    /// [`RegistryError`]; also when the registry answers that it stored another manifest.
+    /// [`RegistryError`]; also when the response states that the registry stored another manifest.
     pub async fn push_manifest(&self, manifest: &Manifest, version: &Version) -> Result<(), RegistryError> {
         self.put_manifest(manifest, version).await.map(|_| ())
     }
 
-    /// Pushes one manifest. Returns true when the registry answers that it lists the manifest as a referrer of its
-    /// subject.
+    /// Pushes one manifest. Returns true when the response states that the registry lists the manifest as a referrer of
+    /// its subject.
     pub(crate) async fn put_manifest(&self, manifest: &Manifest, version: &Version) -> Result<bool, RegistryError> {
         let url = self.url(&format!("manifests/{version}"))?;
         let what = format!("the push of manifest `{version}`");

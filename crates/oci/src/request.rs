@@ -1,4 +1,4 @@
-//! Sends one request to a registry, with a login and a deadline. An answer that is not a success becomes an error.
+//! Sends one request to a registry, with a login and a deadline. A response that is not a success becomes an error.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ impl Repository {
         self.send_within(what, Some(access), self.retry_policy().idle, make).await
     }
 
-    /// Sends the request and waits at most `wait` for the answer. Sends no login when `access` is `None`.
+    /// Sends the request and waits at most `wait` for the response. Sends no login when `access` is `None`.
     pub(crate) async fn send_within(
         &self,
         what: &str,
@@ -45,8 +45,8 @@ impl Repository {
         self.accept(what, answer).await
     }
 
-    /// Gets a token when `answer`, which has status 401, asks for one. Returns true if the request should be sent
-    /// again.
+    /// Gets a token when `answer`, a response with status 401, asks for a token. Returns true if the request should be
+    /// sent again.
     pub(crate) async fn log_in(&self, answer: &Response, access: &Access) -> Result<bool, RegistryError> {
         self.auth().answer((self.http(), self.base()), answer.headers(), self.name(), access).await
     }
@@ -62,7 +62,7 @@ impl Repository {
         let detail = reason(&body);
         Err(match status.as_u16() {
             401 | 403 => {
-                let detail = if detail.is_empty() { format!("it answered {status}") } else { detail };
+                let detail = if detail.is_empty() { format!("it returned status {status}") } else { detail };
                 RegistryError::Denied { host: self.host(), repository: self.name().to_owned(), detail }
             }
             404 => RegistryError::NotFound { host: self.host(), what: format!("{what} in `{}`", self.name()) },
@@ -70,7 +70,7 @@ impl Repository {
         })
     }
 
-    /// Returns the body of an answer. A body of more than [`MAX_BYTES`] bytes is an error.
+    /// Returns the body of a response. A body of more than [`MAX_BYTES`] bytes is an error.
     pub(crate) async fn small_body(&self, mut answer: Response, what: &str) -> Result<Bytes, RegistryError> {
         let mut all = bytes::BytesMut::new();
         let ends = tokio::time::Instant::now() + self.retry_policy().idle;

@@ -66,7 +66,7 @@ impl Retries {
     }
 
     /// Pauses before the next try, even when `error` is not transient, because the next request will be a different
-    /// one.
+    /// request.
     pub(crate) async fn anyway(&mut self, error: RegistryError) -> Result<(), RegistryError> {
         self.failures += 1;
         self.cuts += 1;

@@ -10,8 +10,8 @@ use super::{BLOBS_AT_ONCE, Manifest, RegistryError, Repository, Version};
 
 /// The highest number of manifests in one artifact, attestations included.
 pub const MAX_MANIFESTS: usize = 500;
-/// The largest total size of an artifact's manifests, in bytes. All of them are held in memory; the manifests of real
-/// artifacts have several hundred KiB together.
+/// The largest total size of an artifact's manifests, in bytes. All manifests are held in memory. Those of a real
+/// artifact have several hundred KiB together.
 const MAX_TOTAL: usize = 4 * 1024 * 1024;
 /// The highest number of levels of manifests, from the top index down to the image manifests.
 const MAX_DEPTH: usize = 4;

@@ -15,7 +15,7 @@ use super::retry::Retries;
 use super::{BlobSource, RegistryError, Repository};
 
 /// The largest blob, in bytes, that is sent in the request that ends its upload. This saves one request. A larger blob
-/// is sent in a request of its own, because only such an upload can be resumed.
+/// is sent in a separate request, because only such an upload can be resumed.
 const SINGLE: u64 = 1024 * 1024;
 /// The number of bytes that a resumed upload must move before its retry budget is reset.
 const PROGRESS: u64 = 256 * 1024;
@@ -75,7 +75,7 @@ impl Repository {
             let begun = session.is_some();
             let resumed = session.as_ref().is_some_and(|session| session.at > 0);
             if resumed && !error.is_transient() && !matches!(error, RegistryError::WrongDigest { .. }) {
-                // The registry reported an offset but refuses to resume there, so the upload starts again.
+                // The registry reported an offset but refuses to resume at it, so the upload starts again.
                 session = None;
                 retries.anyway(error).await?;
             } else {
@@ -89,7 +89,7 @@ impl Repository {
                 best = at;
                 retries.progressed();
             }
-            // The upload may be complete: perhaps only the answer was lost.
+            // The upload may be complete: perhaps only the response was lost.
             if begun && session.is_none() && self.has_blob(&blob.digest).await? {
                 return Ok(Placed::Sent);
             }

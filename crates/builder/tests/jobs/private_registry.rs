@@ -142,7 +142,7 @@ async fn a_token_service_elsewhere_gets_the_password_only_when_it_is_named() {
     assert!(unnamed.contains(&format!("`--token-host {}`", tokens.address)), "{unnamed}");
     assert_eq!(asked_of_unnamed, 0, "the password stays here");
     assert_eq!(artifact.digest, digest);
-    assert!(wrong.contains("its token service answered 401"), "{wrong}");
+    assert!(wrong.contains("its token service returned status 401"), "{wrong}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -167,7 +167,7 @@ async fn a_list_that_cannot_be_written_at_all_is_an_error() {
 
     let error = push_referrer(&repository, &subject, STATEMENT, Bytes::from_static(b"x")).await.unwrap_err();
 
-    assert!(error.to_string().contains("answered 400 to the push of manifest"), "{error}");
+    assert!(error.to_string().contains("returned status 400 for the push of manifest"), "{error}");
 }
 
 #[tokio::test]
