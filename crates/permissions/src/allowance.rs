@@ -13,7 +13,7 @@ pub enum Answer {
     /// A statement allows the action always, under a condition, or for some values of its templates.
     Possible,
     /// No statement allows the action. The AWS managed policies with these names may allow it: this crate does not know
-    /// them.
+    /// what they contain.
     Managed(BTreeSet<String>),
     /// No policy allows the action.
     NotAllowed,

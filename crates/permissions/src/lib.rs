@@ -1,4 +1,4 @@
-//! Compares the permissions of roles, and complete terms: does a version ask for more than the customer agreed to? The
+//! Compares the permissions of roles, and complete terms: does a version need more than the customer agreed to? The
 //! control plane and the runner both use this crate. The crate uses no I/O and no clock. Differences that cannot be
 //! decided count as widened.
 

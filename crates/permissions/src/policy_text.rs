@@ -21,8 +21,8 @@ pub(crate) enum Unparsed {
     Unclear(String),
 }
 
-/// Parses the text of a policy: JSON without repeated keys, in which only values are templates, and not the values of
-/// `Sid`, `Id`, `Version` and `Effect`.
+/// Parses the text of a policy: JSON without repeated keys, in which only values contain templates, but not the values
+/// of `Sid`, `Id`, `Version` and `Effect`.
 pub(crate) fn parse(text: &str) -> Result<Value, Unparsed> {
     if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
         return Err(Unparsed::NotJson);

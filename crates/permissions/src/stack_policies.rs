@@ -75,7 +75,8 @@ impl Answers {
 }
 
 impl InStack {
-    /// Returns the policies of a role as the stack of `place` has them. `boundary` is the one of the vendor's config.
+    /// Returns the policies of a role as the stack of `place` has them. `boundary` is the boundary in the vendor's
+    /// config.
     ///
     /// # Errors
     /// A sentence about the mistake in a policy, or in the boundary.
@@ -87,7 +88,7 @@ impl InStack {
     ) -> Result<Self, String> {
         let mut found = Self::default();
         let mut names: BTreeMap<String, &str> = BTreeMap::new();
-        // A policy of this name would be taken for the boundary.
+        // A policy of this name would be mistaken for the boundary.
         names.insert(boundary::POLICY_NAME.to_owned(), "permissions_boundary");
         if let Some(boundary) = boundary {
             let denials = place.denials(boundary, answers);
@@ -125,8 +126,8 @@ impl InStack {
         let length: usize = found.inline.iter().map(|policy| policy.get("PolicyDocument").map_or(0, length)).sum();
         if length > MOST_OF_A_ROLE {
             return Err(format!(
-                "the policies of the role have {length} characters with its boundary, and IAM takes at most {MOST_OF_A_ROLE}; name \
-                 fewer actions, or use policies that AWS manages"
+                "the policies of the role have {length} characters with its boundary, and IAM permits at most \
+                 {MOST_OF_A_ROLE}; name fewer actions, or use policies that AWS manages"
             ));
         }
         Ok(found)

@@ -1,15 +1,15 @@
-//! The assertions in a template's `Rules`: what has to hold of the values of its parameters together. CloudFormation checks
-//! them before it makes or changes a stack.
+//! The assertions in a template's `Rules`: conditions that the values of its parameters must meet together.
+//! CloudFormation checks them before it makes or changes a stack.
 
 use std::collections::BTreeMap;
 
 use crate::node::Node;
 
-/// The assertions of one rule. They share the condition: with a copy for each of them, a template of a megabyte could fill the
-/// memory.
+/// The assertions of one rule. They share the condition: if each assertion had a copy of it, a template of a megabyte
+/// could fill the memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Assertions {
-    /// The condition under which the rule applies. A rule without one always applies.
+    /// The condition under which the rule applies. A rule without a condition always applies.
     condition: Option<Node>,
     assertions: Vec<Assertion>,
 }
@@ -45,7 +45,7 @@ pub(crate) fn assertions(root: &Node) -> Vec<Assertions> {
     rules.iter().map(of_rule).collect()
 }
 
-/// Returns whether an expression holds; `None` when that is not known.
+/// Returns whether an expression is true; `None` when its value is not known.
 fn holds(expression: &Node, values: &BTreeMap<&str, &str>) -> Option<bool> {
     let [(function, of)] = expression.entries() else { return None };
     let parts = of.items();

@@ -95,7 +95,8 @@ pub struct Checked {
     pub names: Option<Names>,
     /// The app's roles and the parameters that the customer answers; `None` when the names cannot be read.
     pub overview: Option<Overview>,
-    /// Whether the template says that it is the template of an install stack. If it does not, it has findings.
+    /// Whether the template states that it is the template of an install stack. A template without this statement has
+    /// findings.
     pub is_install_stack: bool,
 }
 

@@ -19,7 +19,7 @@ pub struct Facts {
     parameters: BTreeMap<String, Option<String>>,
     /// The values that a parameter may have, if the template lists them.
     allowed: BTreeMap<String, Vec<String>>,
-    /// What each of the template's rules demands of the values of parameters together.
+    /// The assertions of the template's rules about the values of its parameters.
     assertions: Vec<Assertions>,
 }
 

@@ -37,7 +37,7 @@ impl Finding {
     }
 
     /// Returns the finding with texts on one line, so that a value of the template cannot look like another line of the
-    /// answer.
+    /// output.
     pub(crate) fn on_one_line(self) -> Self {
         let way_out = self.way_out.as_deref().map(one_line);
         Self { of: one_line(&self.of), reason: one_line(&self.reason), way_out, ..self }

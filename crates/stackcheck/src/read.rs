@@ -118,7 +118,7 @@ fn with_joined_surrogates(text: &str) -> Cow<'_, str> {
                 rest = escape.get(11..).unwrap_or_default();
             }
             _ => {
-                // The character after the backslash may be a backslash, which begins no escape.
+                // The character after the backslash may be another backslash, which does not begin an escape.
                 let end = escape.chars().next().map_or(0, char::len_utf8);
                 joined.push('\\');
                 joined.push_str(escape.get(..end).unwrap_or_default());

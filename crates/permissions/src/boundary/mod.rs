@@ -1,8 +1,7 @@
 //! The permissions boundary that a vendor's config gives to a role, as statements that deny what it does not allow.
 //!
-//! IAM takes one boundary for each role, and that place belongs to the boundary of the install. So the role gets an inline
-//! policy with these statements. They only take permissions away: whatever they say, the role can do no more than
-//! without them.
+//! IAM permits one boundary for each role, and each role already has the boundary of the install. So the role gets an
+//! inline policy with these statements. They only remove permissions: the role can never do more than without them.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +14,8 @@ use crate::statements;
 /// The name of the inline policy with the statements.
 pub(crate) const POLICY_NAME: &str = "freehold-boundary";
 
-/// The actions on the install's own bucket, repository and key that the install stack allows to every role, and without
-/// which no job can run: the policy `base` of the stack.
+/// The actions on the install's own bucket, repository and key that the policy `base` of the install stack allows to
+/// every role. Each job needs these actions.
 const ON_OWN_BUCKET: [&str; 4] = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket"];
 const ON_OWN_REPOSITORY: [&str; 3] =
     ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"];
@@ -38,7 +37,8 @@ const ON_ALL: [&str; 9] = [
 /// The elements of a statement (IAM JSON policy elements).
 const ELEMENTS: [&str; 5] = ["Action", "Condition", "Effect", "Resource", "Sid"];
 
-/// Condition operators and those that match exactly when they do not, also when the request has no such key.
+/// Condition operators, each with its opposite. The opposite matches exactly when the operator does not match, also
+/// when the request does not have the key.
 const OPPOSITES: [(&str, &str); 12] = [
     ("StringEquals", "StringNotEquals"),
     ("StringEqualsIgnoreCase", "StringNotEqualsIgnoreCase"),
@@ -67,15 +67,15 @@ const OPPOSITES_OF_ONE: [(&str, &str); 8] = [
     ("NumericGreaterThanEquals", "NumericLessThanIfExists"),
 ];
 
-/// Condition keys with several values in one request, in lower case. What an operator without `ForAllValues:` or `ForAnyValue:`
-/// means for them is not defined, and neither is its opposite.
+/// Condition keys with several values in one request, in lower case. For these keys, an operator without
+/// `ForAllValues:` or `ForAnyValue:` has no defined meaning, and therefore no opposite.
 const OF_SEVERAL_VALUES: [&str; 5] =
     ["aws:calledvia", "aws:principalorgpaths", "aws:tagkeys", "dynamodb:attributes", "dynamodb:leadingkeys"];
 
-/// The condition key that tells the install's own key from others.
+/// The condition key by which the install's own KMS key is recognized.
 const TAG: &str = "aws:ResourceTag/freehold:install";
 
-/// The resources of an install that every role of it uses.
+/// The resources that every role of an install uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Own {
     install: String,
@@ -88,7 +88,7 @@ pub(crate) struct Own {
 /// The actions that every role needs on some of the install's own resources.
 struct Need<'a> {
     actions: &'static [&'static str],
-    /// The resources; none for the key, whose ARN is not known before the stack is launched and which has a tag.
+    /// The resources. Empty for the KMS key, which has a tag: its ARN is not known before the stack is launched.
     on: &'a [String],
 }
 
@@ -136,8 +136,8 @@ impl Allowed {
     }
 }
 
-/// Returns statements that deny everything that `boundary` does not allow, but what every role of the install needs.
-/// Returns none for a boundary that allows everything.
+/// Returns statements that deny everything that `boundary` does not allow, except what every role of the install needs.
+/// Returns no statements for a boundary that allows everything.
 ///
 /// # Errors
 /// A sentence about a statement whose opposite cannot be written exactly.
@@ -234,20 +234,20 @@ fn add(all: &mut Vec<Allowed>, new: Allowed) {
     }
 }
 
-/// Returns the denials of what the only `Allow` statement of a boundary leaves out by `NotAction`.
+/// Returns the denials of the actions that the only `Allow` statement of a boundary excludes by `NotAction`.
 fn all_but(statement: &Map<String, Value>, is_only: bool, own: &Own) -> Result<Vec<Value>, String> {
     let is_whole = texts(statement, "Resource")?.iter().any(|resource| resource == "*");
     if !is_only || !is_whole || statement.contains_key("Condition") || statement.contains_key("Action") {
         return Err(
-            "`NotAction` with `Allow` can be kept only in a statement for all resources, without a condition, and \
-                    without other `Allow` statements beside it; write `Action`"
+            "`NotAction` with `Allow` can be converted only in a statement for all resources, without a condition, and \
+             without other `Allow` statements; write `Action`"
                 .to_owned(),
         );
     }
     denial(Actions::These(&texts(statement, "NotAction")?), None, &Map::new(), own)
 }
 
-/// Returns a `Deny` statement, but what every role needs stays.
+/// Returns the denials of a `Deny` statement, except of what every role needs.
 fn denied(statement: &Map<String, Value>, own: &Own) -> Result<Vec<Value>, String> {
     let known = [ELEMENTS.as_slice(), &["NotAction", "NotResource"]].concat();
     if let Some(other) = statement.keys().find(|key| !known.contains(&key.as_str())) {
@@ -260,7 +260,7 @@ fn denied(statement: &Map<String, Value>, own: &Own) -> Result<Vec<Value>, Strin
         None => (texts(statement, "Action")?, false),
     };
     let actions = match listed.iter().any(|action| action == "*") {
-        // `NotAction` with `*` excludes all actions, so the statement is about none.
+        // `NotAction` with `*` excludes all actions, so the statement denies none.
         true if is_all_but => return Ok(Vec::new()),
         true => Actions::All { but: &[] },
         false if is_all_but => Actions::All { but: &listed },
@@ -292,7 +292,8 @@ enum Actions<'a> {
     All { but: &'a [String] },
 }
 
-/// Returns the denials of `actions` under a condition, on all resources but `kept`. What every role needs stays.
+/// Returns the denials of `actions` under a condition, on all resources except `kept`. Does not deny what every role
+/// needs.
 fn denial(
     actions: Actions<'_>,
     kept: Option<&[String]>,
@@ -342,8 +343,8 @@ fn denial(
             for action in actions {
                 if let Some(needed) = ON_ALL.iter().find(|needed| meet(action, needed)) {
                     return Err(format!(
-                        "`{action}` is denied or limited, and every job needs `{needed}`, which it contains; name the actions \
-                         that you mean, such as `iam:Create*`"
+                        "`{action}` is denied or limited, and every job needs `{needed}`, which `{action}` matches; \
+                         name the actions that you mean, such as `iam:Create*`"
                     ));
                 }
                 let of = needs.iter().filter(|need| need.actions.iter().any(|needed| meet(action, needed)));
@@ -403,7 +404,9 @@ fn opposite(operator: &str, key: &str, value: &Value) -> Result<Map<String, Valu
         _ => None,
     };
     if OF_SEVERAL_VALUES.contains(&key.to_lowercase().as_str()) {
-        return Err(format!("`{key}` has several values, so that its condition has no exact opposite; leave it out"));
+        return Err(format!(
+            "`{key}` has several values, so its condition has no exact opposite; remove the condition"
+        ));
     }
     let of_one = OPPOSITES_OF_ONE.iter().filter(|_| values.len() == 1);
     let plain = OPPOSITES.iter().chain(of_one).find(|(name, _)| *name == operator);

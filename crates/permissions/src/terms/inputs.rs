@@ -45,7 +45,7 @@ impl TermsDiff {
 
     fn secret(&mut self, about: &str, before: &SecretTerms, after: &SecretTerms) {
         if before.generated != after.generated {
-            // Either change is wider: another person or program than before then knows the value.
+            // Both changes are wider: afterwards, a different person or program knows the value.
             self.widen(about, describe_value(after).to_owned());
         }
         match (before.shared, after.shared) {

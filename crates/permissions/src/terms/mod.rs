@@ -232,8 +232,9 @@ impl TermsDiff {
         }
     }
 
-    /// Compares policies. They restrict the vendor, so terms in which a policy is removed or changed are wider. A policy of
-    /// Kyverno comes into a cluster, where it may also change or make objects of others, so a new one is wider too.
+    /// Compares policies. They restrict the vendor, so terms in which a policy is removed or changed are wider. A
+    /// policy of Kyverno is applied to a cluster, where it may also change or create objects of others, so a new policy
+    /// of Kyverno is wider too.
     fn policies(&mut self, before: &BTreeSet<PolicyTerms>, after: &BTreeSet<PolicyTerms>) {
         let about = |policy: &PolicyTerms| format!("policy `{}` of {}", policy.name, policy.kind);
         let same = |all: &BTreeSet<PolicyTerms>, one: &PolicyTerms| {
@@ -247,7 +248,8 @@ impl TermsDiff {
             };
             self.widen(&about(policy), says.to_owned());
         }
-        // A policy is the changed form of another one only if that one is gone. Beside it, it is a policy more.
+        // A policy counts as the changed form of another policy only if that policy is gone. Otherwise, it is an
+        // additional policy.
         let replaces = |one: &PolicyTerms| {
             let mut gone = before.difference(after);
             gone.any(|other| (&other.name, &other.kind, other.engine) == (&one.name, &one.kind, one.engine))

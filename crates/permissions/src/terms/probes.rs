@@ -21,7 +21,7 @@ fn about(probe: &ProbeTerms) -> String {
     format!("the health check of component `{}`", probe.component)
 }
 
-/// Returns a description of a command: its words as JSON, so that nobody takes two words for one.
+/// Returns a description of a command: its words as JSON, so that nobody reads two words as one.
 pub fn describe_command(command: &[String]) -> String {
     // INVARIANT: a list of texts is always JSON. Otherwise the description has the words in another form.
     let words = serde_json::to_string(command).unwrap_or_else(|_| format!("{command:?}"));

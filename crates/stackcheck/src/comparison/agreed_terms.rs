@@ -51,7 +51,7 @@ pub(super) fn give(
             Ok(InStack { inline, managed }) => *role = Granted { managed, inline: Some(inline) },
             Err(reason) => {
                 let reason = format!("the policies of role `{name}` in the contract cannot be compared: {reason}");
-                let way_out = "for an input of the vendor's, pass `--input NAME=VALUE`";
+                let way_out = "for an input that the vendor answers, pass `--input NAME=VALUE`";
                 findings.push(finding(line, &logical, reason).or(way_out));
             }
         }

@@ -23,7 +23,7 @@ pub struct Names {
     pub tenant_region: String,
     /// The vendor's public root key. The chain of signatures of every order leads to it.
     pub tenant_key: String,
-    /// The only root key that may follow it; `none` when the vendor announced none.
+    /// The only root key that may follow `tenant_key`; `none` when the vendor announced no such key.
     pub tenant_second_key: String,
     pub app: AppName,
     /// The first 12 hex digits of the digest of the app version.

@@ -24,7 +24,7 @@ pub(super) struct Inputs {
     pub(super) app_secrets: Vec<Value>,
     /// The ids of the parameters that policies may refer to: those of inputs that are not sensitive.
     plain: Vec<String>,
-    /// The defaults of these parameters, as far as they have one.
+    /// The defaults of those of these parameters that have a default.
     defaults: BTreeMap<String, String>,
 }
 

@@ -108,7 +108,7 @@ fn value<'t>(node: &'t Node, context: &Context<'_>, wrong: &mut Wrong<'t>) {
 
 fn text_of<'t>(node: &'t Node, text: &str, context: &Context<'_>, wrong: &mut Wrong<'t>) {
     let reason = foreign_text(text, context.account).or_else(|| {
-        // The pieces of a text and the defaults of inputs may each be harmless, and something else together.
+        // A text and the defaults of its inputs may each be harmless, but together have another meaning.
         let filled = with_defaults(text, context.inputs);
         foreign_text(&filled, context.account).map(|reason| format!("with the defaults of its inputs, {reason}"))
     });

@@ -241,7 +241,10 @@ fn an_answer_of_the_vendors_that_policies_use_is_the_default_of_the_terms_or_wha
     );
     assert_eq!(found(&asking_for(&other), &other, &[("prefix", json!("globex"))]), []);
     let unknown = found(&asking_for(&none), &none, &[]);
-    assert!(unknown[0].reason.ends_with("; for an input of the vendor's, pass `--input NAME=VALUE`"), "{unknown:#?}");
+    assert!(
+        unknown[0].reason.ends_with("; for an input that the vendor answers, pass `--input NAME=VALUE`"),
+        "{unknown:#?}"
+    );
     assert_eq!(unknown[0].of, "ProvisionRole");
 }
 
