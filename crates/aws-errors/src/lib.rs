@@ -80,7 +80,7 @@ const MEANINGS: [(&str, Meaning); 50] = [
 ];
 
 impl Meaning {
-    /// Returns the meaning of `code`: [`Meaning::Unknown`] when the answer has no code.
+    /// Returns the meaning of `code`: [`Meaning::Unknown`] when the response has no code.
     #[must_use]
     pub fn of(code: Option<&str>) -> Self {
         let found = code.and_then(|code| MEANINGS.iter().find(|(part, _)| code.contains(part)));
@@ -113,8 +113,8 @@ pub fn means_no_changes(reason: &str) -> bool {
     reason.contains("didn't contain changes") || reason.contains("No updates are to be performed")
 }
 
-/// Returns the code and the message of a service's answer, or only the code when it has no message. `None` when there is
-/// no code, for example because no answer came.
+/// Returns the code and the message of a service's response, or only the code when the response has no message. `None`
+/// when there is no code, for example because no response came.
 pub fn code_and_message<E: ProvideErrorMetadata>(error: &E) -> Option<String> {
     let code = error.code()?;
     Some(error.message().map_or_else(|| code.to_owned(), |message| format!("{code}: {message}")))
@@ -144,7 +144,7 @@ pub fn chain(error: &dyn Error) -> String {
     text.replace('\n', " ")
 }
 
-/// Returns the service's answer as text. The SDK itself would print the fields of a structure.
+/// Returns the service's response as text. The SDK itself would print the fields of a structure.
 fn answer(answer: &ErrorMetadata) -> String {
     match (answer.message(), answer.code()) {
         (Some(message), Some(code)) if !message.contains(code) => format!("{message} ({code})"),

@@ -10,7 +10,7 @@ use freehold_protocol::{InstallId, TenantName};
 use serde_json::{Value, json};
 use zeroize::{Zeroize as _, Zeroizing};
 
-/// A value is padded to a multiple of this many bytes, so that its length shows little of it.
+/// A value is padded to a multiple of this many bytes, so that the length reveals little about the value.
 const BLOCK: usize = 64;
 
 /// The size of an X25519 key, in bytes.

@@ -1,8 +1,8 @@
-//! Finds the times at which windows and freezes begin and end in a time zone, also where its clocks are changed.
+//! Finds the times at which windows and freezes begin and end in a time zone, also when its clocks are changed.
 //!
 //! A time is in a window if the local time is in the window's hours. So hours that the local time skips are in no
-//! window, and hours that it repeats are in the window both times. Between two neighbours of [`Calendar::bounds`]
-//! nothing changes.
+//! window, and hours that it repeats are in the window both times. Nothing changes between two successive times of
+//! [`Calendar::bounds`].
 
 use freehold_protocol::Timestamp;
 use jiff::civil::DateTime;
@@ -89,12 +89,13 @@ pub(crate) fn later(at: Utc, days: i64) -> Utc {
     at.checked_add(SignedDuration::from_hours(days * 24)).unwrap_or(Utc::MAX)
 }
 
-/// Returns the time of a message as a calendar has it. A time after the year 9999 becomes the last time of that year.
+/// Converts the time of a message to a time of a calendar. A time after the year 9999 becomes the last time of that
+/// year.
 pub(crate) fn instant(at: Timestamp) -> Utc {
     i64::try_from(at.as_millis()).ok().and_then(|millis| Utc::from_millisecond(millis).ok()).unwrap_or(Utc::MAX)
 }
 
-/// Returns a time as messages have it.
+/// Converts a time of a calendar to a time of a message.
 pub(crate) fn timestamp(at: Utc) -> Timestamp {
     Timestamp::from_millis(u64::try_from(at.as_millisecond()).unwrap_or_default())
 }

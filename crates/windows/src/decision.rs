@@ -1,4 +1,4 @@
-//! The decision whether a change may start now, and if not, from when on it may.
+//! The decision whether a change may start now, and if not, when it may start.
 
 use std::fmt;
 

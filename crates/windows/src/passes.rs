@@ -1,4 +1,4 @@
-//! Who may pass with `--now`, and which actions change nothing.
+//! Who may start changes outside of the windows with `--now`, and which actions change nothing.
 
 use freehold_protocol::order::{AskedBy, CallerArn, Principal};
 use freehold_protocol::report::FreeActions;
@@ -25,7 +25,7 @@ impl Caller {
     }
 }
 
-/// Splits the ARN of a session into that of all sessions of its role, and the name of the session.
+/// Splits the ARN of a session into the part that all sessions of its role share, and the name of the session.
 fn role_of(arn: &CallerArn) -> Option<(&str, &str)> {
     match arn.parts()?.1 {
         Principal::Session { .. } => arn.as_str().rsplit_once('/'),
@@ -33,7 +33,7 @@ fn role_of(arn: &CallerArn) -> Option<(&str, &str)> {
     }
 }
 
-/// Returns whether one of `callers` asked.
+/// Returns whether `by` is one of `callers`.
 pub(crate) fn may_pass(callers: &[Caller], by: &AskedBy) -> bool {
     match by {
         AskedBy::Caller { arn } => callers.iter().any(|caller| caller.is(arn)),

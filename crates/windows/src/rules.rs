@@ -1,4 +1,4 @@
-//! The rules about changes, as the parameters of an install stack say them.
+//! The rules about changes, which the parameters of an install stack define.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub const NOW_BY: &str = "ChangesNowBy";
 pub const ACTIONS: &str = "ActionsAnyTime";
 pub const PARAMETERS: [&str; 5] = [WINDOWS, FREEZES, HELD, NOW_BY, ACTIONS];
 
-/// When changes may start in an install, and who may pass.
+/// When changes may start in an install, and who may start them at other times.
 #[derive(Debug, Clone)]
 pub struct Rules {
     calendar: Calendar,
@@ -101,7 +101,8 @@ impl Rules {
         found
     }
 
-    /// Returns whether the caller may pass closed windows and freezes with `--now`. Nobody may pass a hold.
+    /// Returns whether the caller may start changes with `--now` while the windows are closed or during a freeze.
+    /// Nobody may start changes during a hold.
     pub fn lets_pass(&self, by: Option<&AskedBy>) -> bool {
         !self.held && by.is_some_and(|by| passes::may_pass(&self.now_by, by))
     }

@@ -1,4 +1,4 @@
-//! Reads a parameter's text piece by piece, and says where a piece is wrong.
+//! Reads a parameter's text piece by piece, and reports where a piece is wrong.
 
 use std::ops::Range;
 
