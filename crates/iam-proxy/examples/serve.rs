@@ -1,7 +1,7 @@
 //! Serves the IAM proxy as the runner does, for the checks in `tests/iam_calls`. The only argument is the install, as
-//! JSON; the credentials of the job's mode come from the environment. Prints the proxy's address, then each record. A line
-//! of standard input is printed again after all records of earlier answers, and when standard input ends, the actions
-//! that were used follow.
+//! JSON; the credentials of the job's mode come from the environment. Prints the proxy's address, then each record.
+//! Prints each line of standard input again, after all records of earlier responses. When standard input ends, prints
+//! the actions that were used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -90,7 +90,8 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     proxy.finish().await.map_err(anyhow::Error::msg)
 }
 
-/// A client that has an answer writes a line and reads until it comes back: every record of that answer is before it.
+/// A client that has received a response writes a line, and reads until the line is printed: all records of the
+/// response come before this line.
 fn repeat_lines() -> std::io::Result<()> {
     for line in std::io::stdin().lines() {
         println!("{}", json!({ "until": line? }));

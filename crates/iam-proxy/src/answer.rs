@@ -1,10 +1,10 @@
-//! An HTTP answer of IAM, or of the runner instead of IAM.
+//! An HTTP response of IAM, or of the runner instead of IAM.
 
 use bytes::Bytes;
 
 use crate::xml::Element;
 
-/// The status and the body of an answer.
+/// The status and the body of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -12,7 +12,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Returns the answer of a successful action that returns no data.
+    /// Returns the response of a successful action that returns no data.
     pub(crate) fn done(action: &str) -> Self {
         let body = format!(
             "<{action}Response xmlns=\"https://iam.amazonaws.com/doc/2010-05-08/\"><ResponseMetadata>\
@@ -30,7 +30,7 @@ impl Answer {
         Element::parse(&self.body)
     }
 
-    /// Returns the error code in the answer, such as `NoSuchEntity`, or the HTTP status if there is none.
+    /// Returns the error code in the response, such as `NoSuchEntity`, or the HTTP status if there is none.
     pub(crate) fn code(&self) -> String {
         let found = self.tree().and_then(|tree| tree.child("Error")?.child("Code").map(Element::text));
         found.unwrap_or_else(|| format!("HTTP {}", self.status))

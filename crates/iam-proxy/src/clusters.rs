@@ -82,7 +82,8 @@ impl Clusters {
         self.find(upstream, |cluster| cluster.is_at(name)).await
     }
 
-    /// Returns the first cluster that `wanted` accepts. Asks EKS again if none of the known clusters is accepted.
+    /// Returns the first cluster that `wanted` accepts. If `wanted` accepts none of the known clusters, lists the
+    /// clusters again.
     async fn find(&self, upstream: &Upstream, wanted: impl Fn(&Cluster) -> bool) -> Result<Option<Cluster>, Refusal> {
         let mut known = self.known.lock().await;
         if !known.iter().any(&wanted) {
@@ -133,11 +134,11 @@ fn is_name(name: &str) -> bool {
 fn read<'a, T: Deserialize<'a>>(answer: &'a Answer) -> Result<T, Refusal> {
     if !answer.is_success() {
         return Err(Refusal::Denied(format!(
-            "the runner could not check which clusters the account has, because EKS answered {}; allow \
+            "the runner could not check which clusters the account has, because EKS returned {}; allow \
              `eks:ListClusters` and `eks:DescribeCluster` to this mode's role",
             answer.status
         )));
     }
-    let unreadable = |error| Refusal::Unavailable(format!("the answer of EKS cannot be read: {error}"));
+    let unreadable = |error| Refusal::Unavailable(format!("the response of EKS cannot be read: {error}"));
     serde_json::from_slice(&answer.body).map_err(unreadable)
 }

@@ -1,11 +1,11 @@
-//! Changes IAM's answers so that a job sees the resources as it requested them: without the install's boundary and
+//! Changes IAM's responses so that a job sees the resources as it requested them: without the install's boundary and
 //! tags, and with the paths of the job's requests.
 
 use crate::answer::Answer;
 use crate::install::{Install, SHOWN_BOUNDARY};
 use crate::xml::Element;
 
-/// Returns the answer in the form for the job. An error, or an answer that is not XML, is returned unchanged.
+/// Returns the response in the form for the job. An error, or a response that is not XML, is returned unchanged.
 pub(crate) fn conceal(answer: Answer, install: &Install) -> Answer {
     if !answer.is_success() {
         return answer;
@@ -41,7 +41,7 @@ fn in_own(element: &mut Element, shown_path: &str, install: &Install) {
         element.retain(|child| !(child.is("PermissionsBoundary") && own(child)));
     }
     without_tags(element, install);
-    // IAM's answer has no list of tags for a resource without tags, so an empty list is removed.
+    // IAM's response has no list of tags for a resource without tags, so an empty list is removed.
     element.retain(|child| !(child.is("Tags") && child.children().next().is_none()));
 }
 

@@ -80,7 +80,7 @@ impl Install {
         key == OWNER_TAG && self.prefix.strip_suffix("--") == Some(value)
     }
 
-    /// Returns whether the tag is left out of all answers to jobs.
+    /// Returns whether the tag is left out of all responses to jobs.
     pub(crate) fn hides_tag(&self, key: &str, value: &str) -> bool {
         is_internal(key) || self.tags.get(key).is_some_and(|own| own == value)
     }

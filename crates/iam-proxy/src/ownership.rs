@@ -13,7 +13,7 @@ use crate::xml::Element;
 pub(crate) enum Look<T> {
     /// The resource belongs to the install.
     Own(T),
-    /// The answer of IAM for the job: the resource does not exist or cannot be read.
+    /// The response of IAM for the job: the resource does not exist or cannot be read.
     Answered(Answer),
 }
 

@@ -15,11 +15,11 @@ use crate::upstream::Upstream;
 /// The decision about a requested change.
 #[derive(Debug)]
 pub(crate) enum Plan {
-    /// The job gets this answer: the error of IAM for the request that read the resource.
+    /// The job gets this response: the error of IAM for the request that read the resource.
     Answered(Answer),
     /// This request is sent to IAM.
     Send(Query),
-    /// The job gets the answer that its change was made, but IAM gets the request `sent`. The text `instead` explains
+    /// The job gets the response that its change was made, but IAM gets the request `sent`. The text `instead` explains
     /// this in the audit record.
     Hold { sent: Query, instead: String },
 }
@@ -151,14 +151,14 @@ impl Planner<'_> {
             let tag = [("RoleName", name), ("Tags.member.1.Key", SHOWN_BOUNDARY), ("Tags.member.1.Value", "true")];
             return hold(
                 Query::new("TagRole", &tag),
-                "the role already has this boundary; from now on, answers of IAM about the role contain it",
+                "the role already has this boundary; from now on, IAM's responses about the role contain it",
             );
         }
         if role.shows_boundary {
             let untag = Query::new("UntagRole", &[("RoleName", name), ("TagKeys.member.1", SHOWN_BOUNDARY)]);
             return hold(
                 untag,
-                "the role keeps its boundary; from now on, answers of IAM about the role do not contain it",
+                "the role keeps its boundary; from now on, IAM's responses about the role do not contain it",
             );
         }
         Err(Refusal::Denied(format!(

@@ -1,5 +1,5 @@
-//! Answers the IAM requests of one job. Answers to reads are changed for the job; writes are decided, recorded and then
-//! sent to IAM.
+//! Handles the IAM requests of one job. Changes the responses to reads for the job. Decides about writes, records them
+//! and then sends them to IAM.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -92,7 +92,7 @@ impl Proxy {
         }))
     }
 
-    /// Answers a request, which is the form in `body`.
+    /// Returns the response to a request, which is the form in `body`.
     pub(crate) async fn answer(&self, body: &[u8]) -> Answer {
         let query = match Query::parse(body) {
             Ok(query) => query,
@@ -183,7 +183,7 @@ impl Proxy {
         })
     }
 
-    /// Records the last stage of a change. An error of the recorder is logged and does not change the answer to the
+    /// Records the last stage of a change. An error of the recorder is logged and does not change the response to the
     /// job.
     async fn record_calmly(&self, action: &str, resource: &str, stage: Stage) {
         let change = Change { action: action.to_owned(), resource: resource.to_owned(), stage };

@@ -22,9 +22,9 @@ pub enum Stage {
     Announced,
     /// IAM made the change.
     Made,
-    /// IAM answered with the error `code`, or did not answer.
+    /// IAM returned the error `code`, or did not respond.
     Failed { code: String },
-    /// The job got the answer that the change was made, but IAM did not get the change. The text describes what
+    /// The job got the response that the change was made, but IAM did not get the change. The text describes what
     /// happened instead.
     Held { instead: String },
     /// A rule forbids the action.
@@ -50,9 +50,9 @@ pub trait Recorder: std::fmt::Debug + Send + Sync {
 /// The number of calls of one action by a job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Used {
-    /// The number of calls that IAM, or the runner instead of IAM, answered with success.
+    /// The number of calls that succeeded, in IAM or in the runner instead of IAM.
     pub answered: u64,
-    /// The number of calls that a rule refused or that IAM answered with an error.
+    /// The number of calls that a rule refused or for which IAM returned an error.
     pub refused: u64,
 }
 

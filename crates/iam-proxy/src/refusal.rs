@@ -1,9 +1,9 @@
-//! The reasons for which the runner refuses a job's IAM request, and the error answers in IAM's form.
+//! The reasons for which the runner refuses a job's IAM request, and the error responses in IAM's form.
 
 use crate::answer::Answer;
 use crate::xml::escape;
 
-/// The reason why a request is not passed on. The text names the rule, and says what to do instead.
+/// The reason why a request is not passed on. The text names the rule, and states what to do instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     /// The request does not have the form of an IAM request.
@@ -27,7 +27,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the answer to the client, in the form of an IAM error.
+    /// Returns the response to the client, in the form of an IAM error.
     pub(crate) fn answer(&self) -> Answer {
         let (status, side) = match self {
             Self::Malformed(_) => (400, "Sender"),

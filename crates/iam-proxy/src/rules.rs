@@ -7,7 +7,7 @@ pub(crate) enum Rule {
     Read,
     /// The action changes a resource of the install. A request may have only these parameters.
     Write(Target, &'static [&'static str]),
-    /// The action is never passed on; the text gives the reason, and says what to do instead.
+    /// The action is never passed on; the text gives the reason, and states what to do instead.
     Refused(&'static str),
 }
 

@@ -27,8 +27,8 @@ const LARGEST: usize = 1024 * 1024;
 const LARGEST_HEAD: usize = 64 * 1024;
 /// The maximum time for the client to send the head of a request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// The maximum time for one request and its answer. One request can need several calls of IAM: to read the resource, to
-/// change it, and to list policies.
+/// The maximum time for one request and its response. One request can need several calls of IAM: to read the resource,
+/// to change it, and to list policies.
 const REQUEST_TIME: Duration = Duration::from_secs(120);
 /// The maximum number of open connections. Terraform opens ten.
 const MOST_CONNECTIONS: usize = 64;
@@ -38,17 +38,17 @@ const MOST_CONNECTIONS: usize = 64;
 pub struct Connections {
     /// The maximum number of open connections.
     pub most: usize,
-    /// The time limit of one connection, with its request and its answer.
+    /// The time limit of one connection, with its request and its response.
     pub time: Duration,
     /// The maximum size of the head of a request, in bytes.
     pub head: usize,
 }
 
-/// The time limit for reading from a connection above the maximum number, and then for answering it.
+/// The time limit for reading from a connection above the maximum number, and then for responding to it.
 const REFUSAL_TIME: Duration = Duration::from_millis(50);
 /// The pause after a connection could not be accepted.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The answer to a connection above the maximum number. The AWS SDKs retry after it.
+/// The response to a connection above the maximum number. The AWS SDKs retry after it.
 const BUSY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
@@ -68,8 +68,8 @@ impl Connections {
                 Ok((stream, _)) if open.len() >= self.most => refuse(stream).await,
                 Ok((stream, _)) => {
                     let conversation = tokio::time::timeout(self.time, self.converse(stream, answer.clone()));
-                    // An error needs no handling: a client that closed the connection or was too slow asks again if it
-                    // still needs the answer.
+                    // An error needs no handling: a client that closed the connection or was too slow sends the request
+                    // again if it still needs the response.
                     open.spawn(async move { drop(conversation.await) });
                 }
                 // The process may have no free file descriptor, for example.
@@ -100,7 +100,7 @@ impl Connections {
 }
 
 /// Refuses a connection above the maximum number. The bytes that the client sent are read first, because closing a
-/// connection with unread bytes resets it, and the client might not see the answer.
+/// connection with unread bytes resets it, and the client might not see the response.
 async fn refuse(mut stream: TcpStream) {
     let mut head = [0; 1024];
     let _ = tokio::time::timeout(REFUSAL_TIME, stream.read(&mut head)).await;

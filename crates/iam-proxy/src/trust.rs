@@ -86,7 +86,7 @@ impl Trust {
     /// Adds the principals that `statement` allows to assume the role.
     ///
     /// # Errors
-    /// A [`Stranger`] that stands for all principals of the statement, because the statement cannot be read, or allows
+    /// A [`Stranger`] that represents all principals of the statement, because the statement cannot be read, or allows
     /// everybody to assume the role.
     fn add_statement(&mut self, statement: &Json, home: &Home<'_>) -> Result<(), Stranger> {
         let everybody = |why: &str| Stranger::new("everybody", why);

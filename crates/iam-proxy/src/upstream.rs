@@ -16,7 +16,7 @@ use crate::refusal::Refusal;
 
 /// The maximum time for one call.
 const CALL: Duration = Duration::from_secs(45);
-/// The maximum size of an answer, in bytes. IAM's largest answers describe a whole account, page by page.
+/// The maximum size of a response, in bytes. IAM's largest responses describe a whole account, page by page.
 const LARGEST: usize = 16 * 1024 * 1024;
 const FORM: &str = "application/x-www-form-urlencoded; charset=utf-8";
 
@@ -49,7 +49,7 @@ impl Endpoint {
     }
 
     /// Returns the names of all endpoints of IAM in the partition of a region, as the AWS SDKs know them. No job may
-    /// reach any of them, because the runner itself answers its jobs' IAM calls.
+    /// reach any of them, because the runner itself handles its jobs' IAM calls.
     pub fn names_of_iam(region: &str) -> Vec<String> {
         let signed = Self::iam(region).map(|iam| iam.region).unwrap_or_default();
         let places =
@@ -110,7 +110,7 @@ impl Upstream {
         }
         let sent =
             async { answer(request.body(body).send().await.map_err(|error| failed(service, &error))?, service).await };
-        let late = |_| Refusal::Unavailable(format!("{service} did not answer within {} s", CALL.as_secs()));
+        let late = |_| Refusal::Unavailable(format!("{service} did not respond within {} s", CALL.as_secs()));
         tokio::time::timeout(CALL, sent).await.map_err(late)?
     }
 
@@ -148,7 +148,7 @@ async fn answer(mut response: Response, service: &str) -> Result<Answer, Refusal
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| failed(service, &error))? {
         if body.len() + chunk.len() > LARGEST {
-            return Err(Refusal::Unavailable(format!("the answer of {service} has more than {LARGEST} bytes")));
+            return Err(Refusal::Unavailable(format!("the response of {service} has more than {LARGEST} bytes")));
         }
         body.extend_from_slice(&chunk);
     }

@@ -1,10 +1,10 @@
-//! An XML tree that preserves unknown parts, so that one part of an answer can be changed and the rest is passed on
+//! An XML tree that preserves unknown parts, so that one part of a response can be changed and the rest is passed on
 //! unchanged.
 
 use quick_xml::events::{BytesEnd, BytesStart, BytesText, Event};
 use quick_xml::{Reader, Writer};
 
-/// The maximum depth of an answer. IAM's answers have about ten levels.
+/// The maximum depth of a response. IAM's responses have about ten levels.
 const DEEPEST: usize = 64;
 
 /// An element with its contents.

@@ -305,5 +305,5 @@ async fn a_mode_that_may_not_list_clusters_gets_the_way_out() {
 
     let why = proxy.owner_of_cluster_at("a1.example").await.unwrap_err();
 
-    assert!(why.contains("EKS answered 403; allow `eks:ListClusters` and `eks:DescribeCluster`"), "{why}");
+    assert!(why.contains("EKS returned 403; allow `eks:ListClusters` and `eks:DescribeCluster`"), "{why}");
 }
