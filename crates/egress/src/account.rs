@@ -8,9 +8,9 @@ use crate::address::Scope;
 #[async_trait]
 pub trait AccountHosts: std::fmt::Debug + Send + Sync + 'static {
     /// Returns the networks in which the host `name` may be, or `None` when it is not a host of the account. The proxy
-    /// asks only about names that no rule permits, and only for a `CONNECT` to port 443.
+    /// calls this function only for names that no rule permits, and only for a `CONNECT` to port 443.
     ///
     /// # Errors
-    /// When the account cannot be asked; the text is for the job, and says how to fix the problem.
+    /// When the account cannot be queried; the text is for the job, and states how to fix the problem.
     async fn find(&self, name: &str) -> Result<Option<Scope>, String>;
 }

@@ -134,7 +134,8 @@ async fn serve_one(gate: &Gate, mut stream: TcpStream, way: &Way) {
     match reached {
         Ok((destination, from_destination)) => {
             let mut from_client = Vec::new();
-            // After the connection: whoever only asks whether the destination accepts one gets the answer.
+            // The hello is checked after the connection, because a client may only test whether the destination accepts
+            // one.
             if let Way::Pair(to) = way
                 && !gate.admits_hello(&mut stream, &mut from_client, to).await
             {

@@ -23,13 +23,13 @@ const METHODS: [Method; 7] =
 
 type Forwarded = Request<Limited<Incoming>>;
 
-/// An answer, and the connection that delivers its body. Dropping this value closes the connection.
+/// A response, and the connection that delivers its body. Dropping this value closes the connection.
 pub(crate) struct Answer {
     pub(crate) response: Response<Incoming>,
     pub(crate) connection: AbortOnDropHandle<()>,
 }
 
-/// Forwards one request, and returns the destination's answer.
+/// Forwards one request, and returns the destination's response.
 pub(crate) async fn forward(gate: &Gate, request: Request<Incoming>) -> Result<Answer, Reason> {
     let to = destination(&request)?;
     let scope = gate.permit(&to, Protocol::Http).await?;

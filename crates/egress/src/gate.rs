@@ -53,13 +53,14 @@ impl Gate {
     }
 
     /// Reads the beginning of what `client` sends into `bytes`, if `to` is on the port of TLS, and returns whether the
-    /// client may continue: a tunnel to one host must not lead to another one behind it. Tells the client otherwise.
+    /// client may continue: a tunnel to one host must not lead to another host behind it. Sends an alert to a client
+    /// that may not continue.
     pub(crate) async fn admits_hello(&self, client: &mut TcpStream, bytes: &mut Vec<u8>, to: &Destination) -> bool {
         if to.port != Protocol::Connect.default_port() {
             return true;
         }
         let Err(reason) = check_hello(client, bytes, to, self.limits.hello).await else { return true };
-        // A client that sent nothing asked only whether the destination accepts connections.
+        // A client that sent nothing only tested whether the destination accepts connections.
         if !bytes.is_empty() {
             self.note(&reason);
         }
@@ -80,7 +81,7 @@ impl Gate {
     }
 
     /// Returns whether `to` may have an address of a private network, or only a public one. A host name may have a
-    /// private address only if the rules say so; a rule that names an address permits it in any network.
+    /// private address only if the rules permit this; a rule that names an address permits it in any network.
     pub(crate) fn scope(&self, to: &Destination, protocol: Protocol) -> Scope {
         match to.host {
             Host::Name(_) if !self.rules.may_be_inside(to, protocol) => Scope::Public,

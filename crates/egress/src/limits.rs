@@ -9,7 +9,7 @@ pub struct Limits {
     pub connections: usize,
     /// The longest wait for the head of a request, also of a later request on the same connection.
     pub head: Duration,
-    /// The longest wait for the TLS ClientHello after the answer to `CONNECT`.
+    /// The longest wait for the TLS ClientHello after the response to `CONNECT`.
     pub hello: Duration,
     /// The longest time to resolve a name.
     pub resolve: Duration,

@@ -27,7 +27,7 @@ use crate::tunnel::Tunnel;
 
 type Answer = Response<Either<Full<Bytes>, Passed>>;
 
-/// The tunnel of a permitted `CONNECT`, while its answer is being sent.
+/// The tunnel of a permitted `CONNECT`, while its response is being sent.
 struct Granted {
     to: Destination,
     client: OnUpgrade,
@@ -48,7 +48,7 @@ pub(crate) async fn converse(gate: &Gate, stream: TcpStream) {
         .with_upgrades()
         .await;
     let granted = granted.into_inner().unwrap_or_else(PoisonError::into_inner);
-    // When serving failed (the client closed, or did not speak HTTP), hyper has already answered.
+    // When serving failed (the client closed, or did not speak HTTP), hyper has already sent the response.
     if let (Ok(()), Some(granted)) = (served, granted) {
         granted.run(gate).await;
     }
@@ -103,7 +103,8 @@ impl Granted {
     }
 }
 
-/// Answers with the same sentence as the job's record, and closes. Bytes after a refused head are not read.
+/// Sends the reason in the job's record as the response, and closes the connection. Does not read bytes after a refused
+/// head.
 fn refusal(reason: &Reason) -> Answer {
     let mut response = Response::new(Either::Left(Full::from(format!("{reason}\n"))));
     *response.status_mut() = reason.status();
@@ -112,7 +113,7 @@ fn refusal(reason: &Reason) -> Answer {
     response
 }
 
-/// The body of a forwarded answer, with the connection that delivers it.
+/// The body of a forwarded response, with the connection that delivers it.
 struct Passed {
     body: Incoming,
     _connection: AbortOnDropHandle<()>,

@@ -60,7 +60,7 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
-    /// Returns the HTTP status of the proxy's answer.
+    /// Returns the HTTP status of the proxy's response.
     pub(crate) const fn status(&self) -> StatusCode {
         match self {
             Self::NotPermitted(_)

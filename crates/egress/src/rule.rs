@@ -63,7 +63,7 @@ impl Rule {
         self.names(&to.host) && to.port == self.port.unwrap_or(protocol.default_port())
     }
 
-    /// Returns whether an exception names `to`. Without a port, it names a host on every port.
+    /// Returns whether an exception names `to`. An exception without a port names a host on every port.
     fn excludes(&self, to: &Destination) -> bool {
         self.names(&to.host) && self.port.is_none_or(|port| port == to.port)
     }

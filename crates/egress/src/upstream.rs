@@ -85,7 +85,7 @@ pub(crate) async fn connect_through(
         Ok(Ok(Ok(tunnel))) => Ok(tunnel),
         Ok(Ok(Err(detail))) => Err(wrong(&detail)),
         Ok(Err(_)) => Err(wrong("it closed the connection or does not speak HTTP")),
-        Err(_) => Err(wrong("it did not answer in time")),
+        Err(_) => Err(wrong("it did not respond in time")),
     }
 }
 
@@ -108,7 +108,7 @@ async fn ask(
     let _driver = AbortOnDropHandle::new(tokio::spawn(connection.with_upgrades()));
     let answer = sender.send_request(request).await?;
     if !answer.status().is_success() {
-        return Ok(Err(format!("it answers {}", answer.status().as_u16())));
+        return Ok(Err(format!("it returned status {}", answer.status().as_u16())));
     }
     let tunnel = hyper::upgrade::on(answer).await?;
     let parts = tunnel.downcast::<TokioIo<TcpStream>>();

@@ -80,5 +80,8 @@ async fn a_proxy_that_refuses_is_named_in_the_answer() {
     let answer = stage.ask(to).await;
 
     assert!(answer.starts_with("HTTP/1.1 502"), "{answer}");
-    assert!(answer.contains("the runner's proxy did not connect to `example.org:8443`: it answers 407"), "{answer}");
+    assert!(
+        answer.contains("the runner's proxy did not connect to `example.org:8443`: it returned status 407"),
+        "{answer}"
+    );
 }
