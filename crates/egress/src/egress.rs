@@ -135,7 +135,7 @@ async fn serve_one(gate: &Gate, mut stream: TcpStream, way: &Way) {
         Ok((destination, from_destination)) => {
             let mut from_client = Vec::new();
             // The hello is checked after the connection, because a client may only test whether the destination accepts
-            // one.
+            // connections.
             if let Way::Pair(to) = way
                 && !gate.admits_hello(&mut stream, &mut from_client, to).await
             {
