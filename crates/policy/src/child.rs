@@ -1,5 +1,5 @@
 //! The process in which policies are evaluated: reads one question from standard input and writes a line for each
-//! policy. The kernel ends it when it takes too much memory; the process that started it ends it when it takes too
+//! policy. The kernel ends this process when it needs too much memory. The parent process ends it when it takes too
 //! long.
 
 use std::io::{self, Write as _};
@@ -32,7 +32,7 @@ pub fn run_if_asked() -> Option<ExitCode> {
 fn run() -> io::Result<()> {
     limit(Resource::Core, 0)?;
     let question: Question = serde_json::from_reader(io::stdin().lock())?;
-    // The texts of policies are not trusted. The process has read them and has nothing else to do.
+    // The texts of policies are not trusted, so their evaluation has a memory limit.
     limit(Resource::As, question.memory_mib * 1024 * 1024)?;
     let mut out = io::stdout().lock();
     for policy in &question.policies {

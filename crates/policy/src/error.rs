@@ -11,16 +11,16 @@ pub enum PolicyError {
     /// The text is not Rego, or calls a function that does not exist.
     #[error("{file}:{line}:{column}: {message}")]
     Wrong { file: String, line: u32, column: u32, message: String },
-    /// The text cannot be used, for a reason without a place.
+    /// The text cannot be used, for a reason that has no position in the text.
     #[error("{file}: {message}")]
     Unusable { file: String, message: String },
-    /// The package is never evaluated.
+    /// The policy is in a package that is never evaluated.
     #[error("{file}: the policy is in package `{package}`; write `package {}`", PACKAGES[0])]
     OtherPackage { file: String, package: String },
     /// The policy was stopped.
-    #[error("{file}: the policy took longer than {secs} s, and was stopped; look for rules that repeat")]
+    #[error("{file}: the policy took longer than {secs} s, and was stopped; look for nested iterations in its rules")]
     TooSlow { file: String, secs: u64 },
-    /// The process of the policy ended without an answer.
+    /// The process ended without a result for the policy.
     #[error("{file}: the policy needed more than {mib} MiB of memory, or crashed ({how})")]
     Crashed { file: String, mib: u64, how: String },
     /// The process for policies cannot be started.

@@ -1,5 +1,5 @@
-//! Evaluates policies in a process of its own, which is killed at a limit of time, and which the kernel ends at a limit
-//! of memory.
+//! Evaluates policies in a separate process. The process is killed at a time limit, and the kernel ends it at a memory
+//! limit.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::child::COMMAND;
 use crate::error::PolicyError;
 use crate::question::{Answer, PolicyText, Question};
 
-/// The maximum length of all answers, in bytes.
+/// The maximum length of all results, in bytes.
 const MAX_ANSWERS_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The limits of one evaluation.
@@ -30,7 +30,7 @@ pub struct Limits {
 /// a plan of 10,000 roles (8.5 MB).
 pub const LIMITS: Limits = Limits { time: Duration::from_secs(10), memory_mib: 1024 };
 
-/// Evaluates policies in processes of its own.
+/// Evaluates policies in separate processes.
 #[derive(Debug, Clone)]
 pub struct Evaluator {
     program: PathBuf,
@@ -43,11 +43,12 @@ impl Evaluator {
         Self { program: program.into(), limits }
     }
 
-    /// Evaluates each policy on each document. Returns an answer for each policy, in their order; blocks until then.
+    /// Evaluates each policy on each document. Blocks until all are evaluated. Returns a result for each policy, in the
+    /// order of `policies`.
     ///
     /// # Errors
-    /// [`PolicyError`] when the process cannot be started, and when it had to be stopped or ended by itself. Policies
-    /// that were not evaluated have no answer then.
+    /// [`PolicyError`] when the process cannot be started, had to be stopped, or ended by itself. Then no results are
+    /// returned.
     pub fn ask(&self, policies: Vec<PolicyText>, inputs: Vec<Value>) -> Result<Vec<Answer>, PolicyError> {
         if policies.is_empty() {
             return Ok(Vec::new());
@@ -91,10 +92,10 @@ impl Running {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| failed(&error.to_string()))?;
         let (Some(mut into), Some(out)) = (child.stdin.take(), child.stdout.take()) else {
-            // INVARIANT: both were asked for above.
+            // INVARIANT: both are configured above.
             return Err(failed("it has no standard input or output"));
         };
-        // The process may end before it has read everything; its exit says why.
+        // The process may end before it has read everything. Its exit status shows the reason.
         thread::spawn(move || into.write_all(&question));
         Ok(Self { child, lines: read(out) })
     }
@@ -119,7 +120,7 @@ impl Drop for Running {
     }
 }
 
-/// Reads a line for each answer. `None` stands for a line that is not an answer.
+/// Reads a line for each result. `None` means that the line is not a result.
 fn read(out: ChildStdout) -> Receiver<Option<Answer>> {
     let (sender, lines) = sync_channel(1);
     thread::spawn(move || {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// The job that a document is of; every document has it as `input.freehold`.
+/// The job that a document belongs to. Every document contains the job as `input.freehold`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct About {
     pub tenant: String,

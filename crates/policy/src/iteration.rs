@@ -1,12 +1,12 @@
-//! Makes the engine continue where OPA does. `some x in y` does not apply where `y` is not a collection: plans are full of
-//! attributes that are null or a text in one resource and a list in another. A `sprintf` always has a text.
+//! Makes the engine continue where OPA continues. `some x in y` has no results when `y` is not a collection: plans are
+//! full of attributes that are null or a text in one resource and a list in another. A `sprintf` always returns a text.
 
 use anyhow::Result;
 use regorus::{Engine, Value};
 
 use crate::token::token;
 
-/// The function that is put around a collection. Policies do not call it.
+/// The function in which each collection is wrapped. Policies do not call it.
 const FUNCTION: &str = "freehold_collection";
 
 /// A module with a `sprintf` that always has a value, and the beginning of its call. For arguments that do not fit the format the
@@ -29,8 +29,8 @@ pub(crate) fn add_to(engine: &mut Engine) -> Result<()> {
     engine.add_extension(FUNCTION.to_owned(), 1, Box::new(collection))
 }
 
-/// Returns `text` with the function around the collection of each `some ... in`, and with calls of the `sprintf` that always has a
-/// value. Lines stay where they are.
+/// Returns `text` with the collection wrapped in the function in each `some ... in`, and with calls of the `sprintf`
+/// that always has a value. Lines stay where they are.
 pub(crate) fn tolerant(text: &str) -> String {
     let mut found = String::with_capacity(text.len() + 64);
     let mut rest = text;

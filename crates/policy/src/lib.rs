@@ -1,7 +1,7 @@
 //! Policies in Rego: reads them, evaluates them on an input document, and returns their messages as a value.
 //!
 //! A policy is the text of one file in package `nuon` or `freehold`. Its rules `deny` and `warn` contain messages. Rego
-//! has no clock, network or files here. [`Evaluator`] evaluates policies in a process of its own, which ends at a limit
+//! has no clock, network or files here. [`Evaluator`] evaluates policies in a separate process, which ends at a limit
 //! of time or memory.
 
 pub mod built_in;

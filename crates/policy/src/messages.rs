@@ -7,7 +7,7 @@ const MOST: usize = 200;
 /// The maximum length of one message, in characters.
 const LONGEST: usize = 2_000;
 
-/// Returns the messages of a rule. `what` stands for a rule that is true and has no message.
+/// Returns the messages of a rule. `what` is the message of a rule that is true and has no message.
 ///
 /// The usual form is a set of texts (`deny contains "..." if ...`). A set of objects with `msg` or `message` is common too.
 /// `deny[msg] if ...` makes an object with the messages as keys. A rule without a message is true or false. Any other value

@@ -1,4 +1,4 @@
-//! The input and the output of an evaluator's process: one question, and a line for each answer.
+//! The input and the output of an evaluator's process: one question, and a line for the result of each policy.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,15 +19,15 @@ pub struct PolicyText {
 pub(crate) struct Question {
     pub(crate) policies: Vec<PolicyText>,
     pub(crate) inputs: Vec<Value>,
-    /// The maximum of memory of the process, in MiB.
+    /// The maximum memory of the process, in MiB.
     pub(crate) memory_mib: u64,
 }
 
-/// The answer of one policy about all documents.
+/// The result of one policy for all documents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     Says(Verdict),
-    /// The policy cannot be read or evaluated. The text says why, with the file and, if it is known, the line.
+    /// The policy cannot be read or evaluated. The text gives the reason, with the file and, if it is known, the line.
     Failed(String),
 }

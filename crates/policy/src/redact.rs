@@ -29,8 +29,8 @@ const NAMES: [&str; 16] = [
     "component",
 ];
 
-/// Returns `message` without the values of `input`. Texts that the policy itself contains stay, because they come from
-/// whoever wrote the policy.
+/// Returns `message` without the values of `input`. Texts that the policy itself contains stay, because the author of
+/// the policy wrote them.
 pub fn redacted(message: &str, inputs: &[Value], policy: &str) -> String {
     let mut values = BTreeSet::new();
     let mut names = BTreeSet::new();

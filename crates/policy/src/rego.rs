@@ -22,10 +22,11 @@ struct Loaded {
     is_warning: bool,
 }
 
-/// Checks that a policy can be read. Returns whether it has a rule `deny` or `warn`: without one it never says anything.
+/// Checks that a policy can be read. Returns whether it has a rule `deny` or `warn`: without these rules, a policy
+/// never has a message.
 ///
 /// # Errors
-/// [`PolicyError`] with the place of the mistake.
+/// [`PolicyError`] with the position of the mistake.
 pub fn check(policy: &PolicyText) -> Result<bool, PolicyError> {
     let loaded = load(policy)?;
     Ok(loaded.is_denying || loaded.is_warning)
@@ -50,7 +51,8 @@ pub fn evaluate_strictly(policy: &PolicyText, input: &serde_json::Value) -> Resu
 
 fn answer(policy: &PolicyText, input: &serde_json::Value, is_strict: bool) -> Result<Verdict, PolicyError> {
     let read = load(policy)?;
-    // A policy that was read is read in this form too, unless it is written in a way that nobody has thought of.
+    // A policy that can be read can also be read in this form, unless it is written in a way that `tolerant` does not
+    // expect.
     let other = PolicyText { text: tolerant(&policy.text), ..policy.clone() };
     let mut loaded = load_text(&other).unwrap_or(read);
     loaded.engine.set_strict_builtin_errors(is_strict);
@@ -98,8 +100,8 @@ fn load_text(policy: &PolicyText) -> Result<Loaded, PolicyError> {
     Ok(Loaded { engine, package, is_denying, is_warning })
 }
 
-/// Reads a text as Rego of OPA 1; if it is not, as Rego of the versions before, which have rules such as `deny[msg] { ... }`.
-/// A text that is neither has the mistake of the current version.
+/// Reads a text as Rego of OPA 1; if it is not, as Rego of the versions before, which have rules such as `deny[msg] {
+/// ... }`. For a text that is neither, the error is the mistake according to the current version.
 fn parse(file: &str, text: &str) -> Result<(Engine, String), PolicyError> {
     let read = |is_old| {
         let mut engine = Engine::new();

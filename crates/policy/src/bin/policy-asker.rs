@@ -1,4 +1,4 @@
-//! The process that evaluates policies, as a program of its own: for tests of its limits.
+//! The process that evaluates policies, as a separate program for tests of its limits.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-# Nothing that holds data, and no port for operators, is open to everybody. What serves the product to the internet, such as a
-# load balancer on ports 80 and 443, is named and permitted.
+# Nothing that holds data, and no port for operators, is open to everybody. A resource that serves the product to the internet,
+# such as a load balancer on ports 80 and 443, is permitted with a warning.
 package freehold
 
 public_acls := {"public-read", "public-read-write", "authenticated-read"}
@@ -121,7 +121,7 @@ is_for_everybody(rule) if {
 	is_everybody(range)
 }
 
-# A range of more than 16 million addresses, or in IPv6 of more than a provider has: two halves of the internet are all of it.
+# More than 16 million IPv4 addresses, or more IPv6 addresses than a provider has: two halves of the internet are all of it.
 is_everybody(range) if {
 	not contains(range, ":")
 	to_number(split(range, "/")[1]) < 8

@@ -1,7 +1,8 @@
-# No resource of the app lets somebody in who is outside of the customer's account: roles by their trust, and buckets, queues,
-# topics, keys, secrets, functions and registries by their own policy.
+# No resource of the app gives access to somebody outside of the customer's account: no role by its trust policy, and no bucket,
+# queue, topic, key, secret, function or registry by its own policy.
 #
-# A value that the plan does not know yet cannot be judged here. The runner judges the trust of each role again when it is made.
+# A value that the plan does not know yet cannot be judged here. The runner judges the trust of each role again when the role is
+# made.
 package freehold
 
 deny contains msg if {
@@ -19,13 +20,13 @@ deny contains msg if {
 	some resource in changed
 	resource.type == "aws_iam_openid_connect_provider"
 	not is_of_cluster(resource.change.after.url)
-	msg := sprintf("%s: it gives access to everybody whom the identity provider `%s` vouches for, and that is outside of the account", [resource.address, resource.change.after.url])
+	msg := sprintf("%s: it gives access to all identities of the identity provider `%s`, which is outside of the account", [resource.address, resource.change.after.url])
 }
 
 deny contains msg if {
 	some resource in changed
 	resource.type in {"aws_iam_saml_provider", "aws_rolesanywhere_trust_anchor"}
-	msg := sprintf("%s: it gives access to everybody whom an identity provider outside of the account vouches for", [resource.address])
+	msg := sprintf("%s: it gives access to all identities of an identity provider outside of the account", [resource.address])
 }
 
 deny contains msg if {
@@ -47,7 +48,7 @@ warn contains msg if {
 	some resource in changed
 	some attribute in with_policy[resource.type]
 	resource.change.after_unknown[attribute] == true
-	msg := sprintf("%s: its `%s` is known only when the resource is made, so nobody has checked who gets access by it", [resource.address, attribute])
+	msg := sprintf("%s: its `%s` is known only when the resource is made, so the policy cannot check who gets access by it", [resource.address, attribute])
 }
 
 warn contains msg if {
@@ -57,7 +58,7 @@ warn contains msg if {
 	msg := sprintf("%s: it gives access to the pods of a cluster; the address does not show in which account the cluster is", [resource.address])
 }
 
-# The policy of a VPC endpoint narrows what goes through it, and lets nobody in.
+# The policy of a VPC endpoint only restricts the requests through the endpoint. It gives access to nobody.
 narrowing := {"aws_vpc_endpoint", "aws_vpc_endpoint_policy"}
 
 # Attributes that say who may use a resource.
@@ -114,7 +115,8 @@ documents(after) := {found |
 	found := {"attribute": path[0], "document": value}
 }
 
-# The principals of a statement that are outside. A statement for everybody is for those inside only if its condition says so.
+# The principals of a statement that are outside of the account. `*` does not count if a condition limits the statement to the
+# account.
 strangers_of(statement) := {name |
 	some name in principals(statement)
 	is_outside(name)
@@ -135,10 +137,11 @@ principals(statement) := {"*"} if {
 	some name in as_list(statement.Principal[kind])
 }
 
-# Operators that permit only what a condition lists. One that negates, or that permits where the key is absent, limits nothing.
+# Operators that permit only what a condition lists. An operator that negates, or that permits a request without the key, limits
+# nothing.
 listing := {"stringequals", "stringequalsignorecase", "stringlike", "arnequals", "arnlike"}
 
-# Condition keys that say of which account the caller is, or in whose name a service calls.
+# Condition keys for the account of the caller, or the account for which a service calls.
 of_account := {"aws:principalaccount", "aws:sourceaccount", "aws:sourceowner", "kms:calleraccount"}
 
 of_arn := {"aws:principalarn", "aws:sourcearn"}
@@ -170,7 +173,7 @@ is_of_cluster(url) if regex.match(`^(https://)?oidc\.eks\.[a-z0-9-]+\.amazonaws\
 
 is_outside(name) if name == "*"
 
-# Canonical users, identity providers of the internet, and whoever is not listed: their names do not say whose they are.
+# Canonical users, identity providers of the internet, and all other principals whose names do not show their account.
 is_outside(name) if {
 	not regex.match(`^[0-9]{12}$`, name)
 	not startswith(name, "arn:")
@@ -178,7 +181,7 @@ is_outside(name) if {
 	not is_service(name)
 }
 
-# Services of AWS. A pool of Cognito is one too: the condition of such a trust names the pool, and the runner judges the role.
+# Services of AWS. Cognito counts as a service too: the condition of such a trust names the pool, and the runner judges the role.
 is_service(name) if regex.match(`^[a-z0-9.-]+\.amazonaws\.com(\.cn)?$`, name)
 
 is_outside(name) if {
@@ -195,7 +198,7 @@ is_outside(name) if {
 
 is_known(account) if account == input.freehold.account
 
-# The identities of AWS' content delivery.
+# The identities of Amazon CloudFront.
 is_known(account) if account == "cloudfront"
 
 is_known(account) if account in log_writers

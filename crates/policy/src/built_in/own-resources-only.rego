@@ -21,7 +21,8 @@ changes_existing(resource) if {
 	action in {"update", "delete"}
 }
 
-# Tags of a resource, as the provider of AWS shows them: those of the resource, and with those of the provider.
+# Tags of a resource, as the provider of AWS shows them: `tags` of the resource itself, and `tags_all` with the provider's tags
+# too.
 tags(before) := object.union(map(before, "tags"), map(before, "tags_all"))
 
 map(before, key) := before[key] if {
