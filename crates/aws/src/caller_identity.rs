@@ -27,7 +27,7 @@ const ATTEMPT: Duration = Duration::from_millis(1500);
 /// The longest time that a call may take, retries included. The messages of a batch are handled one after another.
 const CALL: Duration = Duration::from_secs(3);
 const ATTEMPTS: u32 = 2;
-/// The time for which STS is not asked in a region after it did not answer there, so that several hellos of one batch
+/// The time for which STS is not called in a region after it did not respond there, so that several hellos of one batch
 /// do not wait for the same region one after another. This time is longer than the time limit of a function, so a batch
 /// waits once for each region.
 const REST: Duration = Duration::from_secs(20);
@@ -36,7 +36,7 @@ const REST: Duration = Duration::from_secs(20);
 #[derive(Debug, Clone)]
 pub struct StsCallerIdentity {
     config: SdkConfig,
-    /// The regions in which STS did not answer, with the time of the last call.
+    /// The regions in which STS did not respond, with the time of the last call.
     silent: Arc<Mutex<HashMap<String, Instant>>>,
 }
 
@@ -72,14 +72,14 @@ impl CallerIdentity for StsCallerIdentity {
         let region = request.region();
         if self.silent().get(region).is_some_and(|last| last.elapsed() < REST) {
             return Err(no_answer(format!(
-                "STS in region `{region}` did not answer a moment ago, so it was not asked again"
+                "STS in region `{region}` did not respond a moment ago, so it was not called again"
             )));
         }
         let call = self.client(request).get_caller_identity().customize().interceptor(SignedElsewhere { headers });
         match call.send().await {
             Ok(found) => match (found.account, found.arn) {
                 (Some(account), Some(arn)) => Ok(Caller::Known { account, arn }),
-                _ => Err(no_answer("the answer of STS lacks the account or the ARN".to_owned())),
+                _ => Err(no_answer("the response of STS lacks the account or the ARN".to_owned())),
             },
             Err(error) => {
                 if matches!(error, SdkError::TimeoutError(_) | SdkError::DispatchFailure(_)) {
@@ -91,8 +91,9 @@ impl CallerIdentity for StsCallerIdentity {
     }
 }
 
-/// Returns what the answer to a failed request says about the request's signature. With a code that does not mean wrong
-/// credentials, or without a code, the answer does not say whose credentials signed the request, and the result is an error.
+/// Returns what the response to a failed request shows about the request's signature. With a code that does not mean
+/// wrong credentials, or without a code, the response does not show whose credentials signed the request, and the
+/// result is an error.
 fn refused<E>(error: SdkError<E, HttpResponse>) -> Result<Caller, PortError>
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
@@ -103,7 +104,8 @@ where
         Some(code) if is_client_error && is_expired(code) => Ok(Caller::Expired),
         code if is_client_error && Meaning::of(code) == Meaning::Credentials => Ok(Caller::Refused(reason)),
         _ => match port_error(STS, error) {
-            // The runner signed the request, so the answer does not mean that this function's role lacks a permission.
+            // The runner signed the request, so the response does not mean that this function's role lacks a
+            // permission.
             PortError::Denied { reason, .. } | PortError::Failed { reason, .. } => Err(no_answer(reason)),
             transient @ PortError::Transient { .. } => Err(transient),
         },
@@ -183,9 +185,9 @@ mod tests {
         assert!(one_region < CALL * 8, "{one_region:?}");
         let [first, later @ ..] = errors.as_slice() else { panic!("{errors:?}") };
         assert!(
-            !first.contains("did not answer a moment ago") && !other.contains("did not answer a moment ago"),
+            !first.contains("did not respond a moment ago") && !other.contains("did not respond a moment ago"),
             "{first} {other}"
         );
-        assert!(later.iter().all(|error| error.contains("`eu-west-1` did not answer a moment ago")), "{later:?}");
+        assert!(later.iter().all(|error| error.contains("`eu-west-1` did not respond a moment ago")), "{later:?}");
     }
 }

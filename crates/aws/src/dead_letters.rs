@@ -14,9 +14,9 @@ use freehold_protocol::{Arn, TenantName, Timestamp};
 
 use crate::error::port_error;
 
-/// How long SQS waits for a message before it answers a request, in seconds. With a wait, SQS asks all its servers.
-/// Without one, it asks only some of them, and the answer may be empty although the queue has messages (Amazon SQS
-/// developer guide, "Amazon SQS short and long polling").
+/// How long SQS waits for a message before it responds to a request, in seconds. With a wait, SQS queries all its
+/// servers. Without a wait, it queries only some of them, and the response may be empty although the queue has messages
+/// (Amazon SQS developer guide, "Amazon SQS short and long polling").
 const WAIT_SECS: i32 = 1;
 /// The maximum size of the body of a refused message, in bytes. A longer body is cut, because SQS accepts at most 1 MiB for
 /// the body and the attributes together (Amazon SQS quotas, "Messages").
@@ -36,7 +36,7 @@ pub struct SqsSource {
 }
 
 impl SqsSource {
-    /// Returns the queues of a function: the one with this URL, and others of the same account. Dead letters go to
+    /// Returns the queues of a function: the queue with this URL, and others of the same account. Dead letters go to
     /// `dead_letters_url`.
     pub fn new(config: &SdkConfig, url: impl Into<String>, dead_letters_url: impl Into<String>) -> Self {
         let queues = Queues::new(config, vec![url.into()]);
@@ -44,7 +44,7 @@ impl SqsSource {
     }
 }
 
-/// The URLs of queues by name. SQS is asked once for the URL of a queue that is not among the first ones.
+/// The URLs of queues by name. The URL of a queue that is not among the first queues is requested once from SQS.
 #[derive(Debug, Clone)]
 struct Queues {
     client: Client,
@@ -152,7 +152,7 @@ impl SqsDeadLetters {
         if let Some(known) = self.sources.known(name) {
             return Ok(Some(known));
         }
-        // The queues of the stack are known, so this is a later reports queue, or none to which messages return.
+        // The queues of the stack are known, so this is a later reports queue, or a queue to which no messages return.
         if !is_reports_queue(&self.tenant, name) {
             return Ok(None);
         }
@@ -208,7 +208,8 @@ fn dead_letter(message: &Message, putter: Option<&str>) -> Option<ReceivedDeadLe
     let moved_from = system(&System::DeadLetterQueueSourceArn).and_then(|arn| Some(Arn::parse(arn)?.resource));
     // If SQS moved the message, its sender could have written the attribute, so the name from SQS takes precedence.
     let source = moved_from.or_else(|| own(DeadLetter::SOURCE));
-    // A message that SQS moved has its own sender, unless it is a copy that was put back. All others say who sent them.
+    // A message that SQS moved has its own sender, unless it is a copy that was put back. All other messages name their
+    // sender.
     let moved_by = moved_from.and_then(|_| system(&System::SenderId)).and_then(|id| role_of(id));
     let sender = moved_by.filter(|role| putter != Some(*role)).or_else(|| {
         let is_copy = moved_from.is_none() || (putter.is_some() && moved_by == putter);

@@ -78,7 +78,7 @@ fn attributes(notification: &Notification) -> Result<HashMap<String, MessageAttr
 pub struct SnsSubscriptions {
     client: Client,
     arn: String,
-    /// The ARN of the queue with the notifications that an endpoint did not take.
+    /// The ARN of the queue with the notifications that an endpoint did not accept.
     dead_letters: String,
 }
 
@@ -88,7 +88,7 @@ impl SnsSubscriptions {
         Self { client: Client::new(config), arn: arn.into(), dead_letters: dead_letters.into() }
     }
 
-    /// Returns whether a subscription is confirmed, and its filter. Another filter than Freehold writes is not known.
+    /// Returns whether a subscription is confirmed, and its filter. The filter is `None` if Freehold did not write it.
     async fn look_at(&self, arn: &str) -> Result<(bool, Option<NotificationFilter>), PortError> {
         let asked = self.client.get_subscription_attributes().subscription_arn(arn).send().await;
         let answer = match asked {
@@ -148,7 +148,8 @@ impl Subscriptions for SnsSubscriptions {
     }
 }
 
-/// Returns the filter policy of SNS for a choice; `None` for a choice that takes all. A subscriber that chose kinds gets tests too.
+/// Returns the filter policy of SNS for a choice; `None` for a choice of all notifications. A subscriber that chose
+/// kinds gets tests too.
 fn policy(filter: &NotificationFilter) -> Option<String> {
     let mut policy = Map::new();
     if !filter.only.is_empty() {
@@ -182,7 +183,7 @@ fn read_policy(text: &str) -> Option<NotificationFilter> {
     Some(NotificationFilter { app: at_most_one(&apps)?, install: at_most_one(&installs)?, only })
 }
 
-/// Returns the only name, or none; `None` for several names, and for one of another form.
+/// Returns the only name, or `Some(None)` without a name. Returns `None` for several names, and for an invalid name.
 fn at_most_one<T: FromStr>(names: &[String]) -> Option<Option<T>> {
     match names {
         [] => Some(None),

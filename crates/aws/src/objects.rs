@@ -25,7 +25,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// The longest time that connecting may take.
 const CONNECT: Duration = Duration::from_secs(2);
-/// The longest time until S3 begins its answer. The function's own time limit is three times as long.
+/// The longest time until S3 begins its response. The function's own time limit is three times as long.
 const READ: Duration = Duration::from_secs(5);
 
 /// The characters to percent-encode: all except the unreserved ones (RFC 3986, section 2.3).
@@ -166,7 +166,7 @@ fn version_key(digest: &Digest) -> String {
     format!("versions/{}.json", digest.hex())
 }
 
-/// Returns the error for an answer that is not a success.
+/// Returns the error for a response that is not a success.
 async fn explain_refusal(answer: Response) -> PortError {
     let status = answer.status().as_u16();
     let body = ByteStream::new(answer.into_body()).collect().await.map(|body| body.to_vec()).unwrap_or_default();

@@ -19,9 +19,10 @@ use crate::error::port_error;
 use crate::reports_queue;
 use crate::tenant_queues::{RETENTION_SECS, TenantQueues};
 
-/// The number of receives after which an order goes to the dead-letter queue. A receive whose lease expired counts too. A
-/// runner that cannot read what decides about an order leaves it to the queue, at most every 30 seconds, until it is too late to
-/// start it; trouble of that length must not move the order, because nothing puts it back while its job waits.
+/// The number of receives after which an order goes to the dead-letter queue. A receive whose lease expired counts too.
+/// A runner that cannot read the settings that decide about an order leaves the order in the queue and receives it
+/// again, at most every 30 seconds, until it is too late to start the job. A failure of that length must not move the
+/// order, because nothing puts the order back while its job waits.
 const MAX_RECEIVES: u32 = 200;
 const _: () = assert!(MAX_RECEIVES as u64 * LEASE_SECS > CLAIM_WINDOW_SECS);
 
@@ -121,7 +122,7 @@ impl SqsAdmin {
     ) -> Result<String, PortError> {
         let found = self.client.get_queue_url().queue_name(name).send().await;
         let url = found.map_err(|e| port_error("orders queue", e))?.queue_url;
-        let url = url.ok_or_else(|| failed("orders queue", "the answer of SQS has no URL"))?;
+        let url = url.ok_or_else(|| failed("orders queue", "the response of SQS has no URL"))?;
         // Only `CreateQueue` accepts this attribute.
         attributes.remove(&QueueAttributeName::FifoQueue);
         let set = self.client.set_queue_attributes().queue_url(&url).set_attributes(Some(attributes));
@@ -134,7 +135,7 @@ impl SqsAdmin {
         let name = names::orders_queue(&self.place.tenant, install);
         match self.client.get_queue_url().queue_name(name).send().await {
             Ok(found) => {
-                found.queue_url.map(Some).ok_or_else(|| failed("orders queue", "the answer of SQS has no URL"))
+                found.queue_url.map(Some).ok_or_else(|| failed("orders queue", "the response of SQS has no URL"))
             }
             Err(error) if error.as_service_error().is_some_and(GetQueueUrlError::is_queue_does_not_exist) => Ok(None),
             Err(error) => Err(port_error("orders queue", error)),
@@ -175,7 +176,7 @@ impl QueueAdmin for SqsAdmin {
             }
             Err(error) => return Err(port_error("orders queue", error)),
         };
-        made.queue_url.ok_or_else(|| failed("orders queue", "SQS created it, but the answer has no URL"))
+        made.queue_url.ok_or_else(|| failed("orders queue", "SQS created it, but the response has no URL"))
     }
 
     async fn turn_orders_queue(&self, install: &InstallId, account: &AccountId, open: bool) -> Result<(), PortError> {

@@ -55,7 +55,7 @@ impl Registry for EcrRegistry {
             .map_err(|e| port_error("tenant registry", e))?;
         answer.download_url.ok_or_else(|| PortError::Failed {
             what: "tenant registry".into(),
-            reason: format!("the answer of ECR has no URL for blob `{}`", blob.digest),
+            reason: format!("the response of ECR has no URL for blob `{}`", blob.digest),
         })
     }
 }

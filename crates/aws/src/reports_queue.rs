@@ -40,7 +40,7 @@ pub(crate) async fn create(
         (QueueAttributeName::SqsManagedSseEnabled, "true".to_owned()),
         (QueueAttributeName::RedrivePolicy, redrive.to_string()),
     ]);
-    // SQS answers with the URL of a queue that exists with the same attributes; the policy is not compared.
+    // SQS returns the URL of a queue that exists with the same attributes. It does not compare the policy.
     let made = client
         .create_queue()
         .queue_name(&name)
@@ -62,7 +62,7 @@ pub(crate) async fn create(
         .await;
     match made {
         Ok(_) => Ok(url),
-        // An earlier call has made it.
+        // An earlier call has created the mapping.
         Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_conflict_exception()) => Ok(url),
         Err(error) => Err(port_error("reports queue", error)),
     }

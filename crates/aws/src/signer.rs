@@ -28,8 +28,8 @@ const MOST_SIGNED: usize = 4096;
 /// How far a runner's clock may be behind the clock of the control plane, in seconds.
 const SKEW_SECS: u64 = 300;
 
-/// Certifies one delegate key per cold start, and a new one when the key may not send for long any more, or when a
-/// message would be valid for longer than the certificate.
+/// Certifies one delegate key per cold start. Certifies a new key when messages of the current key may soon not be sent
+/// any more, or when a message would be valid for longer than the certificate.
 #[derive(Debug)]
 pub struct KmsSigner {
     client: Client,
@@ -50,15 +50,16 @@ impl KmsSigner {
         Self { client, key_id, tenant, uses, succession: Vec::new(), second: None, root, delegate }
     }
 
-    /// Returns the signer with the successions that lead to its root key, oldest first, and the only key that may follow
-    /// it. Each certificate brings the successions, so that whoever knows an older root believes it.
+    /// Returns the signer with the successions that lead to its root key, oldest first, and the only key that may
+    /// follow it. Each certificate contains the successions, so that a reader who knows an older root key trusts the
+    /// certificate.
     #[must_use]
     pub fn following(self, succession: Vec<Envelope>, second: Option<PublicKey>) -> Self {
         Self { succession, second, ..self }
     }
 
-    /// Returns the texts that each certificate brings, after checking that they lead to the root key: no runner would
-    /// believe this signer otherwise.
+    /// Returns the texts that each certificate contains. First checks that they lead to the root key: otherwise no
+    /// runner would trust this signer.
     async fn succession_texts(&self) -> Result<Vec<String>, PortError> {
         let Some(first) = self.succession.first() else { return Ok(Vec::new()) };
         let unbelieved = |error: String| failed(format!("the successions of root keys are not valid: {error}"));
@@ -78,7 +79,7 @@ impl KmsSigner {
 
     async fn certify(&self) -> Result<DelegateKey, PortError> {
         if self.uses.are_none() {
-            return Err(failed("this function has no use for a delegate key".into()));
+            return Err(failed("no use of a delegate key is configured for this function".into()));
         }
         let mut seed = [0u8; 32];
         getrandom::fill(&mut seed).map_err(|e| failed(e.to_string()))?;
@@ -112,7 +113,7 @@ impl KmsSigner {
             .send()
             .await
             .map_err(|e| port_error("signing key", e))?;
-        let signature = signed.signature.ok_or_else(|| failed("the answer has no signature".into()))?;
+        let signature = signed.signature.ok_or_else(|| failed("the response has no signature".into()))?;
         let root = self.public_key().await?;
         let envelope =
             Envelope::with_signature(payload, &root, signature.as_ref()).map_err(|e| failed(e.to_string()))?;

@@ -1,4 +1,4 @@
-//! The queues of a tenant that its stack has, and what is the same for all queues.
+//! The queues of a tenant that its stack has, and the settings that all queues share.
 
 use freehold_protocol::{AccountId, TenantName};
 

@@ -99,8 +99,8 @@ impl Callbacks for SfnCallbacks {
 }
 
 /// The reason why a token ends no state any more (Step Functions API reference, `SendTaskSuccess`, "Errors"). It is not
-/// an error of the call: whoever ends a state also ends workflows and forgets installs, and must not wait for a token
-/// for which no further attempt helps.
+/// an error of the call: the function that ends a state also ends workflows and forgets installs, and must not wait for
+/// a token for which no further attempt helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unusable {
     /// The token was used before, or its state has timed out.
@@ -114,8 +114,8 @@ impl Unusable {
         match self {
             Self::Used => {}
             Self::Invalid => tracing::error!(
-                "Step Functions does not know the form of a stored task token, so the state that waits for it ends only \
-                 by its time limit; see whether something else writes into the table"
+                "Step Functions does not know the form of a stored task token, so the state that waits for it ends \
+                 only by its time limit; check whether something else writes into the table"
             ),
         }
     }
