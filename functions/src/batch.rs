@@ -1,6 +1,6 @@
 //! Handles a batch of SQS messages one by one. A message that can never be handled goes to the dead-letter queue with
-//! its reason, and a message that is set aside goes there without one, so that `sweep` puts it back. Every other message
-//! that fails returns to its queue after a pause that grows with each receive.
+//! its reason, and a message that is set aside goes there without a reason, so that `sweep` puts it back. Every other
+//! message that fails returns to its queue after a pause that grows with each receive.
 
 use std::future::Future;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -22,9 +22,10 @@ const NEVER: Timestamp = Timestamp::from_millis(u64::MAX);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     pub body: String,
-    /// The time at which the queue took the message. A message that `sweep` put back has the time of its first copy.
+    /// The time at which the queue received the message. A message that `sweep` put back has the time of its first
+    /// copy.
     pub sent_at: Timestamp,
-    /// The time at which the queue took this copy of the message.
+    /// The time at which the queue received this copy of the message.
     pub taken_at: Timestamp,
     /// The unique id of the role that sent the first copy of the message, according to SQS.
     pub sender: Option<String>,
@@ -42,8 +43,8 @@ pub enum Handled {
 /// Handles every message of `event` with `take`. Returns the messages that SQS must deliver again. `what` describes a
 /// failure in the log.
 ///
-/// `putter` is the unique id of the role of `sweep`: what it sends is a copy of a message, which says who sent the first
-/// one.
+/// `putter` is the unique id of the role of `sweep`: each message that `sweep` sends is a copy that names the sender of
+/// the first copy.
 pub async fn each<F, T>(
     event: SqsEvent,
     what: &str,
@@ -123,8 +124,8 @@ fn pause_secs(receives: u64, id: &str) -> u32 {
     (longest - part).max(1)
 }
 
-/// Returns the time at which the queue took the message. The attribute of a message that was put back counts only if it
-/// is earlier, so a sender gains nothing by setting it.
+/// Returns the time at which the queue received the message. The attribute of a message that was put back counts only
+/// if it is earlier, so a sender gains nothing by setting it.
 fn sent_at(record: &SqsMessage) -> Timestamp {
     let taken = taken_at(record).unwrap_or_default();
     let first = own(record, DeadLetter::SENT_AT).and_then(|text| text.parse().ok()).map(Timestamp::from_millis);
@@ -136,7 +137,7 @@ fn taken_at(record: &SqsMessage) -> Option<Timestamp> {
 }
 
 /// Returns the part of the sender's id that names its role; the rest names the session. A copy that the role `putter`
-/// sent names the first sender. Nobody else can name another one. `None` for a sender that is not a role.
+/// sent names the first sender. No other role can name another sender. Returns `None` for a sender that is not a role.
 fn sender(record: &SqsMessage, putter: Option<&str>) -> Option<String> {
     let role = role_of(record.attributes.get("SenderId")?)?;
     let first = if putter == Some(role) { own(record, DeadLetter::SENDER)? } else { role };

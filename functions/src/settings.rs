@@ -161,7 +161,7 @@ impl Settings {
         Ok(Arc::new(SnsTopic::new(&self.sdk, variable("FREEHOLD_NOTIFICATIONS_TOPIC_ARN")?)))
     }
 
-    /// Returns what sends notifications to the topic.
+    /// Returns the sender of notifications to the topic.
     ///
     /// # Errors
     /// When the topic's ARN is not set.

@@ -8,14 +8,14 @@ use super::Call;
 use super::routes::Operation;
 
 impl Call {
-    /// Returns who asks for the work of this request.
+    /// Returns the caller who requests the work.
     ///
     /// # Errors
     /// Internal without an authenticated caller, or when the caller is not an IAM principal that can call an API.
     pub fn asked_by(&self) -> Result<AskedBy, AppError> {
         let Some(arn) = &self.caller else {
             return Err(AppError::internal(
-                "the request names no caller, and work is started only for a known one; the routes of the API must have \
+                "the request names no caller, and work starts only for a known caller; the routes of the API must have \
                  the authorization type AWS_IAM, as in the tenant's stack",
             ));
         };
@@ -33,7 +33,7 @@ impl Operation {
     /// Refuses a request that no IAM authorizer has authenticated, whichever route led to the function.
     ///
     /// # Errors
-    /// Unauthorized, unless the operation verifies a signature of its own.
+    /// Unauthorized, unless the operation itself verifies a signature.
     pub(super) fn check_caller(self, caller: Option<&str>) -> Result<(), AppError> {
         if caller.is_some() || self.is_open() {
             return Ok(());

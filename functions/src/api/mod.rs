@@ -146,7 +146,7 @@ pub struct Call {
     pub path: Vec<(String, String)>,
     /// The cursor after which a page of a list begins; `None` for the first page.
     pub after: Option<String>,
-    /// The only install that the answer is about; `None` for all installs.
+    /// The only install that the response is about; `None` for all installs.
     pub only_install: Option<InstallId>,
     pub body: String,
     /// The idempotency key of the request; empty for a GET request, and for a call of a webhook, which has an id.

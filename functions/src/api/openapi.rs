@@ -84,8 +84,8 @@ fn parameters(route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
     } else if route.method == "POST" {
         parameters.push(json!({
             "name": IDEMPOTENCY_KEY, "in": "header", "required": true,
-            "description": "A value of your choice for this one request. The same request with the same value gets \
-             the same answer again.",
+            "description": "A value of your choice for this one request. The same request with the same value gets the \
+             same response again.",
             "schema": IDEMPOTENCY_KEY_SHAPE.schema(),
         }));
     } else if let Some(list) = route.operation.list() {
@@ -98,7 +98,7 @@ fn parameters(route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
     if route.operation.is_by_install() {
         parameters.push(json!({
             "name": "install", "in": "query", "required": false,
-            "description": "Answer about this install only, and name no other install.",
+            "description": "Limits the response to this install.",
             "schema": placeholders::schema("install", generator),
         }));
     }
@@ -173,9 +173,9 @@ fn response(description: &str, schema: &Value) -> Value {
 const fn describe(kind: ErrorKind) -> (&'static str, &'static str) {
     match kind {
         ErrorKind::Invalid => ("Invalid", "The request is not valid; sending it again does not help"),
-        ErrorKind::Unauthorized => ("Unauthorized", "No signature that the tenant knows proves who calls"),
+        ErrorKind::Unauthorized => ("Unauthorized", "No signature that the tenant knows proves who the caller is"),
         ErrorKind::NotFound => ("NotFound", "A resource that the request names does not exist"),
-        ErrorKind::Conflict => ("Conflict", "The present state does not allow the request"),
+        ErrorKind::Conflict => ("Conflict", "The current state does not allow the request"),
         ErrorKind::Transient => ("Transient", "The same request may succeed later; try again"),
         ErrorKind::Internal => ("Internal", "A defect of Freehold"),
     }
@@ -193,7 +193,7 @@ fn with_width(schema: &mut Schema) {
     }
 }
 
-/// Removes the rule that the elements of a set differ: the API takes a list with a repeated element for the same set.
+/// Removes the rule that the elements of a set differ: the API reads a list with a repeated element as the same set.
 fn with_repeats(schema: &mut Schema) {
     schema.remove("uniqueItems");
 }

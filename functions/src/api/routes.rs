@@ -161,12 +161,12 @@ impl Operation {
         }
     }
 
-    /// Returns whether the operation takes requests without an IAM principal, and verifies a signature of its own.
+    /// Returns whether the operation accepts requests without an IAM principal, and itself verifies a signature.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::CallWebhook)
     }
 
-    /// Returns whether the query parameter `install` limits the answer to one install.
+    /// Returns whether the query parameter `install` limits the response to one install.
     pub const fn is_by_install(self) -> bool {
         matches!(self, Self::ShowLineage)
     }
@@ -295,7 +295,7 @@ pub const ROUTES: [Route; 73] = [
         Operation::ListDrift,
         "GET",
         "/v1/installs/{install}/drift",
-        "What drift checks found, and the rules that ignore some of it",
+        "The drift that checks found, and the rules that ignore some of it",
     ),
     route(
         Operation::DetectDrift,
@@ -307,7 +307,7 @@ pub const ROUTES: [Route; 73] = [
         Operation::AcknowledgeDrift,
         "POST",
         "/v1/installs/{install}/drift/acknowledge",
-        "Says that a difference is known and stays",
+        "States that a difference is known and stays",
     ),
     route(
         Operation::IgnoreDrift,
@@ -319,7 +319,7 @@ pub const ROUTES: [Route; 73] = [
         Operation::CheckHealth,
         "POST",
         "/v1/installs/{install}/health",
-        "Asks whether deployed components are healthy, and changes nothing",
+        "Checks whether deployed components are healthy, and changes nothing",
     ),
     route(
         Operation::ReportCheck,
@@ -327,7 +327,7 @@ pub const ROUTES: [Route; 73] = [
         "/v1/installs/{install}/components/{component}/checks/{check}",
         "Reports the result of a required check of a component",
     ),
-    route(Operation::ShowHistory, "GET", "/v1/installs/{install}/history", "What happened to an install, newest first"),
+    route(Operation::ShowHistory, "GET", "/v1/installs/{install}/history", "Events of an install, newest first"),
     route(Operation::ListWorkflows, "GET", "/v1/installs/{install}/workflows", "Workflows, newest first"),
     route(Operation::ShowWorkflow, "GET", "/v1/workflows/{workflow}", "A workflow and its nodes"),
     route(Operation::CancelWorkflow, "POST", "/v1/workflows/{workflow}/cancel", "Cancels a workflow"),
@@ -386,7 +386,7 @@ pub const ROUTES: [Route; 73] = [
         Operation::ForgetInstall,
         "POST",
         "/v1/installs/{install}/forget",
-        "Removes everything that the tenant keeps about an install in which nothing is deployed any more",
+        "Removes everything that the tenant stores about an install in which nothing is deployed any more",
     ),
     route(Operation::DisableInstall, "POST", "/v1/installs/{install}/disable", "Disables an install"),
     route(Operation::EnableInstall, "POST", "/v1/installs/{install}/enable", "Enables a disabled install again"),
@@ -408,7 +408,7 @@ pub const ROUTES: [Route; 73] = [
         Operation::CallWebhook,
         "POST",
         "/v1/webhooks/{webhook}/calls",
-        "Takes a call of a webhook, signed by its key instead of by an IAM principal",
+        "Receives a call of a webhook, signed by its key instead of by an IAM principal",
     ),
 ];
 

@@ -1,5 +1,5 @@
-//! Lambda function that state machines call at their end: writes the final state of the workflow. If the workflow is a step of
-//! a runbook, it then starts the next step; if it is a verified deploy that failed, its roll back.
+//! Lambda function that state machines call at their end: writes the final state of the workflow. After a step of a
+//! runbook, also starts the next step. After a verified deploy that failed, also starts the deploy that rolls it back.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 #[derive(Debug, Deserialize)]
 struct Finish {
     workflow: WorkflowId,
-    /// The number of the execution of the workflow, from 0. Executions of the version before name none.
+    /// The number of the execution of the workflow, from 0. Executions of the previous version have no number.
     #[serde(default)]
     attempt: u32,
     #[serde(default)]
@@ -78,7 +78,7 @@ async fn main() -> Result<(), Error> {
         if let Some(run) = &finished.run
             && let Err(error) = advance.advance(run).await
         {
-            log_failure("cannot advance a run; the next sweep tries again", &error);
+            log_failure("cannot advance a run of a runbook; the next sweep tries again", &error);
         }
         if finished.rolls_back
             && let Err(error) = roll_back.roll_back(&event.payload.workflow).await

@@ -1,4 +1,4 @@
-//! Lambda function that receives the messages of the grants queue and answers grant requests.
+//! Lambda function that receives the messages of the grants queue and responds to grant requests.
 
 use aws_lambda_events::event::sqs::SqsEvent;
 use freehold_app::artifact::grant_artifact::GrantArtifact;

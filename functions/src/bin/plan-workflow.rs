@@ -23,7 +23,7 @@ enum Phase {
     },
     Run {
         workflow: WorkflowId,
-        /// The number of the execution of the workflow, from 0. Executions of the version before name none.
+        /// The number of the execution of the workflow, from 0. Executions of the previous version have no number.
         #[serde(default)]
         attempt: u32,
         token: String,

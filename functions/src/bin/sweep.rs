@@ -1,7 +1,7 @@
-//! Lambda function that runs every minute: handles tasks that are due, such as actions with a schedule and notifications,
-//! repeats effects that were lost after a commit, starts the machine of the build runner for builds that wait, puts messages back
-//! from the dead-letter queue, closes the orders queues of runners that have lost their access, and removes what the tenant
-//! keeps about forgotten installs.
+//! Lambda function that runs every minute: handles tasks that are due, such as actions with a schedule and
+//! notifications, repeats effects that were lost after a commit, starts the machine of the build runner for builds that
+//! wait, puts messages back from the dead-letter queue, closes the orders queues of runners that have lost their
+//! access, and removes the data of forgotten installs.
 
 use freehold_app::install::remove_forgotten::{RemoveForgotten, Removed};
 use freehold_app::install::turn_queues::TurnQueues;
