@@ -13,7 +13,7 @@ GET_OBJECT, PUT_OBJECT, DELETE_OBJECT = "s3:GetObject", "s3:PutObject", "s3:Dele
 LIST, LIST_VERSIONS = "s3:ListBucket", "s3:ListBucketVersions"
 # What a replication from another bucket asks for.
 REPLICATE = "s3:ReplicateObject"
-# A write that locks its object needs this right too.
+# A write that locks its object needs this permission too.
 LOCK = "s3:PutObjectRetention"
 PULL, PUSH = "ecr:BatchGetImage", "ecr:PutImage"
 PUSHES = {PUSH, "ecr:InitiateLayerUpload", "ecr:UploadLayerPart", "ecr:CompleteLayerUpload"}
