@@ -17,7 +17,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Starts structured logs on standard output. `RUST_LOG` sets the level, also of a crate, such as `info,aws_config=warn`.
 pub fn init_logs() {
-    // `EnvFilter` would also filter by spans and fields, and brings a regex engine into every zip.
+    // `EnvFilter` would also filter by spans and fields, and adds a regex engine to every zip.
     let text = std::env::var("RUST_LOG").unwrap_or_default();
     let LogFilter { targets, unreadable } = LogFilter::read(&text, Targets::new().with_default(LevelFilter::INFO));
     let logs = tracing_subscriber::fmt::layer().json().without_time().with_target(false).with_filter(targets);

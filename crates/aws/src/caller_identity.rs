@@ -136,7 +136,7 @@ impl Intercept for SignedElsewhere {
     ) -> Result<(), BoxError> {
         let request = context.request_mut();
         if request.body().bytes() != Some(CallerRequest::BODY.as_bytes()) {
-            return Err("the request to STS has another body than the one that the runner signed".into());
+            return Err("the request to STS does not have the body that the runner signed".into());
         }
         let own: Vec<String> = request.headers().iter().map(|(name, _)| name.to_owned()).collect();
         for name in own.iter().filter(|name| name.as_str() != "content-length") {

@@ -109,7 +109,7 @@ impl SourceQueue for SqsSource {
 /// Returns the body of a dead letter.
 ///
 /// # Errors
-/// Failed for a message that has to stay whole and does not fit; it stays in its queue.
+/// Failed for a message that has to stay whole and does not fit. This message stays in its queue.
 fn body_of(letter: &DeadLetter) -> Result<&str, PortError> {
     if letter.reason.is_none() && letter.body.len() > MAX_WHOLE_BYTES {
         let reason = format!(
@@ -133,8 +133,8 @@ pub struct SqsDeadLetters {
 }
 
 impl SqsDeadLetters {
-    /// Returns the dead-letter queue of `tenant` with this URL; `sources` are the URLs of the queues that it belongs to,
-    /// beside the later reports queues. `putter` is the unique id of the role that puts messages back.
+    /// Returns the dead-letter queue of `tenant` with this URL; `sources` are the URLs of the queues that it belongs
+    /// to, besides the later reports queues. `putter` is the unique id of the role that puts messages back.
     pub fn new(
         config: &SdkConfig,
         tenant: TenantName,

@@ -1,4 +1,4 @@
-//! SNS: sends notifications to the tenant's topic, and keeps its subscriptions.
+//! SNS: sends notifications to the tenant's topic, and manages its subscriptions.
 
 use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;

@@ -1,5 +1,5 @@
 //! The tenant's bucket in S3. Pre-signs the PUT of a packed source, and writes and reads app versions by digest. This
-//! file signs the requests itself: so few do not justify a dependency on the S3 client.
+//! file signs the requests itself: so few requests do not justify a dependency on the S3 client.
 
 use std::time::{Duration, SystemTime};
 
@@ -28,7 +28,7 @@ const CONNECT: Duration = Duration::from_secs(2);
 /// The longest time until S3 begins its response. The function's own time limit is three times as long.
 const READ: Duration = Duration::from_secs(5);
 
-/// The characters to percent-encode: all except the unreserved ones (RFC 3986, section 2.3).
+/// The characters to percent-encode: all except the unreserved characters (RFC 3986, section 2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The tenant's bucket.

@@ -1,4 +1,4 @@
-//! The build runner, a program of its own in the tenant's account. Its jobs make artifacts from their sources.
+//! The build runner, a separate program in the tenant's account. Its jobs make artifacts from their sources.
 
 mod archive;
 pub mod build;

@@ -63,7 +63,7 @@ impl Egress {
     }
 
     /// Permits the same connections as [`Egress::new`], with another network and other limits. The network cannot skip
-    /// the checks of addresses: this crate makes them between the calls of the network.
+    /// the checks of addresses: this crate checks them between the calls of the network.
     pub fn with(
         rules: Rules,
         account: Option<Arc<dyn AccountHosts>>,

@@ -117,7 +117,7 @@ impl Reason {
     }
 }
 
-/// One refusal, or the count of equal ones.
+/// One refusal, or the count of equal refusals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The requested host; empty when the request did not name one.

@@ -34,7 +34,7 @@ pub(crate) enum Target {
 
 const KEYS: &str = "a job must not make users or long-lived keys; let the program assume a role";
 const FEDERATION: &str =
-    "a job must not let in identities from outside of the account; the customer decides who signs in to it";
+    "a job must not give access to identities from outside of the account; the customer decides who signs in to it";
 const ACCOUNT: &str = "it changes the whole account; ask the customer to do it";
 const LINKED: &str =
     "a service-linked role belongs to the account, and others may use it; ask the customer to delete it";

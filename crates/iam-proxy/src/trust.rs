@@ -143,8 +143,8 @@ fn one_principal(kind: &str, one: &str, among_own: bool, home: &Home<'_>) -> Res
             let issuer = one.strip_prefix(&provider).filter(|issuer| is_issuer(issuer, home));
             let stranger = || {
                 format!(
-                    "identity provider `{one}` is not of an EKS cluster of account {} in {}; trust the provider of such \
-                     a cluster, or remove this one from the trust policy",
+                    "identity provider `{one}` does not belong to an EKS cluster of account {} in {}; trust the \
+                     provider of such a cluster, or remove this provider from the trust policy",
                     home.account, home.region
                 )
             };

@@ -1,5 +1,5 @@
-//! A client of OCI registries (OCI distribution specification 1.1). It streams large blobs and never holds one in
-//! memory as a whole.
+//! A client of OCI registries (OCI distribution specification 1.1). It streams large blobs and never holds a whole blob
+//! in memory.
 
 mod address;
 mod auth;

@@ -32,7 +32,7 @@ pub const SIGNATURE_PREDICATE: &str = "https://sigstore.dev/cosign/sign/v1";
 /// signatures.
 const MAX_SIGNATURES: usize = 250;
 const MAX_MANIFESTS: usize = 100;
-/// The largest signed document or bundle, in bytes. Real ones have a few thousand bytes at most.
+/// The largest signed document or bundle, in bytes. Real documents and bundles have a few thousand bytes at most.
 const MAX_DOCUMENT: u64 = 64 * 1024;
 
 /// One signature of an image, not yet verified.

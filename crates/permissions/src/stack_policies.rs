@@ -241,8 +241,8 @@ fn render_each(document: &Value, tree: &Value) -> Result<Value, String> {
     freehold_template::render_value(document, tree, &limits).map_err(|error| error.explain())
 }
 
-/// Renders each string of a document. A string that cannot be rendered becomes empty; if a sensitive input is the cause,
-/// it is added to `unread`.
+/// Renders each string of a document. A string that cannot be rendered becomes empty; if a sensitive input is the
+/// cause, a refusal is added to `unread`.
 fn render_or_clear(
     value: &mut Value,
     tree: &Value,

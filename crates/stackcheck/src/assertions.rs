@@ -58,7 +58,7 @@ fn holds(expression: &Node, values: &BTreeMap<&str, &str>) -> Option<bool> {
     }
 }
 
-/// Returns the value of `parts` together. One part with the value `decisive` decides, whatever the others are.
+/// Returns the value of `parts` together. One part with the value `decisive` decides, whatever the other parts are.
 fn joined(parts: &[Node], values: &BTreeMap<&str, &str>, decisive: bool) -> Option<bool> {
     let parts: Vec<Option<bool>> = parts.iter().map(|part| holds(part, values)).collect();
     if parts.contains(&Some(decisive)) {

@@ -122,7 +122,7 @@ pub fn verify(template: &str, own: &[Own], agreed: Option<&Agreed<'_>>) -> Resul
     let mut findings = rules::find(&Template::new(&root)?);
     let (mut differences, read) = comparison::compare(&root, None);
     if agreed.is_some() {
-        // The comparison without a contract is also made: it checks the form of the policies, which does not depend on
+        // The template is also compared without a contract, to check the form of the policies, which does not depend on
         // a contract.
         differences.extend(comparison::compare(&root, agreed).0);
     }

@@ -77,7 +77,7 @@ impl Calendar {
 fn instants(zone: &TimeZone, wall: DateTime) -> impl Iterator<Item = Utc> + use<> {
     let offsets = match zone.to_ambiguous_timestamp(wall).offset() {
         AmbiguousOffset::Unambiguous { offset } => [Some(offset), None],
-        // The clock jumps over this time. The jump is a bound of its own.
+        // The clock jumps over this time. The jump itself is also a bound.
         AmbiguousOffset::Gap { .. } => [None, None],
         AmbiguousOffset::Fold { before, after } => [Some(before), Some(after)],
     };

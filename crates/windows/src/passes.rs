@@ -56,7 +56,7 @@ fn caller(text: Piece<'_>) -> Result<Caller, RulesError> {
         ))
     };
     match text.text().strip_suffix("/*") {
-        // No session has a name that the ARN cannot hold, so this one stands for all of them.
+        // An ARN cannot contain `*`, so the session `any` represents all sessions of the role.
         Some(role) if role.contains(":assumed-role/") => {
             format!("{role}/any").parse().map(Caller::Sessions).map_err(wrong)
         }

@@ -40,8 +40,8 @@ impl Operation {
         }
         Err(AppError::new(
             Kind::Unauthorized,
-            "the request names no caller; the routes of the API must have the authorization type AWS_IAM, as in the tenant's \
-             stack, except that of calls of webhooks",
+            "the request names no caller; the routes of the API must have the authorization type AWS_IAM, as in the \
+             tenant's stack, except the route for calls of webhooks",
         ))
     }
 }

@@ -97,13 +97,7 @@ impl Minute {
                     tracing::warn!(put_back, "Put messages back from the dead-letter queue");
                 }
                 if forgotten + pending + failed > 0 {
-                    tracing::info!(
-                        forgotten,
-                        pending,
-                        failed,
-                        unseen,
-                        "Removed what the tenant keeps about forgotten installs"
-                    );
+                    tracing::info!(forgotten, pending, failed, unseen, "Removed the data of forgotten installs");
                 }
             }
             Err(error) => log_failure("could not look through the dead letters or remove forgotten installs", &error),

@@ -1,4 +1,4 @@
-//! Builds an image with Buildah. The steps of the Dockerfile run inside the box, in a root directory of their own.
+//! Builds an image with Buildah. The steps of the Dockerfile run inside the box, in a separate root directory.
 
 use std::path::{Path, PathBuf};
 

@@ -82,7 +82,7 @@ impl SshSource {
         let outside = Outside::to(job, &to, is_inside, Through::Pair, noted).await.map_err(|error| unusable(&error))?;
         let at = outside
             .at()
-            .ok_or_else(|| Failure::new(format!("could not connect to `{address}`: it has no listener")))?;
+            .ok_or_else(|| Failure::new(format!("could not connect to `{address}`: no listener was created")))?;
         let directory = Directory::create(address.host(), &host_keys).map_err(|error| unusable(&error))?;
         let (directory, outside) = (Arc::new(directory), Arc::new(outside));
         Ok(Self { address: address.clone(), user, key, at, programs, directory, _outside: outside })

@@ -85,8 +85,8 @@ impl Signed {
         Self { message: document.to_vec(), content: Content::Simple(document.to_vec()), signatures }
     }
 
-    /// Reads a bundle. Returns `None` when the bundle contains no signed statement: it is not a signature of an image
-    /// then.
+    /// Reads a bundle. Returns `None` when the bundle contains no signed statement: such a bundle is not a signature of
+    /// an image.
     pub(super) fn bundle(document: &[u8]) -> Option<Self> {
         let Bundle { dsse_envelope: envelope } = serde_json::from_slice(document).ok()?;
         let payload = STANDARD.decode(&envelope.payload).ok()?;

@@ -102,7 +102,7 @@ fn sources(directory: &Path) -> BTreeSet<String> {
 fn repository_of(source: &str) -> Option<String> {
     let source = source.split('?').next()?;
     let (forced, source) = source.strip_prefix("git::").map_or((false, source), |rest| (true, rest));
-    // A double slash, apart from the one of the scheme, begins a directory inside of the repository.
+    // A double slash after the `://` of the scheme begins a directory inside of the repository.
     let repository = |scheme: &str, rest: &str| format!("{scheme}://{}", rest.split("//").next().unwrap_or(rest));
     if let Some((scheme, rest)) = source.split_once("://") {
         return (forced || scheme == "ssh").then(|| repository(scheme, rest));

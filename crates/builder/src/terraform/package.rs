@@ -57,8 +57,9 @@ impl Registries {
     }
 
     /// Fetches a package into a new file at `path`. If the module's `own` lock file pins the provider, the package must
-    /// have one of its hashes. Terraform does not check this: it adds a hash that it cannot compare. Returns `None`
-    /// when Terraform did not lock the provider for this platform, because the module does not need the package then.
+    /// have one of its hashes. Terraform does not check this: when it cannot compare a new hash with the locked hashes,
+    /// it adds the new hash. Returns `None` when Terraform did not lock the provider for this platform, because the
+    /// module does not need the package then.
     pub(super) async fn fetch(
         &self,
         provider: &Locked,

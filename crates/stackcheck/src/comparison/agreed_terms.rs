@@ -59,7 +59,7 @@ pub(super) fn give(
     findings.extend(agreed.terms.roles.iter().filter_map(|terms| other_switch(root, terms)));
     for role in &mut roles.named {
         let terms = agreed.terms.roles.iter().find(|terms| terms.role == role.key.as_str());
-        // No break-glass role is on from the start, whatever the terms say.
+        // No break-glass role is on from the start, whatever the terms contain.
         role.is_on = terms.is_some_and(|terms| terms.on) && !role.key.is_break_glass();
     }
     let known: Vec<String> = roles.all().map(|(name, ..)| name).collect();

@@ -133,7 +133,7 @@ fn foreign_text(text: &str, account: &str) -> Option<String> {
     foreign_account(text, account).map(|other| format!("names account {other}, which is not yours"))
 }
 
-/// Returns whether a text is one reference to an input and nothing beside it.
+/// Returns whether a text is one reference to an input and nothing else.
 fn is_one_reference(text: &str) -> bool {
     let name = text.strip_prefix("${Input").and_then(|rest| rest.strip_suffix('}'));
     name.is_some_and(|name| !name.contains(['$', '{', '}']))

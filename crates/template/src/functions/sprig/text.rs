@@ -145,7 +145,7 @@ fn indent(args: &[V<'_>], room: Room) -> Result<String, String> {
     Ok(format!("{space}{}", value.replace('\n', &format!("\n{space}"))))
 }
 
-/// Returns the first `length` bytes of a text, or the last ones when `length` is negative. Never splits a character.
+/// Returns the first `length` bytes of a text, or the last bytes when `length` is negative. Never splits a character.
 fn trunc(length: i64, text: &str) -> &str {
     let count = usize::try_from(length.unsigned_abs()).unwrap_or(usize::MAX).min(text.len());
     if length >= 0 {
