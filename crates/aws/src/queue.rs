@@ -20,9 +20,9 @@ use crate::reports_queue;
 use crate::tenant_queues::{RETENTION_SECS, TenantQueues};
 
 /// The number of receives after which an order goes to the dead-letter queue. A receive whose lease expired counts too.
-/// A runner that cannot read the settings that decide about an order leaves the order in the queue and receives it
-/// again, at most every 30 seconds, until it is too late to start the job. A failure of that length must not move the
-/// order, because nothing puts the order back while its job waits.
+/// A runner that cannot read the data that decides about an order leaves the order in the queue and receives it again,
+/// at most every 30 seconds, until it is too late to start the job. A failure of that length must not move the order,
+/// because nothing puts the order back while its job waits.
 const MAX_RECEIVES: u32 = 200;
 const _: () = assert!(MAX_RECEIVES as u64 * LEASE_SECS > CLAIM_WINDOW_SECS);
 

@@ -100,8 +100,8 @@ fn load_text(policy: &PolicyText) -> Result<Loaded, PolicyError> {
     Ok(Loaded { engine, package, is_denying, is_warning })
 }
 
-/// Reads a text as Rego of OPA 1; if it is not, as Rego of the versions before, which have rules such as `deny[msg] {
-/// ... }`. For a text that is neither, the error is the mistake according to the current version.
+/// Reads a text as Rego of OPA 1. If that fails, reads it as older Rego, with rules such as `deny[msg] { ... }`. For a
+/// text that is neither, the error is the mistake according to the current version.
 fn parse(file: &str, text: &str) -> Result<(Engine, String), PolicyError> {
     let read = |is_old| {
         let mut engine = Engine::new();
