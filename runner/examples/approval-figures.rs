@@ -1,5 +1,6 @@
-//! Draws tamperings of approved plans, each with real bytes, and asks the runner's decision about each of them. Prints the figure
-//! of docs/figures.md as one JSON object; ends with 1 when a tampered plan is applied, or one that is whole is not.
+//! Tampers with approved plans at random, each with real bytes, and asks the runner's decision about each of them.
+//! Prints the figure of docs/figures.md as one JSON object. Exits with 1 when a tampered plan is applied, or an
+//! untampered plan is not applied.
 
 #![expect(clippy::indexing_slicing, reason = "it indexes its own tables and the bytes that it drew")]
 
@@ -38,7 +39,7 @@ const KINDS: [&str; 18] = [
     "other results of the policies",
 ];
 
-/// Draws numbers, the same ones for each seed.
+/// Generates random numbers; the same seed gives the same numbers.
 struct Draw(fastrand::Rng);
 
 impl Draw {
@@ -116,7 +117,7 @@ fn case(draw: &mut Draw, number: usize) -> Result<Case> {
     Ok(Case { order, named, record, plan, decision, used: None, facts, policies, now })
 }
 
-/// Rewrites the record, as somebody would who can write it, and the approval does not follow.
+/// Rewrites the record, as somebody with write access could, and leaves the approval unchanged.
 fn rewrite(case: &mut Case, change: impl FnOnce(&mut PlanRecord)) -> Result<()> {
     let mut record: PlanRecord = serde_json::from_slice(&case.record)?;
     change(&mut record);
@@ -159,7 +160,7 @@ fn tamper(case: &mut Case, kind: usize, draw: &mut Draw) -> Result<()> {
         "no approval of the vendor" => case.named.by = None,
         "no approval of the customer" => case.decision = None,
         "other results of the policies" => case.policies = Digest::of(&draw.bytes(8, 8)),
-        other => return Err(format!("`{other}` is not tampered with").into()),
+        other => return Err(format!("there is no tampering of kind `{other}`").into()),
     }
     Ok(())
 }

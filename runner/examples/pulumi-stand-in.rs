@@ -49,7 +49,7 @@ struct Resource {
     protect: bool,
 }
 
-/// The end of a command that has already said why it fails.
+/// The failure of a command that has already printed the reason.
 #[derive(Debug)]
 struct Failed;
 
@@ -304,7 +304,8 @@ impl Backend {
         Ok(())
     }
 
-    /// Returns the steps of a preview: that of the stack always, and those of resources that stay if they are shown.
+    /// Returns the steps of a preview: always the step of the stack, and the steps of unchanged resources if
+    /// `shows_sames`.
     async fn steps(&self, goals: &BTreeMap<String, &'static str>, shows_sames: bool) -> Result<Vec<Value>> {
         let (state, program) = (self.load().await?, self.program()?);
         let stack = json!({ "urn": self.stack_urn(), "custom": false });
@@ -323,7 +324,7 @@ impl Backend {
         format!("urn:pulumi:{}::{1}::pulumi:pulumi:Stack::{1}-{0}", self.stack, self.project)
     }
 
-    /// Returns the plan of each resource. The stack is one of them, and its plan has the changes of its outputs.
+    /// Returns the plan of each resource. The stack counts as a resource, and its plan has the changes of its outputs.
     async fn resource_plans(&self, goals: &BTreeMap<String, &'static str>) -> Result<Value> {
         let of =
             |step: &str, outputs: Value| json!({ "goal": { "outputDiff": outputs }, "steps": [step], "state": {} });
@@ -358,7 +359,7 @@ impl Backend {
         done
     }
 
-    /// Copies the checkpoint into the history, and once more as a backup unless that is switched off.
+    /// Copies the checkpoint into the history, and into the backups unless backups are switched off.
     async fn keep_history(&self) -> Result<()> {
         let checkpoint = self.load().await?;
         let copies = format!("{}/{}/{}", self.project, self.stack, std::process::id());
@@ -381,7 +382,7 @@ impl Backend {
             let urn = self.urn(resource);
             let operation = goals[&urn];
             if operation == "same" {
-                // A step that keeps a resource writes its options.
+                // The step `same` changes nothing but the options of a resource.
                 let kept =
                     state["checkpoint"]["latest"]["resources"].as_array_mut().ok_or("no resources in the state")?;
                 if let Some(one) = kept.iter_mut().find(|one| one["urn"] == *urn) {
@@ -430,7 +431,7 @@ impl Backend {
     }
 }
 
-/// Returns the settings of AWS clients, with the credentials that the container's address gives.
+/// Returns the settings of AWS clients, with the credentials of the container's endpoint.
 async fn sdk_config() -> Result<SdkConfig> {
     let address = std::env::var("AWS_CONTAINER_CREDENTIALS_FULL_URI")?;
     let token = std::env::var("AWS_CONTAINER_AUTHORIZATION_TOKEN")?;

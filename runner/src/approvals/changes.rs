@@ -37,9 +37,9 @@ pub fn of_plan(document: &Value) -> Vec<PlannedChange> {
     resources.chain(outputs).collect()
 }
 
-/// The beginnings of the types of resources that execute something: data sources of Terraform's provider `external`, custom
-/// resources of CloudFormation, what runs a function, a job or a document, and nested stacks, charts and manifests, whose
-/// changes are not known.
+/// The prefixes of the types of resources that execute something: data sources of Terraform's provider `external`,
+/// custom resources of CloudFormation, resources that run a function, a job or a document, and nested stacks, charts
+/// and manifests, whose changes are not known.
 const KINDS_THAT_EXECUTE: [&str; 13] = [
     "Custom::",
     "AWS::CloudFormation::CustomResource",
@@ -101,7 +101,7 @@ fn is_read(change: &Value) -> bool {
     change.pointer("/actions/0").and_then(Value::as_str) == Some("read")
 }
 
-/// Returns the kind of a change in the form of Terraform's plans; `None` for a change of nothing.
+/// Returns the kind of a change in the form of Terraform's plans; `None` when nothing changes.
 pub(crate) fn kind(change: &Value) -> Option<ChangeKind> {
     let actions = change.get("actions").and_then(Value::as_array);
     let actions: Vec<&str> = actions.into_iter().flatten().filter_map(Value::as_str).collect();

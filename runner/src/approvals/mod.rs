@@ -1,6 +1,6 @@
 //! Approvals of plans. After a job has evaluated the policies, and before it applies its plan, this decides who has to
-//! approve the plan. A plan that waits is kept in the customer's bucket under its digest. Only an order that names this
-//! digest applies it.
+//! approve the plan. A plan that waits is stored in the customer's bucket under its digest. Only an order that names
+//! this digest applies it.
 
 mod changes;
 pub mod decision;
@@ -28,7 +28,7 @@ pub(crate) use changes::{kind as kind_of_change, of_cluster, of_hooks};
 pub use decision::Facts;
 use decision::{Found, NotApplied, Present, Use};
 
-/// Whose approval the order and the customer's stack ask for. It is known before the plan.
+/// The approvals that the order and the customer's stack require. They are known before the plan is made.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked {
     vendor: Option<ApprovalRule>,
@@ -50,9 +50,9 @@ pub struct Made {
 pub enum Recalled {
     /// The order names no plan.
     Nothing,
-    /// This plan was approved, and what it was made from has not changed since.
+    /// This plan was approved, and nothing that it was made from has changed since.
     Plan(Box<PlanRecord>),
-    /// A plan was approved, and what it was made from has changed since, for this reason.
+    /// A plan was approved, but does not apply any more, for this reason: something that it was made from has changed.
     Outdated(String),
 }
 
@@ -82,7 +82,7 @@ impl Asked {
     }
 }
 
-/// Returns whose approval the order and the customer's stack ask for.
+/// Returns the approvals that the order and the customer's stack require.
 ///
 /// # Errors
 /// A failure when the customer's stack cannot be read.
@@ -92,7 +92,8 @@ pub async fn asked(job: &Job) -> Result<Asked, Failure> {
     Ok(Asked { vendor: job.order.approval, customer })
 }
 
-/// Returns the plan that the order names, if everything but its bytes permits to apply it. The bytes are compared later.
+/// Returns the plan that the order names, if the runner may apply it as far as everything except its bytes shows. The
+/// bytes are compared later.
 ///
 /// # Errors
 /// [`Failure::NotApproved`] when the approval does not count for this order.
@@ -113,8 +114,8 @@ pub async fn recall(job: &Job, facts: &Facts) -> Result<Recalled, Failure> {
     }
 }
 
-/// Requires an approval of a plan that each order makes again. An approval counts while `document` stays the same,
-/// which is everything that is applied.
+/// Requires an approval of a plan that each order makes again. `document` contains everything that is applied. An
+/// approval counts while the document stays the same.
 ///
 /// # Errors
 /// As [`require_plan_approval`].
@@ -151,14 +152,14 @@ pub(crate) async fn require_work_approval(job: &Job) -> Result<(), Failure> {
     let changes = vec![PlannedChange { address, kind: String::new(), change }];
     let work = serde_json::to_value(&job.order.work)
         .map_err(|error| Failure::because("could not write the work as canonical JSON", &error))?;
-    // The templates of the work are rendered from these.
+    // The templates of the work are rendered from these values.
     let inputs = serde_json::to_value(&job.order.context)
         .map_err(|error| Failure::because("could not write the values as canonical JSON", &error))?;
     require_document_approval(job, asked, changes, (&work, inputs)).await
 }
 
-/// Requires an approval of the plan, if its order or the customer's stack asks for one. The policies were evaluated
-/// before.
+/// Requires an approval of the plan, if its order or the customer's stack requires an approval. The policies were
+/// evaluated before.
 ///
 /// # Errors
 /// [`Failure::Waits`] when somebody has to approve the plan, [`Failure::NotApproved`] when somebody rejected it, and other
@@ -188,7 +189,7 @@ pub async fn require_plan_approval(job: &Job, asked: Asked, made: Made, recalled
     propose(job, (made, summary), (asks, policies), instead).await
 }
 
-/// Writes down that this order applies the approved plan. It does so before the plan is applied.
+/// Records that this order applies the approved plan. Must run before the plan is applied.
 async fn apply(
     job: &Job,
     record: &PlanRecord,
@@ -220,7 +221,7 @@ async fn apply(
     Ok(())
 }
 
-/// Keeps the plan, and ends the attempt. The plan waits for its approval.
+/// Stores the plan, which waits for its approval, and ends the attempt.
 async fn propose(
     job: &Job,
     (made, summary): (Made, PlanSummary),
@@ -228,7 +229,7 @@ async fn propose(
     instead: Option<String>,
 ) -> Result<(), Failure> {
     let order = &job.order;
-    let unkept = |error| Failure::because("cannot keep the plan for its approval", &error);
+    let unkept = |error| Failure::because("cannot store the plan for its approval", &error);
     let salt = salt()?;
     let now = job.plans.now();
     let record = PlanRecord {
@@ -277,13 +278,14 @@ fn salt() -> Result<String, Failure> {
     let mut random = [0; 32];
     getrandom::fill(&mut random).map_err(|_| {
         Failure::new(
-            "the system gave no random bytes, so the plan cannot be kept for its approval; start the job again",
+            "the system gave no random bytes, so the plan cannot be stored for its approval; start the job again",
         )
     })?;
     Ok(hex(&random))
 }
 
-/// Returns the changes without secrets. This comes before they are shortened: a part of a secret would not be recognized.
+/// Returns the changes without secrets. Must run before the texts are shortened: a part of a secret would not be
+/// recognized.
 fn redacted(job: &Job, changes: Vec<PlannedChange>) -> Vec<PlannedChange> {
     let redacted = |one: PlannedChange| PlannedChange {
         address: job.log.redacted(&one.address),

@@ -62,8 +62,8 @@ impl PlanStore {
         })
     }
 
-    /// Writes an object. After the record of a plan that the customer has to approve, the plan counts as waiting; after the note that
-    /// an order applies it, it does not.
+    /// Writes an object. A plan that the customer has to approve counts as waiting once its record is written, until
+    /// the note that an order applies the plan is written.
     ///
     /// # Errors
     /// The reason, when it cannot be written.
@@ -86,7 +86,7 @@ impl PlanStore {
         Ok(())
     }
 
-    /// Waits until an object is written: it may be a plan that waits for the customer.
+    /// Waits until this store writes an object, which may be a plan that waits for the customer.
     pub async fn has_proposed(&self) {
         self.proposed.notified().await;
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// The values and the state that a plan is made from, besides the order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// The rendered values that the plan is made from. They may contain secrets; only a digest with salt is kept.
+    /// The rendered values that the plan is made from. They may contain secrets, so only a salted digest is stored.
     pub inputs: Value,
     /// The state that the plan is compared with, such as the lineage and the serial of a Terraform state.
     pub state: String,
@@ -124,7 +124,7 @@ pub fn recalled(
 pub struct Present<'a> {
     /// The digest of the plan's bytes.
     pub bytes: &'a Digest,
-    /// The digest of the policies' results about it.
+    /// The digest of the policies' results about the plan.
     pub policies: &'a Digest,
     pub asks: &'a BTreeSet<Side>,
 }
