@@ -86,8 +86,8 @@ fn not_in_terms(order: &Order, terms: Option<&Terms>) -> Option<NotInTerms> {
 }
 
 /// Returns the outcome of an order if the customer has not agreed to the contract of its release, otherwise `None`.
-/// Without `accepted_contract` in the config, every contract is accepted. An upgrade of the runner is of no release of the
-/// app: to it the customer agrees by the key that signs releases of Freehold.
+/// Without `accepted_contract` in the config, every contract is accepted. An upgrade of the runner does not belong to a
+/// release of the app. The customer agrees to it by naming the key that signs releases of Freehold.
 pub fn refusal(config: &Config, order: &Order) -> Option<Outcome> {
     if let Work::Upgrade(work) = &order.work {
         return released_program::refusal(config, order, work);

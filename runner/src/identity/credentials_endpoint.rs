@@ -162,7 +162,7 @@ fn hide(credentials: &Credentials, log: &JobLog) {
     log.add_credentials(&all);
 }
 
-/// Compares digests, so that the time does not reveal how much of a guessed token is right.
+/// Compares digests, so that the duration does not reveal how much of a guessed token is right.
 fn is_token(given: Option<&HeaderValue>, token: &str) -> bool {
     let given = given.map_or(&[][..], |value| value.as_bytes().trim_ascii());
     Sha256::digest(given) == Sha256::digest(token)

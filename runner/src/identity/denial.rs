@@ -12,8 +12,8 @@ use aws_sdk_sts::error::ProvideErrorMetadata as _;
 use crate::aws;
 use crate::config::{Config, Role};
 
-/// The time after which a runner ends that one of its queues refuses: its stack or its install does not exist any more,
-/// or its permissions are wrong.
+/// A runner ends when one of its queues has refused it for this long. Its stack or its install then does not exist any
+/// more, or its permissions are wrong.
 pub(crate) const DENIED_LIMIT: Duration = Duration::from_secs(15 * 60);
 /// The stack parameter that switches the runner off (kill switch).
 pub const KILL_SWITCH: &str = "EnableRunner";
@@ -29,7 +29,7 @@ pub enum StackState {
     Launched(BTreeMap<String, String>),
     /// The stack is being deleted, or does not exist.
     Gone,
-    /// The runner may not read the stack, or cannot at the moment; with the reason.
+    /// The runner may not read the stack, or cannot read it at the moment, for this reason.
     Unreadable(String),
 }
 
@@ -39,7 +39,7 @@ pub trait Account: Send + Sync + std::fmt::Debug {
     /// Returns the state of the stack called `name`.
     async fn stack(&self, name: &str) -> StackState;
 
-    /// Returns the state of the stack called `name` as a session reads it that begins now.
+    /// Returns the state of the stack called `name`, read with a session that begins now.
     async fn stack_by_a_new_session(&self, name: &str) -> StackState;
 
     /// Returns the ARN that belongs to the credentials in use.
@@ -72,7 +72,8 @@ impl Account for AwsAccount {
     }
 
     async fn stack_by_a_new_session(&self, name: &str) -> StackState {
-        // Each client of new settings looks its credentials up again; only clients of the same settings share a session.
+        // New settings make the client look its credentials up again; only clients of the same settings share a
+        // session.
         let sdk = aws::sdk_config(&self.region, None).await;
         read(&aws_sdk_cloudformation::Client::new(&sdk), name).await
     }
@@ -84,7 +85,7 @@ impl Account for AwsAccount {
     }
 }
 
-/// Returns `reason` without the words of the SDK before AWS's own answer, which denies a profile its role.
+/// Returns `reason` without the SDK's text before AWS's own message, for example when AWS denies a profile its role.
 fn without_announcement(reason: &str) -> &str {
     reason.strip_prefix("an error occurred while loading credentials: ").unwrap_or(reason)
 }
@@ -112,7 +113,7 @@ pub enum Refused {
     SwitchedOff(String),
     /// The install stack is being deleted, or is gone.
     StackGone(String),
-    /// The customer has revoked the runner's session, and a new one has permissions.
+    /// The customer has revoked the runner's session, and a new session has permissions.
     Revoked(String),
     /// AWS denied the call for another reason.
     Otherwise(String),
@@ -147,8 +148,8 @@ impl Standing {
         in_time(self.account.stack(name)).await
     }
 
-    /// Returns a sentence when a new session may read the stack. Only call this when the present session may not: it has
-    /// been revoked then.
+    /// Returns a sentence if a new session may read the stack. Only call this when the present session may not read the
+    /// stack: that session is then revoked.
     pub async fn revoked(&self) -> Option<String> {
         let name = self.stack.as_ref()?;
         let StackState::Launched(parameters) = in_time(self.account.stack_by_a_new_session(name)).await else {

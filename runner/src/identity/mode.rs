@@ -166,8 +166,8 @@ fn session(order: &Order, config: &Config, sts: aws_sdk_sts::Client) -> Result<R
     Ok(RoleSession { sts, switch, role, name, managed, policy, cached: Arc::default() })
 }
 
-/// Returns whether the session for `work` is limited to reads: such work runs the app's programs, and waits for no change
-/// window.
+/// Returns whether the session for `work` is limited to reads, because the work runs the app's programs without waiting
+/// for a change window.
 fn only_reads(work: &Work) -> bool {
     matches!(work, Work::DetectDrift(_)) || matches!(work, Work::Health(work) if work.runs_commands())
 }
@@ -181,8 +181,8 @@ struct RoleSession {
     name: String,
     /// The ARN of a policy of AWS that limits the permissions of the role further; absent for none.
     managed: Option<String>,
-    /// The session policy, which limits the permissions of the role further. With `managed`, the session has what one of both
-    /// permits.
+    /// The session policy, which limits the permissions of the role further. With `managed`, the session may do what
+    /// either of the two policies permits.
     policy: Option<String>,
     cached: Arc<Mutex<Option<Credentials>>>,
 }

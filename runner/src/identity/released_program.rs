@@ -1,5 +1,5 @@
-//! Decides whether the customer permits the program that an order wants to make the runner's own. The customer's install
-//! stack names the key that signs releases; the vendor's order alone permits nothing.
+//! Decides whether the customer permits the program with which an order would replace the runner's program. The
+//! customer's install stack names the key that signs releases; the vendor's order alone permits nothing.
 
 use freehold_protocol::order::{Mode, Order, UpgradeRunner};
 use freehold_protocol::report::{Block, Outcome};
@@ -13,13 +13,14 @@ pub(super) fn refusal(config: &Config, order: &Order, work: &UpgradeRunner) -> O
     Some(Outcome::Blocked { block: Block::Policy, reason })
 }
 
-/// Returns what is wrong with an order that the switch of another mode would hold, or that could run beside another upgrade.
+/// Returns what is wrong with the mode, role or group of an order. The switch of another mode would hold the order, and
+/// with another group it could run beside another upgrade.
 fn unlike_an_upgrade(order: &Order) -> Option<String> {
     let (mode, group) = (order.mode, order.group.thing());
     let is_right = mode == Mode::Maintenance && group == order.work.changes() && order.role.is_none();
     (!is_right).then(|| {
         format!(
-            "the order to replace the runner is of mode `{}`, role `{}` and group `{}`, and such an order is of mode \
+            "the order to replace the runner has mode `{}`, role `{}` and group `{}`; it must have mode \
              `maintenance`, no role and group `runner`; report it to the vendor",
             mode.as_str(),
             order.role.as_ref().map(ToString::to_string).unwrap_or_default(),
@@ -90,7 +91,7 @@ mod tests {
 
         for wrong in [provision, elsewhere, under_a_role] {
             let reason = refused(Some(7), &(wrong, work.clone())).unwrap();
-            assert!(reason.contains("is of mode `maintenance`, no role and group `runner`"), "{reason}");
+            assert!(reason.contains("must have mode `maintenance`, no role and group `runner`"), "{reason}");
         }
         assert_eq!(refused(Some(7), &(another, work)), None);
     }

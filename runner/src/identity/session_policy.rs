@@ -1,5 +1,5 @@
-//! Limits the AWS session of a job to its own objects among the Terraform states, cluster inventories and plans, and that of a
-//! drift check, or of a health check that runs a command, to reads.
+//! Limits the AWS session of a job. Of the Terraform states, cluster inventories and plans, a job may use only its own.
+//! A drift check, or a health check that runs a command, may only read.
 //!
 //! The role of a mode may use every state, because a first deploy, later deploys and the removal of a component share
 //! one state. A session policy can only remove permissions (IAM user guide, "Session policies"). So no job can change
@@ -18,9 +18,9 @@ pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
     if let Some(objects) = StateObjects::of(&order.work) {
         own.extend([objects.state(), objects.lock(), objects.mark()].map(|key| object(&key)));
     }
-    // All deploys into a cluster share the list of the app's Kyverno policies there, and the cluster is not known yet. A program
-    // that changes a list makes a later deploy forget a policy, or look for more. It can change the app's policies in the
-    // cluster anyway; those of others carry another annotation.
+    // All deploys into a cluster share the list of the app's Kyverno policies there, and the cluster is not known yet.
+    // A program that changes a list makes a later deploy forget a policy, or look for more policies. The program can
+    // change the app's policies in the cluster anyway; policies of others have another annotation.
     let in_cluster = |key: String| [key, all_cluster_policies()].map(|key| object(&key));
     match order.work.made_by() {
         Work::HelmChart(work) => own.extend(in_cluster(kubernetes_mark(&work.component))),
@@ -53,9 +53,9 @@ pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
     .to_string()
 }
 
-/// Returns the session policies of `work`, which only reads: the ARN of AWS's own policy of everything that only reads, and
-/// reads that it leaves out. So neither the app's programs nor a mistake of the runner can change anything with the session,
-/// whatever its role permits.
+/// Returns the session policies of `work`, which only reads: the ARN of AWS's managed policy `ReadOnlyAccess`, and a
+/// policy that adds the reads it lacks and denies some objects of the bucket. So neither the app's programs nor a
+/// mistake of the runner can change anything with the session, whatever its role permits.
 pub(super) fn read_only(partition: &str, bucket: Option<&str>, work: &Work) -> (String, String) {
     let object = |key: &&str| format!("arn:{partition}:s3:::{}/{key}", bucket.unwrap_or("*"));
     let hidden: Vec<String> = hidden_from(work).iter().map(object).collect();
@@ -69,13 +69,13 @@ pub(super) fn read_only(partition: &str, bucket: Option<&str>, work: &Work) -> (
     (format!("arn:{partition}:iam::aws:policy/ReadOnlyAccess"), more.to_string())
 }
 
-/// Returns the objects of the bucket that `work` cannot read although it reads everything else. Plans have values of other
-/// parts; a drift check writes its own plan to no bucket. States have values too, such as sensitive outputs, and the command of a
-/// probe needs none.
+/// Returns the objects of the bucket that `work` cannot read although it reads everything else. Plans contain values of
+/// other parts, and a drift check does not store its own plan in the bucket. States contain values too, such as
+/// sensitive outputs, and the command of a probe does not need them.
 fn hidden_from(work: &Work) -> &'static [&'static str] {
     match work {
-        // The runner reads the inventory of the component with this session. A denial cannot leave out one object, so the command
-        // can read the inventories of all components. They have names of objects, and no values.
+        // The runner reads the inventory of the component with this session. A denial cannot leave out one object, so
+        // the command can read the inventories of all components. Inventories contain names of objects, and no values.
         Work::Health(CheckHealth { asks: Asks::Objects { .. }, .. }) => {
             &["plans/*", "terraform/*", "kubernetes/*/*", "kubernetes/*.fence.json"]
         }

@@ -60,8 +60,8 @@ pub fn sandbox_variables(order: &Order, config: &Config) -> BTreeMap<String, Str
     fixed.into_iter().chain(plain(config)).map(|(name, text)| (format!("TF_VAR_{name}"), text)).collect()
 }
 
-/// Returns what to do when a template reads `output` and the stack does not have this output, or not all that the
-/// template reads of it.
+/// Returns what to do when a template reads `output` and the stack lacks this output, or a part of it that the template
+/// reads.
 pub fn way_out(output: &str) -> String {
     let is_of_mode = MODES.iter().any(|(_, name)| output.strip_suffix("_iam_role_arn") == Some(*name));
     match output {

@@ -1,7 +1,7 @@
 //! Checks the roles that the app created in the customer's account, and finds those that trust a principal outside it.
 //!
-//! A role has its trust policy from its creation, so permissions cannot prevent that a module, a template or an
-//! action's command creates a role that an outsider can assume. So the runner checks after each job that could have
+//! A role has its trust policy from its creation, so permissions cannot stop a module, a template or an action's
+//! command from creating a role that an outsider can assume. So the runner checks after each job that could have
 //! created or changed a role.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,9 +35,9 @@ pub trait AppRoles: Send + Sync + std::fmt::Debug {
     /// The reason, when they cannot be listed.
     async fn list(&self, credentials: SharedCredentialsProvider) -> Result<Vec<AppRole>, String>;
 
-    /// Returns those of the issuers of EKS clusters, without `https://`, whose identities IAM admits although their
-    /// cluster is not of the account. An issuer of which the account has no OpenID provider admits nobody: its cluster
-    /// was removed. The calls use the credentials of a job.
+    /// Returns those of the `issuers` of EKS clusters, without `https://`, whose identities IAM admits although the
+    /// cluster does not belong to the account. An issuer without an OpenID provider in the account admits nobody: its
+    /// cluster was removed. The calls use the credentials of a job.
     ///
     /// # Errors
     /// The reason, when the providers or the clusters of the account cannot be listed.

@@ -33,7 +33,7 @@ enum Beyond {
     ProbeWithoutTerms(ComponentName),
     #[error("runs {command} to check the health of component `{component}`, which its contract does not have")]
     Probe { component: ComponentName, command: String },
-    #[error("gives action `{0}` access to a cluster, which its contract does not")]
+    #[error("gives action `{0}` access to a cluster, which its contract does not give")]
     Cluster(ActionName),
     #[error("gives action `{action}` sensitive outputs of `{part}`, which its contract does not let it read")]
     Outputs { action: ActionName, part: ComponentName },
@@ -47,11 +47,11 @@ enum Beyond {
     PolicyLeftOut { name: String },
     #[error("has policy `{name}`, which its contract does not have")]
     Policy { name: String },
-    #[error("brings policy `{name}` into a cluster, and does not contain its contract, which must name this policy")]
+    #[error("puts policy `{name}` into a cluster, and does not contain its contract, which must name this policy")]
     PolicyWithoutTerms { name: String },
-    #[error("says that its work may start twice, and work of this kind may not")]
+    #[error("states that its work may start twice, and work of this kind may not start twice")]
     Redelivery,
-    #[error("is of group `{found}`, and its work changes `{changes}`")]
+    #[error("has group `{found}`, and its work changes `{changes}`")]
     Group { found: String, changes: String },
 }
 
@@ -138,7 +138,7 @@ fn executed(work: &RunAction, agreed: &ActionTerms) -> Option<Beyond> {
     let agreed = agreed.steps.as_ref()?;
     let mut names = BTreeSet::new();
     if let Some(twice) = work.directories.iter().find(|one| !names.insert(&one.component)) {
-        // The digest names the steps of a directory once, and the runner would unpack it twice.
+        // The digest covers each directory only once, and the runner would unpack this directory twice.
         let found = format!("directory `{}` twice", twice.component);
         return Some(Beyond::Steps { action: work.action.clone(), found, agreed: agreed.clone() });
     }
@@ -150,7 +150,8 @@ fn executed(work: &RunAction, agreed: &ActionTerms) -> Option<Beyond> {
     Some(Beyond::Steps { action: work.action.clone(), found, agreed: agreed.clone() })
 }
 
-/// Returns an error for an order that puts sensitive outputs where the action reads something else, or that it does not read.
+/// Returns an error for an order with sensitive outputs that the action does not read, or that would take the place of
+/// other outputs that the action reads.
 fn outputs(order: &Order, work: &RunAction, agreed: &ActionTerms) -> Option<Beyond> {
     let reads =
         |name: &str| agreed.reads.iter().any(|one| matches!(one, Reference::Component(part) if part.as_str() == name));
@@ -171,16 +172,17 @@ fn policies(order: &Order, terms: Option<&Terms>) -> Option<Beyond> {
     let mut of_kyverno = order.policies.iter().filter(|policy| policy.engine == PolicyEngine::Kyverno);
     let first = of_kyverno.next();
     let Some(terms) = terms else {
-        // A policy in Rego can only refuse. One of Kyverno is applied to a cluster, and may change what others make there.
+        // A Rego policy can only refuse. A Kyverno policy is applied to a cluster, and may change objects of others
+        // there.
         return first.map(|policy| Beyond::PolicyWithoutTerms { name: policy.name.clone() });
     };
     let carried = |policy: &&PolicyTerms| carries(policy.engine, &policy.kind, &policy.components, &order.work);
     let agreed = || terms.policies.iter().filter(carried);
-    // The engine too: the runner itself does not evaluate a policy that the order says is for a cluster.
+    // Compares the engine too: the runner itself does not evaluate a policy whose engine in the order is Kyverno.
     let is_same = |found: &OrderPolicy, agreed: &PolicyTerms| {
         (&found.contents, found.engine) == (&agreed.contents, agreed.engine)
     };
-    // The control plane of the release before puts no policy of Kyverno into an order. Such an order removes none either.
+    // The control plane of the previous release puts no Kyverno policy into an order. Such an order also removes none.
     let is_needed = |policy: &&PolicyTerms| policy.engine == PolicyEngine::Opa || first.is_some();
     let mut left_out =
         agreed().filter(is_needed).filter(|policy| !order.policies.iter().any(|found| is_same(found, policy)));
@@ -191,14 +193,14 @@ fn policies(order: &Order, terms: Option<&Terms>) -> Option<Beyond> {
     found.map(|policy| Beyond::Policy { name: policy.name.clone() })
 }
 
-/// Returns an error for an order that would start once more although its kind of work never starts twice.
+/// Returns an error for an order that permits a second start although its kind of work must never start twice.
 fn redelivery(order: &Order) -> Option<Beyond> {
     let twice = order.redelivery == Redelivery::Resume && order.work.redelivery() == Redelivery::Interrupted;
     twice.then_some(Beyond::Redelivery)
 }
 
-/// Returns an error for an order of another group than that of the thing that its work changes. Two jobs of one group never
-/// run at the same time.
+/// Returns an error for an order whose group is not the group of the thing that its work changes. Two jobs of one group
+/// never run at the same time.
 fn group(order: &Order) -> Option<Beyond> {
     let changes = order.work.changes();
     (order.group.thing() != changes).then(|| Beyond::Group { found: order.group.to_string(), changes })

@@ -70,5 +70,5 @@ fn a_policy_of_kyverno_comes_with_its_contract_and_with_all_others() {
     }
     assert!(refused("ApplyTerraform", &["a"], &["a"]).unwrap().contains("has policy `a`, which its contract does not"));
     let Some(Outcome::Blocked { reason, .. }) = beyond_terms(&bare) else { panic!("{bare:?}") };
-    assert!(reason.contains("brings policy `a` into a cluster, and does not contain its contract"), "{reason}");
+    assert!(reason.contains("puts policy `a` into a cluster, and does not contain its contract"), "{reason}");
 }
