@@ -103,7 +103,7 @@ impl Failure {
             }
         };
         let reason = job.log.redacted(&reason).chars().take(MAX_REASON).collect();
-        // A job goes no further after a policy has stopped it.
+        // A job does not continue after a policy has stopped it.
         if !partial && job.policies.results().iter().any(PolicyResult::stops) {
             return Outcome::Blocked { block: Block::Policy, reason };
         }

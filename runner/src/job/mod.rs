@@ -46,7 +46,7 @@ pub struct Job {
     pub log: JobLog,
     pub stop: Stop,
     pub config: Arc<Config>,
-    /// The tenant's root keys at the start of the job, one of which must have signed what a build states.
+    /// The tenant's root keys at the start of the job. One of them must have signed the statement of a build.
     pub roots: Roots,
     /// Credentials of the mode's role, refreshed while the job runs. The name of the AWS session is the job's id.
     pub credentials: SharedCredentialsProvider,
@@ -63,9 +63,9 @@ pub struct Job {
     pub iam: Arc<dyn Recorder>,
     /// Records the results of the policies about the job's plan.
     pub policies: Arc<dyn PolicyRecorder>,
-    /// Keeps the job's plan while it waits for an approval.
+    /// Stores the job's plan while the plan waits for an approval.
     pub plans: Arc<dyn Plans>,
-    /// Keeps the sensitive outputs of the job for later jobs, with the runner's own role.
+    /// Stores the sensitive outputs of the job for later jobs, with the runner's own role.
     pub sensitive_outputs: SensitiveOutputs,
     /// Lets another program take the place of this one.
     pub hand_over: Arc<dyn HandOver>,
@@ -110,7 +110,7 @@ pub trait PolicyRecorder: Send + Sync + std::fmt::Debug {
     fn results(&self) -> Vec<PolicyResult>;
 }
 
-/// Knows which plans wait for the customer, and keeps plans that wait for an approval.
+/// Knows which plans wait for the customer, and stores plans that wait for an approval.
 #[async_trait]
 pub trait Plans: Send + Sync + std::fmt::Debug {
     /// Returns which plans of the order wait for the customer's approval.
@@ -125,7 +125,7 @@ pub trait Plans: Send + Sync + std::fmt::Debug {
     /// The reason, when it cannot be read.
     async fn get(&self, object: &str) -> Result<Option<Vec<u8>>, String>;
 
-    /// Writes such an object.
+    /// Writes an object of the install's bucket. No role of a mode can write the object.
     ///
     /// # Errors
     /// The reason, when it cannot be written.
@@ -137,7 +137,7 @@ pub trait Plans: Send + Sync + std::fmt::Debug {
     /// The reason, when it cannot be recorded.
     async fn record(&self, event: AuditEvent) -> Result<(), String>;
 
-    /// Returns the time by the answers of AWS.
+    /// Returns the present time, as the responses of AWS show it.
     fn now(&self) -> Timestamp;
 }
 

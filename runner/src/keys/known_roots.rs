@@ -1,5 +1,5 @@
-//! The root keys of the tenant that this runner believes: the one of its config, and those that follow it. What it
-//! learned outlives the process, so that a root that ended never counts again.
+//! The root keys of the tenant that this runner trusts: the key of its config, and the keys that replaced it. They are
+//! stored on disk, so that a replaced key never counts again.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,7 +11,7 @@ use tracing::{error, warn};
 use crate::config::Config;
 use crate::files;
 
-/// The name of the file with the successions that the runner followed, as a JSON list of signed statements.
+/// The name of the file with the successions that the runner accepted, as a JSON list of signed statements.
 const FILE: &str = "roots.json";
 
 /// The roots that the runner knows. Clones share them.
@@ -34,22 +34,22 @@ pub struct RootsError {
 }
 
 impl KnownRoots {
-    /// Returns roots that nothing keeps.
+    /// Returns roots that are not stored in a file.
     pub fn given(roots: Roots) -> Self {
         Self { roots: Arc::new(RwLock::new(roots)), file: None }
     }
 
-    /// Returns the root of `config`, and those in the state directory that follow it.
+    /// Returns the root of `config`, and the roots in the state directory that replaced it.
     ///
     /// # Errors
-    /// A [`RootsError`] for a file that is there and cannot be read: without it, a root that ended would count again.
+    /// A [`RootsError`] for a file that exists and cannot be read: without the file, a replaced root would count again.
     pub fn open(config: &Config) -> Result<Self, RootsError> {
         let mut roots =
             Roots::given(config.tenant.clone(), config.tenant_key.clone(), config.tenant_second_key.clone());
         let file = config.state_dir.join(FILE);
         let statements = read(&file).map_err(|reason| RootsError { file: file.display().to_string(), reason })?;
         if let Err(error) = roots.follow(&statements) {
-            // The customer launched a template with another root, which decides.
+            // The customer launched a template with another root key, and the template decides.
             warn!(
                 "Ignored the root keys in `{}`: they do not continue from the root key of the install stack ({error})",
                 file.display()

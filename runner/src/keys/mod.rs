@@ -1,4 +1,4 @@
-//! The runner's own keys, and the root keys of the tenant that it believes.
+//! The runner's own keys, and the root keys of the tenant that the runner trusts.
 
 pub mod enrolment_marker;
 pub mod known_roots;

@@ -46,7 +46,7 @@ pub fn load_or_make(state_dir: &Path, of: &KeyId) -> Result<OpeningKey, Identity
     Ok(key)
 }
 
-/// Returns the paths of all opening keys in `state_dir` but `kept`.
+/// Returns the paths of all opening keys in `state_dir` except `kept`.
 fn others(state_dir: &Path, kept: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(state_dir).into_iter().flatten().flatten();
     let is_key = |path: &PathBuf| {
