@@ -121,8 +121,8 @@ fn is_plain(path: &Path) -> bool {
     path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
-/// Returns whether a part of `path` before its last one is a link in `into`. A link below it would be elsewhere than its path
-/// says, so where its target leads could not be told from the path.
+/// Returns whether a part of `path` before its last one is a link in `into`. A link below such a link is not at the
+/// place that its path names, so the path does not show where the target leads.
 fn is_below_a_link(into: &Path, path: &Path) -> io::Result<bool> {
     for above in path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
         match into.join(above).symlink_metadata() {
@@ -135,8 +135,8 @@ fn is_below_a_link(into: &Path, path: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Returns whether a link at `path` to `target` stays inside the archive, if no part of `path` before its last one is a link.
-/// A target with `..` after a name does not: the name may be a link.
+/// Returns whether a link at `path` to `target` stays inside the archive, if no part of `path` before its last one is a
+/// link. A target with `..` after a name does not stay inside: the name may be a link.
 pub fn stays_inside(path: &Path, target: &Path) -> bool {
     let mut depth = path.components().filter(|part| matches!(part, Component::Normal(_))).count().saturating_sub(1);
     let mut goes_down = false;

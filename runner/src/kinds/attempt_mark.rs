@@ -12,8 +12,8 @@
 //! mark of its own job with a higher fence is itself outdated and changes nothing.
 //!
 //! A person may also lock the state between two attempts. So for a state with locks, the mark records which locks the
-//! attempt cannot have left: the locks of others that existed when it began, and all that are younger than its time
-//! limit. An attempt whose program was killed, while the runner was not, records exactly the locks that it left.
+//! attempt cannot have left: the locks of others that existed when it began, and all locks that were made after its
+//! time limit. An attempt whose program was killed, while the runner was not, records exactly the locks that it left.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -141,7 +141,7 @@ impl AttemptMark {
         self.write(bucket, &self.ended(&[], false)).await
     }
 
-    /// Writes into the mark which of the locks in `held` the attempt left; it ended in order when it left none.
+    /// Writes into the mark which of the locks in `held` the attempt left; the attempt ended cleanly when it left none.
     /// `abrupt` means that a program of the attempt may have been killed. Otherwise the program released its own lock,
     /// and a new lock belongs to somebody else.
     pub(super) async fn end_with(&self, bucket: &JobBucket, held: &[HeldLock], abrupt: bool) -> Result<(), Failure> {

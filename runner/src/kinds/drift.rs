@@ -29,7 +29,7 @@ pub(super) async fn check(job: &Job, work: &DetectDrift) -> Result<Done, Failure
         | Work::Leftovers(_)
         | Work::Health(_)
         | Work::Upgrade(_) => {
-            Err(Failure::new(format!("the drift of what a job of kind `{}` makes cannot be checked", work.what.kind())))
+            Err(Failure::new(format!("the result of a job of kind `{}` cannot be checked for drift", work.what.kind())))
         }
     }?;
     let found = DriftFound::of(found.into_iter().map(|one| redacted(job, one)).collect());
@@ -41,8 +41,8 @@ pub(super) async fn check(job: &Job, work: &DetectDrift) -> Result<Done, Failure
     Ok(Done { outputs: [(OUTPUT.to_owned(), value)].into(), ..Done::default() })
 }
 
-/// Returns the resource without secrets, which a key of `for_each` or of a map could have. What is cut later would not be
-/// recognized any more.
+/// Returns the resource without secrets, which a key of `for_each` or of a map could contain. Must run before texts are
+/// cut: a part of a secret would not be recognized.
 fn redacted(job: &Job, one: DriftedResource) -> DriftedResource {
     DriftedResource {
         address: job.log.redacted(&one.address),

@@ -15,12 +15,13 @@ use crate::policies;
 /// The maximum number of warnings in the log of a job.
 const LINES: usize = 50;
 
-/// Asks about a plan in the JSON form of Terraform's plans.
+/// Evaluates the policies on a plan in the JSON form of Terraform's plans.
 pub(super) async fn plan(job: &Job, plan: Value) -> Result<(), Failure> {
     Box::pin(ask(job, vec![input::plan(plan, &policies::about(job))], &[])).await
 }
 
-/// Asks about changes of resources, each with its address, type, actions and attributes, as a plan has them.
+/// Evaluates the policies on changes of resources, each with its address, type, actions and attributes, as a plan has
+/// them.
 pub(super) async fn changes(job: &Job, changes: Vec<Value>) -> Result<(), Failure> {
     plan(job, json!({ "resource_changes": changes })).await
 }
@@ -33,7 +34,7 @@ pub(super) fn change(address: &str, kind: &str, actions: &[&str], before: &Value
 
 /// Evaluates the policies on the objects that a plan for a cluster creates, updates, keeps and deletes. `more` are
 /// objects that are made outside of the plan, such as hooks of a chart. `known` are results of policies that the
-/// cluster asks.
+/// cluster evaluates.
 pub(super) async fn objects(
     job: &Job,
     plan: &Plan,
@@ -77,7 +78,7 @@ fn named(id: &Id) -> Value {
         "metadata": { "name": id.name, "namespace": id.namespace } })
 }
 
-/// Evaluates the policies for an image. `metadata` is what the tenant's signed statement says about it.
+/// Evaluates the policies for an image. `metadata` contains the facts of the tenant's signed statement about the image.
 pub(super) async fn image(job: &Job, name: &str, digest: &Digest, metadata: Value) -> Result<(), Failure> {
     let (name, tag) = match name.split_once('@').map_or(name, |(name, _)| name).rsplit_once(':') {
         Some((name, tag)) if !tag.contains('/') => (name, tag),

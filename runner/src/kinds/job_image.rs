@@ -107,8 +107,8 @@ fn runs_programs(work: &Work) -> bool {
     }
 }
 
-/// Returns the image that an action names. The name must have the install registry and a digest: only then is this
-/// certain to be the image that was built.
+/// Returns the image that an action names. The name must have the install registry and a digest: any other name could
+/// lead to an image that was not built for this app.
 fn named<'a>(job: &'a Job, action: &RunAction) -> Result<Wanted<'a>, Failure> {
     let reference = Templates::of(job).text("image", &action.image)?;
     let parts = reference.split_once('@');

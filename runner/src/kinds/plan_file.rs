@@ -59,7 +59,7 @@ impl PlanFile {
         }
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).map_err(unwritable)?;
         let file = Arc::new(File::open(&path).map_err(unwritable)?);
-        // The digest is taken of the open file, which is applied.
+        // The digest is computed from the open file, which is also the file that is applied.
         let found = open_digest(&file).await.map_err(unwritable)?;
         Ok((found == *digest).then_some(Self { directory, file, digest: found }))
     }

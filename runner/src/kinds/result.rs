@@ -13,8 +13,8 @@ use crate::job::failure::{Failure, until_stopped};
 use crate::kubernetes::ClusterAccess;
 use crate::sandbox::{self, Ended, Program};
 
-/// The log lines of a job that applies nothing, because its plan changes nothing: its order asks for that, or somebody would have
-/// to approve the plan.
+/// The log lines of a job that applies nothing, because its plan changes nothing: its order requires this, or somebody
+/// would have to approve the plan.
 const SKIPPED: &str = "the plan changes nothing, so nothing is applied (`skip_noops`)";
 const NOBODY_ASKED: &str = "the plan changes nothing, so nothing is applied, and nobody has to approve it";
 
@@ -59,11 +59,11 @@ pub(super) async fn cluster_access(job: &Job, cluster: &ClusterOf) -> Result<Clu
     until_stopped(job, async { Ok(ClusterAccess::of(job, cluster).await?) }).await
 }
 
-/// Keeps sensitive outputs for later jobs, and returns their keyed digests. Succeeds without keeping any when the
+/// Stores sensitive outputs for later jobs, and returns their keyed digests. Succeeds without storing any when the
 /// install stack is too old to permit this: only a job that reads such an output then fails.
 ///
 /// # Errors
-/// A failure when they cannot be kept for another reason, and [`Failure::Stopped`].
+/// A failure when they cannot be stored for another reason, and [`Failure::Stopped`].
 pub(super) async fn keep_sensitive(
     job: &Job,
     outputs: BTreeMap<String, Value>,

@@ -40,8 +40,8 @@ impl Templates {
             (None, Some(output)) => Failure::new(format!("{place}: {message}; {}", stack_outputs::way_out(output))),
             (None, None) => match missing_output_of(error) {
                 Some(part) => Failure::new(format!(
-                    "{place}: {message}; {part} has no such output, or it is sensitive and was deployed before this runner kept \
-                     sensitive outputs: declare the output, and deploy {part} again"
+                    "{place}: {message}; {part} has no such output, or the output is sensitive and was deployed \
+                     before this runner stored sensitive outputs: declare the output, and deploy {part} again"
                 )),
                 None => Failure::because(&place, error),
             },

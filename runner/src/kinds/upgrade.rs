@@ -1,5 +1,6 @@
-//! `upgrade`: brings a program of a signed release to the disk and hands the runner over to it. The order comes again to
-//! the new program, which thereby proves its health, or to the old one, which reports why the new one did not work.
+//! `upgrade`: brings a program of a signed release to the disk and hands the runner over to it. The order is then
+//! delivered again: to the new program, which thereby proves its health, or to the old program, which reports why the
+//! new one did not work.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,7 +24,7 @@ use crate::upgrade::programs::{
 };
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The time limit for a program to say its version.
+/// The time limit for a program to print its version.
 const SAYS_VERSION: Duration = Duration::from_secs(20);
 /// The limits of the unpacked archive. No signature covers other files, so the archive must contain the program alone.
 const PROGRAM_ALONE: Budget = Budget { bytes: 1 << 30, files: 1 };
@@ -53,7 +54,7 @@ pub(super) async fn run(job: &Job, work: &UpgradeRunner) -> Result<Done, Failure
         health_secs: work.health_secs.clamp(*HEALTH_SECS.start(), *HEALTH_SECS.end()),
         phase: Phase::Ready,
     };
-    // The launcher is this program, unless another one started it.
+    // This program is the launcher, unless a launcher started it.
     let launcher = launched_by().unwrap_or(own);
     let programs = Programs { launcher: Some(launcher), candidate: Some(candidate), ..programs };
     store(&programs, state_dir)?;
@@ -74,7 +75,8 @@ async fn report_health(job: &Job, work: &UpgradeRunner, programs: Programs) -> R
         job.hand_over.announced().await;
         let proof = programs.succeeded();
         if let Err(failure) = store(&proof, state_dir) {
-            // The launcher goes back when this program has ended. Waiting for that would cost the jobs that run.
+            // The launcher returns to the old program when this program has ended. So this program hands over now: if
+            // it waited for the end of its trial, the launcher would kill its running jobs.
             job.hand_over.begin();
             return Err(failure);
         }
@@ -92,7 +94,7 @@ fn store(programs: &Programs, state_dir: &Path) -> Result<(), Failure> {
     programs.store(state_dir).map_err(|error| Failure::because("cannot write into the state directory", &error))
 }
 
-/// A customer who permits new releases does not permit to go back to one whose faults are known.
+/// A customer who permits new releases does not thereby permit an older release, whose faults are known.
 fn not_older(asked: &str) -> Result<(), Failure> {
     let parsed =
         |text: &str| Version::parse(text).map_err(|error| Failure::because(&format!("version `{text}`"), &error));
@@ -156,8 +158,8 @@ async fn request_url(job: &Job, archive: &Digest) -> Result<String, Failure> {
     }
 }
 
-/// Starts the program once, and compares the version that it says with the version of the order. The signature covers the
-/// bytes of the program and not the version in the order.
+/// Starts the program once, and compares the version that it prints with the version of the order. The signature covers
+/// the bytes of the program and not the version in the order.
 async fn says_version(path: &Path, version: &str) -> Result<(), Failure> {
     let mut command = Command::new(path);
     command.arg("--version").env_clear().kill_on_drop(true);
@@ -165,7 +167,7 @@ async fn says_version(path: &Path, version: &str) -> Result<(), Failure> {
     let output = match tokio::time::timeout(SAYS_VERSION, command.output()).await {
         Ok(Ok(output)) => output,
         Ok(Err(error)) => return Err(Failure::because("the new program does not start on this machine", &error)),
-        Err(_) => return Err(Failure::new(format!("the new program did not say its version within {limit} s"))),
+        Err(_) => return Err(Failure::new(format!("the new program did not print its version within {limit} s"))),
     };
     let printed = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     if output.status.success() && printed == format!("{RUNNER_PROGRAM} {version}") {
@@ -173,7 +175,7 @@ async fn says_version(path: &Path, version: &str) -> Result<(), Failure> {
     }
     let shown: String = printed.chars().take(80).collect();
     Err(Failure::new(format!(
-        "the new program does not say that it is version {version}: it ended with {} and said `{shown}`",
+        "the new program is not version {version}: it ended with {} and printed `{shown}`",
         output.status
     )))
 }

@@ -64,7 +64,7 @@ async fn a_manifest_is_as_healthy_as_its_objects() {
     cluster.kubectl(&["delete", "deployment", "web", "--namespace=globex-prod"]).unwrap();
     let gone = found(&mut bench, asks()).await;
 
-    assert_eq!(never, json!({ "state": "unhealthy", "reason": "no object of it is in the cluster" }));
+    assert_eq!(never, json!({ "state": "unhealthy", "reason": "no object of the component is in the cluster" }));
     assert_eq!(well, json!({ "state": "healthy" }));
     assert_eq!(gone, json!({ "state": "unhealthy", "reason": "Deployment globex-prod/web is gone" }));
 }

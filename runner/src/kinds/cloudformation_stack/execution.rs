@@ -1,12 +1,12 @@
-//! Starts the execution of a change set once, also when the answer to a call is lost.
+//! Starts the execution of a change set once, even when the response to a call is lost.
 
 use aws_sdk_cloudformation::Client;
 use aws_sdk_cloudformation::types::ExecutionStatus;
 
 use crate::aws::explain;
 
-/// Starts the execution of the change set `set`, which this attempt has made. A call whose answer was lost is sent again by
-/// the client, and finds the set executed.
+/// Starts the execution of the change set `set`, which this attempt has made. When the response to the call is lost,
+/// the client sends the call again, and the second call finds the set executed.
 ///
 /// # Errors
 /// The reason why the set is not executed.

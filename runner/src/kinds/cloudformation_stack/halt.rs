@@ -44,7 +44,7 @@ pub(super) async fn halt_if_cancelled(
 }
 
 /// Cancels a running update when `cancels` is true. Returns a sentence about the change that is running, or `None` when
-/// none is.
+/// no change is running.
 async fn halt(order: &Order, client: &Client, name: &str, cancels: bool) -> Option<String> {
     let stack = match describe(client, name).await {
         Ok(stack) => stack?,

@@ -1,4 +1,5 @@
-//! Returns the health of a stack: whether its last change succeeded. What the stack's resources do is not asked.
+//! Returns the health of a stack: whether its last change succeeded. The health of the stack's resources is not
+//! checked.
 
 use aws_sdk_cloudformation::Client;
 use freehold_protocol::order::health::{Health, HealthState};
@@ -9,7 +10,7 @@ use crate::job::failure::Failure;
 use crate::job::{Job, sdk_config};
 use crate::kinds::templates::Templates;
 
-/// Asks CloudFormation for the stack with this name, a template.
+/// Returns the health of the stack whose name the template `stack_name` gives.
 pub(in crate::kinds) async fn health(job: &Job, stack_name: &str) -> Result<Health, Failure> {
     let name = Templates::of(job).text("stack name", stack_name)?;
     ownership::check_name(&job.order, &name)?;

@@ -103,8 +103,8 @@ struct Deploy<'a> {
 }
 
 impl Deploy<'_> {
-    /// Returns a name for a change set of this attempt. Nobody can know it before, because whoever has the mode's rights
-    /// could make a set of this name first.
+    /// Returns a name for a change set of this attempt. The name is random: anybody with the mode's rights could make a
+    /// set of a known name first.
     fn new_name(&self) -> Result<String, Failure> {
         let mut random = [0; 8];
         getrandom::fill(&mut random)
@@ -178,8 +178,8 @@ impl Deploy<'_> {
             .set_tags(Some(tags.map(|(key, value)| Tag::builder().key(key).value(value).build()).collect()))
     }
 
-    /// Creates a change set and returns its id. The set is known by its id from then on: another one that gets its name
-    /// meanwhile has another id.
+    /// Creates a change set and returns its id. Later calls use the id: another set that gets this name meanwhile has
+    /// another id.
     async fn create(&self, request: CreateChangeSetFluentBuilder) -> Result<String, Failure> {
         let mut name = self.new_name()?;
         for _ in 0..MOST_SETS {
@@ -188,8 +188,8 @@ impl Deploy<'_> {
                     let no_id = || self.failure("plan the change of", "CloudFormation gave no id".to_owned());
                     return set.id.ok_or_else(no_id);
                 }
-                // The answer to an earlier try of this call was lost, or somebody made a set of this name meanwhile. Nothing
-                // tells one from the other, so neither is used.
+                // The response to an earlier try of this call was lost, or somebody made a set of this name meanwhile.
+                // The runner cannot tell which, so it does not use the set.
                 Err(error) if error.as_service_error().is_some_and(|error| error.is_already_exists_exception()) => {
                     self.drop_change_set(&name).await;
                     name = self.new_name()?;
@@ -197,7 +197,8 @@ impl Deploy<'_> {
                 Err(error) => return Err(self.failure("plan the change of", explain(&error))),
             }
         }
-        Err(self.failure("plan the change of", "every change set that the runner makes is there already".to_owned()))
+        Err(self
+            .failure("plan the change of", "each change set that the runner tried to create exists already".to_owned()))
     }
 
     /// Creates the change set and waits until it is ready. Returns its id, or `None` if it contains no changes.

@@ -1,9 +1,9 @@
 //! The rule about images in the cluster itself: a `ValidatingAdmissionPolicy`, which API servers of Kubernetes 1.30 and
-//! later evaluate without further programs. It also judges what the runner does not see in advance: what a hook or a
-//! second rendering of a chart makes, and what a step of an action makes with `kubectl`.
+//! later evaluate without further programs. The rule also checks objects that the runner does not see in advance: those
+//! of a hook or of a second rendering of a chart, and those that a step of an action makes with `kubectl`.
 //!
-//! It judges requests of this install's sessions only. So it cannot refuse what the customer, another app or AWS runs in
-//! the same cluster.
+//! The rule checks requests of this install's sessions only. So it cannot refuse what the customer, another app or AWS
+//! runs in the same cluster.
 
 use freehold_aws_errors::chain;
 use freehold_protocol::names;
@@ -20,9 +20,9 @@ const GROUP: &str = "admissionregistration.k8s.io/v1";
 const POLICY: &str = "ValidatingAdmissionPolicy";
 const BINDING: &str = "ValidatingAdmissionPolicyBinding";
 
-/// Applies the rule if the customer wants it. `registry` is the address of the install registry; without it, the address
-/// is looked up. A cluster without such rules, or a role that may not make them, is a line in the log: the runner itself
-/// looks at charts and manifests in any case.
+/// Applies the rule if the customer wants it. `registry` is the address of the install registry; without it, the
+/// address is looked up. Only logs a line when the cluster does not support such rules, or the role may not make them:
+/// the runner itself checks charts and manifests in any case.
 pub(in crate::kinds) async fn admit(job: &Job, api: &Api, registry: Option<&str>) -> Result<(), Failure> {
     if job.config.cluster_images == ClusterImages::Any {
         return Ok(());
@@ -46,8 +46,8 @@ pub(in crate::kinds) async fn admit(job: &Job, api: &Api, registry: Option<&str>
     Ok(())
 }
 
-/// Removes the rule if the customer no longer wants it. This is done before anything is compared: the rule would also
-/// refuse the dry run of a change, and the roll back of a release.
+/// Removes the rule if the customer no longer wants it. Must run before objects are compared: the rule would also
+/// refuse the dry run of a change, and the rollback of a release.
 pub(in crate::kinds) async fn withdraw_unwanted(job: &Job, api: &Api) {
     if job.config.cluster_images == ClusterImages::Any {
         withdraw(job, api).await;
@@ -61,7 +61,7 @@ pub(in crate::kinds) async fn withdraw(job: &Job, api: &Api) {
     if !matches!(api.get(&id(POLICY, &name)).await, Ok(Some(_))) {
         return;
     }
-    // Without its binding, a policy judges nothing.
+    // Without its binding, a policy has no effect.
     for kind in [BINDING, POLICY] {
         if let Err(error) = api.delete(&id(kind, &name)).await {
             job.log.line(&format!("`{kind}` `{name}` could not be removed: {}", chain(&error)));
@@ -88,7 +88,7 @@ fn name(job: &Job) -> String {
     names::install_part(&job.config.tenant, &job.config.install, "images")
 }
 
-/// Returns the part of the ARN of each session of this install's roles that no other session has.
+/// Returns a text that the ARN of each session of this install's roles contains, and the ARN of no other session.
 fn sessions(job: &Job) -> String {
     format!(":assumed-role/{}", names::install_part(&job.config.tenant, &job.config.install, ""))
 }
@@ -101,7 +101,8 @@ fn binding(name: &str) -> Value {
     json!({ "policyName": name, "validationActions": ["Deny"] })
 }
 
-/// Returns the policy. Its expressions are in the Common Expression Language; a text of JSON is one of that language too.
+/// Returns the policy. Its expressions are in the Common Expression Language; a string of JSON is also a string of that
+/// language.
 fn policy(sessions: &str, registry: &str) -> Value {
     let rule = |group: &str, resources: &[&str]| json!({ "apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": resources });
     let (sessions, by_digest, by_tag, tagged) = (
@@ -125,7 +126,7 @@ fn policy(sessions: &str, registry: &str) -> Value {
         "variables": [
             { "name": "pod", "expression": pod_of("object") },
             { "name": "images", "expression": images_of("variables.pod") },
-            // The value of a variable is found when it is needed: without an old object, this one is not.
+            // A variable is evaluated when an expression uses it. Without an old object, no expression uses this one.
             { "name": "oldPod", "expression": pod_of("oldObject") },
             { "name": "oldImages", "expression":
                 format!("request.operation == 'UPDATE' ? {} : []", images_of("variables.oldPod")) },

@@ -1,5 +1,5 @@
-//! Looks at the images of pod specs before they reach a cluster (decision 0070). The install registry has every image
-//! of the app by digest; any other image comes from a registry that the customer does not own, and may change.
+//! Checks the images of pod specs before the objects reach a cluster (decision 0070). The install registry has every
+//! image of the app by digest; any other image comes from a registry that the customer does not own, and may change.
 
 mod admission_policy;
 

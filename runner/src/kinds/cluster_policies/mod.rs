@@ -1,5 +1,5 @@
 //! Puts the app's Kyverno policies into a cluster before a component is deployed there (decision 0094). Kyverno, which
-//! runs in the cluster, judges by them every object that anybody makes there.
+//! runs in the cluster, evaluates them on every object that anybody makes there.
 //!
 //! A redelivery starts again from the beginning: a policy that is there already stays as it is, and the inventory names
 //! each policy that an earlier attempt may have made.
@@ -25,7 +25,7 @@ use crate::state_objects;
 /// The annotation with the digest of the text that an object comes from.
 const TEXT: &str = "freehold/policy";
 
-/// The status of an answer when an object exists already, or has changed since it was read.
+/// The HTTP status of a response when an object exists already, or has changed since it was read.
 const CONFLICT: u16 = 409;
 
 /// A job's cluster, and the bucket with the inventory of the policies in it.
@@ -50,7 +50,7 @@ pub(super) struct ClusterPolicies {
     gone: Vec<Id>,
     /// The results of policies that cannot be used.
     failed: Vec<PolicyResult>,
-    /// Whether each policy was found or can be made. If not, no other is removed.
+    /// Whether each policy was found or can be made. If not, no other policy is removed.
     is_whole: bool,
 }
 
@@ -112,7 +112,9 @@ impl ClusterPolicies {
             if !resource.namespaced {
                 object.place_in(None);
             } else if namespace.is_none() {
-                return Ok(Err(format!("a `{kind}` is for one namespace, and this one has no `metadata.namespace`")));
+                return Ok(Err(format!(
+                    "a `{kind}` belongs to one namespace, and this object has no `metadata.namespace`"
+                )));
             }
             if self.wanted.iter().any(|other| other.is_same_object(&object.id)) {
                 return Ok(Err(format!("{} is in the app's policies twice", object.id)));
@@ -191,7 +193,7 @@ impl ClusterPolicies {
     }
 }
 
-/// Removes the app's policies from the cluster. A policy that cannot be removed is a line in the log: a teardown continues.
+/// Removes the app's policies from the cluster. Logs a policy that cannot be removed: a teardown continues.
 pub(super) async fn withdraw(place: Place<'_>) -> Result<(), Failure> {
     let key = state_objects::cluster_policies(place.arn);
     let before = Inventory::read_at(place.bucket, &key, place.arn).await?;
@@ -206,8 +208,8 @@ pub(super) async fn withdraw(place: Place<'_>) -> Result<(), Failure> {
     if after == before { Ok(()) } else { after.write_at(place.bucket, &key).await }
 }
 
-/// Ends the removal of a component whose objects are gone: withdraws what its deploys have put into the cluster, and
-/// empties its inventory.
+/// Ends the removal of a component whose objects are gone: removes the rules and policies that its deploys have put
+/// into the cluster, and empties its inventory.
 pub(super) async fn end_removal(place: Place<'_>, component: &ComponentName, how: &RemovePart) -> Result<(), Failure> {
     cluster_images::withdraw(place.job, place.api).await;
     if how.removes_policies {
@@ -220,8 +222,8 @@ fn of_kyverno(order: &Order) -> impl Iterator<Item = &OrderPolicy> {
     order.policies.iter().filter(|policy| policy.engine == PolicyEngine::Kyverno)
 }
 
-/// Returns whether the order carries no policy of Kyverno although its terms have one or are not known. The control plane of
-/// the release before sends such orders, and they do not mean that the app has no policies.
+/// Returns whether the order carries no policy of Kyverno although its terms have one or are not known. The control
+/// plane of the previous release sends such orders, and they do not mean that the app has no policies.
 fn leaves_policies_out(order: &Order) -> bool {
     if of_kyverno(order).next().is_some() {
         return false;

@@ -1,5 +1,5 @@
-//! Runs the commands that are probes of an app. Each runs in a box, with credentials that only read. Its exit code is the
-//! answer, and its output goes into the log and nowhere else.
+//! Runs the commands that are probes of an app. Each runs in a box, with credentials that only read. Its exit code is
+//! the answer, and its output goes only into the log.
 
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -19,11 +19,11 @@ use crate::sandbox::{self, Ended, Output, Program};
 /// The time limit of one command.
 pub(super) const TIME: Duration = Duration::from_secs(10);
 
-/// What the commands of a job share.
+/// The state that the commands of a job share.
 pub(super) struct Commands {
     /// The access to AWS; absent for a job that runs no command.
     aws: Option<JobAws>,
-    /// Held by the command that runs. The limits of a job hold for each of its boxes, so there is one box at a time.
+    /// Held by the command that runs. Each box may use the whole limits of the job, so only one box runs at a time.
     turn: Mutex<()>,
 }
 
@@ -49,8 +49,8 @@ impl Commands {
         Ok(commands)
     }
 
-    /// Runs the command of the probe that reasons name by `what`. It counts as unhealthy when it does not end in time, and all
-    /// of its processes end then.
+    /// Runs the command of a probe, which reasons name by `what`. A command that does not end in time counts as
+    /// unhealthy, and all of its processes are ended.
     ///
     /// # Errors
     /// A failure when a template cannot be rendered or the program does not exist, because a later check would fail as well;
@@ -74,7 +74,7 @@ impl Commands {
         let unhealthy = HealthState::Unhealthy;
         let (state, why) = match tokio::time::timeout(TIME, sandbox::run(job, program)).await {
             Ok(Ok(Ended::Code { code: 0, .. })) => return Ok(Health::new(HealthState::Healthy, "")),
-            // The end of the output stays out of the reason, which the vendor gets outside of the log.
+            // The reason does not contain the end of the output, because the vendor gets the reason outside of the log.
             Ok(Ok(Ended::Code { code, last_words: _ })) => {
                 (unhealthy, format!("the command ended with exit code {code}"))
             }
@@ -116,8 +116,8 @@ fn rendered(
     Ok((executable, words.collect()))
 }
 
-/// Returns whether a text names a program among those of the machine: by a name, or by a path in their directories. Every other
-/// path is to a file that somebody else put there, such as one of another job.
+/// Returns whether a text names a program of the machine: by its name, or by a path in the directories of programs.
+/// Every other path may lead to a file that somebody else wrote, such as another job.
 fn is_of_machine(program: &str) -> bool {
     let path = Path::new(program);
     let is_plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));

@@ -1,4 +1,4 @@
-//! `health`: asks whether a deployed component is healthy, until it is or its time is over. It changes nothing. The only
+//! `health`: checks a deployed component until it is healthy or its time limit has passed. It changes nothing. The only
 //! programs that it starts are the app's own probes ([`commands`]).
 //!
 //! The questions of one check are asked at the same time ([`questions`]). A redelivery starts again from the first
@@ -26,15 +26,16 @@ use watch::{Verdict, Watch};
 
 /// The longest time between two checks.
 const LOOK: Duration = Duration::from_secs(5);
-/// The time limit of one check without commands: the reason names a question without an answer by then. For commands the time of
-/// each is added, because they run one after another.
+/// The time limit of one check without commands. After it, the reason names each question without an answer. The time
+/// limit of each command is added, because commands run one after another.
 const LIMIT: Duration = Duration::from_secs(30);
-/// The characters that are kept for the number of the reasons that do not fit.
+/// The number of characters that are reserved for stating how many reasons do not fit.
 const MORE: usize = 20;
 /// The shortest time between two checks.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// Checks the component until it is healthy for as long as the order says, or until its time is over.
+/// Checks the component until it has been healthy for as long as the order requires, or until its time limit has
+/// passed.
 pub(super) async fn run(job: &Job, work: &CheckHealth) -> Result<Done, Failure> {
     let commands = Commands::of(job, work).await?;
     let found = check(job, work, &commands).await;
@@ -91,7 +92,8 @@ pub(super) fn gated(work: &CheckHealth, outcome: Outcome) -> Outcome {
     }
 }
 
-/// Returns the health of a component whose time is over. It may be healthy at last, but not for long enough.
+/// Returns the health of a component whose time limit has passed. The component may be healthy by then, but not for
+/// long enough.
 fn given_up(work: &CheckHealth, seen: Health, healthy_for: Option<Duration>) -> Health {
     let Some(time) = healthy_for else { return seen };
     let reason =
@@ -104,7 +106,7 @@ fn line(seen: &Health) -> String {
     format!("{}{colon}{}", seen.state.as_str(), seen.reason)
 }
 
-/// Asks everything once. The worst answer counts, and the reasons of all answers as bad as this.
+/// Asks all questions once. Returns the worst answer, with the reasons of all answers that are equally bad.
 async fn look(job: &Job, work: &CheckHealth, commands: &Commands) -> Result<Health, Failure> {
     let mut asked = Vec::new();
     if let Some(kind) = of_kind(job, work) {
@@ -121,7 +123,7 @@ async fn look(job: &Job, work: &CheckHealth, commands: &Commands) -> Result<Heal
     Ok(worst(&questions::ask(asked).await?))
 }
 
-/// Returns the question that the kind of the component offers. An answer that fails leaves the health unknown.
+/// Returns the question for the kind of the component; `None` if there is none. If asking fails, the health is unknown.
 fn of_kind<'a>(job: &'a Job, work: &'a CheckHealth) -> Option<Question<'a>> {
     let (name, asks): (_, BoxFuture<'a, Result<Health, Failure>>) = match &work.asks {
         Asks::Nothing => return None,
@@ -157,7 +159,7 @@ fn worst(found: &[Health]) -> Health {
     Health::new(state, &joined(&reasons))
 }
 
-/// Returns the reasons that fit into one, and the number of the others.
+/// Returns one text with the reasons that fit into it, and the number of the others.
 fn joined(reasons: &[&str]) -> String {
     let mut text = String::new();
     for (at, reason) in reasons.iter().enumerate() {

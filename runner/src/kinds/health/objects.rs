@@ -21,7 +21,7 @@ pub(super) async fn of_manifest(job: &Job, component: &ComponentName, of: &Clust
     let access = ClusterAccess::of(job, of).await?;
     let made = Inventory::read(&bucket, component, access.arn()).await?.without(&[]);
     if made.is_empty() {
-        return Ok(Found::new(HealthState::Unhealthy, "no object of it is in the cluster"));
+        return Ok(Found::new(HealthState::Unhealthy, "no object of the component is in the cluster"));
     }
     of_objects(job, &access.api()?, &made).await
 }

@@ -1,5 +1,5 @@
-//! Asks the probes of an app: requests an address, opens a connection, or runs a command. All reach only the hosts that the
-//! accepted contract names, and no answer's body is read.
+//! Asks the probes of an app: requests an address, opens a connection, or runs a command. Probes reach only the hosts
+//! that the accepted contract names, and do not read the body of a response.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -20,11 +20,12 @@ use crate::sandbox::{Outside, connect_permitted};
 
 /// The time limit of one question.
 const TIME: Duration = Duration::from_secs(5);
-/// The time for which a connection must stay open: a load balancer without a target closes at once what it accepted.
+/// The time for which a connection must stay open: a load balancer without a target accepts a connection and closes it
+/// at once.
 const STAYS: Duration = Duration::from_secs(1);
 
-/// Returns the name of a probe in a reason and in the log. The runner cleans and cuts it itself: a name with a new line would be a
-/// line of its own in the log, and the control plane that wrote the order may be somebody else's.
+/// Returns the name of a probe in a reason and in the log. The runner itself cleans and shortens the name, because it
+/// does not trust the control plane: a name with a line break would forge a line of the log.
 pub(super) fn name(probe: &Probe) -> String {
     let plain = |c: char| match c {
         '`' => '\'',
@@ -35,7 +36,7 @@ pub(super) fn name(probe: &Probe) -> String {
     format!("probe `{name}`")
 }
 
-/// Asks one probe. An address that cannot be read is a failure, because a later check would read it no better.
+/// Asks one probe. An address that cannot be read is a failure, because a later check could not read it either.
 pub(super) async fn ask(job: &Job, probe: &Probe, commands: &Commands) -> Result<Health, Failure> {
     let templates = Templates::of(job);
     let what = name(probe);
@@ -55,7 +56,7 @@ pub(super) async fn ask(job: &Job, probe: &Probe, commands: &Commands) -> Result
         }
     };
     let answered = answered.unwrap_or_else(|_| Err(format!("no answer within {} s", TIME.as_secs())));
-    // A secret that is cut later would not be recognized any more.
+    // Redacted before texts are cut: a part of a secret would not be recognized.
     Ok(match answered {
         Ok(()) => Health::new(HealthState::Healthy, ""),
         Err(why) => Health::new(HealthState::Unhealthy, &job.log.redacted(&format!("{what}: {why}"))),
@@ -93,7 +94,7 @@ async fn connect(job: &Job, to: &Destination) -> Result<(), String> {
     }
 }
 
-/// Returns the way to `to`, and why it was refused, if it was.
+/// Returns a connection to `to`, and the reason if it was refused.
 async fn outside(job: &Job, to: &Destination) -> Result<(Outside, Arc<OnceLock<String>>), String> {
     let refusal = Arc::new(OnceLock::new());
     let seen = Arc::clone(&refusal);

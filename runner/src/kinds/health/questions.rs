@@ -17,13 +17,14 @@ const AT_ONCE: usize = 10;
 pub(super) struct Question<'a> {
     /// The name of the question, for the reason when there is no answer.
     name: String,
-    /// The time in which there has to be an answer, from the begin of the check.
+    /// The time limit of the answer, from the start of the check.
     limit: Duration,
     answer: BoxFuture<'a, Result<Health, Failure>>,
 }
 
 impl<'a> Question<'a> {
-    /// Returns the question `name`, whose answer is that of the future and counts until `limit` after the begin of the check.
+    /// Returns the question `name`. The future gives its answer, which counts until `limit` after the start of the
+    /// check.
     pub(super) fn of(
         name: String,
         limit: Duration,
@@ -33,7 +34,8 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Returns the answers in the order of the questions. A question without an answer after its limit, counted from now, is unknown.
+/// Returns the answers in the order of the questions. The answer is unknown for a question whose limit, counted from
+/// now, passes first.
 ///
 /// # Errors
 /// The failure of the first question that cannot be asked.
@@ -46,7 +48,7 @@ pub(super) async fn ask(questions: Vec<Question<'_>>) -> Result<Vec<Health>, Fai
     stream::iter(answers).buffered(AT_ONCE).try_collect().await
 }
 
-/// Returns the answer to a question, or that there is none in its time.
+/// Returns the answer to a question, or an unknown health when there is no answer within its limit.
 async fn answered(Question { name, limit, answer }: Question<'_>, began: Instant) -> Result<Health, Failure> {
     let Ok(answer) = timeout_at(began + limit, answer).await else {
         return Ok(Health::new(HealthState::Unknown, &format!("{name}: no answer within {} s", limit.as_secs())));

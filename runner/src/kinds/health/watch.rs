@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Follows the checks of one component. It passes when the component was healthy for the whole time `hold`.
+/// Follows the checks of one component. The watch passes when the component was healthy for the whole time `hold`.
 #[derive(Debug)]
 pub(super) struct Watch {
     hold: Duration,
@@ -16,7 +16,7 @@ pub(super) struct Watch {
 pub(super) enum Verdict {
     /// The component is healthy.
     Passed,
-    /// The time is over, and the component is not healthy, or not for long enough.
+    /// The time limit has passed, and the component is not healthy, or has not been healthy for long enough.
     GivenUp,
     /// Check again, at the latest after this time.
     Again(Duration),
@@ -41,7 +41,7 @@ impl Watch {
         }
     }
 
-    /// Returns how long the component is healthy; `None` while it is not.
+    /// Returns how long the component has been healthy; `None` while it is not healthy.
     pub(super) fn healthy_for(&self, at: Duration) -> Option<Duration> {
         self.since.map(|since| at.saturating_sub(since))
     }

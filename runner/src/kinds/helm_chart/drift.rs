@@ -1,5 +1,5 @@
-//! The drift of a release: what an upgrade with the same chart and values would change in the cluster, as dry runs say. Hooks
-//! are left out, because they are not objects of the release.
+//! The drift of a release: what an upgrade with the same chart and values would change in the cluster, according to dry
+//! runs. Hooks are left out, because they are not objects of the release.
 
 use freehold_protocol::approval::ChangeKind;
 use freehold_protocol::order::InstallChart;
@@ -41,7 +41,8 @@ async fn compared(
     if let Some(last) = revisions.last().filter(|last| last.status != "deployed") {
         let name = &helm.release().name;
         return Err(Failure::new(format!(
-            "release `{name}` is `{}` at revision {}, so there is no sound release to compare with; deploy `{}` again",
+            "release `{name}` is `{}` at revision {}, so there is no complete release to compare with; deploy `{}` \
+             again",
             last.status, last.number, work.component
         )));
     }
@@ -65,11 +66,11 @@ async fn compared(
     Ok(found)
 }
 
-/// Returns the names of the attributes in which an object differs; none if no dry run can tell.
+/// Returns the names of the attributes in which an object differs; none if no dry run is possible.
 async fn attributes(api: &Api, plan: &ReleasePlan, id: &Id) -> Result<Vec<String>, Failure> {
     let object = plan.objects.iter().find(|object| object.id.is_same_object(id));
     let (Some(object), Some(live)) = (object, api.get(id).await?) else { return Ok(Vec::new()) };
-    // Webhooks with side effects refuse every dry run. The difference was found without one then.
+    // Webhooks with side effects refuse every dry run. The difference was then found without a dry run.
     let Ok(Some(merged)) = api.merged(object).await else { return Ok(Vec::new()) };
     Ok(attributes_of_drift(&live, &merged))
 }

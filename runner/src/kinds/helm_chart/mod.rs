@@ -171,7 +171,8 @@ impl Attempt<'_> {
         }
         let plan = plan::removal(job, self.work, self.helm, self.api).await?;
         guard::removal(job, &plan, destroy_data).await?;
-        // The rule would also refuse the hooks of an uninstall; the next deploy applies it again.
+        // Removes the rule about images, which would also refuse the hooks of the uninstall. The next deploy applies
+        // the rule again.
         cluster_images::withdraw(job, self.api).await;
         self.helm.uninstall(self.time_left()).await.map_err(Failure::after_change)?;
         self.withdraw_policies(removes_policies).await?;
@@ -216,9 +217,9 @@ impl Attempt<'_> {
         }
     }
 
-    /// Writes into the mark that the attempt ended in order, unless it left the release pending.
+    /// Writes into the mark that the attempt ended cleanly, unless it left the release pending.
     async fn end(&self, mark: &AttemptMark, done: bool) -> Result<(), Failure> {
-        // After a stop there is little time left. The mark still records that the attempt did not end in order, so the
+        // After a stop there is little time left. The mark still records that the attempt did not end cleanly, so the
         // next attempt checks the release.
         if self.job.stop.reason().is_some() {
             return Ok(());

@@ -32,7 +32,7 @@ pub(super) struct ReleasePlan {
     pub(super) hooks: Vec<Value>,
 }
 
-/// Renders the chart, looks at its images, and compares its objects with those in the cluster. It changes nothing.
+/// Renders the chart, checks its images, and compares its objects with those in the cluster. It changes nothing.
 /// `registry` is the address of the install registry.
 pub(super) async fn make(
     job: &Job,
@@ -59,7 +59,8 @@ pub(super) async fn make(
             let is_hook = |object: &Value| hook(object).is_some();
             (all, read_except(CHART, &rendered, is_hook).map_err(unreadable)?)
         }
-        // Helm reads more YAML than this runner. What else cannot be read is named first.
+        // Helm accepts YAML that this runner cannot read. An object of the release that cannot be read is reported
+        // before a hook.
         Err(why) => {
             let without_hooks = render(Hooks::LeftOut).await?;
             read_objects(CHART, &without_hooks).map_err(unreadable)?;
@@ -199,7 +200,7 @@ impl Compare<'_> {
     }
 }
 
-/// Returns when Helm makes an object outside of the release, if it is a hook.
+/// Returns the events at which Helm makes an object, if the object is a hook.
 fn hook(object: &Value) -> Option<&str> {
     object.pointer(HOOK).and_then(Value::as_str)
 }

@@ -65,7 +65,7 @@ pub(super) fn upgraded(revisions: &[Revision]) -> Option<u32> {
     deployed.or(failed).map(|one| one.number)
 }
 
-/// Returns the recovery for a release. `inherits` is true if the previous attempt did not end in order; a pending state
+/// Returns the recovery for a release. `inherits` is true if the previous attempt did not end cleanly; a pending state
 /// then comes from that attempt.
 #[must_use]
 pub(super) fn recovery(revisions: &[Revision], inherits: bool) -> Recovery {

@@ -1,7 +1,7 @@
 //! Reads a release as Helm stores it in the cluster: its state, and the objects of its newest revision. No program runs.
 //!
-//! An object with the label `owner=helm` has the revision in `data.release`: JSON, compressed with gzip, as base64 (Helm
-//! documentation, "Storage backends"). A Secret has it as base64 once more.
+//! An object with the label `owner=helm` has the revision in `data.release`: JSON, compressed with gzip, as base64
+//! (Helm documentation, "Storage backends"). A Secret encodes this text in base64 once more.
 
 use std::io::Read as _;
 

@@ -1,4 +1,4 @@
-//! The drift of a manifest: what an apply of its objects would change in the cluster, as dry runs say.
+//! The drift of a manifest: what an apply of its objects would change in the cluster, according to dry runs.
 
 use std::time::Instant;
 
@@ -14,8 +14,8 @@ use crate::kinds::result::cluster_access;
 use crate::kinds::templates::Templates;
 use crate::kubernetes::{Applied, attributes_of_drift};
 
-/// Returns the objects that differ from the manifest. Fields that another manager took over count as well, although an apply
-/// would be refused until its manager gives them up.
+/// Returns the objects that differ from the manifest. Fields that another manager took over count as well, although an
+/// apply would be refused until that manager gives them up.
 pub(in crate::kinds) async fn check(job: &Job, work: &ApplyManifest) -> Result<Vec<DriftedResource>, Failure> {
     let templates = Templates::of(job);
     let namespace = templates.text("`namespace`", &work.namespace)?;

@@ -88,7 +88,8 @@ async fn file(workspace: &Path, base: &Path, path: &str) -> Result<String, Strin
         WorkspaceError::Gone(_) => format!("there is no patch `{path}` in the source"),
         WorkspaceError::NotPlain(_) => {
             format!(
-                "patch `{path}`, or a directory on the way to it, is a link or no file; write its text, or name the file itself"
+                "patch `{path}`, or a directory on the way to it, is a link or not a file; write its text, or name \
+                 the file itself"
             )
         }
         other @ (WorkspaceError::TooLarge { .. } | WorkspaceError::Io { .. }) => {

@@ -176,7 +176,7 @@ impl Rollout<'_> {
         self.job.deadline(self.started, REST)
     }
 
-    /// Waits until none of the objects exists with this component's annotation, but for those that are marked to stay.
+    /// Waits until none of the objects exists with this component's annotation, except those that are marked to stay.
     /// Finalizers may delay a deletion.
     pub(super) async fn wait_until_gone(&self, ids: &[Id]) -> Result<(), Failure> {
         let until = self.deadline();

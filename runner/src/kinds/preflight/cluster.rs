@@ -12,7 +12,7 @@ use crate::kubernetes::{Api, ClusterError, apis_of};
 
 /// The modes in which jobs deploy or remove components.
 const MODES: [Mode; 3] = [Mode::Provision, Mode::Maintenance, Mode::Deprovision];
-/// The API groups and resources that stand for what a component has: configuration, and a program that runs.
+/// The API groups and resources that represent the objects of a component: its configuration, and a program that runs.
 const RESOURCES: [(&str, &str); 3] = [("", "configmaps"), ("", "secrets"), ("apps", "deployments")];
 
 /// Asks each existing cluster, under each mode that is switched on, what the mode may do in the namespaces of components.
@@ -27,7 +27,7 @@ pub(super) async fn access(job: &Job, work: &CheckInstall) -> Vec<Finding> {
 
 async fn in_cluster(job: &Job, cluster: &ExistingCluster) -> Vec<Finding> {
     let templates = Templates::of(job);
-    // A name that other parts give belongs to a cluster that does not exist yet.
+    // A name that depends on the outputs of other parts belongs to a cluster that does not exist yet.
     let Ok(name) = templates.text("cluster", &cluster.name) else { return Vec::new() };
     let known = |text: &String| templates.text("namespace", text).ok().filter(|name| !name.is_empty());
     let namespaces: Vec<String> = cluster.namespaces.iter().filter_map(known).collect();
@@ -46,7 +46,8 @@ async fn in_cluster(job: &Job, cluster: &ExistingCluster) -> Vec<Finding> {
     found
 }
 
-/// Returns credentials of each mode that is switched on, and a warning for each mode that could not be asked about.
+/// Returns credentials of each mode that is switched on, and a warning for each mode whose credentials could not be
+/// fetched.
 async fn sessions(job: &Job, cluster: &str) -> (Vec<(Mode, SharedCredentialsProvider)>, Vec<Finding>) {
     let own = crate::aws::sdk_config(&job.config.region, None).await;
     let (mut sessions, mut found) = (Vec::new(), Vec::new());

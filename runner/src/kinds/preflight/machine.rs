@@ -103,7 +103,7 @@ async fn version(path: &Path, directory: &Path) -> Result<String, String> {
     let answer: Result<VersionAnswer, _> = serde_json::from_slice(&output.stdout);
     answer.map(|answer| answer.terraform_version).map_err(|_| {
         let stderr = String::from_utf8_lossy(&output.stderr);
-        format!("`{shown} version -json` gave an unknown answer: {}", stderr.lines().next().unwrap_or("no answer"))
+        format!("`{shown} version -json` printed an unknown text: {}", stderr.lines().next().unwrap_or("no answer"))
     })
 }
 

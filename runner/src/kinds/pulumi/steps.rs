@@ -16,7 +16,7 @@ pub(super) struct Steps {
     /// The numbers of changes by operation, such as `create`.
     #[serde(default, rename = "changeSummary")]
     summary: BTreeMap<String, u64>,
-    /// The step of each resource. With `--show-sames`, these are also the steps of resources that stay.
+    /// The step of each resource. With `--show-sames`, these are also the steps of unchanged resources.
     #[serde(default)]
     steps: Vec<Step>,
 }

@@ -115,8 +115,8 @@ impl<'a> Terraform<'a> {
         self.job
     }
 
-    /// Logs the version of the program. Only `required_version` in the module makes Terraform refuse another one than the
-    /// config asks for.
+    /// Logs the version of the program. The version in the config is not enforced: only `required_version` in the
+    /// module makes Terraform refuse to run.
     pub(super) async fn check_version(&self) -> Result<(), Failure> {
         #[derive(Deserialize)]
         struct Version {
@@ -148,7 +148,7 @@ impl<'a> Terraform<'a> {
 
     /// Runs a subcommand whose output has values of resources. Only its errors come into the log.
     pub(super) async fn run_unlogged(&self, name: &str, arguments: Vec<String>) -> Result<(), Failure> {
-        let unkept = |error| Failure::because(&format!("could not keep what `terraform {name}` prints"), &error);
+        let unkept = |error| Failure::because(&format!("could not store what `terraform {name}` prints"), &error);
         let printed = Printed::new(self.job).map_err(unkept)?;
         self.start(name, arguments, Output::Kept(printed), Vec::new()).await
     }

@@ -51,7 +51,7 @@ impl StateLock {
         self.mark.stale().first().map(String::as_str)
     }
 
-    /// Writes into the mark that the attempt ended in order, unless it may have left a lock. `abrupt` means that
+    /// Writes into the mark that the attempt ended cleanly, unless it may have left a lock. `abrupt` means that
     /// Terraform may have been killed.
     pub(super) async fn end(&self, bucket: &JobBucket, abrupt: bool) -> Result<(), Failure> {
         self.mark.end_with(bucket, &find_held(bucket, &self.lock_key).await?, abrupt).await
