@@ -37,10 +37,10 @@ const APPLY: &str = "application/apply-patch+yaml";
 /// The content types of Helm's patches: the first for built-in kinds, the second for custom resources.
 const MERGES: [&str; 2] = ["application/strategic-merge-patch+json", "application/merge-patch+json"];
 
-/// The metadata that a replaced object keeps: its version, and what others use to hold it or to remove it.
+/// The metadata that a replaced object keeps: its version, and the fields by which others hold it or remove it.
 const OF_CLUSTER: [&str; 4] = ["resourceVersion", "uid", "finalizers", "ownerReferences"];
 
-/// The query of a dry run of what Helm does.
+/// The query of a dry run of a change that Helm would make.
 const HELM_DRY_RUN: [(&str, &str); 2] = [("fieldManager", "helm"), ("dryRun", "All")];
 
 /// Whether an apply changes the cluster.

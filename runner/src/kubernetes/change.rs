@@ -41,8 +41,8 @@ impl Change {
         }
     }
 
-    /// Returns the change of an object that its component has no longer. Nothing changes if the object is absent, or if
-    /// somebody has already deleted it and a finalizer delays the deletion.
+    /// Returns the change of an object that its component no longer contains. Nothing changes if the object is absent,
+    /// or if somebody has already deleted it and a finalizer delays the deletion.
     pub(crate) fn removal(live: Option<&Value>, is_marked: bool) -> Self {
         match live {
             None => Self::Keep,

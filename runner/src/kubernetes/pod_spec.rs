@@ -7,9 +7,9 @@ use serde_json::Value;
 /// The lists of a pod spec whose items have an `image`.
 const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
-/// Returns the images of all pod specs in an object, each once. A pod spec can be anywhere in it: every kind has its
-/// template at another path, kinds of operators too, and a list has objects in it. Texts are not parsed, so the data of
-/// a ConfigMap has no pod spec.
+/// Returns the images of all pod specs in an object, each once. A pod spec can be anywhere in the object: the path
+/// depends on the kind, operators define kinds of their own, and a list contains objects. Texts are not parsed, so a
+/// pod spec in the data of a ConfigMap is not found.
 pub(crate) fn images(object: &Value) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
     add(object, &mut found);

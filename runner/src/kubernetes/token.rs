@@ -32,7 +32,7 @@ pub(super) const RENEW: Duration = Duration::from_secs(240);
 /// A token is replaced this long before the end of the credentials that signed it. Kubernetes clients read the file
 /// with the token once a minute.
 const BEFORE_END: Duration = Duration::from_secs(120);
-/// The shortest time between two tokens, when the credentials are about to end and there are no others yet.
+/// The shortest time between two tokens, when the credentials are about to end and there are no new credentials yet.
 const SHORTEST: Duration = Duration::from_secs(10);
 
 /// The tokens of one job for one cluster.

@@ -112,7 +112,8 @@ impl<'t> Reader<'t> {
             let event = self.next()?;
             let value = self.value(event, depth + 1)?;
             if plain && key == "<<" {
-                // Helm and `kubectl` take the merged value then, and the YAML specification the first one.
+                // Helm and `kubectl` then use the merged value, although the YAML specification gives precedence to the
+                // key of the map.
                 if let Some(repeated) = common_key(&map, &value) {
                     return Err(
                         self.wrong(&format!("key `{repeated}` is before a `<<` that has it too; write the `<<` first"))
@@ -134,7 +135,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Returns a key of the value of `<<` that `map` has.
+/// Returns a key that both `map` and the value of `<<` have.
 fn common_key<'v>(map: &Map<String, Value>, value: &'v Value) -> Option<&'v str> {
     match value {
         Value::Object(more) => more.keys().find(|key| map.contains_key(*key)).map(String::as_str),

@@ -15,7 +15,7 @@ const MOST: usize = 100;
 /// Returns the customer's policies, by name. An object that is too large or not UTF-8 is a policy that cannot be read.
 ///
 /// # Errors
-/// The reason why they cannot be listed or read. The job then stops, since a policy would not be asked.
+/// The reason why they cannot be listed or read. The job then stops, because a policy would not be evaluated.
 pub(super) async fn read(config: &Config) -> Result<Vec<Guard>, String> {
     let Some(bucket) = config.bucket.as_ref().filter(|_| config.policies.customer) else { return Ok(Vec::new()) };
     let sdk = aws::sdk_config(&config.region, None).await;

@@ -8,7 +8,7 @@ pub(super) struct Guard {
     pub(super) name: String,
     pub(super) origin: PolicyOrigin,
     pub(super) text: Text,
-    /// Whether the customer has loosened it: what it denies is a warning then.
+    /// Whether the customer has loosened the policy: its denials then count as warnings.
     pub(super) is_loosened: bool,
 }
 

@@ -41,7 +41,7 @@ pub(crate) async fn ask(job: &Job, documents: Vec<Value>) -> Result<(Vec<PolicyR
     let mut full = Vec::new();
     for (guard, answer) in guards.iter().zip(answers) {
         let (seen, whole) = result(guard, answer, &asked);
-        // A policy of every install is part of the result only when it has something to say.
+        // A policy of every install is part of the result only when it has a message.
         if guard.origin != PolicyOrigin::BuiltIn || seen.stops() || !seen.warn.is_empty() {
             results.push(seen);
             full.push(whole);
@@ -86,7 +86,7 @@ fn account(config: &Config) -> Option<&str> {
 
 fn vendors(policy: &OrderPolicy) -> Option<Guard> {
     let text = match policy.engine {
-        // A cluster evaluates these.
+        // Kyverno evaluates these policies in a cluster.
         PolicyEngine::Kyverno => return None,
         PolicyEngine::Opa => {
             policy.text().map_or_else(|error| Text::Unreadable(freehold_aws_errors::chain(&error)), Text::Known)

@@ -18,7 +18,8 @@ pub(super) struct Asked<'a> {
     pub(super) redact: &'a (dyn Fn(&str) -> String + Sync),
 }
 
-/// Returns the result of a policy without the values of its documents, and the same with them. Neither has a secret.
+/// Returns the result of a policy twice: without the values of its documents, and with them. Neither result contains a
+/// secret.
 pub(super) fn result(guard: &Guard, answer: Answer, asked: &Asked<'_>) -> (PolicyResult, Value) {
     let text = match &guard.text {
         Text::Known(text) => text.as_str(),
