@@ -23,7 +23,8 @@ use crate::wire::inbox::{InboxError, Outbox, Sent};
 const DIRECTORY: &str = "sent";
 /// The maximum number of texts in the directory. When it is full, the audit trail names reports whose texts are lost.
 const MOST: usize = 20_000;
-/// The number of reports that are remembered as recorded. A call sends at most 10, and sends them again when it fails.
+/// The number of reports that are remembered as recorded. A call sends at most 10 reports, and a failed call is
+/// repeated with the same reports.
 const REMEMBERED: usize = 100;
 /// The longest pause between two signs of progress ([`Beat::alive`]).
 const IDLE: Duration = Duration::from_secs(60);
@@ -43,7 +44,8 @@ impl Texts {
     pub fn open(state_dir: &Path) -> std::io::Result<Self> {
         let directory = state_dir.join(DIRECTORY);
         files::make_private_dir(&directory)?;
-        // A crash left what was not written whole. Its report is still in the spool and stored again when it is sent.
+        // A crash left this incomplete file. Its report is still in the spool, and its text is stored again when the
+        // report is sent.
         for entry in std::fs::read_dir(&directory)? {
             let path = entry?.path();
             if !is_whole(&path) {
@@ -138,8 +140,8 @@ impl RecordedOutbox {
         Self { outbox, audit, texts, known: Mutex::default() }
     }
 
-    /// Records the reports that are not recorded yet. A state directory that takes no record does not hold a report up:
-    /// the outcome of a job would be lost to the vendor. The report is then named by the next record.
+    /// Records the reports that are not recorded yet. A report is sent even if the state directory takes no record:
+    /// otherwise the vendor would lose the outcome of a job. The next record then names the report.
     fn record(&self, bodies: &[String]) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for body in bodies {

@@ -209,7 +209,7 @@ where
 fn inbox_error(code: Option<&str>, text: String) -> InboxError {
     match Meaning::of(code) {
         _ if code.is_some_and(has_ended) => InboxError::Gone(text),
-        // Nothing but the queue can be missing.
+        // Only the queue can be missing.
         Meaning::Denied | Meaning::Credentials | Meaning::NotFound => InboxError::Denied(text),
         Meaning::Transient | Meaning::Quota | Meaning::Conflict | Meaning::Invalid | Meaning::Unknown => {
             InboxError::Transient(text)

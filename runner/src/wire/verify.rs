@@ -13,7 +13,7 @@ use crate::config::{Config, Role};
 use crate::keys::known_roots::{KnownRoots, RootsError};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The way out for who reads a refusal.
+/// The way out for the reader of a refusal.
 const UPDATE: &str = "update the runner, then start the job again";
 
 /// The root keys that this runner trusts, and the names by which messages address the runner.
@@ -48,7 +48,7 @@ impl Trust {
     /// Returns the trust settings of the runner with `config`.
     ///
     /// # Errors
-    /// A [`RootsError`] when the roots that followed cannot be read.
+    /// A [`RootsError`] when the roots that replaced the root of `config` cannot be read.
     pub fn open(config: &Config) -> Result<Self, RootsError> {
         Ok(Self {
             role: config.role,
@@ -112,7 +112,7 @@ impl Check<'_> {
         let about_job = |refusal: Refusal| Refusal { job: Some(job.clone()), ..refusal };
         self.addressee(&head.tenant, &head.install)?;
         if waited.now < self.now && self.now <= head.not_after {
-            // No order of the control plane outlives the certificate of its key.
+            // The control plane never makes an order that is valid for longer than the certificate of its key.
             self.open::<OrderHead>(envelope)?;
         }
         self.understood("order", &head.must_understand).map_err(about_job)?;
@@ -121,9 +121,9 @@ impl Check<'_> {
         Ok(Message::Order(Box::new(order)))
     }
 
-    /// Returns the same check at the end of the envelope's certificate, if that has passed. An order that has waited for its
-    /// runner starts nothing, but the runner gives it back. A certificate that says until when messages may be sent needs no
-    /// such thing.
+    /// Returns this check; if the envelope's certificate has ended, as of the end of the certificate. So the runner can
+    /// still read an order that waited for too long. Such an order starts nothing, and the runner gives it back. A
+    /// certificate that limits only when messages may be sent does not need this.
     fn as_of_certificate(&self, envelope: &Envelope) -> Result<Check<'_>, Refusal> {
         let delegate = self.trust.roots.now().delegate(envelope).map_err(|error| self.refuse_envelope(&error))?;
         Ok(Check { now: self.now.min(delegate.not_after), ..*self })

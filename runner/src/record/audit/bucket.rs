@@ -16,7 +16,7 @@ use crate::process::clock;
 
 /// The time limit for one call.
 const DEADLINE: Duration = Duration::from_secs(20);
-/// The folder of all objects.
+/// The prefix of all objects.
 const FOLDER: &str = "audit/";
 
 /// The answer to a conditional write.
@@ -143,7 +143,8 @@ impl Bucket for S3Bucket {
         let names: Vec<&str> = listed.contents().iter().filter_map(|object| object.key()).collect();
         let numbers: Vec<u64> =
             names.iter().filter_map(|name| record_number(name.strip_prefix(FOLDER).unwrap_or_default())).collect();
-        // The names of keys sort after the numbers. A page that has one has the highest number.
+        // The names of public keys sort after the numbers of records. So a page with the name of a key also has the
+        // highest number.
         let more = listed.is_truncated() == Some(true) && numbers.len() == names.len();
         Ok(Later { highest: numbers.into_iter().max(), more })
     }

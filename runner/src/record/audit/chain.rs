@@ -34,7 +34,7 @@ pub(super) struct BucketChain {
     spool: Mutex<Spool>,
     /// Held while records are written, and whether this process has written the public key.
     placing: tokio::sync::Mutex<bool>,
-    /// Told of each new event.
+    /// Notified of each new event.
     pub(super) added: Notify,
     pub(super) latest: LatestHead,
 }
@@ -52,7 +52,8 @@ impl BucketChain {
     pub(super) async fn keep(&self, name: &str, bytes: Vec<u8>) -> Result<(), AuditError> {
         for _ in 0..MOST_CONFLICTS {
             match self.bucket.create(name, bytes.clone()).await? {
-                // The name is the digest of a message, or the number of a receipt: whichever machine was first wrote it.
+                // The name is the digest of a message, or the number of a receipt, so it does not matter which machine
+                // was first.
                 Created::New | Created::Exists => return Ok(()),
                 Created::Contended => tokio::time::sleep(CONTENDED).await,
             }
@@ -80,10 +81,10 @@ impl BucketChain {
 
     /// Writes the records of the spool into the bucket, oldest first, up to that of `entry`.
     ///
-    /// A record is stored before it is written. After a crash or a lost answer, the same bytes are written again under the
-    /// same number, until the bucket has an object of this number: it is this record, or that of another machine, and
-    /// then the event gets a later number. So no event is lost or recorded twice, and no number is left out. The same
-    /// holds when the caller drops this future.
+    /// A record is stored before it is written. After a crash or a lost answer, the same bytes are written again under
+    /// the same number, until the bucket has an object of this number. If that object is the record of another machine,
+    /// the event gets a later number. So no event is lost or recorded twice, and no number is left out. The same holds
+    /// when the caller drops this future.
     pub(super) async fn place(&self, author: &Author, entry: u64) -> Result<(), AuditError> {
         let mut key_is_written = self.placing.lock().await;
         let mut conflicts = 0;
@@ -203,10 +204,10 @@ impl BucketChain {
     }
 
     /// Returns the end of the chain in the bucket, which has `known`. Takes few calls, however long the chain is: the
-    /// numbers have no gap, so the steps double until a page is the last one, and are halved then.
+    /// numbers have no gap, so the steps double until a page is the last one, and are halved after that.
     async fn end(&self, known: Head) -> Result<Head, AuditError> {
         let (mut highest, mut step) = (known.seq, 0);
-        // Whether a step went beyond the end: then the steps get smaller.
+        // Whether a step went beyond the end. From then on, the steps get smaller.
         let mut is_beyond = false;
         loop {
             let from = highest + step;

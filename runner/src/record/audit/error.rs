@@ -33,7 +33,7 @@ pub enum AuditError {
     #[error("cannot write the audit record to bucket `{bucket}`: {reason}; allow `{action}` on `audit/*`")]
     Bucket { bucket: String, action: &'static str, reason: String },
     /// A record of the customer's bucket is not one that this version reads.
-    #[error("audit record {seq} in the customer's bucket cannot be read; `freehold customer audit verify` says more")]
+    #[error("audit record {seq} in the customer's bucket cannot be read; `freehold customer audit verify` shows why")]
     Unreadable { seq: u64 },
     /// Other machines wrote records again and again.
     #[error(

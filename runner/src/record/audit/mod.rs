@@ -1,9 +1,9 @@
 //! The audit trail: hash-chained records, signed by the runner's key.
 //!
-//! An install has one chain, in the customer's bucket, whichever machines write to it. A record of it is an object that
-//! is written under the condition that its number is new, so no machine can replace or fork what another one wrote. The
-//! state directory holds the events whose records the bucket does not have yet. What is recorded before its effect also
-//! waits for the bucket ([`Audit::flush`]).
+//! An install has one chain, in the customer's bucket, whichever machines write to it. Each record of the chain is an
+//! object that is written under the condition that its number is new, so no machine can replace or fork what another
+//! one wrote. The state directory holds the events whose records the bucket does not have yet. An event that is
+//! recorded before its effect also waits for the bucket ([`Audit::flush`]).
 //!
 //! A runner without a bucket keeps a chain of its own in its state directory.
 

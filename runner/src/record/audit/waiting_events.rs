@@ -1,5 +1,5 @@
 //! The events that are not in the customer's bucket yet, in a file of the state directory. A record gets its number and
-//! its signature when it is its turn: another machine may have written to the chain meanwhile.
+//! its signature only just before it is written: another machine may have written to the chain meanwhile.
 //!
 //! Each line of the file is one [`Line`]. Replaying the lines gives the state after a crash.
 
@@ -60,7 +60,7 @@ pub(super) struct Trying {
     pub(super) seq: u64,
     pub(super) record: String,
     runner: KeyId,
-    /// Whether it is the record with which its key joins. Otherwise it is the record of the first entry.
+    /// Whether this is the record by which its key joins the chain. Otherwise this is the record of the first entry.
     joins: bool,
 }
 

@@ -150,8 +150,8 @@ impl Spool {
         self.until(|inner| inner.waiting.keys().next().is_none_or(|oldest| *oldest >= next)).await;
     }
 
-    /// Waits until the `hello` report with this number waits no longer. Returns whether the queue accepted it; otherwise it
-    /// was dropped.
+    /// Waits until the `hello` report with this number has left the spool. Returns whether the queue accepted it;
+    /// otherwise it was dropped.
     pub async fn accepted_hello(&self, number: u64) -> bool {
         self.until(|inner| !inner.waiting.contains_key(&number)).await;
         self.lock().accepted_hello == Some(number)

@@ -73,7 +73,8 @@ fn settle(spool: &Spool, at: &[u64], sent: Vec<Sent>) -> bool {
 }
 
 fn hint(error: &InboxError, failing_since: Option<Instant>) {
-    // No policy that allows the call helps against one that denies it, such as that of revoked sessions.
+    // A policy that allows the call does not help against a policy that denies it, such as the policy of revoked
+    // sessions.
     let is_denied = matches!(error, InboxError::Denied(why) if !why.contains("explicit deny"));
     if is_denied && failing_since.is_none() {
         warn!(
