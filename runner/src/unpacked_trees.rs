@@ -168,7 +168,8 @@ fn finish(top: &Path) -> io::Result<u64> {
             }
         }
     }
-    // An image has thousands of files, and each would cost a write of its own.
+    // Flushes the whole file system once: an image has thousands of files, and to flush each of them would cost a
+    // write.
     rustix::fs::syncfs(File::open(top)?)?;
     Ok(size)
 }

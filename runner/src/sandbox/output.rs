@@ -91,8 +91,8 @@ impl Printed {
     }
 }
 
-/// The tasks that read a program's standard output and standard error. They end with this value: somebody who no longer waits for
-/// the program wants nothing more of it in the log.
+/// The tasks that read a program's standard output and standard error. Dropping this value ends them, so that nothing
+/// more is logged when nobody waits for the program any more.
 pub(super) struct Pump {
     stdout: Option<Reader>,
     stderr: Option<Reader>,

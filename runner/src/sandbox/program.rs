@@ -73,7 +73,7 @@ impl<'a> Program<'a> {
 pub enum Interrupt {
     /// `SIGTERM`, to the program's process group.
     Terminate,
-    /// `SIGINT`, as Ctrl-C in a terminal. Terraform's plugins ignore it, so that Terraform can end them in order.
+    /// `SIGINT`, as Ctrl-C in a terminal. Terraform's plugins ignore it, so that Terraform itself can end them.
     Interrupt,
 }
 

@@ -29,7 +29,7 @@ pub struct Wall {
     /// The target that a job must not reach.
     pub name: String,
     pub stands: bool,
-    /// If the wall stands, the error with which the test failed to reach the target; otherwise what the test reached.
+    /// If `stands`, the error with which the test failed to reach the target; otherwise what the test reached.
     pub answer: String,
 }
 

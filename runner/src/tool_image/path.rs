@@ -50,7 +50,7 @@ pub(crate) fn follow(root: &Path, path: &Path, mut make: impl FnMut(&Path) -> io
     Ok(root.join(inside))
 }
 
-/// Returns the steps of `path`, the first one last.
+/// Returns the steps of `path` in reverse order.
 fn steps(path: &Path) -> Vec<Step> {
     let parts = path.components().rev().filter_map(|part| match part {
         Component::RootDir => Some(Step::Root),

@@ -1,4 +1,4 @@
-//! A new program on trial: it works, and it has to prove its health before a moment.
+//! The trial of a new program: the program runs, and has to prove its health within a time limit.
 
 use std::io;
 use std::path::Path;
@@ -54,7 +54,7 @@ pub(crate) async fn watch(
             () = tokio::time::sleep(LOOK) => None,
         };
         let has_ended = ended.is_some() || child.try_wait()?.is_some();
-        // Only now: a program that has ended writes the file no more.
+        // The file is read after the check whether the program has ended: an ended program no longer writes the file.
         if is_healthy(state_dir, program) {
             return Ok(Verdict::Healthy);
         }

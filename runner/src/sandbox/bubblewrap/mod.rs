@@ -185,9 +185,9 @@ impl Options {
         for space in ["user", "net", "pid", "ipc", "uts", "cgroup-try"] {
             self.add(&[&format!("--unshare-{space}")]);
         }
-        // Without `--die-with-parent`: it ends only the parent of two processes of `bwrap`, and the child waits for ever
-        // if the runner is killed before the parent has released the child. The first process of the box ends the box
-        // when the runner has ended.
+        // `--die-with-parent` is not used: it ends only the parent of two processes of `bwrap`, and the child waits for
+        // ever if the runner is killed before the parent has released the child. The first process of the box ends the
+        // box when the runner has ended.
         self.add(&["--as-pid-1", "--new-session", "--hostname", "job", "--clearenv"]);
         self.add(&["--cap-drop", "ALL"]);
         let uid = match user {

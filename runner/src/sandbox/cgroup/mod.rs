@@ -101,8 +101,9 @@ pub(crate) fn delegated() -> Result<PathBuf, String> {
     Ok(home)
 }
 
-/// Moves this process into the runner's own group, and so each program that it starts. Such a program can then claim the
-/// delegated group, whose subgroups get no limits while a process is in it. Changes nothing without a delegated group.
+/// Moves this process, and with it each program that it starts later, into the runner's own group. Such a program can
+/// then claim the delegated group, whose subgroups get no limits while a process is in it. Changes nothing without a
+/// delegated group.
 ///
 /// # Errors
 /// When the kernel refuses the move.

@@ -22,7 +22,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const SHARE: u32 = 20;
 /// The size of a block in `st_blocks`, inode(7).
 const BLOCK: u64 = 512;
-/// The length of a path from which a directory is opened instead of named. The kernel takes 4,096 bytes, and a name has 255.
+/// A directory whose path has at least this length is opened, and its path is then replaced by that of the descriptor.
+/// The kernel accepts paths of 4,096 bytes, and names of 255.
 const LONG: usize = 3072;
 
 /// A thread that scans the workspace. It ends when this value is dropped.
@@ -117,14 +118,14 @@ impl Held {
 
 /// A directory of the workspace, however deep it is.
 struct Place {
-    /// An open directory above, by whose descriptor `path` begins. It is there where the path itself would be too long.
+    /// This directory or one above it, if the path became too long: `path` then begins with the descriptor of `base`.
     base: Option<Arc<File>>,
     path: PathBuf,
 }
 
 impl Place {
-    /// Returns the entries. The program's user may have closed the directory, and owns it, as this process does where it has
-    /// no other user.
+    /// Returns the entries. A program that runs as this process's user may have made the directory unreadable. This
+    /// process then owns the directory too, and makes it readable again.
     fn entries(&self) -> io::Result<ReadDir> {
         match std::fs::read_dir(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
