@@ -111,11 +111,11 @@ impl Agent {
         self.in_flight.stop_resumable(StopReason::Draining);
     }
 
-    /// Ends the loops, so that the runner begins again with a new session. `why` says that the customer has revoked the
-    /// present one. No lease can be renewed with it, and the sessions of the jobs were revoked too.
+    /// Ends the loops, so that the runner begins again with a new session. `why` states that the customer has revoked
+    /// the present session. That session can renew no lease, and the sessions of the jobs were revoked too.
     pub fn renew_session(&self, why: &str) {
         if !self.revoked.swap(true, Ordering::Relaxed) {
-            warn!("{why}; this runner ends what it does and continues with a new session");
+            warn!("{why}; this runner ends its jobs and continues with a new session");
         }
         self.drain.advance(Phase::Draining);
         self.in_flight.stop_all(StopReason::LeaseLost);

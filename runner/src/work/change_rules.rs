@@ -74,7 +74,7 @@ impl ChangeRules {
         Ok(rules)
     }
 
-    /// Lets the runner announce the rules at once, because the control plane sent an order that they keep back.
+    /// Lets the runner announce the rules at once, because the control plane sent an order that the rules keep back.
     pub fn keeps_back(&self) {
         self.kept_back.notify_one();
     }

@@ -191,7 +191,7 @@ impl InFlight {
         }
     }
 
-    /// Lets whoever waits for a change look again.
+    /// Wakes all tasks that wait for a change.
     pub fn look_again(&self) {
         self.changed.notify_waiters();
     }

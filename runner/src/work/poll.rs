@@ -69,7 +69,7 @@ async fn receive(agent: &Agent, draining: bool) -> Result<Vec<Delivery>, InboxEr
 struct Poller {
     agent: Arc<Agent>,
     backoff: Backoff,
-    /// The time since which the queue has refused the runner; `None` while it does not.
+    /// The time since which the queue has refused the runner; `None` while the queue accepts the runner.
     denied_since: Option<Instant>,
     warned: Repeat,
     /// `None` if the machine does not depend on whether there is work.
@@ -176,7 +176,7 @@ async fn enrolled(agent: &Agent, beat: &Beat) -> bool {
 enum Cause {
     SwitchedOff,
     StackGone,
-    /// The customer has revoked the runner's session, and a new one has permissions.
+    /// The customer has revoked the runner's session, and a new session has permissions.
     Revoked,
     /// The queue denies the runner for another reason.
     Denied,

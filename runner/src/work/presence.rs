@@ -18,7 +18,8 @@ pub struct Presence {
 }
 
 impl Presence {
-    /// Reports that the runner takes no orders, unless it has said so for the same reason. It still tries to take some.
+    /// Reports that the runner takes no orders, unless it has reported this for the same reason. The runner still tries
+    /// to take orders.
     pub fn leave(&self, reporter: &Reporter, reason: AwayReason, detail: &str) {
         let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
         if *away == Some(reason) {
@@ -30,12 +31,12 @@ impl Presence {
         }
     }
 
-    /// Returns whether the runner has said that it takes no orders.
+    /// Returns whether the runner has reported that it takes no orders.
     pub fn is_away(&self) -> bool {
         self.away.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Lets the runner announce itself at once, if it had said that it takes no orders.
+    /// Lets the runner announce itself at once, if it had reported that it takes no orders.
     pub fn come_back(&self) {
         if self.away.lock().unwrap_or_else(PoisonError::into_inner).take().is_some() {
             info!("The runner takes orders again, and announces itself");
@@ -43,7 +44,7 @@ impl Presence {
         }
     }
 
-    /// Waits until the runner takes orders again after it had said that it takes none.
+    /// Waits until the runner takes orders again after it had reported that it takes none.
     pub async fn is_back(&self) {
         self.back.notified().await;
     }

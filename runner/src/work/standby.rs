@@ -21,7 +21,7 @@ const ANSWER: Duration = Duration::from_secs(30);
 /// The Auto Scaling group of this machine. It has one machine or none.
 #[async_trait]
 pub trait MachineGroup: Send + Sync + std::fmt::Debug {
-    /// Sets the number of machines that the group shall have: 0 or 1. A machine that exists is not ended by this.
+    /// Sets the number of machines that the group should have: 0 or 1. This does not end an existing machine.
     async fn set(&self, machines: u8) -> Result<(), String>;
 }
 

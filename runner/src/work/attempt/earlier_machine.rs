@@ -38,7 +38,7 @@ impl Seen {
 
 impl fmt::Display for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let by = "another runner of the install, as the audit chain says";
+        let by = "another runner of the install, according to the audit chain";
         match self {
             Self::Delivery { receive } => {
                 write!(f, "the order is a copy: its delivery {receive} was handled by {by}")
@@ -47,7 +47,7 @@ impl fmt::Display for Seen {
             Self::HigherSerial(serial) => {
                 write!(f, "an order with the newer serial {serial} of the same group was started by {by}")
             }
-            Self::Cancelled => write!(f, "the cancel of the job was taken by {by}"),
+            Self::Cancelled => write!(f, "the cancel of the job was handled by {by}"),
         }
     }
 }
@@ -72,7 +72,7 @@ fn earliest(order: &Order) -> Timestamp {
     Timestamp::from_millis(order.issued_at.as_millis().saturating_sub(CLOCK_TOLERANCE_SECS * 1000))
 }
 
-/// Returns what `records` say of the order, if that excludes its delivery number `receive_count`.
+/// Returns what `records` show about the order, if that excludes its delivery number `receive_count`.
 fn seen(records: &[AuditRecord], order: &Order, receive_count: u32) -> Option<Seen> {
     records.iter().find_map(|record| seen_in(&record.event, order, receive_count))
 }

@@ -38,8 +38,9 @@ impl Attempt<'_> {
     }
 
     /// Gives back an order that starts or resumes a change, if the customer does not let changes start now. Returns
-    /// `None` for every other order. What was begun here continues, since a change that stops halfway helps nobody.
-    /// That another machine has begun it counts for nothing: its vendor would only have to say so.
+    /// `None` for every other order. A change that this machine has begun continues, because a change that stops
+    /// halfway helps nobody. A change that only another machine may have begun does not continue: otherwise the vendor
+    /// could claim this for every order.
     pub(super) async fn outside_window(&self, decision: &Decision) -> Option<Message> {
         let (agent, order) = (self.agent, &self.held.order);
         if agent.journal().state().is_given_back(order) {
@@ -62,9 +63,10 @@ impl Attempt<'_> {
         };
         if rules.say_nothing_of(order) && agent.roles.credentials(order).await.is_ok() {
             let gone = agent.standing.gone();
-            return Some(self.leave_unstarted(&format!("{gone}, so nothing says when changes may start")).await);
+            return Some(self.leave_unstarted(&format!("{gone}, so it is not known when changes may start")).await);
         }
-        // The time comes from the answers of AWS. What the order says of the time is the vendor's word.
+        // The time comes from the responses of AWS, and not from the order: the vendor could put any time into the
+        // order.
         let now = agent.clock.now(Instant::now()).unwrap_or_else(clock::local);
         let KeptBack { reason, until } = rules.kept_back(order, now)?;
         let message = self.give_back_for_good(&reason, until).await;
@@ -85,8 +87,9 @@ impl Attempt<'_> {
         self.put_back(Message::Leave).await
     }
 
-    /// Gives an order back of which no attempt may start any more: the control plane orders the work again, although
-    /// this order is still valid. So it is in the journal first, and other machines get no note that they may start it.
+    /// Gives back an order that is still valid, but of which no attempt may start any more, because the control plane
+    /// orders the work again. So the journal records this first, and other machines get no note that they may start the
+    /// order.
     async fn give_back_for_good(&self, detail: &str, until: Option<Timestamp>) -> Message {
         let given_back = Record::given_back(&self.held.order);
         let written = self.agent.journal().append(&[given_back]);

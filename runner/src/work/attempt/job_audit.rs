@@ -41,7 +41,7 @@ impl Attempt<'_> {
         let receipt = match self.agent.trust.receipt(envelope) {
             Ok(receipt) => receipt,
             Err(why) => {
-                warn!(job.id = %order.job, "Did not keep the receipt in the order of job `{}`: {why}", order.job);
+                warn!(job.id = %order.job, "Did not store the receipt in the order of job `{}`: {why}", order.job);
                 return;
             }
         };

@@ -106,7 +106,7 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     async fn settle(&self, ticket: &Ticket) -> Message {
         let order = &self.held.order;
-        // An order that has expired starts nothing, so it waits for no other.
+        // An order that has expired starts nothing, so it does not wait for other orders.
         let _permit = match self.is_past(order.not_after) {
             true => None,
             false => tokio::select! {
@@ -277,7 +277,7 @@ impl Attempt<'_> {
         self.run_job(credentials, &reporter).await
     }
 
-    /// Does the job, whose start is recorded, and ends the attempt.
+    /// Runs the job, whose start is recorded, and ends the attempt.
     async fn run_job(&self, credentials: SharedCredentialsProvider, reporter: &Arc<AttemptReporter>) -> Message {
         let (agent, held) = (self.agent, self.held);
         let log = self.log();

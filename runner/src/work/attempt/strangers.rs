@@ -22,8 +22,8 @@ const RECORDED: usize = 100;
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Checks the trust policies before the job changes something, because an earlier attempt may have ended with its
-/// machine. Records what it finds, and fails no job: this one may be the job that removes the trust, and the check
-/// after it decides.
+/// machine. Records what it finds, and fails no job: this job may be the one that removes the trust, and the check
+/// after the job decides.
 pub(super) async fn look_before(agent: &Agent, held: &HeldOrder, log: &JobLog, credentials: SharedCredentialsProvider) {
     match find(agent, held, credentials).await {
         Ok(roles) if roles.is_empty() => {}
