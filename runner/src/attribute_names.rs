@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 /// The number of names in a path. A deeper value counts as its parent.
 const DEPTH: usize = 4;
 
-/// The facts about two values that are known beside the values.
+/// Facts about the two values that the values themselves do not contain.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Marks<'a> {
     /// `true` for each sensitive value, in the form of the values. The names below such a value are not shown.
@@ -28,8 +28,8 @@ impl Marks<'_> {
     }
 }
 
-/// Returns the paths at which `before` and `after` differ, such as `tags.Owner`, sorted. A list counts as one attribute. What will
-/// only be known after an apply is left out, unless nothing else differs.
+/// Returns the paths at which `before` and `after` differ, such as `tags.Owner`, sorted. A list counts as one
+/// attribute. Attributes that will only be known after an apply are left out, unless nothing else differs.
 pub(crate) fn differing(before: &Value, after: &Value, marks: Marks<'_>) -> Vec<String> {
     let (mut known, mut unknown) = (Vec::new(), Vec::new());
     let none = Map::new();

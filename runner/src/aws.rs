@@ -25,7 +25,7 @@ const ATTEMPT: Duration = Duration::from_secs(10);
 /// The time limit of an ordinary call, retries included.
 const OPERATION: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(5);
-/// The time limit for the next bytes of an answer that is read in a stream.
+/// The time limit for the next bytes of a streamed response.
 const STALLED: Duration = Duration::from_secs(20);
 
 /// Returns the settings of AWS clients. Without `credentials`, the default chain provides them (environment, profile,
@@ -48,8 +48,8 @@ fn loader() -> ConfigLoader {
         .http_client(http_client())
         .retry_config(RetryConfig::standard().with_max_attempts(3))
         .timeout_config(timeouts(ATTEMPT, OPERATION))
-        // Not needed: each attempt has a time limit, and `next_bytes` has one for answers that are read in a stream.
-        // The SDK's protection would also check ten times a second whether a long poll makes progress.
+        // The SDK's own protection is not needed: each attempt has a time limit, and `next_bytes` has one for streamed
+        // responses. That protection would also check ten times a second whether a long poll makes progress.
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
 }
 
@@ -62,20 +62,20 @@ pub fn timeouts(attempt: Duration, operation: Duration) -> TimeoutConfig {
         .build()
 }
 
-/// The reason why an answer cannot be read to its end.
+/// The reason why a response cannot be read to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
     #[error(transparent)]
     Broken(#[from] aws_smithy_types::byte_stream::error::Error),
-    #[error("the answer stopped in the middle, and nothing came for {} s", STALLED.as_secs())]
+    #[error("the response stopped before its end: no bytes came for {} s", STALLED.as_secs())]
     Stalled,
 }
 
-/// Returns the next bytes of an answer that is read in a stream, or `None` at its end. The time limits of a call end with
-/// the head of such an answer.
+/// Returns the next bytes of a streamed response, or `None` at its end. The time limits of a call cover only the head
+/// of such a response.
 ///
 /// # Errors
-/// When the answer is broken off, or no byte comes for twenty seconds.
+/// When the response is cut off, or no byte comes for twenty seconds.
 pub async fn next_bytes(body: &mut ByteStream) -> Result<Option<Bytes>, StreamError> {
     let next = tokio::time::timeout(STALLED, body.try_next()).await;
     Ok(next.map_err(|_| StreamError::Stalled)??)

@@ -26,7 +26,7 @@ impl Backoff {
     pub fn failed(&mut self) -> Duration {
         self.failures = self.failures.saturating_add(1);
         let ceiling = self.base.saturating_mul(2_u32.saturating_pow(self.failures - 1)).min(self.cap);
-        // All of the time when the system provides no random bytes.
+        // Waits up to the ceiling when the system provides no random bytes.
         let random = getrandom::u32().unwrap_or(u32::MAX);
         ceiling.mul_f64(f64::from(random) / f64::from(u32::MAX))
     }

@@ -21,7 +21,7 @@ pub(crate) enum ObjectError {
 }
 
 impl ObjectError {
-    /// Returns what failed, for a sentence with the object's name behind it.
+    /// Returns the verb of the step that failed. Messages put the object's name after it.
     pub(crate) const fn verb(&self) -> &'static str {
         match self {
             Self::Listing(_) => "look for object",

@@ -9,7 +9,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// `kernel.core_pattern` pipes dumps to. With 0 it would start that program, which may keep the dump (fs/coredump.c of Linux).
 const BYTES: u64 = 1;
 
-/// Switches core dumps off, for this process and for all that it starts. Only a privileged process can switch them on again.
+/// Switches core dumps off, for this process and for all processes that it starts. Only a privileged process can switch
+/// them on again.
 ///
 /// # Errors
 /// When the limit cannot be set.

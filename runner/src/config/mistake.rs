@@ -2,8 +2,8 @@
 
 use super::role::Role;
 
-/// Returns what is wrong with a file that is not a config, and the way out. The position of a missing key says nothing, so
-/// the message then leaves it out.
+/// Returns what is wrong with a file that is not a config, and the way out. The message of a missing key leaves the
+/// position out, because the position does not help.
 pub(super) fn explain(text: &str, file: &str, role: Role, error: &toml_edit::de::Error) -> (String, String) {
     let is_missing = error.message().starts_with("missing field");
     let detail = if is_missing {
@@ -30,8 +30,8 @@ pub(super) fn explain(text: &str, file: &str, role: Role, error: &toml_edit::de:
     (detail, way_out)
 }
 
-/// Returns what is wrong with a file that names neither tenant nor install. The way out must not replace it: an app has a file
-/// `runner.toml` too.
+/// Returns what is wrong with a file that names neither tenant nor install. The command in the message must not replace
+/// this file, which may be the `runner.toml` of an app.
 fn not_a_config(keys: &toml_edit::DocumentMut, role: Role) -> (String, String) {
     let is_of_an_app =
         ["runner_type", "tool_image", "env_vars", "helm_driver"].iter().any(|key| keys.contains_key(key));

@@ -37,9 +37,10 @@ pub struct Config {
     pub reports_queue_url: String,
     /// The tenant's root public key. The signer of every order must have a certificate from this key.
     pub tenant_key: PublicKey,
-    /// The only key that may follow the root key. With `None`, the root key may name any.
+    /// The only key that may replace the root key. With `None`, the root key may name any successor.
     pub tenant_second_key: Option<PublicKey>,
-    /// The key that signs the releases from which an order may replace the runner's program. Without one, no order may.
+    /// The key that signs the releases from which an order may replace the runner's program. With `None`, no order may
+    /// replace it.
     pub release_key: Option<PublicKey>,
     /// The directory of the runner's key, journal, spool and workspaces.
     pub state_dir: PathBuf,
@@ -55,7 +56,8 @@ pub struct Config {
     pub modes: Modes,
     /// The ARN of each role that the app config defines beside the roles of the modes, by the key of the role.
     pub roles: BTreeMap<RoleKey, String>,
-    /// The ARN of the boundary of the install's roles. `None` selects the policy that the install stack creates.
+    /// The ARN of the permissions boundary of the install's roles. `None` selects the policy that the install stack
+    /// creates.
     pub boundary: Option<String>,
     /// The customer's answers to the app's inputs, without the sensitive ones, by parameter of the install stack. The
     /// runner reports them in its hello.
@@ -413,7 +415,7 @@ impl Reader<'_> {
         if text.is_empty() { Ok(None) } else { self.parsed("accepted_contract", text).map(Some) }
     }
 
-    /// Returns a value of the install stack, whose parameter or output says `none` when there is none.
+    /// Returns a value of the install stack. The stack's text `none`, or an empty text, means that there is no value.
     fn optional<T: std::str::FromStr<Err: fmt::Display>>(
         &self,
         key: &'static str,
@@ -439,7 +441,7 @@ impl Reader<'_> {
         if (1..=64).contains(&slots) {
             return Ok(slots);
         }
-        Err(self.wrong("slots", format!("{slots} is out of range; a runner does 1 to 64 jobs at once")))
+        Err(self.wrong("slots", format!("{slots} is out of range; a runner runs 1 to 64 jobs at once")))
     }
 }
 

@@ -3,8 +3,8 @@
 use freehold_protocol::order::Mode;
 use serde::Deserialize;
 
-/// The ARN of the role of each mode; empty when this runner has no role for the mode. Whether the customer has switched
-/// a mode off shows only when the runner assumes its role.
+/// The ARN of the role of each mode; empty when this runner has no role for the mode. The runner learns only when it
+/// assumes the role whether the customer has switched the mode off.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Modes {

@@ -1,4 +1,4 @@
-//! The table `policies` of the config file: what the customer says about policies in the install stack.
+//! The table `policies` of the config file: the customer's settings of policies in the install stack.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ pub struct Policies {
     /// release does not permit this.
     #[serde(default)]
     pub customer: bool,
-    /// The built-in policies whose denials are warnings.
+    /// The built-in policies whose denials count as warnings.
     #[serde(default)]
     pub loosened: BTreeSet<String>,
     /// Whether mode `maintenance` may create something.

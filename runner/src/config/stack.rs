@@ -65,7 +65,7 @@ impl StackSource {
         Self { client: Client::new(&sdk), region, stack: name.to_owned(), state_dir: state_dir.to_owned() }
     }
 
-    /// Returns the same stack, which a session reads that begins now.
+    /// Returns the same stack, read with a session that begins now.
     #[must_use]
     pub async fn by_a_new_session(&self) -> Self {
         Self::of(&self.stack, &self.state_dir).await

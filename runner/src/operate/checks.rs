@@ -33,8 +33,8 @@ where
     let Err(error) = answer else {
         return Ok("reachable and allowed".into());
     };
-    // The service answered, looked at the permission, and refused what the call says. An answer without a code does not come
-    // from it, but from a proxy.
+    // The service checked the permission, and then refused the contents of the call. A response without a code comes
+    // from a proxy, and not from the service.
     let refuses_the_call = error.as_service_error().is_some()
         && error.code().is_some_and(|code| {
             matches!(Meaning::of(Some(code)), Meaning::Invalid | Meaning::Unknown) && !is_region_off(code)

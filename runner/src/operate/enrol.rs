@@ -1,6 +1,6 @@
-//! Announces the runner to the control plane by a hello: at each start, when a secret of the app or a rule about changes is
-//! another one, when it takes orders again after it had said that it takes none, and at growing intervals of up to an hour.
-//! Each hello has a new proof of the runner's role, which is valid for 15 minutes.
+//! Announces the runner to the control plane by a hello: at each start, when a secret of the app or a rule about
+//! changes has changed, when the runner takes orders again after it reported that it takes none, and at growing
+//! intervals of up to an hour. Each hello has a new proof of the runner's role, which is valid for 15 minutes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ pub async fn run(agent: Arc<Agent>, prover: RoleProver, key: PublicKey, beat: Be
         // When the customer ends a hold, the control plane learns within a minute that changes continue.
         let is_held = announced.changes.as_ref().is_some_and(|times| times.held);
         let round = if is_held { HELD_ROUND } else { ROUND };
-        // While a plan waits for the customer, the runner looks for their decision, so that nobody else has to.
+        // While a plan waits for the customer, the runner itself looks for the customer's decision, in shorter rounds.
         let round = if agent.plans.is_waiting() { round.min(DECISION_ROUND) } else { round };
         let is_back = tokio::select! {
             () = tokio::time::sleep(round.min(pause.saturating_sub(last.elapsed()))) => false,
@@ -89,7 +89,7 @@ pub async fn run(agent: Arc<Agent>, prover: RoleProver, key: PublicKey, beat: Be
             () = agent.plans.has_proposed() => false,
         };
         beat.alive();
-        // A hello would say that this runner takes orders.
+        // A hello would announce that this runner takes orders.
         if agent.presence.is_away() {
             last = Instant::now();
             continue;

@@ -73,7 +73,7 @@ async fn work_for_launcher(
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return program::fail(1, &format!("cannot end together with the launcher: {error}"));
     }
-    // A launcher that ended before this program asked for the signal sends none.
+    // If the launcher ended before this program requested the signal, the signal does not come.
     let launcher = std::env::var(LAUNCHER_PROCESS).ok().and_then(|process| process.parse().ok());
     if launcher != Some(Pid::as_raw(getppid())) {
         return program::fail(1, "the launcher that started this program has ended");
@@ -102,7 +102,7 @@ enum Ended {
 struct Launcher<'a> {
     config: &'a Config,
     /// Whether a program has handed over since the launcher started. Before that, a candidate is not tried: its order
-    /// comes again, and then the program that works hands over again.
+    /// is delivered again, and the current program then hands over again.
     started: bool,
 }
 

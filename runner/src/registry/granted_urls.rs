@@ -28,8 +28,8 @@ pub fn client() -> Result<Client, RegistryError> {
     Ok(CLIENT.get_or_init(|| client).clone())
 }
 
-/// Returns whether a granted URL names no address, or one that it may lead to. An address in a URL is not resolved, so
-/// the client does not see it.
+/// Returns whether the host of a granted URL is a name, or an address that the URL may lead to. An address in a URL is
+/// not resolved, so the client's resolver does not check it.
 pub fn may_lead_to(url: &str) -> bool {
     Places::from_env().permit(url)
 }
@@ -49,7 +49,7 @@ impl Places {
     }
 
     fn client(&self) -> Result<Client, RegistryError> {
-        // A redirect to another host would lead past what a reader of the grant sees.
+        // A redirect to another host would lead to a host that the grant does not name.
         let redirects = Policy::custom(|attempt| {
             let same = attempt.previous().last().is_some_and(|before| before.origin() == attempt.url().origin());
             if same && attempt.previous().len() < 5 { attempt.follow() } else { attempt.stop() }
@@ -79,7 +79,7 @@ impl Places {
     }
 }
 
-/// Returns whether a name is one of AWS's, whose endpoints may be in a private network.
+/// Returns whether a name belongs to AWS, whose endpoints may be in a private network.
 fn is_of_aws(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     DOMAINS.iter().any(|domain| name.strip_suffix(domain).is_some_and(|before| before.ends_with('.')))
@@ -94,7 +94,7 @@ impl Resolve for Checked {
         let places = self.0.clone();
         Box::pin(async move {
             let name = name.as_str();
-            // Not every system's resolver does this (RFC 6761 section 6.3).
+            // Not every system's resolver resolves these names to loopback (RFC 6761 section 6.3).
             let found: Vec<SocketAddr> = if is_loopback_name(name) {
                 vec![SocketAddr::from(([127, 0, 0, 1], 0))]
             } else {

@@ -87,7 +87,7 @@ impl SensitiveOutputError {
 }
 
 impl SensitiveOutputs {
-    /// Returns the keeper of the sensitive outputs of one install, which uses the credentials of `sdk`.
+    /// Returns the storage of the sensitive outputs of one install, which uses the credentials of `sdk`.
     pub fn new(sdk: &aws_config::SdkConfig, bucket: Option<String>) -> Self {
         // As in `job::bucket`: a path-style address also works where a bucket does not have a host name.
         let config = || aws_sdk_s3::config::Builder::from(sdk).force_path_style(true).build();
