@@ -41,8 +41,8 @@ impl ObjectError {
 
 /// Returns an object of at most `max` bytes; `None` if it does not exist.
 ///
-/// Lists the object first. If a role may not list the whole bucket, S3 answers `AccessDenied` when the role reads an absent
-/// object (Amazon S3 API, `GetObject`, "Permissions").
+/// Lists the object first. If a role may not list the whole bucket, S3 returns `AccessDenied` when the role reads an
+/// absent object (Amazon S3 API, `GetObject`, "Permissions").
 ///
 /// # Errors
 /// [`ObjectError`].

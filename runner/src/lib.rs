@@ -1,5 +1,5 @@
-//! The runner: receives signed orders from a queue, executes the jobs in the customer's account, and answers with
-//! signed reports.
+//! The runner: receives signed orders from a queue, executes the jobs in the customer's account, and sends signed
+//! reports.
 
 pub mod approvals;
 mod attribute_names;

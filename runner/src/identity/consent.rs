@@ -37,7 +37,7 @@ enum NotInTerms {
     Copy { secret: String, namespace: String, name: String },
 }
 
-/// Returns the outcome of an order that does more than its terms say: it reads another secret or another sensitive
+/// Returns the outcome of an order that does more than its terms permit: it reads another secret or another sensitive
 /// input of the customer, or copies a secret to another place. Returns `None` for any other order. The runner has
 /// compared the terms with the accepted terms, and reads these values itself, so it refuses the order. A removal is not
 /// checked, because it reads the values that the deploy read.

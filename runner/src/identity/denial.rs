@@ -81,7 +81,7 @@ impl Account for AwsAccount {
     async fn caller(&self) -> Result<String, String> {
         let answer = self.sts.get_caller_identity().send().await;
         let answer = answer.map_err(|error| without_announcement(&aws::explain(&error)).to_owned())?;
-        answer.arn.ok_or_else(|| "the answer of AWS STS contains no ARN".to_owned())
+        answer.arn.ok_or_else(|| "the response of AWS STS contains no ARN".to_owned())
     }
 }
 
@@ -187,7 +187,7 @@ impl Standing {
         format!("install stack `{}` is being deleted or does not exist any more", self.stack_name())
     }
 
-    /// Explains why AWS denied a call. `why` is AWS's own answer.
+    /// Explains why AWS denied a call. `why` is AWS's own message.
     pub async fn refused(&self, why: &str) -> Refused {
         let state = self.stack().await;
         match &state {
@@ -213,7 +213,7 @@ impl Standing {
                 let owner = if self.stack.is_some() { "install" } else { "tenant" };
                 format!("{why}; this runner has the right role, `{arn}`, so check that the {owner} still exists")
             }
-            (Err(problem), ..) => format!("{problem}; the answer of AWS was: {why}"),
+            (Err(problem), ..) => format!("{problem}; the message of AWS was: {why}"),
         })
     }
 

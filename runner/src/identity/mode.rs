@@ -21,7 +21,7 @@ use crate::identity::denial::{StackState, Standing};
 use crate::identity::session_policy;
 use crate::job::Job;
 
-/// The time before their expiry at which credentials are replaced.
+/// Credentials are replaced this long before their expiry.
 const REFRESH_BEFORE: Duration = Duration::from_secs(300);
 /// The longest session, in seconds, that STS permits when a role assumes another role (role chaining).
 const SESSION_SECS: i32 = 3_600;
@@ -92,7 +92,7 @@ impl Roles {
         }
     }
 
-    /// Finds out why the role of `session` denies the runner. STS gives the same answer for every cause, so this
+    /// Finds out why the role of `session` denies the runner. STS returns the same error for every cause, so this
     /// function reads the stack.
     async fn denied(&self, session: &RoleSession, why: &str) -> NoCredentials {
         let (switch, role, stack) = (&session.switch, &session.role, self.standing.stack_name());
@@ -213,9 +213,10 @@ impl RoleSession {
             let (denied, text) = (aws::is_denied(error.code()), aws::explain(&error));
             if denied { AssumeError::Denied(text) } else { AssumeError::Failed(text) }
         })?;
-        let given = answer.credentials.ok_or_else(|| AssumeError::Failed("no credentials in the answer".to_owned()))?;
+        let given =
+            answer.credentials.ok_or_else(|| AssumeError::Failed("no credentials in the response".to_owned()))?;
         let expires = SystemTime::try_from(given.expiration)
-            .map_err(|error| AssumeError::Failed(format!("the expiry in the answer is not a time: {error}")))?;
+            .map_err(|error| AssumeError::Failed(format!("the expiry in the response is not a time: {error}")))?;
         let token = Some(given.session_token);
         Ok(Credentials::new(given.access_key_id, given.secret_access_key, token, Some(expires), "FreeholdMode"))
     }

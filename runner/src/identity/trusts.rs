@@ -86,7 +86,7 @@ impl AppRoles for IamRoles {
             found.extend(own.map(|role| {
                 AppRole {
                     arn: role.arn().to_owned(),
-                    // IAM percent-encodes policies in its answers (RFC 3986).
+                    // IAM percent-encodes policies in its responses (RFC 3986).
                     trust: percent_decode_str(role.assume_role_policy_document().unwrap_or_default())
                         .decode_utf8_lossy()
                         .into_owned(),

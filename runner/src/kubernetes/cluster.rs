@@ -111,7 +111,7 @@ async fn describe(job: &Job, name: String) -> Result<Cluster, ClusterError> {
     match status {
         404 => Err(ClusterError::Absent { cluster: name, region }),
         200..300 => {
-            described(name.clone(), region, body).unwrap_or_else(|| Err(failed("its answer is incomplete".into())))
+            described(name.clone(), region, body).unwrap_or_else(|| Err(failed("its response is incomplete".into())))
         }
         _ => Err(failed(body.get("message").and_then(Value::as_str).unwrap_or("it gives no reason").to_owned())),
     }

@@ -49,7 +49,7 @@ pub enum ClusterError {
     Forbidden { cluster: String, message: String },
     #[error("cluster `{cluster}` refuses {what}: {message}")]
     Refused { cluster: String, what: String, status: u16, message: String, owners: Vec<Owner> },
-    #[error("the answer of cluster `{cluster}` is not a Kubernetes document; the request was: {what}")]
+    #[error("the response of cluster `{cluster}` is not a Kubernetes document; the request was: {what}")]
     Malformed { cluster: String, what: String },
 }
 

@@ -1,5 +1,5 @@
 //! Makes tokens for EKS clusters. A token is a pre-signed `sts:GetCallerIdentity` request that names the cluster. The
-//! cluster's authenticator sends the request to STS and learns the caller's role from the answer.
+//! cluster's authenticator sends the request to STS and learns the caller's role from the response.
 //!
 //! Sources: EKS user guide, "Grant IAM users access to Kubernetes"; aws-iam-authenticator, "API authorization from
 //! outside a cluster". The URL always names the STS endpoint of the region, even when `AWS_ENDPOINT_URL` names another,

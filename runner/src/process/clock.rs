@@ -1,6 +1,6 @@
-//! Estimates the control plane's clock from the `Date` header of SQS answers and this machine's monotonic clock. So a
-//! wrong wall clock on this machine does no harm. The monotonic clock stops while the machine is suspended; other
-//! clocks reveal that.
+//! Estimates the control plane's clock from the `Date` header of SQS responses and this machine's monotonic clock. So a
+//! wrong wall clock on this machine does no harm. The monotonic clock stops while the machine is suspended; a
+//! comparison with other clocks shows this.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use freehold_protocol::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::Instant;
 
-/// An answer older than this when it is read was delayed, for example because this process was stopped.
+/// A response that is older than this when it is read was delayed, for example because this process was stopped.
 pub const STALE: Duration = Duration::from_secs(5);
 
 /// The estimate of the control plane's time.
@@ -88,14 +88,14 @@ fn read(clock: ClockId) -> Duration {
 }
 
 impl ServerClock {
-    /// Records that an answer with the server's time `server` was read at `at`. Returns the answer's age at that
-    /// moment, estimated from earlier answers.
+    /// Records that a response with the server's time `server` was read at `at`. Returns the response's age at that
+    /// moment, estimated from earlier responses.
     pub fn observe(&self, server: Timestamp, at: Instant) -> Duration {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let expected = known.map_or(server.as_millis(), |known| known.now(at));
         let age = Duration::from_millis(expected.saturating_sub(server.as_millis()));
-        // An answer is never younger than its `Date`, so the latest estimate is the best one. A large step back means
-        // that the server corrected its clock, or that the answer was delayed. The next answer shows which.
+        // A response is never younger than its `Date`, so the latest estimate is the best one. A large step back means
+        // that the server corrected its clock, or that the response was delayed. The next response shows which.
         if age < Duration::from_millis(1) || age > STALE {
             *known = Some(Known::new(server, at));
         }
@@ -111,7 +111,7 @@ impl ServerClock {
         }
     }
 
-    /// Returns the control plane's time at `at`; `None` before the first answer.
+    /// Returns the control plane's time at `at`; `None` before the first response.
     pub fn now(&self, at: Instant) -> Option<Timestamp> {
         let known = *self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.map(|known| Timestamp::from_millis(known.now(at)))

@@ -199,7 +199,7 @@ impl Inner {
         // A full disk may cut the log file short. It must not make the job fail.
         let _ = writeln!(file, "{text}");
         if self.kept >= KEPT_MAX {
-            let _ = writeln!(file, "[freehold: the rest of the log is not kept; the limit is {KEPT_MAX} bytes]");
+            let _ = writeln!(file, "[freehold: the rest of the log is not stored; the limit is {KEPT_MAX} bytes]");
         }
     }
 

@@ -116,7 +116,7 @@ impl Notes for S3Notes {
                 let bytes = found.body.collect().await.map_err(|error| aws::explain(&error))?;
                 Ok(Some(String::from_utf8_lossy(&bytes.into_bytes()).into_owned()))
             }
-            // S3 answers `AccessDenied` for a missing object if the role may not list the whole bucket.
+            // S3 returns `AccessDenied` for a missing object if the role may not list the whole bucket.
             Err(error) if error.code() == Some("NoSuchKey") || aws::is_denied(error.code()) => Ok(None),
             Err(error) => Err(aws::explain(&error)),
         }

@@ -34,7 +34,7 @@ pub async fn login(sdk: &SdkConfig) -> Result<(Login, String), RegistryError> {
 }
 
 fn missing(what: &str) -> RegistryError {
-    RegistryError::Login(format!("the answer has no {what}"))
+    RegistryError::Login(format!("the response has no {what}"))
 }
 
 /// Returns the login in `token`: base64 of `user:password` (Amazon ECR API, `AuthorizationData`).

@@ -26,7 +26,7 @@ use crate::wire::inbox::{Delivery, Inbox, InboxError, Outbox, Sent};
 const WAIT_SECS: i32 = 20;
 /// The time limit of a long poll. It ends a poll whose connection hangs.
 const POLL_DEADLINE: Duration = Duration::from_secs(28);
-/// The `Date` of an answer has whole seconds, so a lease may have begun up to this much earlier.
+/// The `Date` of a response has whole seconds, so a lease may have begun up to this much earlier.
 const DATE_STEP: Duration = Duration::from_secs(1);
 
 /// The install's orders queue.
@@ -45,7 +45,7 @@ pub struct SqsOutbox {
 }
 
 impl SqsInbox {
-    /// Returns the inbox at `queue_url`. The `Date` of each answer sets `clock`.
+    /// Returns the inbox at `queue_url`. The `Date` of each response sets `clock`.
     pub fn new(config: &SdkConfig, queue_url: &str, clock: Arc<ServerClock>) -> Self {
         Self { client: Client::new(config), queue_url: queue_url.to_owned(), clock }
     }
@@ -94,7 +94,8 @@ impl Inbox for SqsInbox {
         let age = date.get().map_or(Duration::ZERO, |(server, at)| self.clock.observe(server, at));
         let messages = answer.messages.unwrap_or_default();
         if age > STALE && !messages.is_empty() {
-            // The leases of these messages may have ended: this process was stopped while the answer waited to be read.
+            // The leases of these messages may have ended: this process was stopped while the response waited to be
+            // read.
             warn!(
                 age_secs = age.as_secs(),
                 "Left {} messages in the queue: their leases may have ended before this process could read them",
@@ -161,7 +162,7 @@ impl Outbox for SqsOutbox {
     }
 }
 
-/// Stores the `Date` of an answer, and the time when the answer was read.
+/// Stores the `Date` of a response, and the time when the response was read.
 #[derive(Debug, Clone, Default)]
 struct DateHeader(Arc<Mutex<Option<(Timestamp, Instant)>>>);
 
@@ -205,7 +206,7 @@ where
     inbox_error(error.code(), aws::explain(error))
 }
 
-/// Returns the error for a call that failed with `code`; `None` when there was no answer.
+/// Returns the error for a call that failed with `code`; `None` when there was no response.
 fn inbox_error(code: Option<&str>, text: String) -> InboxError {
     match Meaning::of(code) {
         _ if code.is_some_and(has_ended) => InboxError::Gone(text),
@@ -217,7 +218,7 @@ fn inbox_error(code: Option<&str>, text: String) -> InboxError {
     }
 }
 
-/// Returns whether SQS answers with this code for a receipt handle whose delivery has ended (Amazon SQS API reference,
+/// Returns whether SQS returns this code for a receipt handle whose delivery has ended (Amazon SQS API reference,
 /// "ChangeMessageVisibility" and "DeleteMessage").
 fn has_ended(code: &str) -> bool {
     code.ends_with("MessageNotInflight") || matches!(code, "ReceiptHandleIsInvalid" | "InvalidParameterValue")

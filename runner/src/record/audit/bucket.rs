@@ -19,12 +19,12 @@ const DEADLINE: Duration = Duration::from_secs(20);
 /// The prefix of all objects.
 const FOLDER: &str = "audit/";
 
-/// The answer to a conditional write.
+/// The result of a conditional write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Created {
     /// The object did not exist and has these bytes now.
     New,
-    /// An object of this name exists. It may have the same bytes, when the answer to an earlier try was lost.
+    /// An object of this name exists. It may have the same bytes, when the response to an earlier try was lost.
     Exists,
     /// Another write of this object is under way; the write has to be tried again.
     Contended,
@@ -101,7 +101,7 @@ impl S3Bucket {
     }
 }
 
-/// Returns the answer to a call, or the reason why there is none.
+/// Returns the response to a call, or the reason why there is none.
 async fn limited<T, E: std::error::Error + 'static>(
     call: impl Future<Output = Result<T, E>> + Send,
 ) -> Result<Result<T, E>, String> {

@@ -24,7 +24,7 @@ const MOST_CONFLICTS: u32 = 100;
 const CONTENDED: Duration = Duration::from_millis(100);
 /// The number of records that are read at the same time.
 const READS: u64 = 16;
-/// The maximum number of records in one answer of S3.
+/// The maximum number of records in one response of S3.
 const PAGE: u16 = 1000;
 
 /// The chain of the install, as one of its machines sees it.
@@ -81,10 +81,10 @@ impl BucketChain {
 
     /// Writes the records of the spool into the bucket, oldest first, up to that of `entry`.
     ///
-    /// A record is stored before it is written. After a crash or a lost answer, the same bytes are written again under
-    /// the same number, until the bucket has an object of this number. If that object is the record of another machine,
-    /// the event gets a later number. So no event is lost or recorded twice, and no number is left out. The same holds
-    /// when the caller drops this future.
+    /// A record is stored before it is written. After a crash or a lost response, the same bytes are written again
+    /// under the same number, until the bucket has an object of this number. If that object is the record of another
+    /// machine, the event gets a later number. So no event is lost or recorded twice, and no number is left out. The
+    /// same holds when the caller drops this future.
     pub(super) async fn place(&self, author: &Author, entry: u64) -> Result<(), AuditError> {
         let mut key_is_written = self.placing.lock().await;
         let mut conflicts = 0;

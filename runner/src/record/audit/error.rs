@@ -13,8 +13,8 @@ pub enum AuditError {
     Damaged { path: PathBuf },
     /// Too many events wait for the customer's bucket.
     #[error(
-        "{waiting} audit events wait in `{path}` for the customer's bucket, and no more are taken; the runner's log says \
-         why the bucket does not take them"
+        "{waiting} audit events wait in `{path}` for the customer's bucket, and no more are taken; the runner's log \
+         states why the bucket does not take them"
     )]
     Full { path: PathBuf, waiting: u64 },
     /// The customer's bucket has not taken all records in time.

@@ -119,7 +119,7 @@ impl Audit {
         }
     }
 
-    /// Writes records into the bucket that nobody waits for. Never returns.
+    /// Writes the records that nobody waits for into the bucket. Never returns.
     pub async fn carry(&self, beat: &Beat) {
         let mut backoff = Backoff::new(Duration::from_secs(1), IDLE);
         let mut is_failing = false;

@@ -54,7 +54,7 @@ struct Waiting {
 }
 
 /// A signed record that may be in the bucket. It stays until the bucket has an object with its number: a write whose
-/// answer was lost may still reach the bucket.
+/// response was lost may still reach the bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Trying {
     pub(super) seq: u64,
