@@ -1,5 +1,5 @@
 //! Switches core dumps off for the runner and for the programs that it starts. A core dump is a copy of the memory of a
-//! crashed process, which can hold credentials; the kernel's setting `kernel.core_pattern` says where the copy goes.
+//! crashed process, which can hold credentials; the kernel's setting `kernel.core_pattern` defines where the copy goes.
 
 use std::io;
 

@@ -80,7 +80,7 @@ impl StackSource {
     /// Reads the stack's outputs and returns them as a config.
     ///
     /// # Errors
-    /// A [`StackError`] that says how to fix the problem.
+    /// A [`StackError`] that states how to fix the problem.
     pub async fn read(&self) -> Result<Config, StackError> {
         if self.region.is_empty() {
             return Err(StackError::NoRegion);

@@ -16,7 +16,7 @@ use crate::workspace::WorkspaceError;
 /// The maximum length of the reason in a report, in characters.
 const MAX_REASON: usize = 2_000;
 
-/// The failure of a job. `partial` says whether the job may have changed something.
+/// The failure of a job. `partial` is true when the job may have changed something.
 #[derive(Debug)]
 pub enum Failure {
     /// The job failed, and the runner did not stop it.

@@ -184,7 +184,7 @@ pub enum GrantError {
     #[error("stopped while waiting for artifact `{0}`")]
     Stopped(Digest),
     /// The request could not be put into the spool.
-    #[error("could not ask for artifact `{artifact}`: {reason}")]
+    #[error("could not request artifact `{artifact}`: {reason}")]
     Unsent { artifact: Digest, reason: String },
 }
 

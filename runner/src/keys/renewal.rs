@@ -97,8 +97,8 @@ fn renew(
         }
         write(&path, &Renewal { from: current.id().clone(), at: now })?;
     }
-    // The marker says that the reports queue has the hello of the old key. Without a marker, the runner takes no orders
-    // until the queue has the hello of the new key.
+    // The marker states that the reports queue has the hello of the old key. Without a marker, the runner takes no
+    // orders until the queue has the hello of the new key.
     let marker = enrolment_marker::marker(state_dir);
     match std::fs::remove_file(&marker) {
         Err(source) if source.kind() != std::io::ErrorKind::NotFound => {

@@ -47,7 +47,7 @@ pub(super) async fn run(job: &Job, work: &CopySecrets) -> Result<Done, Failure> 
 
 /// The reason why copies were not changed.
 enum Trouble {
-    /// The cluster does not exist, does not answer, or does not let the job in.
+    /// The cluster does not exist, does not answer, or does not accept the job's role.
     Cluster(ClusterError),
     Other(Failure),
 }

@@ -1,4 +1,4 @@
-//! The log line about the version of Terraform or Pulumi. The runner uses its own program, even if the config asks for
+//! The log line about the version of Terraform or Pulumi. The runner uses its own program, even if the config names
 //! another version.
 
 /// Returns the line with the version that was found; `wanted` is empty when the config names none.
@@ -6,7 +6,7 @@ pub(super) fn version_line(program: &str, found: &str, wanted: &str) -> String {
     if wanted.is_empty() || wanted == found {
         format!("{program} {found}")
     } else {
-        format!("uses {program} {found}, although the config asks for `{wanted}`")
+        format!("uses {program} {found}, although the config names `{wanted}`")
     }
 }
 
@@ -20,7 +20,7 @@ mod tests {
         assert_eq!(version_line("pulumi", "3.1.0", "3.1.0"), "pulumi 3.1.0");
         assert_eq!(
             version_line("terraform", "1.9.8", "1.9.7"),
-            "uses terraform 1.9.8, although the config asks for `1.9.7`"
+            "uses terraform 1.9.8, although the config names `1.9.7`"
         );
     }
 }

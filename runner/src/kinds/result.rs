@@ -27,7 +27,7 @@ pub(super) fn skipped(job: &Job) -> &'static str {
 #[derive(Debug, Default)]
 pub struct Done {
     pub outputs: BTreeMap<String, Value>,
-    /// The keyed digests of the sensitive outputs, whose values are kept in the customer's account.
+    /// The keyed digests of the sensitive outputs, whose values are stored in the customer's account.
     pub sensitive: BTreeMap<String, Digest>,
     pub artifact: Option<Artifact>,
 }

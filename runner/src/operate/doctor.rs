@@ -74,8 +74,8 @@ pub async fn examine(config: &Config, programs: impl Future<Output = Vec<Finding
         findings.extend(modes(config, &sdk, &standing).await);
     }
     findings.push(Finding::new("container registry", checks::registry(&sdk).await));
-    // The bucket of a build runner is not checked: its role may read single objects only, so S3 answers the same for a
-    // missing object and for a forbidden one.
+    // The bucket of a build runner is not checked: its role may read single objects only, so S3 returns the same error
+    // for a missing object and for a forbidden one.
     if let Some(bucket) = config.bucket.as_ref().filter(|_| config.role == Role::Install) {
         findings.push(Finding::new("bucket", checks::bucket(&sdk, bucket).await));
     }

@@ -105,7 +105,7 @@ fn of_install(config: &Config, policy: &built_in::BuiltIn) -> Guard {
 }
 
 /// Evaluates the policies whose text is known, and returns an answer for each. If a policy has to be stopped, its
-/// answer says so, and the policies after it are evaluated in a new process.
+/// answer states this, and the policies after it are evaluated in a new process.
 fn answers(guards: &[Guard], documents: &[Value]) -> Vec<Answer> {
     let program = match own_program() {
         Ok(program) => program,

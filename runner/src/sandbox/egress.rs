@@ -107,15 +107,15 @@ impl Serve for Out {
 }
 
 /// Returns the hosts that the program of a job may reach: the endpoints of AWS, the hosts in the release's terms, and
-/// the hosts that the program names. Consent has compared the terms with those that the customer accepted. Some orders,
-/// such as those of builds, do not have terms.
+/// the hosts that the program names. The runner has compared these terms with those that the customer accepted
+/// ([`crate::identity::consent`]). Some orders, such as those of builds, do not have terms.
 fn hosts(job: &Job, program: &Program<'_>) -> Vec<String> {
     let named = terms(job).into_iter().flat_map(|terms| terms.hosts);
     let own = program.hosts.iter().chain(&program.inside_hosts).map(|host| of_url(host));
     aws(&job.config.region).chain(named.into_iter().filter(|host| !is_all_of_aws(host))).chain(own).collect()
 }
 
-/// Returns whether a host stands for all of AWS's domain, in any spelling and with any port.
+/// Returns whether a host pattern matches all of AWS's domain, in any spelling and with any port.
 fn is_all_of_aws(host: &str) -> bool {
     let written = host.parse::<Rule>().map_or_else(|_| host.to_owned(), |rule| rule.to_string());
     AWS.contains(&written.split(':').next().unwrap_or_default())
@@ -145,9 +145,9 @@ fn rules(region: &str, hosts: &[String], inside: Vec<String>) -> Rules {
     permitted.except_labelled(&LABELS_OF_IAM, &DOMAINS).inside(parsed(aws(region).chain(inside)))
 }
 
-/// Returns the rules among `hosts`. A template at the beginning of a host stands for one label, because the customer
-/// has agreed to every value of it: `{{ .nuon.install.id }}.apps.example` is `?.apps.example`. A host with another
-/// template is not a rule.
+/// Returns the rules among `hosts`. A template at the beginning of a host matches one label, because the customer has
+/// agreed to every value of it: `{{ .nuon.install.id }}.apps.example` is `?.apps.example`. A host with another template
+/// is not a rule.
 fn parsed(hosts: impl IntoIterator<Item = String>) -> impl Iterator<Item = Rule> {
     let rule = |host: String| match host.strip_prefix("{{").and_then(|rest| rest.split_once("}}.")) {
         Some((_, rest)) if !rest.contains(['{', '$']) => format!("?.{rest}").parse().ok(),

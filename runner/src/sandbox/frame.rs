@@ -53,7 +53,7 @@ pub(super) enum FromInit {
         bytes: u64,
         files: u64,
     },
-    /// The workspace is empty, or `error` says why it could not be emptied.
+    /// The workspace is empty, or `error` is the reason why it could not be emptied.
     Cleared {
         error: Option<String>,
     },

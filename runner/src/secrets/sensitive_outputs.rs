@@ -63,12 +63,12 @@ pub enum SensitiveOutputError {
     )]
     Other { part: String, key: String },
     #[error(
-        "the sensitive outputs of {part} have {size} bytes, and at most {MAX_BYTES} can be kept; make them smaller"
+        "the sensitive outputs of {part} have {size} bytes, and at most {MAX_BYTES} can be stored; make them smaller"
     )]
     TooLarge { part: String, size: usize },
     #[error(
-        "cannot {verb} `{key}` of bucket `{bucket}`, where the runner keeps sensitive outputs: {reason}; when the install stack \
-         is older than the runner, launch its current template"
+        "cannot {verb} `{key}` of bucket `{bucket}`, where the runner stores sensitive outputs: {reason}; when the \
+         install stack is older than the runner, launch its current template"
     )]
     Refused { verb: &'static str, key: String, bucket: String, reason: String, denied: bool },
     #[error("this runner's config names no bucket; write the install stack's `BucketName` into the key `bucket`")]
@@ -174,7 +174,7 @@ impl SensitiveOutputs {
         sent.map(drop).map_err(|error| refused("write object", name, bucket, &error))
     }
 
-    /// Removes everything that was kept for the part that `order` removed.
+    /// Removes all sensitive outputs of the part that `order` removed.
     ///
     /// # Errors
     /// A [`SensitiveOutputError`].

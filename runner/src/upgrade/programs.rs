@@ -48,7 +48,7 @@ pub struct Released {
     pub release: SignedSums,
 }
 
-/// The program that an order asks for.
+/// The program that an order requires.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
     #[serde(flatten)]
@@ -73,7 +73,7 @@ pub enum Phase {
 }
 
 impl Released {
-    /// Returns the program that `work` asks for.
+    /// Returns the program that `work` requires.
     pub fn of(work: &UpgradeRunner) -> Self {
         Self { version: work.version.clone(), program: work.program.clone(), release: work.release.clone() }
     }
@@ -153,7 +153,7 @@ impl Programs {
         Self { current, candidate: None, ..self }
     }
 
-    /// Returns the candidate that `order` asked for.
+    /// Returns the candidate that `order` requires.
     pub fn candidate_of(&self, order: &Order) -> Option<&Candidate> {
         self.candidate.as_ref().filter(|one| one.job == order.job && one.dispatch == order.dispatch)
     }

@@ -96,7 +96,7 @@ impl Agent {
         self.clock.now(Instant::now()).unwrap_or(known).max(known)
     }
 
-    /// Drains the runner because it cannot work. `why` gives the reason, and says how to fix it.
+    /// Drains the runner because it cannot work. `why` gives the reason and the fix.
     pub fn give_up(&self, why: String) {
         error!("{why}");
         let _ = self.fatal.set(why);

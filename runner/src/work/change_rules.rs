@@ -141,7 +141,7 @@ impl StackRules {
             return Ok(ApproveChanges::None);
         }
         if self.is_gone {
-            return Err(format!("no install stack says which plans wait for an approval (`{APPROVE_CHANGES}`)"));
+            return Err(format!("no install stack states which plans wait for an approval (`{APPROVE_CHANGES}`)"));
         }
         Ok(ApproveChanges::of(self.parameters.get(APPROVE_CHANGES).map(String::as_str)))
     }

@@ -87,8 +87,8 @@ impl Poller {
         }
     }
 
-    /// Prepares a machine that exists only while there is work for the next poll. Drains a runner that has been useless
-    /// for too long, and returns whether it did.
+    /// Prepares the next poll on a machine that exists only while there is work. Drains a runner that could not do its
+    /// work for too long, and returns whether this happened.
     async fn gives_up(&mut self) -> bool {
         let Some(standby) = &mut self.standby else { return false };
         standby.before_look(self.agent.has_work()).await;
@@ -214,7 +214,7 @@ fn still_denied(agent: &Agent, text: &str, since: Option<Instant>) -> Option<Ins
 /// Verifies one message and starts to handle it. Does not block.
 pub(crate) fn take(agent: &Arc<Agent>, delivery: Delivery) {
     let now = agent.server_now(delivery.sent_at);
-    // A queue that does not say when it took a message counts as if it had taken it now.
+    // Without the time at which the queue took a message, the present time counts.
     let sent_at = Some(delivery.sent_at).filter(|at| *at != Timestamp::default()).unwrap_or(now);
     let arrival = Arrival { receive: delivery.receive, sent_at, now };
     match agent.trust.verify(&delivery.body, arrival) {

@@ -118,7 +118,7 @@ impl Standby {
 /// Returns the sentence about a machine that could not do `what` for [`USELESS`].
 pub(crate) fn useless(what: &str) -> String {
     format!(
-        "this machine could not {what} for {} minutes, so it ends; the messages before this one say why",
+        "this machine could not {what} for {} minutes, so it ends; the messages before this one state why",
         USELESS.as_secs() / 60
     )
 }

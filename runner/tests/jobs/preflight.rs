@@ -52,7 +52,7 @@ async fn all_is_well_and_what_cannot_be_asked_is_a_warning() {
         assert!(!states.is_empty() && states.iter().all(|(state, _)| *state == Verdict::Pass), "{check}: {states:?}");
     }
     let (terraform, host) = (states(&found, "terraform"), states(&found, "network 127.0.0.1:1"));
-    assert!(terraform[0].0 == Verdict::Warn && terraform[0].1.contains("asks for `99.0.0`"), "{terraform:?}");
+    assert!(terraform[0].0 == Verdict::Warn && terraform[0].1.contains("names `99.0.0`"), "{terraform:?}");
     assert_eq!(host[0].0, Verdict::Warn, "{host:?}");
     let unknown = states(&found, "stack {{ .nuon.components.net.outputs.name }}");
     assert_eq!(unknown[0].0, Verdict::Warn, "{unknown:?}");

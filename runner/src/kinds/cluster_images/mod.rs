@@ -62,8 +62,8 @@ impl Found {
     }
 }
 
-/// Writes the images that are not in the install registry into the log. Refuses them if the customer has said so with
-/// the parameter `ClusterImages` of the install stack. `registry` is the address of the install registry.
+/// Writes the images that are not in the install registry into the log. Refuses them if the parameter `ClusterImages`
+/// of the customer's install stack requires this. `registry` is the address of the install registry.
 pub(super) fn look<'a>(
     job: &Job,
     component: &str,

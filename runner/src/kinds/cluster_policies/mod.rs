@@ -232,8 +232,8 @@ fn leaves_policies_out(order: &Order) -> bool {
     terms.policies.iter().any(|policy| is_for_clusters(policy.engine, &policy.kind))
 }
 
-/// Returns whether the cluster has the policy as its text says, apart from fields that the cluster does not know, and from those
-/// that the API server and Kyverno add.
+/// Returns whether the cluster has the policy as its text defines it, apart from fields that the cluster does not know,
+/// and from those that the API server and Kyverno add.
 async fn is_current(api: &Api, object: &Object, live: Option<&Value>) -> Result<bool, Failure> {
     let Some(live) = live.filter(|live| annotation(live, TEXT) == annotation(&object.value, TEXT)) else {
         return Ok(false);
@@ -264,7 +264,7 @@ async fn make(api: &Api, object: &Object, live: Option<&Value>) -> Result<(), Cl
     if error.status() != Some(CONFLICT) {
         return Err(error);
     }
-    // The answer to an earlier call was lost, another job of this install was faster, or Kyverno has written a state.
+    // The response to an earlier call was lost, another job of this install was faster, or Kyverno has written a state.
     let same = |live: &Value, name: &str| annotation(live, name) == annotation(&object.value, name);
     match api.get(&object.id).await? {
         Some(live) if same(&live, COMPONENT) && same(&live, TEXT) && policy_objects::contains(&live, &object.value) => {

@@ -73,7 +73,8 @@ async fn check(job: &Job, work: &CheckHealth, commands: &Commands) -> Result<Hea
     }
 }
 
-/// Returns the outcome of a gate: it does not succeed when the component is unhealthy or its health is unknown. Any other outcome is returned unchanged.
+/// Returns the outcome of a gate. The gate does not succeed when the component is unhealthy or its health is unknown.
+/// Any other outcome is returned unchanged.
 pub(super) fn gated(work: &CheckHealth, outcome: Outcome) -> Outcome {
     let Outcome::Succeeded { outputs, .. } = &outcome else { return outcome };
     let found = outputs.get(OUTPUT).cloned().and_then(|value| serde_json::from_value::<Health>(value).ok());

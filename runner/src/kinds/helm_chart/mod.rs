@@ -135,7 +135,7 @@ impl Attempt<'_> {
 
         let is_deployed = revisions.last().is_some_and(|last| last.status == "deployed");
         let asked = approvals::asked(job).await?;
-        // Hooks run in every upgrade, so a chart with hooks is skipped only where the config says so.
+        // Hooks run in every upgrade, so a chart with hooks is skipped only where the config permits it.
         let is_skippable = job.order.skip_noops || (asked.is_any() && plan.hooks.is_empty());
         let is_noop = whole.is_noop() && policies.failed().is_empty();
         if is_noop && is_deployed && is_skippable {

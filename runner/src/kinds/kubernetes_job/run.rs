@@ -87,7 +87,9 @@ impl Run<'_> {
         for id in gone {
             while self.live(id).await?.is_some() {
                 if Instant::now() >= until {
-                    return Err(self.failure(format!("{id} is still there: a finalizer or a running pod holds it")));
+                    return Err(
+                        self.failure(format!("{id} still exists: a finalizer or a running pod prevents its deletion"))
+                    );
                 }
                 tokio::time::sleep(LOOK).await;
             }

@@ -80,7 +80,7 @@ fn judge_iam(counted: &[(&str, i32, i32)]) -> Finding {
     let full: Vec<String> =
         counted.iter().filter(|(_, used, quota)| i64::from(*used) * 10 >= i64::from(*quota) * 9).map(words).collect();
     match (counted.is_empty(), full.is_empty()) {
-        (true, _) => unchecked(CHECK, "the answer contains no counts", ""),
+        (true, _) => unchecked(CHECK, "the response contains no counts", ""),
         (false, true) => pass(CHECK, counted.iter().map(words).collect::<Vec<_>>().join(", ")),
         (false, false) => {
             warn(CHECK, format!("in use: {}", full.join(", ")), "remove what is unused, or ask AWS for a higher quota")
@@ -134,7 +134,7 @@ async fn all_stacks(
 
 fn judge_stacks(limit: Option<usize>, there: &BTreeSet<String>, wanted: &BTreeSet<String>) -> Finding {
     const CHECK: &str = "quota of stacks";
-    let Some(limit) = limit else { return unchecked(CHECK, "the answer has no `StackLimit`", "") };
+    let Some(limit) = limit else { return unchecked(CHECK, "the response has no `StackLimit`", "") };
     let new = wanted.difference(there).count();
     let detail = format!("{} of {limit} stacks exist; this deploy creates {new} more", there.len());
     if there.len() + new > limit {

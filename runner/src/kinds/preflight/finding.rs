@@ -1,4 +1,4 @@
-//! Makes the findings of checks, and interprets the answers of AWS to calls that test a permission.
+//! Makes the findings of checks, and interprets the responses of AWS to calls that test a permission.
 
 use std::pin::Pin;
 use std::task::Poll;
@@ -61,13 +61,13 @@ pub(super) async fn all_in_time<const N: usize>(checks: [Check<'_>; N]) -> [Vec<
     found.map(Option::unwrap_or_default)
 }
 
-/// The meaning of an answer to a call that tests a permission.
+/// The meaning of a response to a call that tests a permission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
     /// The role may make the call.
     Allowed,
     Denied(String),
-    /// No answer came, because of a problem in the network.
+    /// No response came, because of a problem in the network.
     Unreachable(String),
     /// AWS returned another error. A caller may expect it, for example for an absent object.
     Other {

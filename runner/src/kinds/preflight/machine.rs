@@ -118,16 +118,14 @@ fn judge_version(path: &Path, found: &str, work: &CheckInstall) -> Finding {
         wanted.is_ok_and(|wanted| wanted.major != here.major || wanted > here)
     });
     match unfit {
-        Some(wanted) => warn(
-            CHECK,
-            format!("{detail}; a component asks for `{wanted}`"),
-            format!("install version {wanted} or newer"),
-        ),
+        Some(wanted) => {
+            warn(CHECK, format!("{detail}; a component names `{wanted}`"), format!("install version {wanted} or newer"))
+        }
         None => pass(CHECK, detail),
     }
 }
 
-/// Makes a box and tests its isolation, if the config asks for boxes and a component runs programs.
+/// Makes a box and tests its isolation, if the config requires boxes and a component runs programs.
 pub(super) async fn sandbox(job: &Job, work: &CheckInstall) -> Vec<Finding> {
     const CHECK: &str = "sandbox";
     vec![match (job.config.sandbox, work.programs) {

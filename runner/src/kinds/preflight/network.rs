@@ -11,9 +11,9 @@ use super::finding::{Answer, fail, pass, unchecked, warn, way_to};
 use crate::job::Job;
 use crate::registry::ecr_repository;
 
-/// The time limit for an answer of a host.
+/// The time limit for the response of a host.
 const HOST: Duration = Duration::from_secs(4);
-/// The time limit for an answer of the registry.
+/// The time limit for the response of the registry.
 const REGISTRY: Duration = Duration::from_secs(10);
 
 /// The fix for a registry that refuses the runner.
@@ -67,8 +67,8 @@ fn refused(check: &str, error: &RegistryError) -> Finding {
     }
 }
 
-/// Sends an HTTPS request to every host, through the proxy if there is one. Any answer passes. A host without an answer
-/// is only a warning, because the install may not need it, or the app itself may create it.
+/// Sends an HTTPS request to every host, through the proxy if there is one. The check passes with any response. A host
+/// that does not respond is only a warning, because the install may not need it, or the app itself may create it.
 pub(super) async fn hosts(work: &CheckInstall) -> Vec<Finding> {
     let client = match client() {
         Ok(client) => client,

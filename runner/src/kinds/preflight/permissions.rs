@@ -13,7 +13,7 @@ use crate::job::Job;
 const NO_CHANGE_SET: &str = "freehold-preflight";
 
 /// Lists Terraform's states in the bucket, as a job does to find its own state. Reading an absent state would prove
-/// nothing: if the role may list only some prefixes, S3 answers `AccessDenied` (Amazon S3 API, `GetObject`,
+/// nothing: if the role may list only some prefixes, S3 returns `AccessDenied` (Amazon S3 API, `GetObject`,
 /// "Permissions"). The simulation checks whether the role may read and write a state.
 pub(super) async fn state_bucket(job: &Job, sdk: &SdkConfig, work: &CheckInstall) -> Vec<Finding> {
     const CHECK: &str = "state bucket";
@@ -36,7 +36,7 @@ pub(super) async fn state_bucket(job: &Job, sdk: &SdkConfig, work: &CheckInstall
     }]
 }
 
-/// Returns the message if the answer says that the bucket does not exist, and otherwise the answer as the error.
+/// Returns the message of a response that the bucket does not exist. Returns any other response as the error.
 fn missing_bucket(answer: Answer) -> Result<String, Answer> {
     match answer {
         Answer::Other { code, text } if code == "NoSuchBucket" => Ok(text),

@@ -18,7 +18,7 @@ use crate::kinds::templates::Templates;
 const CHECK: &str = "permissions";
 /// The maximum number of denied actions that a finding names.
 const NAMED: usize = 4;
-/// The maximum number of results in one answer (IAM API, `SimulatePrincipalPolicy`, `MaxItems`).
+/// The maximum number of results in one response (IAM API, `SimulatePrincipalPolicy`, `MaxItems`).
 const MAX_ITEMS: i32 = 1000;
 
 /// Simulates two groups of actions. Every job needs the actions of the first group, so a denial is a failure. The app's

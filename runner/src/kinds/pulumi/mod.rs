@@ -154,7 +154,7 @@ async fn require_permission(
     Box::pin(approvals::require_document_approval(job, asked, planned, (&document, inputs))).await
 }
 
-/// Reads the outputs, and keeps the values of secret ones for later jobs.
+/// Reads the outputs, and stores the values of secret outputs for later jobs.
 async fn finish(pulumi: &Pulumi<'_>) -> Result<Done, Failure> {
     let mut outputs = pulumi.outputs().await?;
     let secret: Vec<String> =

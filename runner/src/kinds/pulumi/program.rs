@@ -59,8 +59,8 @@ impl<'a> Pulumi<'a> {
             ("PULUMI_HOME", sandbox::inside(job, ".pulumi-home")),
             ("PULUMI_SKIP_UPDATE_CHECK", "true".to_owned()),
             ("PULUMI_DISABLE_TELEMETRY", "true".to_owned()),
-            // The bucket keeps the old versions of the state, so copies of it are not needed. Older versions of Pulumi know
-            // the second name only.
+            // The bucket keeps the old versions of the state, so copies of it are not needed. Older versions of Pulumi
+            // know only the second name of the variable.
             ("PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS", "true".to_owned()),
             ("PULUMI_DISABLE_CHECKPOINT_BACKUPS", "true".to_owned()),
             // The AWS provider is built on Terraform's, which takes this tag for everything that it makes.
@@ -100,9 +100,9 @@ impl<'a> Pulumi<'a> {
         self.run("stack select", arguments).await
     }
 
-    /// Previews an update, and saves the plan in the file `plan` of the program's directory. With `--json`, Pulumi prints
-    /// all messages into its document, also those about a failure, and writes nothing of them to standard error. `sames` asks for the
-    /// steps of resources that stay, too.
+    /// Previews an update, and saves the plan in the file `plan` of the program's directory. With `--json`, Pulumi
+    /// prints all messages into its document, also those about a failure, and writes nothing of them to standard error.
+    /// With `sames`, the document also has the steps of unchanged resources.
     pub(super) async fn preview(&self, plan: &str, sames: bool) -> Result<Steps, Failure> {
         let mut arguments = self.on_stack(&["preview", "--json"]);
         arguments.push(format!("--save-plan={plan}"));

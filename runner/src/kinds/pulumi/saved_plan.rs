@@ -1,8 +1,8 @@
 //! Reads from a saved plan of Pulumi whether an update would change anything.
 //!
-//! `preview --json` counts the changes of resources. The saved plan also says how each resource's inputs and outputs
-//! change, and the stack is one of these resources (`DeploymentPlanV1` in Pulumi's package `apitype`). It does not say which
-//! options of a resource change, so a resource must also be among those that the preview shows as kept.
+//! `preview --json` counts the changes of resources. The saved plan also shows how each resource's inputs and outputs
+//! change, and the stack is one of these resources (`DeploymentPlanV1` in Pulumi's package `apitype`). The saved plan
+//! does not show which options of a resource change, so the preview must also show that the resource is unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! Writes the stack's settings file `Pulumi.<stack>.yaml`: its configuration, and the key that encrypts secrets in its
 //! state.
 //!
-//! Pulumi encrypts secrets with a data key, and keeps that key encrypted by a key of AWS KMS (Pulumi documentation,
+//! Pulumi encrypts secrets with a data key, and stores that key encrypted by a key of AWS KMS (Pulumi documentation,
 //! "AWS Key Management Service"). The runner makes the data key with the install's key, which stays in the customer's
 //! account, and stores it beside the state. So the roles of modes need no permission to encrypt with the key itself.
 

@@ -132,7 +132,7 @@ impl Boxed {
         }
     }
 
-    /// Starts a program with the given standard output and standard error. Returns the listeners that `start` asks for.
+    /// Starts a program with the given standard output and standard error. Returns the listeners that `start` requests.
     pub(super) async fn start(&mut self, start: Start, outputs: [OwnedFd; 2]) -> std::io::Result<Vec<TcpListener>> {
         let wanted = start.listen.len();
         let fds: Vec<BorrowedFd<'_>> = outputs.iter().map(|output| output.as_fd()).collect();

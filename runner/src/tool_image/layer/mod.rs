@@ -51,7 +51,7 @@ pub(crate) enum LayerError {
     TooLarge,
     #[error("an entry has a name and attributes of more than {MAX_HEADER} bytes")]
     LongHeader,
-    #[error("the job that asked for the image no longer waits for it")]
+    #[error("the job that needs the image no longer waits for it")]
     NotWanted,
     #[error("a layer has the type `{0}`; push the image with layers that are packed by gzip")]
     Compression(String),

@@ -70,7 +70,7 @@ impl IamAudit {
 #[async_trait]
 impl Recorder for IamAudit {
     /// A change that is about to happen is written into the customer's bucket first. If the bucket does not take the
-    /// record in time, a second record says that the change was not made.
+    /// record in time, a second record states that the change was not made.
     async fn record(&self, change: Change) -> Result<(), String> {
         let audit = &self.agent.audit;
         let explain = |error| aws::explain(&error);

@@ -55,8 +55,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// Ends an attempt that must stop before its job started, although an audit record says that the job starts. A second
-    /// record then says that the job did not start.
+    /// Ends an attempt that must stop before its job started, although an audit record states that the job starts. A
+    /// second record then states that the job did not start.
     pub(super) async fn stopped_after_announcement(&self, reason: StopReason) -> Message {
         let result = match reason {
             StopReason::Cancelled => "cancelled before the start",
@@ -93,7 +93,8 @@ impl Attempt<'_> {
         Message::Done
     }
 
-    /// Stores the order of a job that did not start, and returns its digest: the customer can then see who asked for it.
+    /// Stores the order of a job that did not start, and returns its digest: the customer can then see who requested
+    /// the job.
     async fn kept_order(&self) -> Option<Digest> {
         let kept = tokio::select! {
             kept = self.keep_order() => kept,

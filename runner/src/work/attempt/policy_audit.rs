@@ -1,4 +1,4 @@
-//! Records the results of a job's policies in the audit trail, and keeps them for the job's report.
+//! Records the results of a job's policies in the audit trail, and holds them for the job's report.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -101,8 +101,8 @@ fn may_make_roles(work: &Work) -> bool {
         return false;
     }
     match work.made_by() {
-        // A controller in the cluster may create roles with its own permissions because a chart, manifest or job asks
-        // for it.
+        // A controller in the cluster may create roles with its own permissions because a chart, manifest or job
+        // requests them.
         Work::TerraformModule(_)
         | Work::Sandbox(_)
         | Work::Pulumi(_)

@@ -30,7 +30,7 @@ pub struct Journal {
     length: u64,
     lines: usize,
     state: State,
-    /// Whether an incomplete line may be behind `length`.
+    /// Whether the file may have an incomplete line after `length`.
     is_torn: bool,
 }
 

@@ -114,7 +114,7 @@ async fn a_machine_that_cannot_enrol_ends_after_an_hour() {
     let (minutes, why) = gives_up(&world).await;
 
     assert_eq!(minutes, 60);
-    assert_eq!(why, "this machine could not enrol for 60 minutes, so it ends; the messages before this one say why");
+    assert_eq!(why, "this machine could not enrol for 60 minutes, so it ends; the messages before this one state why");
 }
 
 #[tokio::test(start_paused = true)]
