@@ -50,9 +50,9 @@ pub enum RenewalError {
     /// The key was replaced a second time.
     #[error(
         "runner key `{key}` of install `{install}` was replaced by key `{by}`, within a day after this machine had made a new \
-         key: another machine runs as the runner of this install too; stop one of the two, `freehold install show {install}` \
-         names the host of the other one; to make this machine the runner, stop the other one, remove `{path}` and start \
-         this one again"
+         key: another machine runs as the runner of this install too; stop one of the two machines, `freehold install \
+         show {install}` names the host of the other machine; to make this machine the runner, stop the other \
+         machine, remove `{path}` and start this runner again"
     )]
     Again { key: KeyId, install: InstallId, by: KeyId, path: PathBuf },
 }

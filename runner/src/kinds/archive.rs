@@ -31,7 +31,8 @@ pub enum ArchiveError {
     Io(#[from] io::Error),
 }
 
-/// The limits that several archives share, which are unpacked one after the other. Each archive uses up a part of them.
+/// The limits for several archives together, which are unpacked one after another. Each archive uses up a part of the
+/// limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// The number of uncompressed bytes that may still be read.

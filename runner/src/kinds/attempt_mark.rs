@@ -1,8 +1,9 @@
 //! The mark that an attempt stores beside a state. It names the attempt and records whether the attempt ended cleanly,
 //! which means that the attempt left neither a lock nor a pending change.
 //!
-//! A killed attempt may leave a Terraform lock or a pending Helm release. A new attempt may take it over only if the
-//! mark names an attempt that did not end cleanly and cannot be running any more. There are two such cases:
+//! A killed attempt may leave a Terraform lock or a pending Helm release. A new attempt may take over this lock or
+//! release only if the mark names an attempt that did not end cleanly and cannot be running any more. There are two
+//! such cases:
 //! - The mark is of the same job with a lower fence. The lease of that attempt has ended, and a runner stops a
 //!   job before its lease ends.
 //! - The mark is of another job. All orders of a component are in one FIFO group, so SQS delivers this order only after
@@ -46,7 +47,7 @@ struct Mark {
     fence: Fence,
     /// Whether the attempt ended cleanly, which means without leaving a lock or a pending change.
     ended: bool,
-    /// The locks of others that existed when the attempt began.
+    /// The locks that existed when the attempt began and that it does not take over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     others: Vec<String>,
     /// The time after which the attempt cannot have made a lock, on the clock of its machine.
@@ -164,8 +165,8 @@ impl AttemptMark {
     }
 }
 
-/// Splits the locks `held` into those that the previous attempt may have left, by its mark `before`, and all others. Without
-/// a mark, all are others.
+/// Splits the locks `held` in two: those that the previous attempt may have left, by its mark `before`, and the rest.
+/// Without a mark, all locks are in the rest.
 fn divided(before: Option<&Mark>, held: &[HeldLock]) -> (Vec<String>, Vec<String>) {
     let is_stale = |lock: &&HeldLock| before.is_some_and(|mark| mark.may_have_left(lock));
     let (stale, others): (Vec<&HeldLock>, Vec<&HeldLock>) = held.iter().partition(is_stale);

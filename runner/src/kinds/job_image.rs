@@ -126,9 +126,9 @@ fn named<'a>(job: &'a Job, action: &RunAction) -> Result<Wanted<'a>, Failure> {
     }
 }
 
-/// Checks that the order's terms name the image, or that they name no image for a job without an image, whose programs
-/// see the file system of the machine. The runner has already compared these terms with the accepted terms. An order
-/// without the document of its terms passes (decision 0049).
+/// Checks that the order's terms name the image of the job. For a job without an image, whose programs see the file
+/// system of the machine, checks that the terms name no image. The runner has already compared these terms with the
+/// accepted terms. An order without the document of its terms passes (decision 0049).
 fn check_agreed(order: &Order, wanted: Option<&Wanted<'_>>) -> Result<(), Failure> {
     let asked = order.terms.as_ref().map_or(Ok(None), |terms| terms.asked());
     let unread = |error| Failure::because("the contract of the order cannot be read; report it to the vendor", &error);

@@ -7,8 +7,8 @@ use super::error::ClusterError;
 use super::object::{Id, Object};
 
 impl Api {
-    /// Makes the namespace `name` if it is missing, and returns whether it was missing. The runner never deletes it,
-    /// because others may use it.
+    /// Makes the namespace `name` if it is missing, and returns whether it was missing. The runner never deletes the
+    /// namespace, because other objects may be in it.
     pub(crate) async fn make_namespace(&self, name: &str) -> Result<bool, ClusterError> {
         let id = Id { api_version: "v1".into(), kind: "Namespace".into(), namespace: None, name: name.to_owned() };
         if self.get(&id).await?.is_some() {

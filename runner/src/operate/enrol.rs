@@ -153,7 +153,7 @@ async fn changes(agent: &Agent, known: Option<&ChangeTimes>) -> Option<ChangeTim
     }
 }
 
-/// Returns what the customer decided about plans that wait, or what is `known` if the bucket cannot be read.
+/// Returns the customer's decisions about plans that wait, or `known` if the bucket cannot be read.
 async fn decisions(agent: &Agent, known: &[CustomerDecision]) -> Vec<CustomerDecision> {
     let now = agent.clock.now(Instant::now()).unwrap_or_else(clock::local);
     agent.plans.decisions(now).await.unwrap_or_else(|reason| {

@@ -67,8 +67,8 @@ pub(crate) fn about(job: &Job) -> About {
     }
 }
 
-/// Returns the mode whose limits apply to the order. If the order names a role of the app, its own mode is not used, because the
-/// switch of that mode was not checked.
+/// Returns the mode whose limits apply to the order. If the order names a role of the app, the mode of the order is not
+/// used, because the switch of that mode was not checked.
 fn mode(order: &Order) -> &'static str {
     match &order.role {
         Some(role) if !role.is_break_glass() => Mode::Maintenance.as_str(),

@@ -98,7 +98,7 @@ impl JobLog {
         inner.pending = String::from_utf8_lossy(&inner.secrets.redact(pending.as_bytes())).into_owned();
     }
 
-    /// Returns `text` without secrets, for texts that leave the runner in other places than the log.
+    /// Returns `text` without secrets, for texts that leave the runner outside of the log.
     pub fn redacted(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.lock().secrets.redact(text.as_bytes())).into_owned()
     }

@@ -34,7 +34,7 @@ pub fn may_lead_to(url: &str) -> bool {
     Places::from_env().permit(url)
 }
 
-/// The hosts that the runner's own environment names. They may be anywhere.
+/// The hosts that the runner's own environment names. They may have any address.
 #[derive(Debug, Clone, Default)]
 struct Places {
     /// The host of the runner's AWS endpoint.
@@ -69,7 +69,7 @@ impl Places {
 
     /// Returns whether the host `name` may be at `address`.
     fn allow(&self, name: &str, address: IpAddr) -> bool {
-        // When the runner's AWS is on the machine's loopback, what AWS grants is there too.
+        // When the runner's AWS endpoint is on the machine's loopback, the hosts of granted URLs are there too.
         let own = self.own.as_deref().is_some_and(|own| {
             own.eq_ignore_ascii_case(name) || (is_loopback_name(own) && address.is_loopback() && is_loopback_name(name))
         });

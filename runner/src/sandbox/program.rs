@@ -24,7 +24,7 @@ pub struct Program<'a> {
     /// The absolute path of the program outside the sandbox.
     pub executable: &'a Path,
     pub arguments: Vec<String>,
-    /// The program's environment variables. It gets no others.
+    /// The program's environment variables. The program gets no other variables.
     pub environment: BTreeMap<String, String>,
     /// The working directory of the program, relative to the workspace.
     pub directory: &'a str,

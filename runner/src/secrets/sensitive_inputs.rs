@@ -1,5 +1,5 @@
-//! The sensitive inputs of one job. Those of the customer are read from Secrets Manager in the customer's account,
-//! those of the vendor come sealed and are opened here. All are redacted from the log and the outcome of the job.
+//! The sensitive inputs of one job. The customer's inputs are read from Secrets Manager in the customer's account. The
+//! vendor's inputs come sealed and are opened here. All inputs are redacted from the log and the outcome of the job.
 
 use freehold_protocol::app_version::{Input, InputError};
 use freehold_protocol::order::Order;

@@ -25,7 +25,7 @@ pub trait Inbox: Send + Sync + std::fmt::Debug {
     /// [`freehold_protocol::limits::LEASE_SECS`].
     ///
     /// # Errors
-    /// An [`InboxError`]. As far as this side can tell, no message was received.
+    /// An [`InboxError`]. As far as the runner knows, no message was received.
     async fn receive(&self, wait_secs: u64) -> Result<Vec<Delivery>, InboxError>;
 
     /// Sets the end of the lease to `secs` from now. With 0, the message returns to the queue at once.

@@ -16,7 +16,7 @@ use tracing::info;
 
 use crate::identity::denial::{StackState, Standing};
 
-/// The time after which the rules are read again. So a hold stops the jobs that start at least this much later.
+/// The time after which the rules are read again. So a hold takes effect at most this much later.
 const FRESH: Duration = Duration::from_secs(60);
 /// The days ahead for which a runner announces openings, and their maximum number. It announces them again every hour.
 const AHEAD_DAYS: i64 = 35;

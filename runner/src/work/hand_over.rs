@@ -1,4 +1,5 @@
-//! How a job hands the runner over to another program: the runner drains, this process ends, and the launcher starts the other one.
+//! How a job hands the runner over to another program: the runner drains, this process ends, and the launcher starts
+//! the other program.
 
 use std::sync::Arc;
 

@@ -16,7 +16,7 @@ use crate::job::failure::Failure;
 use crate::kubernetes::images;
 
 /// The beginning of the tag by which the install registry names an image. Only the runner writes there, and a tag
-/// cannot be changed, so such a tag is as good as the digest.
+/// cannot be changed, so such a tag identifies an image as reliably as a digest.
 const DIGEST_TAG: &str = "sha256-";
 /// The maximum number of log lines about the images of one plan.
 const LINES: usize = 50;

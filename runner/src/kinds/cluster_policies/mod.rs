@@ -103,7 +103,7 @@ impl ClusterPolicies {
             let Some(resource) = place.api.resource(api_version, kind).await? else {
                 place.job.log.line(&format!(
                     "{}: the cluster does not have the kind `{kind}` of `{api_version}`, so nothing there evaluates this policy; \
-                     install Kyverno in the app's sandbox, or as a component before the others",
+                     install Kyverno in the app's sandbox, or as a component before the other components",
                     object.place
                 ));
                 self.is_whole = false;

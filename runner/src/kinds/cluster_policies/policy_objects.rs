@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::kubernetes::{Object, documents};
 
-/// The keys of an object and of its metadata that come from the text. The cluster sets the others.
+/// The keys of an object and of its metadata that come from the text. The cluster sets the other keys.
 const KEYS: [&str; 4] = ["apiVersion", "kind", "metadata", "spec"];
 const OF_METADATA: [&str; 4] = ["name", "namespace", "labels", "annotations"];
 

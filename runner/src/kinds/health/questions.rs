@@ -1,5 +1,5 @@
-//! Asks the questions of one check at the same time. A question without an answer in time is named, and does not delay
-//! the others.
+//! Asks the questions of one check at the same time. A question without an answer in time is named in the reason, and
+//! does not delay the other questions.
 
 use std::time::Duration;
 

@@ -181,7 +181,7 @@ impl Compare<'_> {
     }
 
     /// Refuses a live object that does not belong to this release. Helm would also refuse the object, but only after it
-    /// has changed others.
+    /// has changed other objects.
     fn check_owner(&self, id: &Id, live: &Value) -> Result<(), Failure> {
         let owner = owner(live);
         let (name, namespace) = (self.release.name.as_str(), self.release.namespace.as_str());

@@ -113,8 +113,8 @@ impl Rollout<'_> {
         Ok(())
     }
 
-    /// Makes the component's namespace if it is missing. It stays when the component is removed, because others may use
-    /// it.
+    /// Makes the component's namespace if it is missing. The namespace stays when the component is removed, because
+    /// other components may use it.
     async fn make_namespace(&self) -> Result<(), Failure> {
         let made = self.api.make_namespace(self.namespace).await;
         let made = made.map_err(|error| self.failure(format!("`namespace`: {}", freehold_aws_errors::chain(&error))));

@@ -80,8 +80,8 @@ async fn project(job: &Job) -> Result<String, Failure> {
 }
 
 /// Returns the configuration of the stack. A key without a namespace belongs to the project. The AWS provider works in
-/// the install's region and tags what it makes as the install's: the boundary denies calls that change the code of a
-/// resource without this tag, or run commands on it.
+/// the install's region and tags the resources that it makes with the install's tag: the permissions boundary denies
+/// calls that change the code of a resource without this tag, or run commands on it.
 fn config(job: &Job, work: &RunPulumi, project: &str) -> Result<Map<String, Value>, Failure> {
     let templates = Templates::of(job);
     let mut config = Map::new();

@@ -1,6 +1,6 @@
 //! Makes the providers that come with a module available to jobs. The runner unpacks each provider once on this
-//! machine, and jobs can only read it. Terraform finds the providers in a mirror that contains no others, and does not
-//! ask a registry.
+//! machine, and jobs can only read it. Terraform finds the providers in a mirror that contains no other providers, and
+//! does not ask a registry.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

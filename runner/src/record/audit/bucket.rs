@@ -30,7 +30,7 @@ pub enum Created {
     Contended,
 }
 
-/// The numbers of the records after a given one.
+/// The numbers of the records after a given record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Later {
     /// The highest number of this page; `None` when no record is later.

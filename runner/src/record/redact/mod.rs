@@ -61,9 +61,9 @@ impl Secrets {
                 None => new_patterns |= self.add_lines(secret),
             }
         }
-        // The same credentials are added again at each request to the credentials endpoint, and new ones for each step of
-        // a job. To prepare the search for the patterns of a thousand other secrets again would take seconds, in which
-        // the runner renews no lease.
+        // The same credentials are added again at each request to the credentials endpoint, and new credentials for
+        // each step of a job. Preparing the search again for the patterns of a thousand other secrets would take
+        // seconds, in which the runner renews no lease.
         if new_patterns || (new_parts && self.whole.is_none()) {
             self.is_broken |= self.build_patterns().is_err();
         }

@@ -25,7 +25,7 @@ const OWN: [&str; 11] = [
 
 impl Options {
     /// Shows each entry of the image at `root`, read-only. `others` are paths that the box shows too. A directory above
-    /// one of them is made in the box, and its entries are shown one by one, because nothing can be mounted in a
+    /// one of these paths is made in the box, and its entries are shown one by one, because nothing can be mounted in a
     /// read-only directory. If the image has a link in the place of such a directory, the box still gets a directory:
     /// `bwrap` would follow the link, even to the machine's own files.
     pub(super) fn image(&mut self, root: &Path, others: &[PathBuf]) -> io::Result<()> {

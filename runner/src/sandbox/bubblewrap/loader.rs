@@ -1,5 +1,5 @@
 //! The loader and the libraries of the runner's own program, which is the first process of every box: an image may have
-//! others, or none.
+//! another loader and other libraries, or none.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};

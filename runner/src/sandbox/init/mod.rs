@@ -34,9 +34,9 @@ pub(super) const COMMAND: &str = "box-init";
 /// The time between two checks for ended processes that became children of this process.
 const REAP_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Runs one of the parts that the runner starts in a process of their own, when the command line names it: the first process
-/// of a box, the isolation tests, the start of an image build, or policies. Returns `None` for other command lines. A program
-/// that does jobs calls this first.
+/// If the command line names a part that the runner starts in a process of its own, runs this part: the first process
+/// of a box, the isolation tests, the start of an image build, or policies. Returns `None` for other command lines. A
+/// program that runs jobs calls this first.
 pub fn run_if_asked() -> Option<ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let command = arguments.first()?.to_str()?;
