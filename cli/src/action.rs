@@ -14,8 +14,8 @@ pub(crate) enum ActionCommand {
     Run(Run),
 }
 
-/// Run an action of an install and wait until the action ends. The steps are those of the app version that was last
-/// deployed completely; before the first complete deploy, those of the latest version.
+/// Run an action of an install and wait until the action ends. The steps come from the app version that was last
+/// deployed completely, or from the latest version if no version was deployed completely yet.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  freehold action run globex health-check\n  freehold action run globex repair --role break-glass-admin\n  freehold action run globex add-ssh-key --input ssh_public_key=@id_ed25519.pub"

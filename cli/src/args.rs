@@ -66,11 +66,9 @@ Later, to deploy a new version of the app:
   freehold release create my-app --name 2026.11
   freehold deploy globex
 
-Without `--build-runner-principal`, only EC2 instances may take the build
-runner's role. Without `--runner-url` and `--runner-sha256`, the install
-stack starts no machine, and the customer runs the runner outside EC2.
-Without `freehold tools`, jobs run the programs of the runner's machine.
-The guides below docs/guides explain each step.";
+Without `--build-runner-principal`, only EC2 instances may assume the build runner's role. Without `--runner-url` and
+`--runner-sha256`, the install stack starts no machine, and the customer runs the runner outside EC2. Without `freehold
+tools`, jobs run the programs of the runner's machine. The guides below docs/guides explain each step.";
 
 /// Run your product inside your customers' AWS accounts, without a key to any of them.
 #[derive(Debug, Parser)]
@@ -109,13 +107,13 @@ enum Command {
     /// Run the actions of an app in a customer's account, such as a health check.
     #[command(subcommand)]
     Action(action::ActionCommand),
-    /// Run the runbooks of an app in a customer's account: steps that follow each other.
+    /// Run the runbooks of an app, which are sequences of steps, in a customer's account.
     #[command(subcommand)]
     Runbook(runbook::RunbookCommand),
-    /// Find what was changed in a customer's account behind Freehold's back.
+    /// Find changes in a customer's account that Freehold did not make.
     #[command(subcommand)]
     Drift(drift::DriftCommand),
-    /// Ask whether the components of an install are healthy.
+    /// Check whether the components of an install are healthy.
     #[command(subcommand)]
     Health(health::HealthCommand),
     /// Report the results of checks that a deploy waits for.
@@ -125,19 +123,19 @@ enum Command {
     /// Send people notifications by mail, by HTTPS or into a queue.
     #[command(subcommand)]
     Subscription(subscription::SubscriptionCommand),
-    /// Let programs outside of AWS, such as a CI, start something by a signed call.
+    /// Let programs outside of AWS, such as CI jobs, start work in the tenant with signed calls.
     #[command(subcommand)]
     Webhook(webhook::WebhookCommand),
-    /// Named versions of an app with their artifacts, which never change.
+    /// Named versions of an app with their artifacts; a release never changes.
     #[command(subcommand)]
     Release(release::ReleaseCommand),
-    /// Names for releases that installs follow: a move deploys them.
+    /// Named pointers to releases. Installs that follow a channel get each release that the channel moves to.
     #[command(subcommand)]
     Channel(channel::ChannelCommand),
     /// The permissions of versions in a customer's account, and the terms that customers accepted.
     #[command(subcommand)]
     Contract(contract::ContractCommand),
-    /// Policies in Rego, which are evaluated before something is changed.
+    /// Policies in Rego, which runners evaluate before they change anything.
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
     /// OCI artifacts that builds made.
@@ -147,7 +145,7 @@ enum Command {
     #[command(subcommand)]
     Tools(tools::ToolsCommand),
     Lineage(Box<lineage::LineageArgs>),
-    /// Answer a customer's questions about an install with their own credentials, and stop it.
+    /// For customers: answer questions about an install with your own AWS credentials, and stop the vendor's access.
     #[command(subcommand, args = Global::of_customer(), after_help = customer::questions())]
     Customer(customer::CustomerCommand),
     Doctor(doctor::Doctor),

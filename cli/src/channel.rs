@@ -12,7 +12,7 @@ use crate::output::{Output, Table, time};
 #[derive(Debug, Subcommand)]
 pub(crate) enum ChannelCommand {
     Move(Move),
-    /// List the channels of an app, their releases, and how many installs follow each.
+    /// List the channels of an app, their releases, and how many installs follow each channel.
     #[command(after_help = "Examples:\n  freehold channel list my-app\n  freehold channel list my-app --json")]
     List {
         /// Name of the app.
@@ -27,10 +27,11 @@ Examples:
   freehold channel move my-app stable 2026.11
   freehold install release globex --channel stable
 
-The first move creates the channel. At most 50 installs start their deploys each minute, and each starts one deploy per move. An
-install that cannot start is tried again after 5 minutes, then after longer pauses, up to an hour; `freehold install show` has
-the reason. A deploy that failed or was cancelled is not repeated automatically: move the channel on, retry the deploy like any other,
-or give `--again`. To go back, move the channel to the release before.")]
+The first move creates the channel. At most 50 installs start their deploys each minute, and each install starts one
+deploy per move. An install that cannot start is tried again after 5 minutes, then after longer pauses, up to an hour;
+`freehold install show` shows the reason. A deploy that failed or was cancelled is not repeated automatically: move the
+channel to another release, resume the deploy like any other, or pass `--again`. To go back, move the channel to the
+earlier release.")]
 pub(crate) struct Move {
     /// Name of the app.
     app: AppName,
@@ -38,7 +39,8 @@ pub(crate) struct Move {
     channel: ChannelName,
     /// Name of the release.
     release: ReleaseName,
-    /// Deploy the installs that follow the channel and do not run its release yet, even if the channel already has this release.
+    /// Deploy the installs that follow the channel but do not run its release yet, even if the channel already has this
+    /// release.
     #[arg(long)]
     again: bool,
 }

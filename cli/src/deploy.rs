@@ -29,14 +29,14 @@ Examples:
   freehold deploy globex --all --version 7
   freehold deploy globex --release 2026.11
   freehold deploy globex --now                     also while the customer's change windows are closed
-  freehold deploy globex --release 2026.11 --verified   back to what runs now when it fails
+  freehold deploy globex --release 2026.11 --verified   rolls back when it fails
 
-Inputs that are changed here are kept for later deploys, also when a job of this deploy fails. Deploying another version
-or release does not restore former inputs. A deploy that ends before its first job leaves the inputs as they were.
+Changed inputs stay set for later deploys, also when a job of this deploy fails. Deploying another version or release
+does not restore former inputs. A deploy that ends before its first job leaves the inputs as they were.
 
-A deploy with --verified that fails, for example because a component does not become healthy, is followed by its roll back:
-a workflow of its own, which deploys what ran before and restores the vendor's inputs and toggles. A roll back that fails is not
-rolled back. A component that only the failed version has stays deployed.
+A deploy with --verified that fails, for example because a component does not become healthy, is rolled back by a
+workflow of its own, which deploys what ran before and restores the vendor's inputs and toggles. A roll back that fails
+is not rolled back. A component that only the failed version has stays deployed.
 
 Exit code 1 when the deploy fails. Ctrl-c stops watching; the deploy continues.")]
 pub(crate) struct Deploy {

@@ -18,7 +18,7 @@ const SAME: &str = "first correct the problem that the check `credentials` shows
 Example:
   freehold doctor --tenant acme
 
-This is for the vendor. A customer checks a runner with `freehold-runner doctor --config FILE`.")]
+This command is for the vendor. A customer checks a runner with `freehold-runner doctor --config FILE`.")]
 pub(crate) struct Doctor {}
 
 #[derive(Debug, Serialize)]

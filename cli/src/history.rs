@@ -9,11 +9,11 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::output::{Output, Table, time};
 
-/// Show what happened to an install, newest first: workflows with who asked for them, approvals, runs of runbooks, drift, and
-/// whether the runner is away. Exit code 0 also when nothing has happened.
+/// Show what happened to an install, newest first: workflows and who requested them, approvals, runs of runbooks,
+/// drift, and whether the runner is away. Exit code 0 also when nothing has happened.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Earlier pauses and holds of the customer are not kept, and neither is the drift of components that were removed.
+The history does not contain earlier pauses and holds of the customer, or the drift of components that were removed.
 
 Examples:
   freehold history globex
@@ -21,7 +21,7 @@ Examples:
 pub(crate) struct History {
     /// Name of the install.
     install: InstallId,
-    /// Show the whole history. By default it begins at the 50th most recent workflow.
+    /// Show the whole history. By default, the history begins at the 50th most recent workflow.
     #[arg(long)]
     all: bool,
 }

@@ -49,9 +49,10 @@ Examples:
   freehold app init my-app
   cd my-app && freehold app init .
 
-The app has a Terraform module, a CloudFormation stack that reads its output, an action, inputs and permissions, each file
-with comments. It passes `freehold app check`, with a warning about the program that its module needs: deploys run Terraform where the
-runner's machine or the app's tool image has it (`freehold tools init`). Exit code 4 when the directory is not empty.")]
+The app has a Terraform module, a CloudFormation stack that reads the module's output, an action, inputs and
+permissions, each file with comments. The app passes `freehold app check`, with a warning: a deploy of the module needs
+Terraform on the runner's machine or in the app's tool image (`freehold tools init`). Exit code 4 when the directory is
+not empty.")]
 pub(crate) struct Init {
     /// The new directory; its name is the name of the app.
     #[arg(value_name = "DIR")]
@@ -68,11 +69,11 @@ Examples:
   freehold app diff ./my-app --version 3      against version 3
   freehold app diff --app my-app 3 4          two versions that the tenant has
 
-The output lists keys that differ; inputs and secrets that need an answer; roles that may do more (+) or less (-);
-hosts that the app newly contacts from the customer's account, as far as URLs and image names of the config show them;
-and the parts that a deploy would run where the first version is deployed: changed components, components that depend
-on them, and actions that they trigger. A changed permission that cannot be compared counts as `+`, with a note.
-Defaults of sensitive inputs are never shown."
+The output lists keys that differ; inputs and secrets that need an answer; roles that may do more (+) or less (-); hosts
+that the app newly contacts from the customer's account, as far as URLs and image names of the config show them; and the
+parts that a deploy would run in an install with the first version: changed components, components that depend on them,
+and actions that they trigger. A changed permission that cannot be compared counts as `+`, with a note. Defaults of
+sensitive inputs are never shown."
 )]
 pub(crate) struct Diff {
     /// The directory of the app config, or with `--app` the version to start from.
@@ -103,7 +104,7 @@ pub(crate) struct Diff {
 Examples:
   freehold app schema                      the kinds of files
   freehold app schema helm_chart           one schema; it is for files that begin with the comment `# helm`
-  freehold app schema --dir ./my-app       all of them in `schemas/`, and a `.taplo.toml`
+  freehold app schema --dir ./my-app       all schemas in `schemas/`, and a `.taplo.toml`
 
 Editors that use taplo then complete keys, explain them and mark mistakes. `freehold app check` finds more mistakes, because
 it reads all files together.")]
@@ -115,7 +116,7 @@ pub(crate) struct Schema {
     /// Write all schemas below this directory, which is the directory of an app config.
     #[arg(long, value_name = "DIR", conflicts_with = "kind")]
     dir: Option<PathBuf>,
-    /// Replace schemas that exist with another content, such as those of an earlier version.
+    /// Replace existing schemas that have other contents, such as schemas of an earlier version.
     #[arg(long, requires = "dir")]
     force: bool,
 }

@@ -73,8 +73,8 @@ pub(crate) struct Show {
     /// The version: its number, its digest or the beginning of its digest; the latest version when absent.
     #[arg(long, value_name = "VERSION")]
     version: Option<VersionName>,
-    /// Show only the components, actions and runbooks with this label of the app config: its key, or its key and its value.
-    /// Can be given several times; a part then has all of these labels.
+    /// Show only the components, actions and runbooks with this label of the app config: its key, or its key and its
+    /// value. Can be given several times; a part must then have all of these labels.
     #[arg(long = "label", value_name = "KEY[=VALUE]")]
     labels: Vec<Label>,
 }

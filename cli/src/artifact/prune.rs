@@ -17,10 +17,10 @@ Examples:
   freehold artifact prune --app my-app
 
 An artifact is kept while an install runs it, an install is at a version that contains it, a release names it, a
-workflow that has not ended may ask for it, it belongs to the newest version of its app, or it was built in the last
-30 days. Any other artifact is marked, and no new deploy or release may use it. A day later the function
-`prune-artifacts` removes it; the function also marks artifacts itself, once a day. Before the removal, `freehold
-build` takes the artifact back into use; after the removal, it makes the artifact again.")]
+workflow that has not ended may need it, it belongs to the newest version of its app, or it was built in the last 30
+days. Any other artifact is marked, and no new deploy or release may use it. A day later the function `prune-artifacts`
+removes it; the function also marks artifacts itself, once a day. Before the removal, `freehold build` makes the
+artifact usable again; after the removal, `freehold build` builds it again.")]
 pub(crate) struct Prune {
     /// Consider only the artifacts of this app.
     #[arg(long, value_name = "APP")]

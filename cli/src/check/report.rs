@@ -9,17 +9,19 @@ use crate::api::Api;
 use crate::error::Result;
 use crate::output::Output;
 
-/// Report the result of a required check of a component, such as a load test. `required_checks` in the component's `[health]`
-/// has the names. A deploy whose gate waits for the check continues within about a minute. The last result counts.
+/// Report the result of a required check of a component, such as a load test. `required_checks` in the component's
+/// `[health]` lists the names of its checks. A deploy whose gate waits for the check continues within about a minute.
+/// If a check is reported several times, the last result counts.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   freehold check report globex web load-test passed
   freehold check report globex web load-test failed --reason too-slow --url https://ci.example.com/runs/7
 
-The result is about the last deploy of the component. With `--deploy`, the report is refused when another deploy has
-followed the one that was checked: `freehold install show globex` shows the job of each component's last deploy. When a
-check failed and passes now, report it, and then retry the job of the gate with `freehold job retry`.")]
+The result is about the last deploy of the component. With `--deploy`, the report is refused if the component was
+deployed again after the deploy that was checked: `freehold install show globex` shows the job of each component's last
+deploy. When a check that failed passes now, report the new result, and then retry the job of the gate with `freehold
+job retry`.")]
 pub(crate) struct Report {
     /// Name of the install.
     install: InstallId,

@@ -72,16 +72,16 @@ Examples:
   freehold contract diff globex            the latest version against what the customer of globex agreed to
   freehold contract diff my-app 3 4        version 4 against version 3
 
-`+` marks a permission that only the second version has, `-` one that only the first has. A difference that cannot be
-compared counts as `+`, and so does an action that executes other steps. `~` marks an action that differs in what the terms
-do not name, such as the commit of the repository in which its steps run: that needs no consent. For an install, these are
-compared with those of the version that is deployed there.
+`+` marks a permission that only the second version has, `-` a permission that only the first version has. A difference
+that cannot be compared counts as `+`, and so does an action that executes other steps. `~` marks an action that differs
+only outside of the terms, such as in the commit of the repository in which its steps run; this needs no consent. For an
+install, these parts are compared with the version that is deployed there.
 
-The version that is deployed at an install is compared too, if it is not the latest one: after a roll-back it may do what
-the customer has not agreed to, and its actions are refused.
+If the deployed version is not the latest version, its terms are compared too: after a roll back, the deployed version
+may do more than the customer agreed to, and its actions are refused.
 
-Exit code 1 when there is a `+`: the customer has to agree again, by launching the template that `freehold install stack`
-writes with `--accept-contract`.")]
+Exit code 1 when there is a `+`: the customer has to agree again, with `freehold install launch --accept-contract` and
+the template that `freehold install stack` writes.")]
 pub(crate) struct Diff {
     /// An install, or an app when two versions follow.
     #[arg(value_name = "INSTALL|APP")]

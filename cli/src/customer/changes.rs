@@ -22,7 +22,7 @@ const MOST_SHOWN: usize = 200;
 /// The number of characters that are shown before the place where a long line differs.
 const BEFORE: usize = 40;
 
-/// For customers: show what changed since you agreed.
+/// For customers: show what changed since you agreed to the contract.
 #[derive(Debug, Args)]
 #[command(after_help = Question::Changed.help("\
 Examples:
@@ -31,8 +31,8 @@ Examples:
       --new-template new.yaml --new-contract new.contract.json
   freehold customer changes --template globex.yaml --new-template new.yaml
 
-`+` marks lines that only the new version has, `-` lines that only the agreed version has. Exit code 1 when the new contract
-allows more, or when it is not the one that the new template names."))]
+`+` marks lines that only the new version has, `-` lines that only the agreed version has. Exit code 1 when the new
+contract allows more, or is not the contract that the new template names."))]
 pub(crate) struct Changes {
     /// Name of the install, whose stack is read with your own AWS credentials; `--tenant` names the vendor's tenant.
     #[arg(conflicts_with = "template")]

@@ -23,7 +23,7 @@ use crate::output::{Output, Table, clean, plural};
 /// The prefix of Terraform's states in the install's bucket.
 const STATES: &str = "terraform/";
 
-/// For customers: look up whether anything of an install exists in your account.
+/// For customers: check whether any resource of an install exists in your account.
 #[derive(Debug, Args)]
 #[command(after_help = Question::IsGone.help("\
 Example:
@@ -34,9 +34,9 @@ tags that Freehold gives them (`tag:GetResources`), roles by their names (`iam:L
 states of Terraform in the bucket. AWS may list a resource for some time after its deletion. A key that waits for its deletion
 counts as gone.
 
-Exit code 0 when nothing exists and there was such an install: AWS knows its deleted stack (for 90 days) or its key that waits
-for deletion. Exit code 1 when something exists. Exit code 3 when nothing exists and nothing shows that the install ever
-existed, for example because its name is mistyped."))]
+Exit code 0 when nothing exists and the install existed before: AWS lists its deleted stack (for 90 days) or its key
+that waits for deletion. Exit code 1 when something exists. Exit code 3 when nothing exists and nothing shows that the
+install ever existed, for example because its name is mistyped."))]
 pub(crate) struct Gone {
     /// Name of the install.
     install: InstallId,

@@ -9,15 +9,16 @@ use super::stop::set;
 use crate::context::Context;
 use crate::error::Result;
 
-/// For customers: let no change of the vendor start; changes wait.
+/// For customers: hold all changes of the vendor that have not started yet.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   freehold customer hold globex --tenant acme
 
-Sets `ChangesHeld=true`. Deploys, removals and actions that have not started wait until `freehold customer lift-hold`; what has
-started continues to its end. Health checks that you name in `ActionsAnyTime` continue, and break-glass works as you have
-switched it. The hold takes effect within a minute. To stop jobs that run, use `freehold customer pause`.")]
+Sets `ChangesHeld=true`. Deploys, removals and actions that have not started wait until `freehold customer lift-hold`;
+work that has started continues to its end. Health checks that you name in `ActionsAnyTime` continue, and a hold does
+not change break-glass access. The hold takes effect within a minute. To stop jobs that run, use `freehold customer
+pause`.")]
 pub(crate) struct Hold {
     /// Name of the install.
     install: InstallId,
@@ -29,7 +30,8 @@ pub(crate) struct Hold {
 Example:
   freehold customer lift-hold globex --tenant acme
 
-Sets `ChangesHeld=false`. The runner sees it within two minutes, and what waits continues when a window is open.")]
+Sets `ChangesHeld=false`. The runner notices this within two minutes, and the waiting changes continue when a window is
+open.")]
 pub(crate) struct LiftHold {
     /// Name of the install.
     install: InstallId,

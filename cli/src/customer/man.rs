@@ -17,12 +17,12 @@ Examples:
   freehold customer man | man -l -
   freehold customer man --out /usr/local/share/man/man1
 
-With `--json`, the answer has the names and the texts of all pages; with `--out`, the paths of the files.")]
+With `--json`, the output contains the names and the texts of all pages, or with `--out` the paths of the files.")]
 pub(crate) struct Man {
     /// Write a page for each command into this directory.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replace pages that exist with another text, such as those of an earlier version.
+    /// Replace existing pages that have another text, such as pages of an earlier version.
     #[arg(long, requires = "out")]
     force: bool,
 }

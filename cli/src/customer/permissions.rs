@@ -26,8 +26,9 @@ Examples:
   freehold customer permissions globex --tenant acme --contract my-app.contract.json
   freehold customer permissions --template globex.yaml --contract my-app.contract.json
 
-Reads the template and the parameters of the launched stack; with `--template`, a file, without an account. Exit code 1 when the
-template is not one that this version of Freehold renders, or its roles have other policies than the contract."))]
+Reads the template and the parameters of the launched stack. With `--template`, reads a file, and needs no account. Exit
+code 1 when the template is not one that this version of Freehold renders, or its roles have other policies than the
+contract."))]
 pub(crate) struct Permissions {
     /// Name of the install, whose stack is read with your own AWS credentials; `--tenant` names the vendor's tenant.
     #[arg(conflicts_with = "template")]
@@ -38,7 +39,7 @@ pub(crate) struct Permissions {
     /// The contract that you agreed to, which the vendor wrote with `freehold contract show -o FILE`.
     #[arg(long, value_name = "FILE")]
     contract: Option<PathBuf>,
-    /// The vendor's answer to an input that policies use, if it is not the default of the contract. Repeatable.
+    /// The vendor's value of an input that policies use, if the value is not the default of the contract. Repeatable.
     #[arg(long = "input", value_name = "NAME=VALUE", requires = "contract")]
     inputs: Vec<Input>,
 }

@@ -83,14 +83,15 @@ impl Question {
                  comparison shows that steps changed, but not how."
             }
             Self::Asked => {
-                "The record of each start, and of each job that ended before it started, and the signed order that it \
-                 names by digest. The vendor's control plane signs who asked: nobody outside the vendor's account can \
-                 check that name."
+                "The record of each start, and of each job that ended before it started, and the signed order that \
+                 each record names by digest. The vendor's control plane signs who asked: nobody outside the vendor's \
+                 account can check this name."
             }
             Self::Approved => {
-                "The records of plans that waited and of plans that were applied with an approval, each with the digests of \
-                 the plan and of its bytes. Who approved at the vendor is the vendor's word, in the signed order; who approved \
-                 at your side is in your own object below `approvals/`, which no role of the install can write."
+                "The records of plans that waited and of plans that were applied with an approval, each with the \
+                 digests of the plan and of its bytes. Only the vendor states, in the signed order, who approved for \
+                 the vendor. Your own object below `approvals/` names who approved for you; no role of the install can \
+                 write this object."
             }
             Self::Ran => {
                 "The record of each start and end, and the signed order with the artifacts, images and steps by digest; \
@@ -98,25 +99,26 @@ impl Question {
                  and no record names them."
             }
             Self::Origin => {
-                "The statement of the build in the signed order, under the vendor's root key. It says what the vendor's \
-                 build runner used. `freehold lineage verify` checks the rest of the chain in a bundle of the vendor."
+                "The statement of the build in the signed order, under the vendor's root key. The statement names what \
+                 the vendor's build runner used. `freehold lineage verify` checks the rest of the chain in a bundle of \
+                 the vendor."
             }
             Self::Sent => {
                 "The records that name each report by digest before it is sent, and the texts of the reports in the \
-                 bucket. What the programs of jobs send to the hosts of the contract is not in them."
+                 bucket. Neither contains what the programs of jobs send to the hosts of the contract."
             }
             Self::Outside => {
                 "CloudTrail's events of the last 90 days, from one region, compared with the records. CloudTrail shows \
-                 an event after about 15 minutes, and shows no reads and writes of objects and messages."
+                 an event after about 15 minutes, and does not show reads and writes of objects and messages."
             }
             Self::Whole => {
                 "The signatures, numbers and digests of the chain; the records that reports and the control plane's \
-                 receipts name; with `--seen`, records that you noted. A cut is found if one of them names a record \
-                 that was cut off."
+                 receipts name; with `--seen`, records that you noted. A cut is found if a report, a receipt or \
+                 `--seen` names a record that was cut off."
             }
             Self::CanStop => {
-                "A change of one parameter of the stack, with the template that is launched. It takes effect at the next \
-                 request, also for sessions that are live. It needs nothing from the vendor."
+                "A change of one parameter of the stack, with the template that is launched. The change takes effect \
+                 at the next request, also for live sessions, and needs nothing from the vendor."
             }
             Self::IsStopped => {
                 "The policies that IAM has at this moment, which IAM itself evaluates for the runner and each mode \
@@ -126,8 +128,8 @@ impl Question {
             Self::IsGone => {
                 "A search for the tags and names that the install's resources have: resources of one region by tag, \
                  roles, the stacks, the bucket with Terraform's states, the registry, the keys. Resources without tags \
-                 are not found. The proof that such an install existed is its deleted stack, which AWS knows for 90 days, \
-                 or its key that waits for deletion."
+                 are not found. The proof that such an install existed is its deleted stack, which AWS lists for 90 \
+                 days, or its key that waits for deletion."
             }
         }
     }

@@ -51,11 +51,12 @@ pub(crate) struct Resume {
 Example:
   freehold customer revoke-sessions globex --tenant acme
 
-Sets `RevokeSessionsBefore` to the present time: sessions that began before it lose all permissions, including those of roles that
-the app made. New sessions are not affected: pause or close first. The stack's own machine is replaced by a new one. A runner that
-runs elsewhere notices within about a minute, ends the jobs that run, and continues with a new session automatically; jobs that may
-be done again are done again, others end as interrupted. Only if it gets its credentials from outside, such as from variables of its
-environment, does it need new ones from whoever starts it: its log says so."))]
+Sets `RevokeSessionsBefore` to the present time: sessions that began before it lose all permissions, including those of
+roles that the app made. New sessions are not affected: pause or close first. The stack's own machine is replaced by a
+new one. A runner that runs elsewhere notices within about a minute, ends the jobs that run, and continues with a new
+session automatically; jobs that may be repeated are repeated, and other jobs end as interrupted. A runner that gets its
+credentials from outside, such as from variables of its environment, needs new credentials from whoever starts it; its
+log then states this."))]
 pub(crate) struct RevokeSessions {
     /// Name of the install.
     install: InstallId,
@@ -68,13 +69,14 @@ Examples:
   freehold customer close globex maintenance --tenant acme
   freehold customer close globex break-glass-restart --tenant acme
 
-Sets the parameter of the role to `false`, such as `EnableMaintenance`. Nobody can assume the role, and its live sessions may do
-nothing; a job that needs it ends as blocked. While the runner is paused, the stack does not store this: resume it first."))]
+Sets the parameter of the role to `false`, such as `EnableMaintenance`. Nobody can assume the role, and its live
+sessions may do nothing; a job that needs the role ends as blocked. While the runner is paused, the stack does not store
+this change: resume the runner first."))]
 pub(crate) struct Close {
     /// Name of the install.
     install: InstallId,
-    /// The mode or role: `provision`, `maintenance`, `deprovision`, or the name of a role of the app as the stack's outputs
-    /// have it.
+    /// The mode or role: `provision`, `maintenance`, `deprovision`, or the name of a role of the app as the stack's
+    /// outputs name it.
     role: RoleKey,
 }
 
@@ -85,14 +87,14 @@ Examples:
   freehold customer open globex deprovision --tenant acme
   freehold customer open globex break-glass-restart --until 2026-11-30T18:00:00Z --tenant acme
 
-Sets the parameter of the role to `true`, such as `EnableDeprovision`. Break-glass needs an end: with `--until`, the command sets
-`BreakGlassUntil` too.")]
+Sets the parameter of the role to `true`, such as `EnableDeprovision`. Break-glass access needs an end: `--until` also
+sets `BreakGlassUntil`.")]
 pub(crate) struct Open {
     /// Name of the install.
     install: InstallId,
     /// The mode or role.
     role: RoleKey,
-    /// The time in UTC from which break-glass roles may do nothing again, such as `2026-11-30T18:00:00Z`.
+    /// The time in UTC at which break-glass roles lose their permissions again, such as `2026-11-30T18:00:00Z`.
     #[arg(long, value_name = "TIME", value_parser = time)]
     until: Option<Timestamp>,
 }

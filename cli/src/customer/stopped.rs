@@ -25,7 +25,7 @@ const ROLE_ARN: &str = "RoleArn";
 Example:
   freehold customer stopped globex --tenant acme
 
-Exit code 1 when something still works."))]
+Exit code 1 when the runner or a mode can still do something."))]
 pub(crate) struct Stopped {
     /// Name of the install.
     install: InstallId,

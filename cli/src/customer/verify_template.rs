@@ -35,8 +35,10 @@ Examples:
   freehold customer verify-template globex.yaml --allow Alarm=AWS::SNS::Topic
   freehold customer verify-template globex.yaml --release SHA256SUMS --release-key release-key.pub
 
-Everything that this version of Freehold does not render is a finding, with its line and its reason. Exit code 1 when there is
-one. With the contract, each role must have the policies of its terms and no other; without it, the output states that they were not compared. The output lists the vendor, the account, the queues, the contract and the runner that the template names: compare them with the values that the vendor gave you.")]
+Each part of the template that this version of Freehold does not render is a finding, with its line and the reason. Exit
+code 1 when there is a finding. With `--contract`, each role must have exactly the policies of the contract; without
+`--contract`, the output states that the policies were not compared. The output lists the vendor, the account, the
+queues, the contract and the runner that the template names: compare them with the values that the vendor gave you.")]
 pub(crate) struct VerifyTemplate {
     /// The template.
     file: PathBuf,
@@ -49,7 +51,7 @@ pub(crate) struct VerifyTemplate {
     /// exactly the policies of this contract.
     #[arg(long, value_name = "FILE")]
     contract: Option<PathBuf>,
-    /// The vendor's answer to an input that policies use, if it is not the default of the contract: `name=text`,
+    /// The vendor's value of an input that policies use, if the value is not the default of the contract: `name=text`,
     /// `name:=JSON` or `name=@FILE`. Repeatable.
     #[arg(long = "input", value_name = "NAME=VALUE", requires = "contract")]
     inputs: Vec<Input>,

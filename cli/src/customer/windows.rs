@@ -22,8 +22,8 @@ const DAYS: i64 = 35;
 Example:
   freehold customer windows globex --tenant acme
 
-Set them with the stack's parameters `ChangeWindows`, such as `Europe/Berlin: Mon-Fri 22:00-04:00; Sat,Sun 00:00-24:00`, and
-`ChangeFreezes`, such as `2026-12-20..2027-01-02`.
+You set the windows with the stack's parameters `ChangeWindows`, such as `Europe/Berlin: Mon-Fri 22:00-04:00; Sat,Sun
+00:00-24:00`, and `ChangeFreezes`, such as `2026-12-20..2027-01-02`.
 
 Exit code 1 when no window opens within 400 days.")]
 pub(crate) struct Windows {

@@ -23,8 +23,8 @@ pub(crate) enum DriftCommand {
     /// List the differences from the last deploys of an install: since when, in which attributes, and who acknowledged
     /// them.
     #[command(after_help = "\
-The list has names of resources and attributes, and no values. `freehold deploy INSTALL --component NAME` repairs a component:
-it applies the plan that the check made.
+The list contains the names of resources and attributes, but no values. `freehold deploy INSTALL --component NAME`
+repairs a component: it applies the plan that the check made.
 
 Examples:
   freehold drift list globex
@@ -37,9 +37,9 @@ Examples:
     Ignore(Ignore),
 }
 
-/// Check deployed components for drift, and wait until the checks have ended. A check makes a plan under rights that only
-/// read, and applies nothing. Terraform modules, charts and manifests can be checked; images, programs of type `job`,
-/// CloudFormation stacks and Pulumi programs cannot.
+/// Check deployed components for drift, and wait until the checks have ended. A check makes a plan with read-only
+/// permissions, and applies nothing. Terraform modules, charts and manifests can be checked; images, programs of type
+/// `job`, CloudFormation stacks and Pulumi programs cannot.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  freehold drift detect globex\n  freehold drift detect globex --component network")]
 pub(crate) struct Detect {
@@ -54,8 +54,8 @@ pub(crate) struct Detect {
     no_wait: bool,
 }
 
-/// Acknowledge a difference: you know of it, and it stays as it is for now. That holds until the resource is in sync again, or
-/// differs in other attributes.
+/// Acknowledge a difference: you know the difference and leave it as it is for now. The acknowledgement ends when the
+/// resource is in sync again, or differs in other attributes.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  freehold drift acknowledge globex aws_sqs_queue.jobs --reason until-friday")]
 pub(crate) struct Acknowledge {
@@ -71,8 +71,8 @@ pub(crate) struct Acknowledge {
     reason: String,
 }
 
-/// Ignore drift by a rule of the install, such as what an autoscaler changes. What a rule ignores is still listed, and does not
-/// count as drift. A rule with the same address and component is replaced.
+/// Ignore drift by a rule of the install, such as the changes of an autoscaler. The differences that a rule ignores are
+/// still listed, but do not count as drift. A rule with the same address and component is replaced.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -81,7 +81,7 @@ Examples:
 pub(crate) struct Ignore {
     /// Name of the install.
     install: InstallId,
-    /// Addresses of resources; `*` stands for any characters.
+    /// Addresses of resources; `*` matches any characters.
     address: String,
     /// The component whose resources are ignored; all by default.
     #[arg(long, value_name = "COMPONENT")]

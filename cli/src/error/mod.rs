@@ -22,12 +22,13 @@ Exit codes:
       `app diff --exit-code`, wider terms with `contract diff`, a denial with `policy test`, a lineage with a
       broken link, a contract with a broken signature, an install template with a finding or without the
       SHA-256 of `--sha256`); of `customer`:
-      the answer is no, or it is not proven, such as audit records with a problem, an event without a record,
+      the answer is no or is not proven, such as audit records with a problem, an event without a record,
       an install that is not stopped or not gone
-  2   wrong usage, input or config: a value that is never right
+  2   wrong usage, input or config: a value that is never valid
   3   not found: an install, app, version, release, component, action, role, workflow or job that does not exist;
-      of `customer gone`: nothing shows that there ever was such an install
-  4   conflict: the current state does not allow it, such as a deploy before the build, or a cancel of what has ended
+      of `customer gone`: nothing shows that the install ever existed
+  4   conflict: the current state does not allow the request, such as a deploy before the build, or a cancel of a
+      workflow that has ended
   5   network trouble or throttling; try again
   6   access denied
   70  a defect of freehold

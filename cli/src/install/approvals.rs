@@ -14,9 +14,9 @@ Examples:
   freehold install approvals globex prompt
   freehold install approvals globex approve-all
 
-With `prompt`, each plan that changes something waits until somebody runs `freehold job approve`. A plan of a component with
-`auto_approve_on_policies_passing` waits only if a policy warns about it. The setting counts for orders that are made from now
-on. The customer decides in the install stack (`ApproveChanges`) which plans wait for the customer.")]
+With `prompt`, each plan that changes something waits until somebody runs `freehold job approve`. A plan of a component
+with `auto_approve_on_policies_passing` waits only if a policy warns about it. The setting applies to orders that are
+made from now on. The customer decides in the install stack (`ApproveChanges`) which plans wait for the customer.")]
 pub(crate) struct Approvals {
     /// Name of the install.
     install: InstallId,

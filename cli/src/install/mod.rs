@@ -114,7 +114,7 @@ Examples:
   freehold install inputs globex --input replicas:=null    back to the default
   freehold install inputs globex --input api_key=@api-key
 
-The next deploy uses the changed values. The customer changes their own answers in the install stack.
+The next deploy uses the changed values. Customers change their own inputs in the install stack.
 
 This command encrypts a sensitive input with the key of the install's runner, so that only that runner can read it. Set such an
 input only after `freehold install show` names a runner, and set it again after the runner was replaced.")]
@@ -134,9 +134,9 @@ Examples:
   freehold install toggles globex --off search --on reports
   freehold install toggles globex --default search      back to the default of the config
 
-The next deploy deploys what is on and removes what is off, under the mode `deprovision`. A component that others need cannot be
-switched off alone: switch the others off with it. A removal that would destroy data fails; `freehold teardown globex --component
-NAME --destroy-data` removes such a component.")]
+The next deploy deploys what is on and removes what is off, under the mode `deprovision`. A component that other
+components need cannot be switched off alone: switch these off too. A removal that would destroy data fails; `freehold
+teardown globex --component NAME --destroy-data` removes such a component.")]
 pub(crate) struct Toggles {
     /// Name of the install.
     install: InstallId,
@@ -188,10 +188,11 @@ Examples:
   freehold install launch globex --template globex.yaml --accept-contract
 
 Uses the AWS credentials of the customer's account. Running the command again with the same template changes nothing;
-parameters that are left out keep their value. The first launch is consent to the contract that the template names. A later
-launch of a template with another contract is refused, because the roles would get its permissions. Read that contract, then
-accept it with `--accept-contract`, or with `--parameter AcceptedContract=sha256:...` and the digest that you read, which has
-to be the template's. To change parameters only, pass the template that was launched last.")]
+parameters that are left out keep their value. The first launch is consent to the contract that the template names. A
+later launch of a template with another contract is refused, because the roles would get the permissions of that
+contract. Read that contract, then accept it with `--accept-contract`, or with `--parameter AcceptedContract=sha256:...`
+and the digest that you read, which must be the digest of the template's contract. To change parameters only, pass the
+template that was launched last.")]
 pub(crate) struct Launch {
     /// Name of the install.
     install: InstallId,
@@ -266,7 +267,7 @@ Examples:
   freehold install delete globex
   freehold install delete globex --confirm globex    checks the name again, as in the other commands that remove something
 
-An install is bound to its account and region for life; use this command after a typo. Once the runner has announced
+An install can never move to another account or region; use this command after a typo. Once the runner has announced
 itself, the install cannot be deleted, because the app in the customer's account would stay there without an owner.")]
 pub(crate) struct Delete {
     /// Name of the install.
@@ -276,7 +277,7 @@ pub(crate) struct Delete {
     confirm: Option<String>,
 }
 
-/// Remove everything that the tenant keeps about an install that was torn down, or whose customer has left.
+/// Remove everything that the tenant stores about an install that was torn down, or whose customer has left.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -284,10 +285,11 @@ Examples:
   freehold install forget globex --customer-gone      leaves what is deployed in the customer's account
   freehold install forget globex --confirm globex     for scripts
 
-Before: remove what is deployed with `freehold teardown globex`, and let the customer delete the install stack. The command is
-refused while something is deployed or runs there, and until two hours after the runner's last report. Nothing of the install
-stays in the tenant: no queue, row, message or permission. The customer keeps the audit records. Run the command again when
-it was stopped before its end; afterwards the install does not exist, and the command ends with exit code 3.")]
+First remove what is deployed with `freehold teardown globex`, and let the customer delete the install stack. The
+command is refused while something is deployed or runs there, and until two hours after the runner's last report.
+Nothing of the install stays in the tenant: no queue, row, message or permission. The customer keeps the audit records.
+Run the command again if it was stopped before its end. When the install does not exist any more, the command ends with
+exit code 3.")]
 pub(crate) struct Forget {
     /// Name of the install.
     install: InstallId,
@@ -328,9 +330,10 @@ Examples:
   freehold install upgrade-runner globex --release target/dist
   freehold install upgrade-runner globex --release target/dist --arch x86_64 --no-wait
 
-The customer permits this by `RunnerReleaseKey` in the install stack, the public key that signs releases. The runner compares the
-program with the signed checksums, lets running jobs end, and starts the program. When the program does not prove its health in
-time, the runner rolls back to the old one and the command fails. A new machine begins with the program of the stack.")]
+The customer permits this with the parameter `RunnerReleaseKey` of the install stack: the public key with which the
+runner verifies releases. The runner compares the program with the signed checksums, lets running jobs end, and starts
+the program. When the program does not prove its health in time, the runner rolls back to the old program and the
+command fails. A new machine starts with the program that the stack names.")]
 pub(crate) struct UpgradeRunner {
     /// Name of the install.
     install: InstallId,

@@ -13,14 +13,14 @@ use crate::error::Result;
     override_usage = "freehold install release [OPTIONS] <INSTALL>",
     after_help = "\
 Examples:
-  freehold install release globex                        shows what it follows
+  freehold install release globex                        shows what the install follows
   freehold install release globex --pin 2026.11
   freehold install release globex --channel stable
   freehold install release globex --latest
 
-A pinned install gets its release and nothing else, from the next deploy on. An install that follows a channel is deployed
-automatically: within minutes after this command, and whenever the channel moves. A deploy that names another version or release
-is refused. The customer's windows, approvals and consent count as for every other deploy."
+A pinned install gets its release and nothing else, from the next deploy on. An install that follows a channel is
+deployed automatically: within minutes after this command, and whenever the channel moves. A deploy that names another
+version or release is refused. The customer's windows, approvals and consent apply as to every other deploy."
 )]
 pub(crate) struct Release {
     /// Name of the install.

@@ -32,10 +32,10 @@ Examples:
   freehold install sync ./my-app --account globex=222222222222
   freehold install sync ./my-app --only globex
 
-Of an install that exists, the command changes the inputs, toggles and approval option that its file names, and nothing else: what
-the file does not name stays as it is, and an install without a file is left alone. A file names no account of a customer, so a new
-install needs `--account`. Everything is compared before the first change; a repeated command continues where it was stopped.
-Sensitive inputs and those of customers are not read from files. The next deploy uses what changed.")]
+In an existing install, the command changes only the inputs, toggles and approval option that the install's file names.
+An install without a file does not change. A file does not name the customer's account, so a new install needs
+`--account`. The command compares everything before the first change, and a repeated command continues where it was
+stopped. Sensitive inputs and customers' inputs are not read from files. The next deploy uses the changes.")]
 pub(crate) struct Sync {
     /// The directory of the app config; its name is the name of the app.
     #[arg(value_name = "DIR")]

@@ -18,9 +18,10 @@ const SHOWN: usize = 40;
 Example:
   freehold job approve job_0123456789abcdef0123 --plan sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
 
-Look at the plan first: `freehold job show JOB` prints its changes and its digest. The approval counts for exactly this plan: the
-runner applies these bytes or nothing. If the state or the values have changed meanwhile, the runner makes a new plan, and the job
-waits again. Exit code 4 when the job waits for the approval of another plan, or does not wait for one.")]
+Look at the plan first: `freehold job show JOB` prints its changes and its digest. The approval counts for exactly this
+plan: the runner applies these bytes or nothing. If the state or the values have changed meanwhile, the runner makes a
+new plan, and the job waits again. Exit code 4 when the job waits for the approval of another plan, or does not wait for
+an approval.")]
 pub(crate) struct Approve {
     /// Id of the job.
     job: JobId,

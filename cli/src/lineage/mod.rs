@@ -31,9 +31,9 @@ Examples:
   freehold lineage --install globex --component web --bundle web.lineage.json
   freehold lineage verify web.lineage.json --root-key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
 
-A bundle holds the signed messages themselves, so whoever has it can check it without an account or a network. It
-also holds the signed orders, with the values of inputs in them, except for sensitive ones: limit a bundle to one install with
-`--install` before you give it away. Such a bundle names no other install.
+A bundle contains the signed messages themselves, so whoever has the bundle can check it without an account or a
+network. The bundle also contains the signed orders with the values of all inputs that are not sensitive: limit a bundle
+to one install with `--install` before you give it away. Such a bundle names no other install.
 
 Exit code 1 when a link fails verification; the message names the link."
 )]
@@ -78,11 +78,11 @@ Examples:
   aws s3 cp --recursive s3://fh-acme--globex--222222222222/audit/ audit
   freehold lineage verify web.lineage.json --root-key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo= --audit audit
 
-A customer finds the tenant's root key in the output `TenantKey` of their install stack, and the id of the runner's key in
-what `freehold-runner doctor` prints, or in the bucket of the install, which has the keys of all runners beside their audit
-records. Without `--root-key` the bundle is verified with the key that it contains: this proves that its parts belong
-together, but not who made the bundle. Without `--runner` and `--audit`, the link `runner key` is unanchored: whoever made the
-bundle may have made the runner's key and the report of a deploy too.")]
+A customer finds the tenant's root key in the output `TenantKey` of their install stack, and the id of the runner's key
+in the output of `freehold-runner doctor`, or in the bucket of the install, which has the keys of all runners beside
+their audit records. Without `--root-key` the bundle is verified with the key that it contains: this proves that its
+parts belong together, but not who made the bundle. Without `--runner` and `--audit`, the link `runner key` is
+unanchored: whoever made the bundle may have made the runner's key and the report of a deploy too.")]
 struct Verify {
     /// The bundle.
     file: PathBuf,
@@ -92,7 +92,7 @@ struct Verify {
     /// The id of a runner's key; a deploy that a runner with any other key reported fails verification. Repeatable.
     #[arg(long = "runner", value_name = "KEY")]
     runners: Vec<KeyId>,
-    /// A copy of `audit/` in the install's bucket; the runner keys in it count as given with `--runner`.
+    /// A copy of `audit/` in the install's bucket; the runner keys in it are accepted like those of `--runner`.
     #[arg(long, value_name = "DIR")]
     audit: Option<PathBuf>,
 }

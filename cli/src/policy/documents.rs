@@ -18,7 +18,8 @@ const INPUT: &str = "pass a JSON object, which becomes `input`";
 /// The options that name documents.
 #[derive(Debug, Args)]
 pub(super) struct From {
-    /// A plan of Terraform, as `terraform show -json` prints it; `input.plan`. May be given several times.
+    /// A plan of Terraform, as `terraform show -json` prints it; policies read it as `input.plan`. May be given several
+    /// times.
     #[arg(long, value_name = "FILE")]
     plan: Vec<PathBuf>,
     /// Kubernetes objects in JSON, one after another or in a list; policies read each one in a document of its own, as `input.review`.
@@ -39,7 +40,7 @@ pub(super) struct From {
     /// The mode of the job; policies read it as `input.freehold.mode`.
     #[arg(long, value_name = "MODE", default_value = "provision", value_parser = ["provision", "maintenance", "deprovision", "break_glass"])]
     mode: String,
-    /// Whether the plan is that of a removal; policies read this as `input.freehold.removal`.
+    /// Whether the plan is for a removal; policies read this as `input.freehold.removal`.
     #[arg(long)]
     removal: bool,
 }

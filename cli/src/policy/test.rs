@@ -36,15 +36,15 @@ A policy is Rego in package `nuon` or `freehold`:
   }
 
 Each message of `deny` stops the job between its plan and its apply; messages of `warn` are shown. The command evaluates
-policies as a runner does, with its limits of time and memory. Without a document it only parses them. For an app config, it
-evaluates only the policies whose type matches the documents, and says so when there is none. Exit code 1 when a policy
-denies, and 2 when one cannot be read.")]
+policies as a runner does, with the same limits of time and memory. Without a document, it only parses the policies. For
+an app config, it evaluates only the policies whose type matches the documents, and prints a note if no policy matches.
+Exit code 1 when a policy denies, and 2 when a policy cannot be read.")]
 pub(crate) struct Test {
     /// A file with one policy, a directory of such files, or the directory of an app config.
     #[arg(value_name = "PATH")]
     path: PathBuf,
     /// The component of the documents, as `input.freehold.component`. For an app config, evaluate only the policies
-    /// that guard it.
+    /// that guard this component.
     #[arg(long, value_name = "NAME")]
     component: Option<ComponentName>,
     #[command(flatten)]

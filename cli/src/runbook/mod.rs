@@ -20,8 +20,8 @@ pub(crate) enum RunbookCommand {
     List {
         /// Name of the install.
         install: InstallId,
-        /// List only the runbooks with this label of the app config: its key, or its key and its value. Can be given several
-        /// times; a runbook then has all of these labels.
+        /// List only the runbooks with this label of the app config: its key, or its key and its value. Can be given
+        /// several times; a runbook must then have all of these labels.
         #[arg(long = "label", value_name = "KEY[=VALUE]")]
         labels: Vec<Label>,
     },

@@ -11,9 +11,9 @@ use crate::inputs::{Input, texts_by_name};
 use crate::output::Output;
 use crate::progress::{Progress, or_stopped};
 
-/// Run a runbook of an install and wait until its last step has ended. The first step that does not succeed ends the run, and
-/// such a run can be resumed. The runbook is that of the app version that was last deployed completely; before the first
-/// complete deploy, that of the latest version.
+/// Run a runbook of an install and wait until its last step has ended. The first step that does not succeed ends the
+/// run, and such a run can be resumed. The runbook comes from the app version that was last deployed completely, or
+/// from the latest version if no version was deployed completely yet.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  freehold runbook run globex restart-and-verify\n  freehold runbook run globex restore --input snapshot=2026-11-27"

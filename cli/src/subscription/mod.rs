@@ -33,7 +33,7 @@ Kinds:
   approval-asked      a plan waits for its approval
   change-held         a change waits for the customer's change window
   workflow-failed     a workflow failed
-  workflow-succeeded  a workflow that a person asked for succeeded
+  workflow-succeeded  a workflow that a person started succeeded
   deploy-rolled-back  a verified deploy failed and was rolled back
   run-stopped         a runbook stopped at a step that failed
   run-succeeded       a runbook succeeded
@@ -53,13 +53,13 @@ pub(crate) struct Add {
     /// A mail address, an `https://` URL, or the ARN of an SQS queue.
     #[arg(value_name = "ENDPOINT")]
     endpoint: Endpoint,
-    /// Only about this app, its installs and its builds.
+    /// Send only notifications about this app, its installs and its builds.
     #[arg(long, value_name = "APP")]
     app: Option<AppName>,
-    /// Only about this install.
+    /// Send only notifications about this install.
     #[arg(long, value_name = "INSTALL")]
     install: Option<InstallId>,
-    /// Only these kinds, separated by commas; all kinds by default.
+    /// Send only these kinds of notifications, separated by commas; all kinds by default.
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     only: Vec<NotificationKind>,
 }
@@ -73,15 +73,15 @@ pub(crate) struct Remove {
     endpoint: Endpoint,
 }
 
-/// Send a test to all subscribers that would get notifications about an install or an app. Without options, it reaches the
-/// subscribers that chose neither.
+/// Send a test to all subscribers that would get notifications about an install or an app. Without options, the test
+/// reaches the subscribers that chose neither an install nor an app.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  freehold subscription test\n  freehold subscription test --install globex")]
 pub(crate) struct Test {
-    /// About this app.
+    /// Send the test as a notification about this app.
     #[arg(long, value_name = "APP", conflicts_with = "install")]
     app: Option<AppName>,
-    /// About this install, and about its app.
+    /// Send the test as a notification about this install and its app.
     #[arg(long, value_name = "INSTALL")]
     install: Option<InstallId>,
 }

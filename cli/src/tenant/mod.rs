@@ -86,8 +86,8 @@ pub(crate) struct Deploy {
     /// Mail address that receives the alarms.
     #[arg(long, value_name = "ADDRESS", value_parser = mail_address)]
     alarm_email: Option<String>,
-    /// Whether programs outside of AWS may call webhooks, by a route of the API that anybody can reach; off when it was never
-    /// given.
+    /// Whether programs outside of AWS may call webhooks, by a route of the API that anybody can reach; off if this
+    /// option was never given.
     #[arg(long, value_name = "on|off")]
     webhooks: Option<Switch>,
     /// ARN of the principal of this account that may assume the build runner's role, when the build
@@ -104,7 +104,8 @@ pub(crate) struct Deploy {
     /// VPC of the subnets in `--build-subnet`.
     #[arg(long, value_name = "ID")]
     build_vpc: Option<String>,
-    /// Instance type of the build runner's machine, with a Graviton processor; t4g.medium when it was never given.
+    /// Instance type of the build runner's machine, with a Graviton processor; t4g.medium if this option was never
+    /// given.
     #[arg(long, value_name = "TYPE")]
     build_instance_type: Option<String>,
     /// Machine image (AMI) of the build runner's machine: Amazon Linux 2023 for arm64, with Terraform and Buildah if
@@ -133,7 +134,7 @@ pub(crate) struct Deploy {
     /// ARN of a KMS key for the table.
     #[arg(long, value_name = "ARN")]
     table_key: Option<String>,
-    /// How long logs are kept, in days.
+    /// The number of days for which logs are stored.
     #[arg(long, value_name = "DAYS")]
     log_retention_days: Option<u32>,
 }
@@ -145,8 +146,8 @@ Examples:
   freehold tenant build-runner --name acme
   freehold-builder run --config build-runner.toml
 
-With `freehold tenant deploy --build-subnet`, a build starts a machine for the build runner, and nothing else has to be started.
-Otherwise you run it on a machine of yours.
+With `freehold tenant deploy --build-subnet`, a build starts a machine for the build runner, and nothing else has to be
+started. Otherwise, run the build runner on a machine of yours.
 
 The build runner must run with the role `fh-<tenant>--build-runner`. EC2 instances with the instance profile of that name have it;
 elsewhere (a laptop, a CI job), run `freehold tenant deploy --build-runner-principal ARN` once with the ARN of the role or

@@ -41,9 +41,9 @@ Examples:
   freehold tenant source add ssh://git.corp.example --file id_ed25519 --host-keys keys.txt
   freehold tenant source add oci://ghcr.io/acme --user bot --file token.txt
 
-The credential is for this address and everything below it; the longest address that fits a source wins. A credential is
-never given to another host. Secrets Manager keeps it as `fh-<tenant>/source/...`, with a policy by which only the build
-runner's role reads it. The next build uses it.")]
+The credential applies to this address and everything below it; if several addresses match a source, the longest one
+applies. A credential is never given to another host. Secrets Manager stores the credential as `fh-<tenant>/source/...`,
+with a policy that lets only the build runner's role read it. The next build uses the credential.")]
 pub(crate) struct Add {
     /// `https://HOST/PATH` or `ssh://HOST/PATH` for Git, `oci://HOST/PATH` for a registry; the path may be left out.
     #[arg(value_name = "ADDRESS")]
@@ -51,14 +51,14 @@ pub(crate) struct Add {
     /// File with the token, the private key or the password; stdin when absent or `-`.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// User name of the credential. A registry needs one. For Git, leave it out unless the host checks it: the default
-    /// is `git` for SSH, and `x-access-token` for HTTPS.
+    /// User name of the credential. A registry needs a user name. For Git, leave it out unless the host checks it: the
+    /// default is `git` for SSH, and `x-access-token` for HTTPS.
     #[arg(long)]
     user: Option<String>,
-    /// File with the public keys that the SSH server may have, a line each, as `ssh-keyscan` prints them.
+    /// File with the public keys that the SSH server may have, one in each line, as `ssh-keyscan` prints them.
     #[arg(long, value_name = "FILE")]
     host_keys: Option<PathBuf>,
-    /// Host whose token service may receive the password, beside the registry itself; may be repeated.
+    /// Host whose token service may receive the password, besides the registry itself; may be repeated.
     #[arg(long = "token-host", value_name = "HOST")]
     token_hosts: Vec<String>,
     /// Allow the Git server to have an address in a private network.

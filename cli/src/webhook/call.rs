@@ -16,7 +16,8 @@ use crate::inputs::{Input, texts_by_name};
 use crate::output::Output;
 use crate::{clock, random};
 
-/// Call a webhook: sign with its key file, and start what it is for. Needs no AWS credentials.
+/// Call a webhook: sign the call with the webhook's key file, and start what the webhook is for. Needs no AWS
+/// credentials.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -25,8 +26,8 @@ Examples:
   freehold webhook call https://abc.execute-api.eu-west-1.amazonaws.com/v1/webhooks/nightly/calls \\
       --key-file nightly.pem --input snapshot=2026-11-27
 
-The same call with the same `--id` starts nothing again, so a CI passes the id of its build. Without `--id`, each run of this
-command is a call of its own; its own retries are not.")]
+A repeated call with the same `--id` starts nothing again, so in a CI pass the id of the build. Without `--id`, each run
+of this command is a new call; retries within a run are not new calls.")]
 pub(crate) struct Call {
     /// The address that `freehold webhook add` printed.
     url: CallUrl,

@@ -28,8 +28,8 @@ pub(crate) enum WebhookCommand {
     Call(call::Call),
 }
 
-/// Add a webhook: whoever has its key file can start this one thing, and nothing else. The tenant keeps the public key
-/// only.
+/// Add a webhook. Whoever has its key file can start one thing: a deploy, an action, a runbook, or the move of a
+/// channel. The tenant stores only the public key.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "freehold webhook add NAME --key-file FILE [OPTIONS]",
@@ -43,15 +43,17 @@ A key file that does not exist is made: an Ed25519 key in PEM form (PKCS #8), wh
 secret to the program that makes the calls. `--key-file` also accepts a public key, from `openssl pkey -pubout`: then
 the private key never leaves its place.
 
-Webhooks are off until `freehold tenant deploy --webhooks on`: the route of their calls is the only one that anybody can reach."
+Webhooks are off until `freehold tenant deploy --webhooks on`: the route of their calls is the only route of the API
+that anybody can reach."
 )]
 pub(crate) struct Add {
     /// Name of the webhook.
     webhook: WebhookName,
-    /// File with the key that signs the calls, a key of its own for each webhook of each tenant; made when it does not exist.
+    /// File with the key that signs the calls; the command makes a file that does not exist. Use another key for each
+    /// webhook and each tenant.
     #[arg(long, value_name = "FILE")]
     key_file: PathBuf,
-    /// The install in which a call starts something.
+    /// The install in which a call starts a deploy, an action or a runbook.
     #[arg(long, value_name = "INSTALL", conflicts_with = "app")]
     install: Option<InstallId>,
     /// Deploy what the install follows: its release, its channel or the latest version.

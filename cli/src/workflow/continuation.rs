@@ -50,8 +50,8 @@ pub(crate) struct Skip {
     workflow: WorkflowId,
     /// Name of the node, as `freehold workflow show` shows it.
     node: String,
-    /// The reason, in one line. The workflow shows it. So does the customer's audit log, if another node runs because
-    /// of it.
+    /// The reason, in one line. The workflow shows it. The customer's audit log also shows it, if another node runs
+    /// because of the skip.
     #[arg(long, value_name = "TEXT")]
     reason: String,
     /// Start the work and return at once.

@@ -32,14 +32,14 @@ pub(crate) enum WorkflowCommand {
     /// Follow a workflow until it has ended; exit code 1 when it failed.
     #[command(after_help = "Example:\n  freehold workflow watch wf_0123456789abcdef0123")]
     Watch(One),
-    /// Ask a workflow to stop; running jobs are stopped, the rest does not start.
+    /// Ask a workflow to stop; running jobs are stopped, and other jobs do not start.
     #[command(after_help = "\
 Example:
   freehold workflow cancel wf_0123456789abcdef0123 --reason wrong-version
 
 A running job receives the request after its next report, or within about a minute. A job that ends before that keeps
-its result; the workflow ends as `cancelled` only if something was stopped. When a runner does not answer, the job ends
-when its order can no longer be started; the command says when that is.
+its result; the workflow ends as `cancelled` only if something was stopped. When a runner does not respond, the job ends
+when its order can no longer be started; the command prints this time.
 
 Exit code 0 when the workflow was asked to stop or is cancelled already, 4 when it has already succeeded or failed.")]
     Cancel {

@@ -39,10 +39,10 @@ Examples:
   freehold app graph ./my-app --format dot | dot -Tsvg > graph.svg      a picture, with Graphviz
   freehold app graph --app my-app --version 3 --format mermaid          version 3 of an app of the tenant
 
-The table has one line for each component: its step, its name, its type, the components that it comes after, and what else
-it reads. Components of one step are deployed in parallel. An install may leave `toggleable` components out. `(template)`
-means that a template reads the other component's outputs, `(declared)` that the component lists the other one in
-`dependencies`. Below are the actions, each with what starts it and what it needs. Exit code 2 when the config has errors."
+The table has one line for each component: its step, its name, its type, the components that are deployed before it, and
+what else it reads. Components of one step are deployed in parallel. An install may leave `toggleable` components out.
+`NAME (template)` means that a template reads the outputs of NAME, `NAME (declared)` that `dependencies` lists NAME.
+Below the table, each action is listed with what starts it and what it needs. Exit code 2 when the config has errors."
 )]
 pub(crate) struct Graph {
     /// The directory of an app config; give either this or `--app`.

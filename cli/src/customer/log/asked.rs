@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::output::{Output, Table, clean, time};
 
-/// For customers: list who asked for each job.
+/// For customers: list who requested each job.
 #[derive(Debug, Args)]
 #[command(after_help = Question::Asked.help("\
 Examples:
@@ -22,7 +22,7 @@ Examples:
 pub(crate) struct Asked {
     #[command(flatten)]
     records: Records,
-    /// Only the attempts at this job.
+    /// Show only the attempts at this job.
     #[arg(long, value_name = "JOB")]
     job: Option<JobId>,
 }

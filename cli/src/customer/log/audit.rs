@@ -33,11 +33,11 @@ Examples:
   freehold customer audit verify --copy audit --runner 7300c0ae1429cd153252736a781b78f4
   freehold customer audit verify --copy audit --seen 000000000044-4b5e57f6eb2f
 
-The runners of an install write one chain. Each record has the signature of its runner and the digest of the record before it,
-so the command finds records that are missing, changed, exchanged, of another key or of another install, and names the first
-one that is wrong. Reports and the control plane's receipts name records too, so a chain without such a record was cut. A chain
-that was cut after the last of these records looks like a shorter chain: note the last record that the command prints,
-and pass it as `--seen` the next time. Exit code 1 when something is wrong."))]
+The runners of an install write one chain. Each record has the signature of its runner and the digest of the record
+before it, so the command finds records that are missing, changed, exchanged, of another key or of another install, and
+names the first wrong record. Reports and the control plane's receipts name records too, so a chain without such a
+record was cut. A chain that was cut after the last of these records looks like a shorter chain: note the last record
+that the command prints, and pass it as `--seen` the next time. Exit code 1 when something is wrong."))]
 pub(crate) struct Verify {
     #[command(flatten)]
     records: Records,

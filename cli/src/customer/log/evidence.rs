@@ -33,7 +33,8 @@ pub(crate) struct Records {
     /// Name of the install, whose bucket is read with your own AWS credentials; `--tenant` names the vendor's tenant.
     #[arg(conflicts_with = "copy")]
     install: Option<InstallId>,
-    /// A copy of the install's bucket, or of all below `audit/` in it, which is read instead of the bucket.
+    /// A copy of the install's bucket, or of all objects below `audit/` in it. The command reads the copy instead of
+    /// the bucket.
     #[arg(long, value_name = "DIR")]
     copy: Option<PathBuf>,
     /// The vendor's root key (base64), with which orders and receipts are verified; by default, the output `TenantKey` of
@@ -43,7 +44,7 @@ pub(crate) struct Records {
     /// The id of a runner's key, as `freehold-runner doctor` prints it; records of any other key are refused. Repeatable.
     #[arg(long = "runner", value_name = "KEY")]
     runners: Vec<KeyId>,
-    /// A record that an earlier copy had; the chain must still have it. Repeatable.
+    /// A record that an earlier copy contained; the chain must still contain this record. Repeatable.
     #[arg(long, value_name = "RECORD")]
     seen: Vec<Position>,
 }

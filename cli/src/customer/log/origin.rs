@@ -22,12 +22,12 @@ Examples:
       --artifact sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f
   freehold customer origin --copy globex-bucket --root-key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
 
-Without `--artifact`, the answer has every artifact that a job used. The digest of an image is the one that the cluster or the
-registry shows."))]
+Without `--artifact`, the output lists every artifact that a job used. The digest of an image is the digest that the
+cluster or the registry shows."))]
 pub(crate) struct Origin {
     #[command(flatten)]
     records: Records,
-    /// Only this artifact.
+    /// Show only this artifact.
     #[arg(long, value_name = "DIGEST")]
     artifact: Option<Digest>,
 }

@@ -34,9 +34,9 @@ Examples:
   aws cloudtrail lookup-events --output json > events.json
   freehold customer outside --copy globex-bucket --events events.json
 
-CloudTrail answers two requests a second, with 50 events each, so in a busy account the command can run for minutes. Exit code 1
-when an event has no record. `freehold-runner doctor` assumes each role once without a job: pass `--own-doctor` if you ran it
-yourself."))]
+CloudTrail allows two requests per second, each for 50 events, so in a busy account the command can run for minutes.
+Exit code 1 when an event has no record. `freehold-runner doctor` assumes each role once without a job: pass
+`--own-doctor` if you ran it yourself."))]
 pub(crate) struct Outside {
     #[command(flatten)]
     records: Records,
@@ -46,7 +46,7 @@ pub(crate) struct Outside {
     /// Accept the sessions of `freehold-runner doctor`, because you ran it yourself.
     #[arg(long)]
     own_doctor: bool,
-    /// A file with events of CloudTrail. They are compared instead of the events that AWS has.
+    /// A file with events of CloudTrail. The command compares these events instead of asking CloudTrail.
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
 }

@@ -24,11 +24,12 @@ Examples:
   freehold customer ran globex --tenant acme --job job_0123456789abcdef0123
   freehold customer ran --copy globex-bucket --root-key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
 
-With `--job`, the answer has the steps of an action and the job's full log, which is compared with its record."))]
+With `--job`, the output contains the steps of an action and the job's full log, which is compared with the log's digest
+in the record."))]
 pub(crate) struct Ran {
     #[command(flatten)]
     records: Records,
-    /// Only the attempts at this job, with their steps and logs.
+    /// Show only the attempts at this job, with their steps and logs.
     #[arg(long, value_name = "JOB")]
     job: Option<JobId>,
 }

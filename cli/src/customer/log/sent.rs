@@ -31,8 +31,8 @@ Examples:
       --report sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f
   freehold customer sent --copy globex-bucket --json
 
-The digest of a report is that of the signed message, the object `audit/reports/DIGEST` of the bucket. With `--report`, the text
-in that message is printed as it was signed, on one line."))]
+The digest of a report is the digest of the signed message, which is the object `audit/reports/DIGEST` of the bucket.
+With `--report`, the text in that message is printed as it was signed, on one line."))]
 pub(crate) struct Sent {
     #[command(flatten)]
     records: Records,
