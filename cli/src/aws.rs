@@ -62,7 +62,7 @@ async fn check_endpoint(endpoint: &str) -> Result<()> {
     };
     let lost = |why: &str| {
         Error::transient(format!(
-            "nothing answers at {endpoint}, which AWS_ENDPOINT_URL names ({why}); start the service there, or unset \
+            "no server responds at {endpoint}, which AWS_ENDPOINT_URL names ({why}); start the service there, or unset \
              AWS_ENDPOINT_URL to use AWS itself"
         ))
     };
@@ -95,7 +95,7 @@ pub(crate) async fn caller(config: &SdkConfig) -> Result<Caller> {
     let identity = aws_sdk_sts::Client::new(config).get_caller_identity().send().await.doing("ask AWS who you are")?;
     let account = identity.account().unwrap_or_default().parse();
     let account = account.map_err(|e| {
-        Error::internal(format!("AWS answered with an account id that is not valid: {e}; check AWS_ENDPOINT_URL"))
+        Error::internal(format!("AWS returned an account id that is not valid: {e}; check AWS_ENDPOINT_URL"))
     })?;
     Ok(Caller { account, arn: identity.arn().unwrap_or_default().to_owned() })
 }

@@ -62,7 +62,10 @@ fn failure<const N: usize>(results: [(&str, Result<String>); N]) -> Result<()> {
     let message = format!("{} of {count} checks failed: {}", names.len(), names.join(", "));
     match failed.into_iter().next() {
         None => Ok(()),
-        Some((_, first)) => Err(first.with_message(message).or("the detail of each says why, and what to do about it")),
+        Some((_, first)) => {
+            Err(first.with_message(message).or("the detail of each failed check states the reason and \
+                                                                the way out"))
+        }
     }
 }
 
@@ -101,7 +104,8 @@ mod tests {
         let error = failure(results).unwrap_err();
 
         assert_eq!(error.kind().exit_code(), 6);
-        insta::assert_snapshot!(error, @"2 of 3 checks failed: credentials, tenant API; the detail of each says why, and what to do about it");
+        insta::assert_snapshot!(error, @"2 of 3 checks failed: credentials, tenant API; the detail of each failed \
+                                         check states the reason and the way out");
         assert_eq!(failure([("git", Ok(String::new()))]), Ok(()));
     }
 }

@@ -159,7 +159,7 @@ impl Api {
         match answer.status() {
             status if status.is_success() => Ok(()),
             status if status.is_server_error() => {
-                let message = format!("S3 answered the upload with {status}; run the command again");
+                let message = format!("S3 returned {status} for the upload; run the command again");
                 Err(Failed::ForNow(Error::transient(message)))
             }
             status => {
@@ -190,7 +190,7 @@ impl Api {
     async fn request<T: DeserializeOwned>(&self, method: Method, url: Url, body: Option<Post>) -> Result<T> {
         let answer = with_retries(TRIES, async || self.once(&method, &url, body.as_ref()).await).await?;
         serde_json::from_slice(&answer).map_err(|e| {
-            Error::internal(format!("the answer to {method} {} cannot be read: {e}; update `freehold`", url.path()))
+            Error::internal(format!("the response to {method} {} cannot be read: {e}; update `freehold`", url.path()))
         })
     }
 
@@ -213,7 +213,7 @@ impl Api {
             request = request.body(post.bytes.clone());
         }
         let lost = |e: reqwest::Error| {
-            let message = format!("nothing answers at {}, the address of the tenant API ({})", self.base, root(&e));
+            let message = format!("no server responds at {}, the address of the tenant API ({})", self.base, root(&e));
             Failed::ForNow(Error::transient(message).or(self.way_out))
         };
         let answer = request.send().await.map_err(lost)?;

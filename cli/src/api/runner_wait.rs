@@ -89,7 +89,7 @@ fn checks(view: &WorkflowView) -> Option<String> {
     if view.ended_at.is_some() || view.nodes.iter().any(|node| is_open(&node.state)) {
         return None;
     }
-    let report = format!("`freehold check report {} COMPONENT NAME passed` reports one", view.install);
+    let report = format!("`freehold check report {} COMPONENT NAME passed` reports a check", view.install);
     Some(format!("`{}` waits: {}; {report}", node.name, node.reason))
 }
 
@@ -109,7 +109,7 @@ fn approval(view: &WorkflowView) -> Option<String> {
     if view.ended_at.is_some() || view.nodes.iter().any(|node| is_open(&node.state)) {
         return None;
     }
-    let job = node.job.as_ref().map(|job| format!("; `freehold job show {job}` shows it, and how to approve it"));
+    let job = node.job.as_ref().map(|job| format!("; `freehold job show {job}` shows the plan, and how to approve it"));
     Some(format!("`{}` waits: {}{}", node.name, node.reason, job.unwrap_or_default()))
 }
 
@@ -234,7 +234,10 @@ mod tests {
             .unwrap()
         };
 
-        insta::assert_snapshot!(decision(&view("waiting")).unwrap(), @"`health:web` waits: the component is healthy, and waits for check `load` to pass until 2026-11-30T06:00:00Z; `freehold check report globex COMPONENT NAME passed` reports one");
+        insta::assert_snapshot!(decision(&view("waiting")).unwrap(), @"`health:web` waits: the component is healthy, \
+                                                                       and waits for check `load` to pass until \
+                                                                       2026-11-30T06:00:00Z; `freehold check report \
+                                                                       globex COMPONENT NAME passed` reports a check");
         assert_eq!(decision(&view("active")), None);
     }
 

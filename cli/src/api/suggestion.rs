@@ -20,7 +20,7 @@ impl Api {
         };
         let noun = noun.as_str();
         match nearest(name, names.iter().map(String::as_str)) {
-            Some(near) => error.or(format!("did you mean `{near}`? `freehold {noun} list` shows all")),
+            Some(near) => error.or(format!("did you mean `{near}`? `freehold {noun} list` shows all names")),
             None => error,
         }
     }

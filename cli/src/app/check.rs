@@ -51,7 +51,7 @@ impl Check {
         if warnings > 0 && self.deny_warnings {
             let counted = plural(warnings, "warning");
             let error = Error::invalid(format!("the app config in `{}` has {counted}", dir.display()));
-            return Err(error.or("correct what they name, or leave `--deny-warnings` out"));
+            return Err(error.or("correct the config, or leave out `--deny-warnings`"));
         }
         Ok(())
     }

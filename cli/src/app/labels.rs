@@ -16,7 +16,7 @@ impl FromStr for Label {
     fn from_str(text: &str) -> Result<Self, String> {
         let (key, value) = text.split_once('=').map_or((text, None), |(key, value)| (key, Some(value.to_owned())));
         if key.is_empty() {
-            return Err(format!("`{text}` names no label; write its key, or `KEY=VALUE`"));
+            return Err(format!("`{text}` is not a label; write `KEY` or `KEY=VALUE`"));
         }
         Ok(Self { key: key.to_owned(), value })
     }
@@ -67,7 +67,7 @@ mod tests {
         for text in ["", "=x"] {
             let refused = text.parse::<Label>().unwrap_err();
 
-            assert_eq!(refused, format!("`{text}` names no label; write its key, or `KEY=VALUE`"));
+            assert_eq!(refused, format!("`{text}` is not a label; write `KEY` or `KEY=VALUE`"));
         }
     }
 

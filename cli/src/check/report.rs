@@ -67,7 +67,8 @@ impl Report {
         out.show(&view, |view| {
             let of = view.deploy.as_ref().map(|job| format!(" for the deploy by {job}")).unwrap_or_default();
             format!(
-                "reported of `{component}` in `{install}`{of}: {}\n`freehold install show {install}` shows which checks are missing",
+                "reported for `{component}` in `{install}`{of}: {}\n`freehold install show {install}` shows which \
+                 checks are missing",
                 results(std::slice::from_ref(view))
             )
         })

@@ -137,8 +137,8 @@ impl Stacks {
         let create = match &change.template {
             Template::Body(body) if body.len() > MAX_BODY => {
                 return Err(Error::invalid(format!(
-                    "the template of stack `{}` has {} bytes, more than the {MAX_BODY} that CloudFormation takes in a \
-                     request; make it smaller",
+                    "the template of stack `{}` has {} bytes, more than the {MAX_BODY} that CloudFormation accepts in \
+                     a request; make it smaller",
                     change.stack,
                     body.len()
                 )));

@@ -280,7 +280,10 @@ async fn signature(api: &Api, view: &ContractView, envelope: &Envelope) -> Resul
     let tenant: TenantView = api.get(&["v1", "tenant"]).await?;
     let signed = open(envelope, &tenant.tenant_key)?;
     if signed.tenant != tenant.tenant || signed.contract != view.contract {
-        return Err(Error::failed("the signature is for another contract than the one that is shown; do not use it"));
+        return Err(Error::failed(
+            "the signature is for another contract than the contract that is shown; do not use \
+                                  this contract",
+        ));
     }
     Ok(Signature::of(&signed, &tenant.tenant_key))
 }
@@ -343,7 +346,7 @@ impl Diff {
             _ if compared.wider => {
                 let install = if self.to.is_some() { "INSTALL" } else { self.subject.as_str() };
                 Err(Error::failed("the customer has to agree to the additions")
-                    .or(format!("send them the template that `freehold install stack {install}` writes")))
+                    .or(format!("send the customer the template that `freehold install stack {install}` writes")))
             }
             None => Ok(()),
             Some(deployed) => Err(Error::failed(format!(
@@ -424,7 +427,7 @@ async fn load(api: &Api, app: &AppName, version: &Digest) -> Result<ContractView
     let found = digest(&view.contract.terms)?;
     if found != view.terms {
         return Err(Error::internal(format!(
-            "the tenant API sent terms with the digest {found}, but calls their digest {}; do not use them",
+            "the tenant API sent terms with the digest {found}, but states the digest {}; do not use these terms",
             view.terms
         )));
     }

@@ -111,7 +111,7 @@ fn records_in(directory: &Path) -> Result<Vec<AuditRecord>> {
     let mut directories = vec![directory.to_owned()];
     while let Some(directory) = directories.pop() {
         for entry in crate::file::entries(&directory, COPY_OF_AUDIT)? {
-            let kind = entry.file_type().doing(format!("look at `{}`", entry.path().display()))?;
+            let kind = entry.file_type().doing(format!("read the type of `{}`", entry.path().display()))?;
             let is_messages = [ORDERS, RECEIPTS, REPORTS].iter().any(|name| entry.file_name() == *name);
             if kind.is_dir() && !is_messages {
                 directories.push(entry.path());

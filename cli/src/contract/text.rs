@@ -86,7 +86,7 @@ fn actions(contract: &Contract, out: Output) -> Vec<String> {
         tables.push(out.table(&table));
     }
     if terms.actions.iter().any(|action| !action.schedules.is_empty()) {
-        let mut table = Table::new(&["RUNS BY ITSELF", "SCHEDULE (UTC)", "ROLE"]);
+        let mut table = Table::new(&["RUNS ON A SCHEDULE", "SCHEDULE (UTC)", "ROLE"]);
         for action in &terms.actions {
             for schedule in &action.schedules {
                 table.row([action.name.to_string(), clean(schedule), clean(&action.role)]);
@@ -311,9 +311,9 @@ mod tests {
         ACTION  DOES                                          STEPS
         dump    runs as `maintenance`, reads secret `tok?en`  043a718774c5
 
-        RUNS BY ITSELF  SCHEDULE (UTC)  ROLE
-        dump            0 3 * * *       maintenance
-        dump            30 12 * * 1     maintenance
+        RUNS ON A SCHEDULE  SCHEDULE (UTC)  ROLE
+        dump                0 3 * * *       maintenance
+        dump                30 12 * * 1     maintenance
 
         HEALTH CHECK OF  RUNS
         web              command `["check","a b","\u001b"]`

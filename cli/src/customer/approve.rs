@@ -116,7 +116,7 @@ async fn record(own: &OwnInstall, plan: &Digest) -> Result<PlanRecord> {
     let bytes = bytes.to_vec();
     if Digest::of(&bytes) != *plan {
         return Err(Error::failed(format!("object `{object}` of bucket `{bucket}` is not the record of plan {plan}"))
-            .or("somebody changed it: approve nothing, and ask the vendor"));
+            .or("somebody changed the record: approve nothing, and ask the vendor"));
     }
     serde_json::from_slice(&bytes).map_err(|error| {
         Error::quoting(Kind::Failed, format!("object `{object}`, the record of plan {plan}, cannot be read: {error}"))

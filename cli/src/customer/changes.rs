@@ -90,7 +90,7 @@ impl Changes {
         let was = launched.check(None)?;
         let names = was.names.ok_or_else(|| {
             Error::failed(format!("{} does not name its vendor and its contract", launched.name))
-                .or("`freehold customer permissions` lists what is wrong with it")
+                .or("`freehold customer permissions` lists what is wrong with the template")
         })?;
         let key = launched.vendors_key(&names)?;
         let mut doubts = Vec::new();
@@ -189,7 +189,7 @@ fn excerpt(lines: &[Line], at: usize, line: &Line) -> String {
 fn render(answer: &Answer, out: Output) -> String {
     // The doubts that the vendor must explain come first: the rest may be about the wrong files.
     let mut parts: Vec<String> =
-        answer.doubts.iter().map(|doubt| format!("not as the vendor says: {}", clean(doubt))).collect();
+        answer.doubts.iter().map(|doubt| format!("not as the vendor states: {}", clean(doubt))).collect();
     if let Some(terms) = &answer.contract {
         parts.push(contract::difference(&terms.diff, terms.agreed == terms.new, out));
     }
@@ -202,7 +202,7 @@ fn render(answer: &Answer, out: Output) -> String {
         let shown = shown.map(|(at, line)| format!("  {} {}", line.sign, clean(&excerpt(lines, at, line))));
         parts.push(std::iter::once(title).chain(shown).collect::<Vec<_>>().join("\n"));
         if lines.iter().any(|line| line.text.chars().count() > MOST_SHOWN) {
-            parts.push("Long lines are cut to the part that differs; `--json` has them whole.".to_owned());
+            parts.push("Long lines are cut to the part that differs; `--json` prints the whole lines.".to_owned());
         }
     }
     parts.join("\n\n")

@@ -86,15 +86,14 @@ impl Gone {
         }
         if count == 0 {
             return Err(Error::not_found(format!(
-                "nothing shows that there ever was an install `{}` of vendor `{}` in {place}",
+                "nothing shows that install `{}` of vendor `{}` ever existed in {place}",
                 self.install, own.tenant
             ))
-            .or(
-                "check the name, `--tenant`, the region and the credentials; AWS forgets a deleted stack after 90 days",
-            ));
+            .or("check the name, `--tenant`, the region and the credentials; AWS lists a deleted stack for 90 days \
+                 only"));
         }
         Err(Error::failed(format!("install `{}` is not gone: found {}", self.install, plural(count, "thing")))
-            .or("docs/guides/customer.md describes how to remove them"))
+            .or("docs/guides/customer.md describes how to remove these resources"))
     }
 }
 
@@ -146,7 +145,7 @@ async fn pending_keys(config: &SdkConfig, arns: &mut BTreeSet<String>) -> Result
     let client = aws_sdk_kms::Client::new(config);
     let mut pending = BTreeSet::new();
     for arn in arns.iter().filter(|arn| arn.contains(":kms:")) {
-        let described = client.describe_key().key_id(arn).send().await.doing(format!("look at key `{arn}`"))?;
+        let described = client.describe_key().key_id(arn).send().await.doing(format!("look up key `{arn}`"))?;
         let state = described.key_metadata().and_then(|key| key.key_state());
         if state == Some(&KeyState::PendingDeletion) {
             pending.insert(arn.clone());
@@ -203,7 +202,7 @@ fn render(found: &Found, install: &InstallId, place: &str, out: Output) -> Strin
             String::new()
         } else {
             let stacks: Vec<&str> = found.deleted_stacks.iter().map(String::as_str).collect();
-            format!("\n\nDeleted stacks that AWS still knows: {}", clean(&stacks.join(", ")))
+            format!("\n\nDeleted stacks that AWS still lists: {}", clean(&stacks.join(", ")))
         };
         return format!(
             "nothing with the tags or names of install `{install}` exists in {place}; resources without tags, such as log \

@@ -96,7 +96,8 @@ impl Launched {
             return Ok(Self { name: format!("`{}`", path.display()), template: text, parameters: BTreeMap::new() });
         }
         let install = install.ok_or_else(|| {
-            Error::invalid("no install is given").or("name it, or pass a file with its template as `--template FILE`")
+            Error::invalid("no install is given").or("name the install, or pass a file with its template as \
+                                                      `--template FILE`")
         })?;
         let own = OwnInstall::find(context, install).await?;
         let stack = own.stack().await?;
@@ -158,7 +159,7 @@ impl Permissions {
         match wrong.or_else(|| answer.doubts.first().cloned()) {
             None => Ok(()),
             Some(first) => Err(Error::quoting(Kind::Failed, format!("{}: {first}", launched.name))
-                .or("close the modes (`freehold customer close`), and ask the vendor to explain it")),
+                .or("close the modes (`freehold customer close`), and ask the vendor to explain this")),
         }
     }
 }
@@ -217,10 +218,10 @@ fn render(answer: &Answer, launched: &Launched, with_contract: bool, out: Output
     let wrong = answer.findings.iter().map(|found| format!("- line {}: {}", found.line, clean(&found.reason)));
     let wrong: Vec<String> = wrong.chain(answer.doubts.iter().map(|doubt| format!("- {}", clean(doubt)))).collect();
     if !wrong.is_empty() {
-        parts.push(format!("Not as it should be:\n{}", wrong.join("\n")));
+        parts.push(format!("Problems:\n{}", wrong.join("\n")));
     }
     if !with_contract {
-        parts.push("The permissions were compared with no contract: pass `--contract FILE`.".to_owned());
+        parts.push("The permissions were not compared with a contract: pass `--contract FILE`.".to_owned());
     }
     parts.join("\n\n")
 }

@@ -144,10 +144,10 @@ impl Open {
         if !role.as_str().starts_with("break-glass") {
             return match self.until {
                 None => Ok(vec![on]),
-                Some(_) => {
-                    Err(Error::invalid(format!("`--until` is for break-glass roles only, and `{role}` is not one"))
-                        .or(format!("leave it out; `freehold customer close {} {role}` closes the role", self.install)))
-                }
+                Some(_) => Err(Error::invalid(format!(
+                    "`--until` is for break-glass roles only, and `{role}` is not one"
+                ))
+                .or(format!("leave out `--until`; `freehold customer close {} {role}` closes the role", self.install))),
             };
         }
         let set_before = stack.parameters.get(BREAK_GLASS_UNTIL).and_then(|until| until.parse::<Timestamp>().ok());
@@ -164,7 +164,7 @@ impl Open {
 
 /// Parses a moment in UTC.
 fn time(text: &str) -> Result<Timestamp, String> {
-    text.parse().map_err(|_| format!("`{text}` is not a moment in UTC, such as 2026-11-30T18:00:00Z"))
+    text.parse().map_err(|_| format!("`{text}` is not a time in UTC, such as 2026-11-30T18:00:00Z"))
 }
 
 /// Returns a time as the stack's parameters have it.

@@ -65,7 +65,7 @@ impl Stopped {
         let iam = Client::new(&own.config);
         let mut looked_up = vec![simulate(&iam, &runner, ("receive an order", "sqs:ReceiveMessage"), &queue).await?];
         for (name, arn) in &modes {
-            let what = format!("take the role of {name}");
+            let what = format!("assume the role of {name}");
             let trust = trust(&iam, arn).await?;
             let taken = simulate(&iam, &runner, (&what, "sts:AssumeRole"), arn).await?;
             looked_up.push(if admits(&trust, &runner) { taken } else { not_admitted(taken) });
@@ -161,7 +161,7 @@ async fn trust(iam: &Client, arn: &str) -> Result<Value> {
 
 /// Looks who may take a role: nobody but the runner.
 fn others(name: &str, trust: &Value, runner: &str) -> Look {
-    let what = format!("another principal than the runner: take the role of {name}");
+    let what = format!("another principal than the runner: assume the role of {name}");
     let others = trusted(trust, runner);
     if others.is_empty() {
         return Look { what, stopped: true, found: "the role trusts nobody else".to_owned() };

@@ -123,7 +123,8 @@ impl VerifyTemplate {
         context.out.show(&verified, |verified| render(verified, context.out))?;
         if !is_install_stack {
             return Err(Error::failed(format!(
-                "`{shown}` is not the template of an install stack: it has no `Metadata.Freehold`, which each of them has"
+                "`{shown}` is not the template of an install stack: it has no `Metadata.Freehold`, which each such \
+                 template has"
             ))
             .or(TEMPLATE_WAY_OUT));
         }

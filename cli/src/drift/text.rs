@@ -52,8 +52,8 @@ pub(super) fn list(found: &InstallDrift, out: Output) -> String {
     let repair = found.parts.iter().find(|part| part.drift.state == "drifted").map(|part| &part.component);
     let next = repair.map(|name| {
         format!(
-            "next: `freehold deploy {install} --component {name}` repairs it, `freehold drift acknowledge {install} ADDRESS \
-             --reason TEXT` leaves it"
+            "next: `freehold deploy {install} --component {name}` repairs it, `freehold drift acknowledge {install} \
+             ADDRESS --reason TEXT` accepts it for now"
         )
     });
     let shown = [

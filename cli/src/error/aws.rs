@@ -31,7 +31,7 @@ where
         SdkError::ConstructionFailure(_) => {
             Error::internal(format!("cannot make the request to AWS: {}", chain(error)))
         }
-        SdkError::TimeoutError(_) => Error::transient("AWS did not answer in time; try again"),
+        SdkError::TimeoutError(_) => Error::transient("AWS did not respond in time; try again"),
         SdkError::DispatchFailure(failure) => {
             let chain = failure.as_connector_error().map(|error| chain(error)).unwrap_or_default();
             if chain.contains("credential") || chain.contains("profile") {
@@ -42,7 +42,7 @@ where
             ))
         }
         other => Error::transient(format!(
-            "AWS gave an answer that cannot be read ({}); try again",
+            "AWS returned a response that cannot be read ({}); try again",
             first_line(&chain(other))
         )),
     }
@@ -52,7 +52,7 @@ where
 /// something else, such as a proxy.
 fn without_code(message: &str) -> Error {
     let quote = if message.is_empty() { String::new() } else { format!(" ({})", first_line(message)) };
-    Error::failed(format!("the answer does not come from AWS{quote}"))
+    Error::failed(format!("the response does not come from AWS{quote}"))
         .or("check the network, the proxy and AWS_ENDPOINT_URL")
 }
 
@@ -122,8 +122,11 @@ mod tests {
 
     #[test]
     fn an_answer_that_has_no_error_code_is_said_to_be_foreign() {
-        insta::assert_snapshot!(without_code(""), @"the answer does not come from AWS; check the network, the proxy and AWS_ENDPOINT_URL");
-        insta::assert_snapshot!(without_code("<html>Blocked</html>\nx"), @"the answer does not come from AWS (<html>Blocked</html>); check the network, the proxy and AWS_ENDPOINT_URL");
+        insta::assert_snapshot!(without_code(""), @"the response does not come from AWS; check the network, the proxy \
+                                                    and AWS_ENDPOINT_URL");
+        insta::assert_snapshot!(without_code("<html>Blocked</html>\nx"), @"the response does not come from AWS \
+                                                                           (<html>Blocked</html>); check the network, \
+                                                                           the proxy and AWS_ENDPOINT_URL");
     }
 
     #[test]

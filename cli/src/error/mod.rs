@@ -188,14 +188,14 @@ impl Error {
                 Self::not_found(format!("the tenant API does not know this address ({status}{detail}); check `--api`"))
             }
             429 | 500..=599 => {
-                Self::transient(format!("the tenant API could not answer ({status}{detail}); try again"))
+                Self::transient(format!("the tenant API could not process the request ({status}{detail}); try again"))
             }
             400..=499 => Self::invalid(format!(
                 "the tenant API refused the request ({status}{detail}); check `--api`, and use the `freehold` command of \
                  the tenant's release"
             )),
             _ => Self::internal(format!(
-                "the tenant API gave an answer that this version cannot read ({status}{detail}); update `freehold`"
+                "the tenant API returned a response that this version cannot read ({status}{detail}); update `freehold`"
             )),
         }
     }

@@ -27,7 +27,7 @@ impl Forget {
         if !self.no_wait {
             let progress = Progress::start();
             let what =
-                format!("removing everything that the tenant keeps about `{}`; this takes some minutes", self.install);
+                format!("removing everything that the tenant stores about `{}`; this takes some minutes", self.install);
             progress.waiting(&what, true);
             self.until_gone(&api).await?;
         }
@@ -73,9 +73,9 @@ fn consequences(view: &InstallView) -> String {
         }
     };
     format!(
-        "This removes everything that the tenant keeps about install `{install}` (account {account}, {region}), for ever: its \
-         orders queue and dead letters, its inputs, workflows, jobs and logs, the signed orders and reports, and the record of \
-         which artifacts it used.{deployed}\n\
+        "This removes everything that the tenant stores about install `{install}` (account {account}, {region}), \
+         for ever: its orders queue and dead letters, its inputs, workflows, jobs and logs, the signed orders and \
+         reports, and the record of which artifacts it used.{deployed}\n\
          Kept by the customer: their account, and the audit records in their bucket.\n\
          Kept by you: the app, its versions, builds and releases. Until they expire: lines in the functions' logs, the \
          history of executions (90 days) and the table's backups (35 days)."

@@ -142,7 +142,8 @@ fn absent_bucket(error: Error, name: &str) -> Error {
         return error.or("pass a bucket that you may write to, or leave `--template-bucket` out");
     }
     Error::not_found(format!("there is no bucket `{name}`, which `--template-bucket` names"))
-        .or("pass a bucket of this account, or leave it out: then the command makes one for the launch")
+        .or("pass a bucket of this account, or leave out `--template-bucket`: then the command makes a temporary \
+             bucket")
 }
 
 /// Returns the error of a launch that cannot make the bucket for a template of this many bytes.
@@ -183,8 +184,8 @@ fn next(outcome: Outcome, install: &InstallId, parameters: &BTreeMap<String, Str
         }
         (true, Outcome::Created) => format!("freehold install runner-config {install}"),
         (true, _) if changed => format!(
-            "freehold install runner-config {install} --force, then start the runner again: it reads its config when \
-             it starts"
+            "freehold install runner-config {install} --force, then start the runner again, because it reads its \
+             config only when it starts"
         ),
         (true, Outcome::Updated | Outcome::Unchanged) => "nothing; no output of the stack changed, so the runner's \
              config stays right, and parameters such as `EnableProvision` take effect at the next request"
@@ -201,7 +202,10 @@ mod tests {
         let raw =
             Error::not_found("cannot upload `x` to bucket `nix`: NoSuchBucket: The specified bucket does not exist");
 
-        insta::assert_snapshot!(absent_bucket(raw, "nix"), @"there is no bucket `nix`, which `--template-bucket` names; pass a bucket of this account, or leave it out: then the command makes one for the launch");
+        insta::assert_snapshot!(absent_bucket(raw, "nix"), @"there is no bucket `nix`, which `--template-bucket` \
+                                                             names; pass a bucket of this account, or leave out \
+                                                             `--template-bucket`: then the command makes a temporary \
+                                                             bucket");
         assert_eq!(absent_bucket(Error::denied("x"), "nix").kind(), Kind::Denied);
     }
 

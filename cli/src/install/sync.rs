@@ -203,7 +203,7 @@ impl Sync {
         if let Some(account) = account {
             let there = &known.account;
             return Err(Error::invalid(format!("install `{install}` is in account {there}, not in {account}"))
-                .or("an install stays in its account; leave the option out"));
+                .or("an install stays in its account; leave out `--account`"));
         }
         Ok(Change {
             create: None,
@@ -310,8 +310,8 @@ fn values(inputs: &BTreeMap<String, String>) -> BTreeMap<String, Value> {
 /// Returns the error about something in the file that the install's version lacks.
 fn unknown(what: &str, install: &InstallId) -> Error {
     Error::invalid(format!("the version that install `{install}` follows has no {what}")).or(format!(
-        "sync the app first, with `freehold app sync`; an install that is pinned or follows a channel has to get a release with it \
-         (`freehold install release {install}`)"
+        "sync the app first, with `freehold app sync`; an install that is pinned or follows a channel has to get a \
+         release that has it (`freehold install release {install}`)"
     ))
 }
 

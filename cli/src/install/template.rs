@@ -50,9 +50,9 @@ pub(super) fn check_as_rendered(template: &str, file: &str, own: &[Own]) -> Resu
         first.line, first.reason
     );
     Err(Error::quoting(Kind::Failed, message).or(format!(
-        "read them with `freehold customer verify-template {file}`, and ask the vendor for the template again; if another \
-         release of Freehold made it, use `freehold` of that release; name what you added yourself with `--allow`, or launch \
-         it as it is with `--unverified`"
+        "read the findings with `freehold customer verify-template {file}`, and ask the vendor for the template again; \
+         if another release of Freehold made it, use `freehold` of that release; name what you added yourself with \
+         `--allow`, or launch it as it is with `--unverified`"
     )))
 }
 
@@ -74,10 +74,10 @@ pub(super) fn check_given(
     }
     if let Some((name, value)) = given.iter().find(|(_, value)| value.len() > MOST_OF_A_VALUE) {
         return Err(Error::invalid(format!(
-            "the value of `{name}` has {} bytes, and CloudFormation takes at most {MOST_OF_A_VALUE}",
+            "the value of `{name}` has {} bytes, and CloudFormation accepts at most {MOST_OF_A_VALUE}",
             value.len()
         ))
-        .or("pass a shorter one"));
+        .or("pass a shorter value"));
     }
     if let Err(wrong) = Rules::of_parameters(given) {
         return Err(Error::quoting(Kind::Invalid, wrong.to_string())
@@ -182,8 +182,8 @@ pub(super) fn check_values(facts: &Facts, file: &str, known: &BTreeSet<&String>)
     let named: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
     let pass: Vec<String> = missing.iter().map(|name| format!("--parameter {name}=VALUE")).collect();
     Err(Error::invalid(format!(
-        "template `{file}` needs a value for {}, which `Parameters` in it describes; pass `{}`, or launch the template in \
-         the CloudFormation console, where no shell keeps a secret value",
+        "template `{file}` needs a value for {}, which `Parameters` in it describes; pass `{}`, or launch the template \
+         in the CloudFormation console, where no shell history stores a secret value",
         named.join(" and "),
         pass.join(" ")
     )))
@@ -278,7 +278,8 @@ mod tests {
 
         assert_eq!(
             long,
-            "the value of `AppSecretApiKey` has 4800 bytes, and CloudFormation takes at most 4096; pass a shorter one"
+            "the value of `AppSecretApiKey` has 4800 bytes, and CloudFormation accepts at most 4096; pass a shorter \
+             value"
         );
         assert!(windows.starts_with("parameter `ChangeWindows`, column 1: "), "{windows}");
     }
@@ -345,8 +346,9 @@ mod tests {
 
         assert_eq!(
             error.to_string(),
-            "template `globex.yaml` needs a value for `InputToken`, which `Parameters` in it describes; pass `--parameter \
-             InputToken=VALUE`, or launch the template in the CloudFormation console, where no shell keeps a secret value"
+            "template `globex.yaml` needs a value for `InputToken`, which `Parameters` in it describes; pass \
+             `--parameter InputToken=VALUE`, or launch the template in the CloudFormation console, where no shell \
+             history stores a secret value"
         );
         check_values(&facts, "globex.yaml", &BTreeSet::from([&"InputToken".to_owned()])).unwrap();
     }

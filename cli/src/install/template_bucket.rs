@@ -41,7 +41,10 @@ impl TemporaryBucket {
     pub(super) async fn remove(&self) {
         if let Err(error) = self.0.delete().await {
             let name = self.0.name();
-            note(&format!("bucket `{name}` had the template and could not be removed ({error}); delete it"));
+            note(&format!(
+                "bucket `{name}`, which the command made for the template, could not be removed ({error}); \
+                           delete the bucket"
+            ));
         }
     }
 }

@@ -120,7 +120,7 @@ impl Logs {
             let moved = page.cursor != cursor && !page.chunks.is_empty();
             page.chunks.retain(|chunk| !log.parts.contains(&(chunk.fence, chunk.seq)));
             if !page.chunks.is_empty() {
-                note("--- earlier parts, which the tenant got later ---");
+                note("--- earlier parts, which the tenant received later ---");
             }
             log.print(&page)?;
             cursor = page.cursor;
@@ -165,10 +165,14 @@ fn without_log(view: &JobView) -> String {
     let JobView { job, install, state, .. } = view;
     match state.as_str() {
         "waiting_for_approval" => {
-            format!("job `{job}` has no log yet: its plan waits for an approval; `freehold job show {job}` shows it")
+            format!(
+                "job `{job}` has no log yet: its plan waits for an approval; `freehold job show {job}` shows the \
+                     plan"
+            )
         }
         "waiting_for_checks" => format!(
-            "job `{job}` has no log: its component waits for required checks; `freehold job show {job}` shows which"
+            "job `{job}` has no log: its component waits for required checks; `freehold job show {job}` shows which \
+             checks"
         ),
         "waiting_for_window" => format!(
             "job `{job}` has no log yet, because it waits for the customer's change window; `freehold job show {job}` shows until when"

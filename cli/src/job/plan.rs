@@ -90,8 +90,8 @@ pub(crate) fn waiting(view: &PlanView, job: &JobId, install: &InstallId) -> Stri
         time(proposed.until)
     )];
     lines.extend(proposed.instead.as_ref().map(|why| format!("another plan was approved and is not applied: {why}")));
-    lines.extend(view.approved_by_vendor.as_ref().map(|by| format!("approved at the vendor by {by}")));
-    lines.extend(view.approved_by_customer.as_ref().map(|by| format!("approved at the customer by {by}")));
+    lines.extend(view.approved_by_vendor.as_ref().map(|by| format!("approved for the vendor by {by}")));
+    lines.extend(view.approved_by_customer.as_ref().map(|by| format!("approved for the customer by {by}")));
     lines.extend(changes(&proposed.summary));
     for side in &view.waits_for {
         lines.push(match side {

@@ -104,7 +104,7 @@ impl SubscriptionCommand {
                 let all: SubscriptionsView = api.get(&["v1", "subscriptions"]).await?;
                 if !all.subscriptions.iter().any(|one| one.endpoint == endpoint.as_str()) {
                     return Err(Error::not_found(format!("`{endpoint}` is not subscribed"))
-                        .or("`freehold subscription list` shows who is"));
+                        .or("`freehold subscription list` shows the subscribers"));
                 }
                 let request = RemoveSubscriptionRequest { endpoint };
                 let left: SubscriptionsView = api.post(&["v1", "subscriptions", "remove"], &request).await?;
@@ -113,7 +113,9 @@ impl SubscriptionCommand {
             Self::Test(Test { app, install }) => {
                 let request = TestSubscriptionsRequest { app, install };
                 let sent: TestSent = api.post(&["v1", "subscriptions", "test"], &request).await?;
-                out.show(&sent, |sent| format!("test {} was sent to the subscribers that chose it", sent.id))
+                out.show(&sent, |sent| {
+                    format!("test {} was sent to the subscribers that chose such notifications", sent.id)
+                })
             }
         }
     }

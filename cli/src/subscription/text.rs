@@ -9,8 +9,8 @@ use crate::output::{Output, Table};
 pub(super) fn added(one: &SubscriptionView) -> String {
     if one.pending {
         return format!(
-            "{} is to be confirmed by its owner: SNS has sent a message there, and sends nothing more before\n\nnext: freehold \
-             subscription list",
+            "the owner of {} has to confirm it: SNS has sent a message there, and sends nothing else before the \
+             confirmation\n\nnext: freehold subscription list",
             one.endpoint
         );
     }

@@ -8,8 +8,9 @@ use crate::error::{Result, ResultExt};
 /// The stack parameter.
 pub(super) const PARAMETER: &str = "ReservedConcurrency";
 /// The warning about an account without reserved concurrency.
-pub(super) const NONE: &str = "the account's quota of concurrent executions of Lambda is too low to reserve some for the functions that keep the \
-                               tenant going: a flood of reports can delay them. Ask AWS for a quota of 1000 and deploy again";
+pub(super) const NONE: &str = "the account's quota of concurrent Lambda executions is too low to reserve a part of it \
+                               for the essential functions of the tenant: many reports at the same time can delay \
+                               these functions. Ask AWS for a quota of 1000 and deploy again";
 /// The lowest quota with which the stack reserves concurrency, as the description of the parameter says.
 const QUOTA: i32 = 500;
 /// The concurrency that must be unreserved in the account before the stack reserves 167: Lambda keeps at least 100

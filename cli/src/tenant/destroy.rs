@@ -61,8 +61,8 @@ impl Destroy {
         }
         if is_elsewhere {
             return Err(Error::failed(format!(
-                "there is no tenant `{tenant}` in {place}, and {} of its name exist: IAM's roles and policies belong to \
-                 every region",
+                "there is no tenant `{tenant}` in {place}, and {} of this name exist: IAM's roles and policies belong \
+                 to every region",
                 plural(leftovers.ours.len(), "resource")
             ))
             .or("pass the region of the tenant with `--aws-region`, or run the command again after a `destroy` that was stopped"));

@@ -145,7 +145,7 @@ impl RotateRoot {
         let signature = keys.sign(&to, &message).await.doing(format!("sign with `{}`", to.arn))?;
         let mut envelope = sealed(&statement, &to, &signature)?;
         if !self.lost {
-            progress.now("signing it with the old root key");
+            progress.now("signing the succession with the old root key");
             let signature = keys.sign_as_owner(&from, &message).await?;
             envelope.signatures.extend(sealed(&statement, &from, &signature)?.signatures);
         }
@@ -298,12 +298,15 @@ fn with_signer(arn: &str, policy: &str, caller: &str) -> Result<String> {
 
 fn text(done: &Done) -> String {
     let second = match &done.second {
-        Some(second) => format!("\nonly {second} may follow it; install stacks name it from their next launch on"),
+        Some(second) => format!(
+            "\nonly {second} may follow the root key; install stacks name this second key from \
+                                 their next launch on"
+        ),
         None => "\nno second root key is announced".to_owned(),
     };
     match (&done.former, done.until) {
         (Some(former), Some(until)) => format!(
-            "the root key of tenant `{}` is {}\nmessages under {former} count if they are sent until {}{second}",
+            "the root key of tenant `{}` is {}\nmessages under {former} are accepted if they are sent until {}{second}",
             done.tenant,
             done.root_key,
             time(until)

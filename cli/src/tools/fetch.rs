@@ -139,7 +139,7 @@ impl Taken {
 
 /// Returns the error for an answer with `status`, which is not a success, from the address `shown`.
 fn refused(status: StatusCode, shown: &str) -> Error {
-    let message = format!("the server answered {status} for `{shown}`");
+    let message = format!("the server returned {status} for `{shown}`");
     if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
         Error::transient(message).or("try again")
     } else {

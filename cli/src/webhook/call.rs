@@ -95,7 +95,7 @@ impl Call {
         })
         .await?;
         let called: WebhookCalled = serde_json::from_slice(&answer).map_err(|error| {
-            Error::internal(format!("the answer of the webhook cannot be read: {error}; update `freehold`"))
+            Error::internal(format!("the response of the webhook cannot be read: {error}; update `freehold`"))
         })?;
         out.show(&called, text::called)
     }
@@ -116,7 +116,7 @@ async fn send(client: &reqwest::Client, url: &Url, headers: &CallHeaders, body: 
         request = request.header(name, value);
     }
     let lost = |error: reqwest::Error| {
-        let message = format!("nothing answers at {url} ({})", chain(&error.without_url()));
+        let message = format!("no server responds at {url} ({})", chain(&error.without_url()));
         let lost = Error::quoting(Kind::Transient, message);
         Failed::ForNow(lost.or("compare the address with `freehold webhook list`, or check the network"))
     };

@@ -86,7 +86,7 @@ impl Add {
                 Ok(WebhookTask::RunRunbook { install: install.clone(), runbook: runbook.clone() })
             }
             (Some(install), ..) if self.deploy => Ok(WebhookTask::DeployComponents { install: install.clone() }),
-            _ => Err(Error::invalid("a webhook starts one thing, and none is named")
+            _ => Err(Error::invalid("a webhook starts one thing, and the options name none")
                 .or("pass `--install` with `--deploy`, `--action` or `--runbook`, or `--app` with `--channel`")),
         }
     }

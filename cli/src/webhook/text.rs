@@ -23,7 +23,7 @@ impl Added<'_> {
         let WebhookView { webhook, starts, path, .. } = view;
         let (file, url) = (key_file.display(), format!("{}{path}", api.as_str().trim_end_matches('/')));
         let secret = match is_new {
-            true => format!("\n`{file}` has its private key: give it to the program that calls, as a secret"),
+            true => format!("\n`{file}` has its private key: give it as a secret to the program that calls"),
             false => String::new(),
         };
         let release = if matches!(starts, WebhookTask::MoveChannel { .. }) { " --release RELEASE" } else { "" };

@@ -116,7 +116,7 @@ pub(crate) fn cancelled(
     (active, ends_by): (&[&str], Option<Timestamp>),
     see: &str,
 ) -> Result<String> {
-    let silent = ends_by.map(|at| format!("; a runner that does not answer cannot start it after {}", time(at)));
+    let silent = ends_by.map(|at| format!("; a runner that does not respond cannot start it after {}", time(at)));
     match (state, active) {
         ("cancelled", _) => Ok(format!("`{what}` has already ended: cancelled")),
         (

@@ -53,7 +53,7 @@ fn a_result_is_sent_with_its_reason_its_address_and_the_deploy_and_shown() {
     assert_eq!(sent.lock().unwrap()[0], (PATH.to_owned(), body));
     assert_eq!(
         out,
-        "reported of `web` in `globex` for the deploy by job_00000000000000000001: load-test failed: too slow \
+        "reported for `web` in `globex` for the deploy by job_00000000000000000001: load-test failed: too slow \
          (https://ci.example.com/7)\n`freehold install show globex` shows which checks are missing\n"
     );
     assert_eq!(serde_json::from_str::<Value>(&read).unwrap(), answer());
@@ -66,7 +66,7 @@ fn a_result_alone_is_enough() {
     let (code, out, error) = report(&address, &["globex", "web", "load-test", "passed"]);
 
     assert_eq!(code, 0, "{error}");
-    assert!(out.starts_with("reported of `web` in `globex`: load-test passed\n"), "{out}");
+    assert!(out.starts_with("reported for `web` in `globex`: load-test passed\n"), "{out}");
     assert_eq!(sent.lock().unwrap()[0], (PATH.to_owned(), json!({ "result": "passed" })));
 }
 

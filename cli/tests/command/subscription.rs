@@ -78,11 +78,11 @@ fn remove_and_test_name_what_they_did() {
 
     assert!(removed.starts_with("a@example.com gets no more notifications"), "{removed}");
     assert!(
-        unknown.contains("`b@example.com` is not subscribed; `freehold subscription list` shows who is"),
+        unknown.contains("`b@example.com` is not subscribed; `freehold subscription list` shows the subscribers"),
         "{unknown}"
     );
     assert!(sent_none.iter().all(|(path, _)| path != "/v1/subscriptions/remove"), "{sent_none:?}");
-    assert_eq!(tested.trim(), format!("test {id} was sent to the subscribers that chose it"));
+    assert_eq!(tested.trim(), format!("test {id} was sent to the subscribers that chose such notifications"));
     assert_eq!(sent, [("/v1/subscriptions/test".to_owned(), r#"{"install":"globex"}"#.to_owned())]);
 }
 

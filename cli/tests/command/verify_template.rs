@@ -144,8 +144,8 @@ fn a_template_of_another_stack_is_refused_with_one_sentence() {
     let without_name = verify(stripped.as_bytes(), &[]);
 
     assert_eq!([&done, &json, &without_name].map(|done| done.status.code()), [Some(1); 3]);
-    let sentence = "error: `stack.yaml` is not the template of an install stack: it has no `Metadata.Freehold`, which each of \
-                    them has; pass the template that the vendor sent";
+    let sentence = "error: `stack.yaml` is not the template of an install stack: it has no `Metadata.Freehold`, which \
+                    each such template has; pass the template that the vendor sent";
     assert!(text(&done.stderr).starts_with(sentence), "{}", text(&done.stderr));
     assert!(text(&without_name.stderr).starts_with(sentence), "{}", text(&without_name.stderr));
     assert!(!text(&done.stdout).contains("as-rendered"), "{}", text(&done.stdout));

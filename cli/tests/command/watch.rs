@@ -357,5 +357,5 @@ fn a_followed_log_has_the_parts_that_came_late() {
 
     let (log, note) = (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
     assert_eq!(log, "part 2\npart 3\npart 1\n");
-    assert!(note.contains("earlier parts, which the tenant got later"), "{note}");
+    assert!(note.contains("earlier parts, which the tenant received later"), "{note}");
 }

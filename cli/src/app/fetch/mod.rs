@@ -107,7 +107,7 @@ impl Texts {
         };
         let found = tokio::time::timeout(LONGEST, fetched).await;
         let found = found.unwrap_or_else(|_| {
-            let message = format!("no answer within {} seconds; try again", LONGEST.as_secs());
+            let message = format!("no response within {} seconds; try again", LONGEST.as_secs());
             Err(Error::transient(message))
         });
         let bytes = found.map_err(|e| e.within(format!("cannot fetch `{name}`")))?;
@@ -137,10 +137,10 @@ impl Texts {
         match answer.status() {
             StatusCode::OK => {}
             status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-                return Err(Failed::ForNow(Error::transient(format!("the server answered {status}; try again"))));
+                return Err(Failed::ForNow(Error::transient(format!("the server returned {status}; try again"))));
             }
             status => {
-                let message = format!("the server answered {status}; check the address and that anybody may read it");
+                let message = format!("the server returned {status}; check the address and that anybody may read it");
                 return Err(Failed::ForGood(Error::invalid(message)));
             }
         }

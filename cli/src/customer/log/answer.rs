@@ -59,7 +59,7 @@ pub(super) fn give_with_texts<T: Serialize>(
     };
     context.out.show_verbatim(&shown, |_| {
         let mut parts = vec![render(context.out)];
-        parts.extend(listed("The log is not whole:", merged_texts(problems).into_iter()));
+        parts.extend(listed("The log is incomplete or was changed:", merged_texts(problems).into_iter()));
         parts.extend(listed("Not proven:", doubts.iter().cloned()));
         if evidence.roots.is_none() {
             parts.push(

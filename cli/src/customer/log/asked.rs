@@ -71,7 +71,7 @@ fn render(all: &[AskedFor], out: Output) -> String {
     for one in all {
         match one {
             AskedFor::Started(run) => {
-                let by = run.asked_by.as_ref().map_or_else(|| "the order does not say".to_owned(), ToString::to_string);
+                let by = run.asked_by.as_ref().map_or_else(|| "not in the order".to_owned(), ToString::to_string);
                 let by = if run.now { format!("{by}, with --now") } else { by };
                 let by = run.asked_why.as_ref().map_or_else(|| by.clone(), |why| format!("{by}, {}", clean(why)));
                 let started = "yes".to_owned();
@@ -83,5 +83,5 @@ fn render(all: &[AskedFor], out: Output) -> String {
             }
         }
     }
-    if all.is_empty() { "no job was asked for".to_owned() } else { out.table(&table) }
+    if all.is_empty() { "no job was requested".to_owned() } else { out.table(&table) }
 }

@@ -144,7 +144,7 @@ fn render(answer: &Answer<'_>, any_key: bool, out: Output) -> String {
         }
         if any_key {
             rest.push(
-                "the runner keys are those beside the records; `--runner KEY` accepts only keys that you know"
+                "the runner keys come from the directory of the records; `--runner KEY` accepts only keys that you know"
                     .to_owned(),
             );
         }

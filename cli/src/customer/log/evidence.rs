@@ -89,7 +89,10 @@ impl Records {
                 let copy = download(&client, &name).await?;
                 (copy, BTreeMap::new(), roots, format!("bucket `{name}`"), Place::Bucket { client, name })
             }
-            (None, None) => return Err(Error::invalid("no install is given").or("name it, or pass `--copy DIR`")),
+            (None, None) => {
+                return Err(Error::invalid("no install is given").or("name the install, or pass `--copy \
+                                                                                 DIR`"));
+            }
         };
         if let Some(roots) = &mut roots {
             learn(roots, &copy)?;

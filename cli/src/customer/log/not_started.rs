@@ -66,9 +66,7 @@ impl NotStarted {
     /// Returns who asked for the job, for people.
     pub(super) fn asked_by(&self) -> String {
         match &self.asked {
-            Some(asked) => {
-                asked.asked_by.as_ref().map_or_else(|| "the order does not say".to_owned(), ToString::to_string)
-            }
+            Some(asked) => asked.asked_by.as_ref().map_or_else(|| "not in the order".to_owned(), ToString::to_string),
             None => UNRECORDED.to_owned(),
         }
     }

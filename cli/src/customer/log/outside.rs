@@ -64,7 +64,7 @@ impl Outside {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         if self.hours == 0 || self.hours > MOST_HOURS {
             return Err(Error::invalid(format!("`--hours {}` is out of range", self.hours))
-                .or(format!("pass a number from 1 to {MOST_HOURS}: CloudTrail keeps events for 90 days")));
+                .or(format!("pass a number from 1 to {MOST_HOURS}: CloudTrail stores events for 90 days")));
         }
         let evidence = self.records.read(context).await?;
         let now = clock::now()?.as_millis();
@@ -133,8 +133,8 @@ fn read(path: &Path) -> Result<Vec<Value>> {
 fn render(answer: &Answer) -> String {
     let Reconciled { explained, of_the_app, unseen, unexplained, not_started, of_own_doctor } = &answer.reconciled;
     let mut parts = vec![format!(
-        "{} of CloudTrail since {}: records explain {explained} of the install's roles; {of_the_app} are of roles \
-         that the app made, and no runner records the work of these",
+        "{} of CloudTrail since {}: records explain {explained} of the install's roles; {of_the_app} are of roles that \
+         the app made, and no runner records the work of these roles",
         plural(answer.events, "event"),
         time(answer.from)
     )];

@@ -117,10 +117,11 @@ async fn log_of(run: &Run, evidence: &Evidence, doubts: &mut Vec<String>) -> Res
         None => {
             let (job, fence) = (&run.job, run.fence);
             doubts.push(if evidence.has_logs() {
-                format!("the log of job {job} {fence} is not there: the bucket keeps logs for 90 days")
+                format!("the log of job {job} {fence} is missing: the bucket stores logs for 90 days")
             } else {
                 format!(
-                    "the log of job {job} {fence} was not looked at: the copy has no `logs/`; copy the whole bucket, not only `audit/`"
+                    "the log of job {job} {fence} was not checked: the copy has no `logs/`; copy the whole bucket, not \
+                     only `audit/`"
                 )
             });
             Ok(None)

@@ -65,7 +65,7 @@ impl Sent {
             left.retain(|one| one.report == *wanted);
             let one = left.first_mut().ok_or_else(|| {
                 Error::not_found(format!("no record names report {wanted}"))
-                    .or("`freehold customer sent` without `--report` lists all")
+                    .or("`freehold customer sent` without `--report` lists all reports")
             })?;
             one.text = text(&evidence.copy, wanted);
         }

@@ -142,7 +142,7 @@ fn a_changed_or_missing_log_of_a_job_is_told() {
     missing.remove(&format!("logs/{job}/1.1.log"));
 
     tells(&changed, &[&["ran", "--job", job]], "was changed: its record names");
-    tells(&missing, &[&["ran", "--job", job]], "is not there");
+    tells(&missing, &[&["ran", "--job", job]], "is missing");
 }
 
 #[test]
@@ -179,8 +179,8 @@ fn what_is_missing_in_a_question_is_named_with_every_way_to_give_it() {
     };
 
     insta::assert_snapshot!(refused(&["audit", "verify"]) + &refused(&["permissions"]) + &refused(&["changes", "globex"]), @r"
-    error: no install is given; name it, or pass `--copy DIR`
-    error: no install is given; name it, or pass a file with its template as `--template FILE`
+    error: no install is given; name the install, or pass `--copy DIR`
+    error: no install is given; name the install, or pass a file with its template as `--template FILE`
     error: no new template and no new contract is given; pass `--new-template FILE`, or `--agreed FILE` and `--new-contract FILE`, or all three
     ");
 }

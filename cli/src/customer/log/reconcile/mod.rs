@@ -228,8 +228,8 @@ impl<'a> Known<'a> {
     fn explains_session(&mut self, call: &'a Call, role: &str, session: &'a str, roles: &Roles) -> Verdict {
         if session == DOCTOR {
             return Verdict::Doctor(format!(
-                "session `{session}` of role `{role}`, which no job has; `freehold-runner doctor` makes such a session: pass \
-                 `--own-doctor` if it was you who ran it"
+                "session `{session}` of role `{role}`, which no job has; `freehold-runner doctor` makes such a \
+                 session: pass `--own-doctor` if you ran it yourself"
             ));
         }
         match self.not_started.get(session) {

@@ -190,7 +190,7 @@ fn the_sessions_of_a_doctor_are_doubted_until_the_customer_says_that_it_was_thei
 
     let (doubted, own) = (found(false), found(true));
 
-    assert!(doubted.unexplained[0].why.ends_with("pass `--own-doctor` if it was you who ran it"), "{doubted:?}");
+    assert!(doubted.unexplained[0].why.ends_with("pass `--own-doctor` if you ran it yourself"), "{doubted:?}");
     assert_eq!((doubted.unexplained.len(), own.of_own_doctor), (2, 1));
     assert_eq!(own.unexplained, doubted.unexplained[1..], "a doctor calls nothing in such a session");
 }
