@@ -1,5 +1,6 @@
-//! `freehold customer approve` and `freehold customer reject`: writes the customer's decision about a plan into the install's
-//! bucket, with the customer's own credentials. The runner reads the decision there. No role of the install can write one.
+//! `freehold customer approve` and `freehold customer reject`: writes the customer's decision about a plan into the
+//! install's bucket, with the customer's own credentials. The runner reads the decision there. No role of the install
+//! can write a decision.
 
 use clap::Args;
 use freehold_protocol::approval::{PlanRecord, Side, WrittenDecision, approval_object, record_object};
@@ -102,7 +103,7 @@ async fn decide(context: &Context, (install, plan): (&InstallId, &Digest), appro
     })
 }
 
-/// Returns the record of a plan, whose digest is that of the plan.
+/// Returns the record of a plan. The digest of the record is the digest of the plan.
 async fn record(own: &OwnInstall, plan: &Digest) -> Result<PlanRecord> {
     let (bucket, object) = (own.bucket(), record_object(plan));
     let answer = own.s3().get_object().bucket(&bucket).key(&object).send().await;

@@ -169,7 +169,7 @@ fn lines(was: &str, is: &str) -> Vec<Line> {
     changed.collect()
 }
 
-/// Returns the part of a long line that differs from the line that it replaces, or that replaces it.
+/// Returns the part of a long line that differs from the corresponding line of the other version.
 fn excerpt(lines: &[Line], at: usize, line: &Line) -> String {
     let signs: Vec<char> = line.text.chars().collect();
     if signs.len() <= MOST_SHOWN {
@@ -187,7 +187,7 @@ fn excerpt(lines: &[Line], at: usize, line: &Line) -> String {
 }
 
 fn render(answer: &Answer, out: Output) -> String {
-    // The doubts that the vendor must explain come first: the rest may be about the wrong files.
+    // The doubts that the vendor must explain come first, because the rest of the output may be about the wrong files.
     let mut parts: Vec<String> =
         answer.doubts.iter().map(|doubt| format!("not as the vendor states: {}", clean(doubt))).collect();
     if let Some(terms) = &answer.contract {

@@ -47,11 +47,11 @@ pub(crate) struct Gone {
 struct Found {
     /// CloudFormation stacks of the app, and the install stack.
     stacks: BTreeSet<String>,
-    /// The states of Terraform in the bucket: what they list may exist without a tag.
+    /// The states of Terraform in the bucket. The resources that they list may exist without a tag.
     states: BTreeSet<String>,
     /// Keys that AWS deletes when their waiting period ends.
     pending_keys: BTreeSet<String>,
-    /// Stacks of the install and of its app that were deleted, which AWS knows for 90 days.
+    /// Stacks of the install and of its app that were deleted, which AWS lists for 90 days.
     deleted_stacks: BTreeSet<String>,
     /// Resources that the app's modules and stacks made.
     app: BTreeSet<String>,
@@ -111,7 +111,7 @@ impl Found {
         self.app.len() + self.install_stack.len() + self.stacks.len() + self.states.len()
     }
 
-    /// Returns whether something shows that the install was there and was removed.
+    /// Returns whether something shows that the install existed and was removed.
     fn ever_was(&self) -> bool {
         !self.pending_keys.is_empty() || !self.deleted_stacks.is_empty()
     }

@@ -1,5 +1,5 @@
-//! The text of one manual page, made from the help of a command: signs that `man` would change are escaped, and the lines
-//! of examples are not filled.
+//! The text of one manual page, made from the help of a command: characters that `man` would change are escaped, and
+//! the lines of examples are not filled.
 
 use clap::Command;
 
@@ -119,7 +119,7 @@ fn verbatim(lines: &[&str]) -> String {
     format!(".PP\n.EX\n{}\n.EE", lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// Escapes the signs that have a meaning in the source of a page, or that `man` would print as others.
+/// Escapes the characters that have a meaning in the source of a page, or that `man` would print as other characters.
 fn escaped(text: &str) -> String {
     let signs = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('`', "\\(ga");
     let signs = signs.replace('~', "\\(ti").replace('^', "\\(ha");

@@ -58,7 +58,7 @@ impl OwnInstall {
         })
     }
 
-    /// Returns the vendor's root key that the launched stack names, and the only one that may follow it.
+    /// Returns the vendor's root key that the launched stack names, and the only key that may follow it.
     pub(super) async fn roots(&self) -> Result<Option<Roots>> {
         let Some(stack) = Stacks::new(&self.config).find(&self.stack_name()).await? else { return Ok(None) };
         let key = |output: &str| -> Result<Option<PublicKey>> {

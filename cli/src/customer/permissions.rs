@@ -1,4 +1,4 @@
-//! `freehold customer permissions`: what the vendor may do, by the stack that is launched and the accepted contract.
+//! `freehold customer permissions`: what the vendor may do, according to the launched stack and the accepted contract.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -58,12 +58,12 @@ pub(super) struct Launched {
 struct Role {
     role: String,
     switch: String,
-    /// Whether the role can be assumed now. For a template that is not launched: whether it could be after a launch with the
-    /// defaults.
+    /// Whether the role can be assumed now. For a template that is not launched: whether the role could be assumed
+    /// after a launch with the defaults.
     open: bool,
     /// The ARNs of the managed policies of AWS.
     managed: Vec<String>,
-    /// The number of statements of its own.
+    /// The number of statements in the role's own policies.
     statements: usize,
     /// The permissions of the role, by the contract that was passed.
     permissions: Vec<String>,
@@ -105,7 +105,7 @@ impl Launched {
         Ok(Self { name: format!("the template of stack `{}`", stack.name), template, parameters: stack.parameters })
     }
 
-    /// Returns the vendor's public key, of the `names` in this template.
+    /// Returns the vendor's public key from the `names` in this template.
     pub(super) fn vendors_key(&self, names: &Names) -> Result<PublicKey> {
         names.tenant_key.parse().map_err(|error| {
             Error::quoting(Kind::Failed, format!("{} names a public key that cannot be read: {error}", self.name))

@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::progress::{Progress, or_stopped};
 
-/// The switches of the stack that are not of a role.
+/// The switches of the stack that do not belong to a role.
 const NOT_OF_ROLES: [&str; 2] = ["EnableRunner", "EnableAppRoles"];
 
 /// For customers: stop the runner and every mode at once; orders wait.
@@ -162,12 +162,12 @@ impl Open {
     }
 }
 
-/// Parses a moment in UTC.
+/// Parses a time in UTC.
 fn time(text: &str) -> Result<Timestamp, String> {
     text.parse().map_err(|_| format!("`{text}` is not a time in UTC, such as 2026-11-30T18:00:00Z"))
 }
 
-/// Returns a time as the stack's parameters have it.
+/// Returns a time in the format of the stack's parameters.
 fn written(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
@@ -208,7 +208,7 @@ fn role_of(switch: &str) -> String {
 /// Names of parameters and their new values.
 type Parameters = Vec<(String, String)>;
 
-/// Sets the parameters that `changes` returns for the install stack, and prints what this does.
+/// Sets the parameters that `changes` returns for the install stack, and prints the effect.
 pub(super) async fn set(
     context: &Context,
     install: &InstallId,

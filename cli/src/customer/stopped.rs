@@ -34,9 +34,9 @@ pub(crate) struct Stopped {
 /// One check: whether the runner or a mode can do something.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Look {
-    /// The thing to do, such as to receive orders.
+    /// The checked operation, such as to receive orders.
     what: String,
-    /// Whether nobody can do it at this moment.
+    /// Whether nobody can perform the operation at this moment.
     stopped: bool,
     /// The answer of AWS.
     found: String,
@@ -89,7 +89,7 @@ impl Stopped {
     }
 }
 
-/// Asks IAM whether its present policies let the runner do something.
+/// Asks IAM whether its current policies let the runner do something.
 async fn simulate(iam: &Client, runner: &str, (what, action): (&str, &str), resource: &str) -> Result<Look> {
     let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let entry = |key: &str, value: &str, kind| {
@@ -116,7 +116,7 @@ async fn simulate(iam: &Client, runner: &str, (what, action): (&str, &str), reso
     Ok(Look { what: format!("the runner: {what} (`{action}`)"), stopped, found })
 }
 
-/// Looks whether a policy of the role denies everything, also in live sessions.
+/// Checks whether a policy of the role denies everything, also in live sessions.
 async fn sessions(iam: &Client, name: &str, arn: &str) -> Result<Look> {
     let role = names::name_of_arn(arn);
     let what = format!("live sessions of {name}");
@@ -147,7 +147,7 @@ async fn sessions(iam: &Client, name: &str, arn: &str) -> Result<Look> {
     Ok(Look { what, stopped: false, found: "no policy denies live sessions everything".to_owned() })
 }
 
-/// Returns the trust policy of a role; of a role that does not exist, one that trusts nobody.
+/// Returns the trust policy of a role, or a policy that trusts nobody if the role does not exist.
 async fn trust(iam: &Client, arn: &str) -> Result<Value> {
     let role = names::name_of_arn(arn);
     let found = match iam.get_role().role_name(role).send().await {
@@ -159,7 +159,7 @@ async fn trust(iam: &Client, arn: &str) -> Result<Value> {
     Ok(serde_json::from_str(&percent_decode_str(document).decode_utf8_lossy()).unwrap_or_default())
 }
 
-/// Looks who may take a role: nobody but the runner.
+/// Checks that no principal except the runner may assume a role.
 fn others(name: &str, trust: &Value, runner: &str) -> Look {
     let what = format!("another principal than the runner: assume the role of {name}");
     let others = trusted(trust, runner);
@@ -169,7 +169,7 @@ fn others(name: &str, trust: &Value, runner: &str) -> Look {
     Look { what, stopped: false, found: format!("the role trusts {}", others.join(", ")) }
 }
 
-/// Returns what was looked up about a role that does not trust the runner, whatever the runner's own policies allow.
+/// Returns the result for a role that does not trust the runner. The runner's own policies do not matter then.
 fn not_admitted(look: Look) -> Look {
     if look.stopped {
         return look;
@@ -177,7 +177,7 @@ fn not_admitted(look: Look) -> Look {
     Look { stopped: true, found: "the role does not trust the runner".to_owned(), ..look }
 }
 
-/// Looks for the machines of the stack's group.
+/// Checks for machines in the stack's Auto Scaling group.
 async fn machines(own: &OwnInstall) -> Result<Look> {
     let group = names::install_part(&own.tenant, &own.install, "runner");
     let client = aws_sdk_autoscaling::Client::new(&own.config);
@@ -210,7 +210,7 @@ fn denies_all(document: &Value, role: &str) -> bool {
     })
 }
 
-/// Returns the principals apart from the runner that a trust policy allows to take the role.
+/// Returns the principals apart from the runner that a trust policy allows to assume the role.
 fn trusted(document: &Value, runner: &str) -> Vec<String> {
     let allowing = statements(document);
     let allowing = allowing
@@ -225,7 +225,7 @@ fn trusted(document: &Value, runner: &str) -> Vec<String> {
     principals.filter(|principal| *principal != runner).map(str::to_owned).collect()
 }
 
-/// Returns whether a trust policy allows the runner to take the role.
+/// Returns whether a trust policy allows the runner to assume the role.
 fn admits(document: &Value, runner: &str) -> bool {
     statements(document).iter().any(|statement| {
         let named = statement.pointer("/Principal/AWS");
@@ -258,8 +258,8 @@ fn texts(value: Option<&Value>) -> Vec<&str> {
     }
 }
 
-/// Returns the ARN of the queue with this URL, in the partition of the role. A URL that is not of AWS names no region: then
-/// it is that of the install.
+/// Returns the ARN of the queue with this URL, in the partition of the role. A URL that is not of AWS names no region;
+/// then the ARN has the region of the install.
 fn queue_arn(url: &str, (role, region): (&str, &str)) -> String {
     let mut parts = url.rsplit('/');
     let (name, account) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());

@@ -21,7 +21,7 @@ use crate::output::{Output, Table, clean, plural};
 /// The part of a template that is compared only with the option `--contract`.
 const POLICIES_OF_ROLES: &str = "the permissions of the roles (pass `--contract FILE`)";
 
-/// The way out when a template is not the one that it should be.
+/// The way out when a template is not the expected template.
 const DO_NOT_LAUNCH: &str = "do not launch it, and ask the vendor for the template again";
 
 /// Check, without an account or a network, that an install stack's template is the one that Freehold renders and
@@ -80,7 +80,7 @@ struct Verified<'a> {
     overview: Option<&'a Overview>,
     /// The parts of the template that nothing was compared with, each with the way to compare it.
     not_compared: &'a [&'a str],
-    /// Whether the policies of the roles were compared with the contract, and are as it says.
+    /// Whether the policies of the roles were compared with the contract, and agree with it.
     policies_compared: bool,
     /// Whether the template says that it is the template of an install stack.
     is_install_stack: bool,
@@ -135,7 +135,7 @@ impl VerifyTemplate {
                 let more = if more == 0 { String::new() } else { format!(" ({more} more)") };
                 let (rule, problem) = (first.rule.as_str(), first.problem());
                 let wrong = format!("{shown}:{}: {rule}: {problem}{more}", first.line);
-                // The problem has values of the template, which could look like a way out.
+                // The problem contains values of the template. A semicolon in such a value must not begin a way out.
                 Err(Error::quoting(Kind::Failed, wrong).or(first.way_out.as_deref().unwrap_or(DO_NOT_LAUNCH)))
             }
         }

@@ -1,4 +1,4 @@
-//! The form of all answers that rest on the records: the answer, the state of the log, and every doubt.
+//! The form of all answers from the records: the answer, the state of the log, and every doubt.
 
 use freehold_protocol::audit::verify::Problem;
 use serde::Serialize;
@@ -16,19 +16,19 @@ const SHOWN: usize = 20;
 #[derive(Debug, Serialize)]
 struct Answer<'a, T> {
     question: &'static str,
-    /// Whether the log is whole and nothing contradicts the answer.
+    /// Whether the log is complete and unchanged, and nothing contradicts the answer.
     proven: bool,
     /// Whether signatures of the vendor were verified with a root key.
     root_key_compared: bool,
     /// The mistakes in the log.
     problems: &'a [Problem],
-    /// The facts that contradict the answer, and those that are missing for its proof.
+    /// The facts that contradict the answer, and the facts that are missing for its proof.
     doubts: &'a [String],
     rests_on: &'static str,
     answer: &'a T,
 }
 
-/// Prints an answer. Returns an error if the log is not whole, or something contradicts the answer.
+/// Prints an answer. Returns an error if the log is incomplete or was changed, or something contradicts the answer.
 pub(super) fn give<T: Serialize>(
     question: Question,
     evidence: &Evidence,
@@ -39,7 +39,7 @@ pub(super) fn give<T: Serialize>(
     give_with_texts(question, evidence, answer, context, (render, Vec::new()))
 }
 
-/// Prints an answer as [`give`] does, and below it texts of the bucket, whose lines are not wrapped.
+/// Prints an answer as [`give`] does, followed by texts from the bucket, whose lines are not wrapped.
 pub(super) fn give_with_texts<T: Serialize>(
     question: Question,
     evidence: &Evidence,

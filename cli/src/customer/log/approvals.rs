@@ -34,7 +34,7 @@ pub(crate) struct Approvals {
 
 #[derive(Debug, Default, Serialize)]
 struct Approved {
-    /// The plans that wait, as far as the records say.
+    /// The plans that wait, according to the records.
     waiting: Vec<OnePlan>,
     /// The plans that were applied with an approval.
     applied: Vec<OnePlan>,
@@ -42,7 +42,7 @@ struct Approved {
     without_approval: usize,
 }
 
-/// A plan, as a record says.
+/// A plan, as a record describes it.
 #[derive(Debug, Clone, Serialize)]
 struct OnePlan {
     record: u64,

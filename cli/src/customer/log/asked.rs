@@ -1,4 +1,5 @@
-//! `freehold customer asked`: who asked for each job, also for one that did not start, as the signed orders say.
+//! `freehold customer asked`: who requested each job, including each job that did not start, according to the signed
+//! orders.
 
 use clap::Args;
 use freehold_protocol::JobId;
@@ -43,7 +44,7 @@ impl Asked {
     }
 }
 
-/// A job that was asked for.
+/// A job that was requested.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum AskedFor {

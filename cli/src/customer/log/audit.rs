@@ -1,4 +1,4 @@
-//! `freehold customer audit verify`: whether the log is whole, for people and programs.
+//! `freehold customer audit verify`: whether the log is complete and unchanged, for people and programs.
 
 use std::collections::BTreeMap;
 

@@ -112,7 +112,7 @@ impl Evidence {
         }
     }
 
-    /// Returns the full log of an attempt; `None` when it is not there any more.
+    /// Returns the full log of an attempt; `None` if the bucket does not contain it any more.
     pub(super) async fn log(&self, job: &JobId, fence: Fence) -> Result<Option<Vec<u8>>> {
         let key = format!("logs/{job}/{fence}.log");
         match &self.place {
@@ -140,8 +140,8 @@ fn tenant_of(copy: &RecordsCopy) -> Option<TenantName> {
     records.map(|record| record.tenant).next()
 }
 
-/// Follows the successions of root keys that the vendor's messages bring, so that a message of a root that had ended
-/// shows although it says nothing of that.
+/// Follows the successions of root keys that the vendor's messages contain. Without them, a message under a replaced
+/// root key would look valid, because the message itself does not name the succession.
 fn learn(roots: &mut Roots, copy: &RecordsCopy) -> Result<()> {
     let messages = copy.orders.values().chain(copy.receipts.values());
     for statements in messages.filter_map(|bytes| Envelope::parse(bytes).ok()?.succession().ok()) {

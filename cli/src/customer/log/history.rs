@@ -10,7 +10,7 @@ use freehold_protocol::succession::Roots;
 use freehold_protocol::{Digest, Envelope, JobId, RoleKey, Timestamp, WorkflowId};
 use serde::Serialize;
 
-/// One attempt at a job, as its record says.
+/// One attempt at a job, as its record describes it.
 #[derive(Debug, Serialize)]
 pub(super) struct Run {
     /// The number of the record of the start.
@@ -25,10 +25,10 @@ pub(super) struct Run {
     pub(super) role: Option<RoleKey>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) asked_by: Option<AskedBy>,
-    /// The continuation of the workflow after it had ended, and the reason for it, as the signed order says.
+    /// The continuation of the workflow after it had ended, and the reason, according to the signed order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) asked_why: Option<String>,
-    /// Whether the order asks to pass the customer's change windows.
+    /// Whether the order requests to start while the customer's change windows are closed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) now: bool,
     /// The digest of the signed order.
@@ -130,7 +130,7 @@ pub(super) fn runs(copy: &RecordsCopy, roots: Option<&Roots>) -> Vec<Run> {
     runs
 }
 
-/// Returns the signed order of an attempt, if it is the one that the record names and says the same.
+/// Returns the signed order of an attempt, if the order is the one that the record names and agrees with the record.
 fn proven(run: &Run, copy: &RecordsCopy, roots: Option<&Roots>) -> Result<Order, String> {
     let order = signed_order(&run.order, copy, roots)?;
     let says = |what: &str, record: &str, order: &str| {

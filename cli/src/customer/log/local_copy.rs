@@ -1,6 +1,6 @@
 //! Reads a copy of an install's audit records: `NUMBER.json` for each record, `KEY.pub` for each runner key, and the
-//! messages that the records name in `orders/`, `receipts/` and `reports/`. Runners of earlier versions kept a chain
-//! for each key, in a directory `KEY/`, which is counted and not read.
+//! messages that the records name in `orders/`, `receipts/` and `reports/`. Runners of earlier versions wrote a chain
+//! for each key, in a directory `KEY/`. The records in these directories are counted, but not read.
 
 use std::collections::BTreeMap;
 use std::fs::DirEntry;

@@ -31,7 +31,7 @@ pub(super) struct NotStarted {
     /// The reason that the runner gave to the vendor, if the text of this report is in the bucket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
-    /// The work that the signed order asked for; absent in records of earlier versions.
+    /// The work that the signed order requested; absent in records of earlier versions.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(super) asked: Option<OrderedWork>,
     /// The reason why the record is not proven by the order that it names.
@@ -39,7 +39,7 @@ pub(super) struct NotStarted {
     pub(super) doubt: Option<String>,
 }
 
-/// The work that a signed order asked for.
+/// The work that a signed order requested.
 #[derive(Debug, Serialize)]
 pub(super) struct OrderedWork {
     workflow: WorkflowId,
@@ -54,7 +54,7 @@ pub(super) struct OrderedWork {
 }
 
 impl NotStarted {
-    /// Returns the first columns of a table: when, which job and attempt, what work under which role.
+    /// Returns the first columns of a table: the time, the job and attempt, and the work with its role.
     pub(super) fn columns(&self) -> [String; 4] {
         let asked = self.asked.as_ref();
         let work = asked.map_or_else(|| UNRECORDED.to_owned(), |asked| clean(&asked.work));
@@ -63,7 +63,7 @@ impl NotStarted {
         [time(self.at), self.job.to_string(), work, role.unwrap_or_else(|| UNRECORDED.to_owned())]
     }
 
-    /// Returns who asked for the job, for people.
+    /// Returns who requested the job, as text.
     pub(super) fn asked_by(&self) -> String {
         match &self.asked {
             Some(asked) => asked.asked_by.as_ref().map_or_else(|| "not in the order".to_owned(), ToString::to_string),
@@ -78,7 +78,7 @@ pub(super) fn doubts(all: &[NotStarted]) -> impl Iterator<Item = String> {
     doubted.map(|(one, why)| format!("record {}, job {}: {why}", one.record, one.job))
 }
 
-/// Returns the jobs of which the records have an end and no start.
+/// Returns the jobs for which the records contain an end but no start.
 pub(super) fn not_started(copy: &RecordsCopy, roots: Option<&Roots>) -> Vec<NotStarted> {
     let records = records(copy);
     let started: BTreeSet<&JobId> = records.iter().filter_map(started).collect();
@@ -116,7 +116,7 @@ fn started(record: &AuditRecord) -> Option<&JobId> {
     if let AuditEvent::Started { job, .. } = &record.event { Some(job) } else { None }
 }
 
-/// Returns what the order with this digest asked for, if it is the order of this attempt.
+/// Returns the work that the order with this digest requested, if it is the order of this attempt.
 fn asked(
     digest: &Digest,
     (job, fence): (&JobId, Fence),

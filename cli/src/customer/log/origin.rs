@@ -37,10 +37,10 @@ pub(crate) struct Origin {
 struct Made {
     artifact: Digest,
     component: ComponentName,
-    /// The statement that the vendor's root key signed; absent when it is not there or not valid.
+    /// The statement that the vendor's root key signed; absent when the statement is missing or not valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     statement: Option<Predicate>,
-    /// The numbers of the records of the attempts that used it.
+    /// The numbers of the records of the attempts that used the artifact.
     used_by: Vec<u64>,
 }
 

@@ -51,17 +51,17 @@ impl Row {
     }
 }
 
-/// One attempt, with what its signed order made it run.
+/// One attempt, with the artifacts and steps of its signed order.
 #[derive(Debug, Serialize)]
 struct Shown {
     #[serde(flatten)]
     run: Run,
     /// The artifacts that the job used, by component; the image that its programs ran in is `tool image`.
     artifacts: BTreeMap<String, Digest>,
-    /// The digest of each step of an action, or of each command that asked for health, in their order.
+    /// The digest of each step of an action, or of each command that checked health, in their order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     steps: Vec<Step>,
-    /// The job's full log, if it was asked for and is as its record says.
+    /// The job's full log, if the user requested the log and it has the digest in its record.
     #[serde(skip_serializing_if = "Option::is_none")]
     log_text: Option<String>,
 }
@@ -70,7 +70,7 @@ struct Shown {
 struct Step {
     name: String,
     digest: Digest,
-    /// The step as the signed order has it.
+    /// The step as the signed order contains it.
     step: serde_json::Value,
 }
 

@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, bytes, time};
 
-/// The time in seconds that the runner may take to bring the text of a report into the bucket.
+/// The time in seconds that the runner may take to upload the text of a report to the bucket.
 const TEXT_SECS: u64 = 600;
 
 /// For customers: list the reports that left your account, with their full texts.
@@ -44,7 +44,7 @@ pub(crate) struct Sent {
 /// A report that left the account.
 #[derive(Debug, Serialize)]
 struct Left {
-    /// The number of the record that names it.
+    /// The number of the record that names the report.
     record: u64,
     at: Timestamp,
     report: Digest,
@@ -52,7 +52,7 @@ struct Left {
     #[serde(skip_serializing_if = "Option::is_none")]
     says: Option<&'static str>,
     bytes: usize,
-    /// The whole report; only of the report that was asked for.
+    /// The whole report; absent unless the user requested this report.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<Report>,
 }
@@ -105,7 +105,7 @@ fn left(copy: &RecordsCopy, to: Option<Timestamp>) -> (Vec<Left>, Vec<String>) {
     for (name, bytes) in copy.reports.iter().filter(|(name, _)| !named.contains(*name)) {
         let at =
             Envelope::parse(bytes).ok().and_then(|envelope| envelope.peek::<Report>().ok()).map(|report| report.at);
-        // The record of a report is written before it is sent; a copy may have been made in between.
+        // The record of a report is written before the report is sent; a copy may have been made in between.
         if at.zip(to).is_none_or(|(at, to)| to.since(at) > TEXT_SECS * 1000) {
             doubts.push(format!("report `{name}` was sent, and no record names it"));
         }

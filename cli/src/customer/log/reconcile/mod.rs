@@ -13,12 +13,14 @@ use serde_json::Value;
 use super::history::Run;
 use super::not_started::NotStarted;
 
-/// The difference between clocks, and the time that a job's last calls may come after the record of its end.
+/// The tolerated difference between clocks. It also covers the last calls of a job, which may come after the record of
+/// the job's end.
 const SLACK_MILLIS: u64 = 5 * 60 * 1000;
 /// The services in which the runner itself changes something under its own role.
 const RUNNERS_SERVICES: [&str; 6] = ["sqs", "sts", "s3", "kms", "ecr", "autoscaling"];
 
-/// The session in which `freehold-runner doctor` tries the roles. Whoever has the runner's role can take that name too.
+/// The session in which `freehold-runner doctor` tries the roles. Whoever has the runner's role can use that session
+/// name too.
 const DOCTOR: &str = "freehold-doctor";
 
 /// One event of CloudTrail.
@@ -36,7 +38,7 @@ pub(super) struct Call {
     /// The name of the role and of the session, if the caller is a session.
     #[serde(skip)]
     pub(super) session: Option<(String, String)>,
-    /// The role and the session that the call asked for, if it is `AssumeRole`.
+    /// The role and the session that the call requested, if the call is `AssumeRole`.
     #[serde(skip)]
     pub(super) takes: Option<(String, String)>,
     /// The AWS service that made the call for the caller, such as CloudFormation for a stack that a job changed.
@@ -62,7 +64,7 @@ pub(super) struct Reconciled {
     pub(super) explained: u64,
     /// The number of calls of roles that the app made: they are the app's own work, and no runner records them.
     pub(super) of_the_app: u64,
-    /// The numbers of the records of jobs that did not start and for which the runner asked AWS for a session.
+    /// The numbers of the records of jobs that did not start, but for which the runner requested a session from AWS.
     pub(super) not_started: Vec<u64>,
     /// The number of sessions that come from the customer's own run of `freehold-runner doctor` (`--own-doctor`).
     pub(super) of_own_doctor: usize,
@@ -130,7 +132,7 @@ pub(super) struct Log<'a> {
     pub(super) runs: &'a [Run],
     pub(super) not_started: &'a [NotStarted],
     pub(super) records: &'a [AuditRecord],
-    /// Whether the customer says that the sessions of a `freehold-runner doctor` are their own.
+    /// Whether the customer states that the sessions of `freehold-runner doctor` come from a run of their own.
     pub(super) own_doctor: bool,
 }
 
@@ -184,9 +186,10 @@ enum Verdict {
     NotOfInstall,
     OfTheApp,
     Explained,
-    /// The runner asked for the session of a job that did not start; with the record of its end.
+    /// The runner requested the session of a job that did not start. The value is the number of the record of the job's
+    /// end.
     NotStarted(u64),
-    /// The runner took a role in a session that `freehold-runner doctor` makes too.
+    /// The runner assumed a role in a session that `freehold-runner doctor` makes too.
     Doctor(String),
     Unexplained(String),
 }
@@ -196,7 +199,7 @@ fn judge<'a>(call: &'a Call, roles: &Roles, known: &mut Known<'a>) -> Verdict {
     if let Some((role, session)) = takes.filter(|(role, _)| *role != roles.runner) {
         let is_runner = call.session.as_ref().is_some_and(|(caller, _)| *caller == roles.runner);
         return match (is_runner, call.error.is_some()) {
-            // AWS gave nothing.
+            // AWS refused the call, so the caller got no session.
             (_, true) => Verdict::Explained,
             (false, false) => {
                 Verdict::Unexplained(format!("`{}`, which is not the runner, assumed role `{role}`", call.caller))
@@ -224,7 +227,7 @@ fn judge<'a>(call: &'a Call, roles: &Roles, known: &mut Known<'a>) -> Verdict {
 }
 
 impl<'a> Known<'a> {
-    /// Explains that the runner took `role` in this session.
+    /// Explains why the runner assumed `role` in this session.
     fn explains_session(&mut self, call: &'a Call, role: &str, session: &'a str, roles: &Roles) -> Verdict {
         if session == DOCTOR {
             return Verdict::Doctor(format!(
@@ -264,7 +267,7 @@ impl<'a> Known<'a> {
         if !runs.iter().any(during) {
             return Verdict::Unexplained(format!("according to its records, job `{session}` did not run at that time"));
         }
-        // A stack that a job changes makes its roles itself, and the record of the job is that of the change.
+        // CloudFormation changes the roles of a stack that a job changes; such calls have only the record of the job.
         if call.service == "iam" && call.changes && call.error.is_none() && call.through.is_none() {
             let left = self.iam.get_mut(&(session, call.name.as_str())).filter(|left| **left > 0);
             return match left {
