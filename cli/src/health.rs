@@ -1,4 +1,4 @@
-//! `freehold health`: asks whether the deployed components of an install are healthy, apart from a deploy.
+//! `freehold health`: checks whether the deployed components of an install are healthy, independently of a deploy.
 
 use std::collections::BTreeSet;
 

@@ -59,7 +59,7 @@ fn render(install: &InstallId, items: &[HistoryEntry], is_more: bool, out: Outpu
     format!("{}{}", out.table(&table).trim_end(), more.unwrap_or_default())
 }
 
-/// Returns the id with which other commands show more.
+/// Returns the id that the user can pass to other commands for details.
 fn id(one: &HistoryEntry) -> String {
     let job = one.job.as_ref().map(ToString::to_string);
     let workflow = one.workflow.as_ref().map(ToString::to_string);

@@ -64,7 +64,8 @@ pub(crate) fn by_name(inputs: &[Input]) -> Result<BTreeMap<String, Value>> {
     Ok(all)
 }
 
-/// Returns all inputs by name, each as a text, which the inputs of runbooks are. Two values for the same name are an error.
+/// Returns all inputs by name, each as text, because the inputs of runbooks are texts. Two values for the same name are
+/// an error.
 pub(crate) fn texts_by_name(inputs: &[Input]) -> Result<BTreeMap<String, String>> {
     let text_of = |value| if let Value::String(text) = value { text } else { value.to_string() };
     Ok(by_name(inputs)?.into_iter().map(|(name, value)| (name, text_of(value))).collect())
@@ -96,7 +97,7 @@ pub(crate) fn number<const MIN: u32, const MAX: u32>(text: &str) -> Result<u32, 
     }
 }
 
-/// Parses a SHA-256, which templates take in lower case; an empty text removes one.
+/// Parses a SHA-256, and returns it in lower case, as templates require. An empty text removes the SHA-256.
 pub(crate) fn sha256(text: &str) -> Result<String, String> {
     if text.is_empty() || (text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())) {
         Ok(text.to_ascii_lowercase())

@@ -59,7 +59,7 @@ async fn schema(api: &Api, app: &AppName, version: &Digest) -> Result<Value> {
     Ok(api.get::<InputsSchema>(&path).await?.schema)
 }
 
-/// Returns whether the schema of an input says that the vendor sets it and its value must be sealed.
+/// Returns whether, according to its schema, the vendor sets the input and its value must be sealed.
 fn is_sensitive(property: &Value) -> bool {
     property["x-freehold-sensitive"] == true && property["x-freehold-source"] == "vendor"
 }
@@ -108,8 +108,8 @@ fn with_sealed(
     Ok(inputs)
 }
 
-/// Returns the value as the install stores it, or an error when its type is not the input's. A value that is sealed is checked
-/// before: afterwards, only the runner can check it.
+/// Returns the value as the install stores it, or an error when the value does not have the type of the input. A value
+/// is checked before it is sealed: afterwards, only the runner can check it.
 pub(crate) fn accepted(view: &InputView, value: &Value) -> Result<Value, InputError> {
     let input = Input {
         name: view.name.clone(),

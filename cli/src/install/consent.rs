@@ -1,4 +1,5 @@
-//! The contract that a customer accepts by a launch: what the template offers, and what the stack has.
+//! The contract that a customer accepts by a launch: the contract of the template, and the contract that the stack has
+//! accepted.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,10 @@ use crate::cloudformation::{ACCEPTED_CONTRACT, Stack};
 use crate::error::{Error, Result};
 
 impl Launch {
-    /// Adds the contract of the template to `parameters` where this launch accepts it: in a stack that has accepted none
-    /// yet, and with `--accept-contract`. Refuses a template with another contract than the stack has accepted, unless
-    /// the user accepts the template's: a launch gives the roles the permissions of the template. The template has a rule
-    /// that refuses the same in the console.
+    /// Adds the contract of the template to `parameters` if this launch accepts the contract: in a stack that has not
+    /// accepted any contract yet, and with `--accept-contract`. Refuses a template with another contract than the stack
+    /// has accepted, unless the user accepts the template's contract, because a launch gives the roles the permissions
+    /// of the template. A rule of the template refuses such a launch in the console.
     pub(super) fn add_consent(
         &self,
         offered: Option<&str>,
@@ -61,7 +62,7 @@ impl Launch {
     }
 }
 
-/// Returns the sentence about the contract after a launch in which the customer agreed to another one.
+/// Returns the sentence about the contract after a launch in which the customer agreed to another contract.
 pub(super) fn about_consent(former: Option<&Stack>, now: &Stack) -> Option<String> {
     let accepted_now = accepted(now)?;
     (former.and_then(accepted) != Some(accepted_now)).then(|| format!("you agreed to the contract {accepted_now}"))

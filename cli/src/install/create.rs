@@ -28,7 +28,7 @@ impl Create {
         let created: InstallCreated = api.post(&["v1", "installs"], &body).await?;
         context.out.show(&created, |created| {
             let install = &self.install;
-            // A repeated request gets the same answer. An install with a version has been deployed already, so the
+            // A repeated request gets the same response. An install with a version has been deployed already, so the
             // customer does not need the template.
             if created.install.version.is_some() {
                 return format!(

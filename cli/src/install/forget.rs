@@ -1,4 +1,4 @@
-//! `freehold install forget`: removes everything that the tenant keeps about an install.
+//! `freehold install forget`: removes everything that the tenant stores about an install.
 
 use std::time::Duration;
 

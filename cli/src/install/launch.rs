@@ -41,7 +41,8 @@ impl Launch {
         let none = BTreeMap::new();
         let kept = former.as_ref().and_then(Stack::kept_parameters).unwrap_or(&none);
         template::check_given(&facts, &file, &parameters, kept)?;
-        // A stack that is replaced has agreed to nothing. One that is being created may remain.
+        // The consent of a stack that will be replaced does not count. The consent of a stack that is being created
+        // counts, because this stack may remain.
         let agreed = former.as_ref().filter(|stack| stack.kept_parameters().is_some() || stack.is_being_created());
         self.add_consent(offered.as_deref(), agreed, &mut parameters)?;
         if former.is_none() {
@@ -49,14 +50,16 @@ impl Launch {
         }
         template::check_values(&facts, &file, &parameters.keys().chain(kept.keys()).collect())?;
         if let (false, Err(wrong)) = (self.unverified, template::check_as_rendered(&template, &file, &self.own.all())) {
-            // An earlier release of Freehold may have rendered it. To launch it again changes parameters only.
+            // An earlier release of Freehold may have rendered the launched template. Another launch of this template
+            // changes parameters only.
             let is_launched =
                 former.is_some() && stacks.template(&name).await.is_ok_and(|launched| launched == template);
             if !is_launched {
                 return Err(wrong);
             }
         }
-        // The texts of the rules are Freehold's only in a template that is as rendered.
+        // The messages of the rules come from the template. They are texts of Freehold only in a template that is as
+        // rendered.
         template::check_rules(&facts, &file, &parameters, kept)?;
         let (template, bucket) = self.handed_over(&config, &account, template).await?;
         let change = Change { stack: name.clone(), template, parameters, tags: BTreeMap::new() };

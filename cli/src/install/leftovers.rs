@@ -1,5 +1,5 @@
-//! Finds resources that an earlier launch of an install left in the account. Resources that hold data are not deleted
-//! with the stack, and a new launch cannot create resources with the same names.
+//! Finds resources that an earlier launch of an install left in the account. Resources that contain data are not
+//! deleted with the stack, and a new launch cannot create resources with the same names.
 
 use aws_config::SdkConfig;
 use freehold_protocol::{AccountId, InstallId, TenantName, names};

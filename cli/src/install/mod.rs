@@ -1,4 +1,5 @@
-//! `freehold install`: the vendor's side (create, list, show, stack) and the customer's (launch, runner-config).
+//! `freehold install`: the commands of the vendor (such as create, list, show and stack) and of the customer (launch
+//! and runner-config).
 
 mod approvals;
 mod consent;

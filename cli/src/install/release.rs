@@ -1,4 +1,4 @@
-//! `freehold install release`: shows or sets what an install deploys when a deploy names nothing.
+//! `freehold install release`: shows or sets what a deploy without a version or release deploys to an install.
 
 use clap::Args;
 use freehold_protocol::api::{Follows, InstallView, SetReleaseRequest};

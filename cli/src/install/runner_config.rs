@@ -60,7 +60,7 @@ impl Command {
     }
 }
 
-/// Returns mode and days of the lock of audit records, or `None` for a stack of an earlier release.
+/// Returns the mode and the days of the lock of audit records, or `None` for a stack of an earlier release.
 fn audit_lock(stack: &Stack) -> Option<String> {
     Some(format!("{} {}", stack.outputs.get("AuditLock")?, stack.outputs.get("AuditLockDays")?))
 }
@@ -87,7 +87,7 @@ async fn install_stack(context: &Context, config: &SdkConfig, install: &InstallI
         )))
 }
 
-/// Returns the name of the install's stack among `stacks`, if there is one. It is an error when several vendors have an
+/// Returns the name of the install's stack among `stacks`, if there is one. Returns an error if several vendors have an
 /// install of this name.
 fn only_one(install: &InstallId, stacks: Vec<String>) -> Result<Option<String>> {
     let tenant = |stack: &str| {

@@ -46,7 +46,7 @@ pub(super) async fn show(context: &Context, install: &InstallId) -> Result<()> {
     context.out.show(&view, |view| render(view, context.out))
 }
 
-/// Returns the state of a connection, and since when it has the state.
+/// Returns the state of a connection, and the time since which it has this state.
 fn connection(connection: &ConnectionView) -> String {
     format!("{} since {}", connection.state, time(connection.since))
 }
@@ -80,7 +80,7 @@ fn left_out(skipped: &SkippedView) -> String {
     format!("skipped since {} in {workflow} by {by}: {reason}; the next deploy runs it", time(*at))
 }
 
-/// Returns the sentence about a component that is not healthy, or of which nobody knows it.
+/// Returns the sentence about a component that is unhealthy, or whose health is unknown.
 fn ill(health: &HealthView) -> String {
     let HealthView { state, reason, since, at, job } = health;
     format!("{} since {}, checked {} by {job}: {reason}", state.as_str(), time(*since), time(*at))
@@ -95,7 +95,7 @@ fn changes_text(changes: &ChangesView) -> String {
     format!("wait for the customer's change window{until}; {}", changes.reason)
 }
 
-/// The facts about an install, one in a line.
+/// The facts about an install, one in each line.
 struct Facts(Table);
 
 impl Facts {
@@ -118,7 +118,7 @@ fn render(view: &InstallView, out: Output) -> String {
     format!("{}{}", out.table(&facts.0), components.unwrap_or_default())
 }
 
-/// Adds what the install is, where it is, and what it does now.
+/// Adds the identity of the install, its place, and its running work.
 fn add_identity(facts: &mut Facts, view: &InstallView, out: Output) {
     facts.add("name", view.install.to_string());
     facts.add("state", out.state(&view.state));
@@ -140,7 +140,7 @@ fn add_identity(facts: &mut Facts, view: &InstallView, out: Output) {
     }
 }
 
-/// Adds the runner, what its health checks found, and whether it is there.
+/// Adds the runner, the results of its health checks, and the state of its connection.
 fn add_runner(facts: &mut Facts, view: &InstallView, out: Output) {
     match &view.runner {
         None => facts.add("runner", "none has announced itself yet".to_owned()),
@@ -196,7 +196,7 @@ fn add_values(facts: &mut Facts, view: &InstallView) {
     }
 }
 
-/// Adds the lines about components, and about the leftovers of removed ones.
+/// Adds the lines about components, and about the leftovers of removed components.
 fn add_parts(facts: &mut Facts, view: &InstallView, out: Output) {
     for name in &view.off {
         let is_there = view.components.iter().any(|one| one.component == *name);

@@ -113,7 +113,7 @@ impl Stack {
     }
 }
 
-/// Returns what the app config says about its stack, for the vendor to send to the customer with the template.
+/// Returns the description of the stack in the app config, for the vendor to send to the customer with the template.
 fn for_people(stack: &InstallStack) -> impl Iterator<Item = String> {
     let line = |what: &str, text: &str| (!text.is_empty()).then(|| format!("{what}: {text}"));
     [line("name for people", &stack.title), line("description", &stack.description)].into_iter().flatten()

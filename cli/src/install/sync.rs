@@ -1,4 +1,5 @@
-//! `freehold install sync`: makes the installs that files of an app describe, and changes those that differ.
+//! `freehold install sync`: creates the installs that files of an app describe, and changes the installs that differ
+//! from their files.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -91,7 +92,7 @@ struct Place {
     region: String,
 }
 
-/// One install in the answer of the command.
+/// One install in the output of the command.
 #[derive(Debug, Serialize)]
 struct Synced {
     install: InstallId,
@@ -102,7 +103,7 @@ struct Synced {
     workflow: Option<WorkflowId>,
 }
 
-/// The answer of the command.
+/// The output of the command.
 #[derive(Debug, Serialize)]
 struct Answer {
     dry_run: bool,
@@ -113,7 +114,7 @@ impl Sync {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let progress = Progress::start();
         let loaded = load(&self.dir, &progress, load_for_comparison).await?;
-        // `app check` has the warnings about everything else.
+        // `freehold app check` prints the warnings about everything else.
         let warnings = loaded.warnings.clone().filter(|one| loaded.installs.iter().any(|file| file.path == one.file));
         if !warnings.is_empty() {
             progress.say(&warnings.to_string());
@@ -180,7 +181,7 @@ impl Sync {
         Ok(files.iter().filter(is_chosen).collect())
     }
 
-    /// Returns what has to change so that an install is as its file says.
+    /// Returns the changes that make an install match its file.
     async fn compare(&self, api: &Api, version: &AppVersion, file: &InstallFile) -> Result<Change> {
         let (install, app) = (&file.install, &version.app);
         let known: Option<InstallView> = match api.get(&["v1", "installs", install.as_str()]).await {
@@ -213,7 +214,7 @@ impl Sync {
         })
     }
 
-    /// Returns the change that makes an install.
+    /// Returns the change that creates an install.
     async fn new_install(&self, api: &Api, version: &AppVersion, file: &InstallFile) -> Result<Change> {
         let install = &file.install;
         refuse_reserved(install)?;
@@ -245,7 +246,7 @@ impl Sync {
         })
     }
 
-    /// Makes or changes one install. Returns the workflow of a new one.
+    /// Creates or changes one install. Returns the workflow of a new install.
     async fn perform(
         &self,
         api: &Api,
@@ -270,7 +271,7 @@ impl Sync {
             let created: InstallCreated = api.post_part(&["v1", "installs"], &body, install).await?;
             return Ok(Some(created.workflow));
         }
-        // A repeated command finishes what a failure leaves.
+        // After a failure, a repeated command makes the remaining changes.
         let mut done = Vec::new();
         let after = |done: &[&str], error: Error| match done {
             [] => error,
@@ -302,7 +303,8 @@ impl Sync {
     }
 }
 
-/// Returns the values of inputs as the API takes them: texts, which it reads by the types of the inputs.
+/// Returns the values of inputs in the form that the API accepts: as texts, which the API parses by the types of the
+/// inputs.
 fn values(inputs: &BTreeMap<String, String>) -> BTreeMap<String, Value> {
     inputs.iter().map(|(name, text)| (name.clone(), Value::from(text.clone()))).collect()
 }
@@ -315,7 +317,7 @@ fn unknown(what: &str, install: &InstallId) -> Error {
     ))
 }
 
-/// Returns the texts of the inputs whose value in the install is not the one of the file.
+/// Returns the texts of the inputs whose value in the install is not the value in the file.
 async fn inputs_to_change(api: &Api, file: &InstallFile) -> Result<BTreeMap<String, String>> {
     if file.inputs.is_empty() {
         return Ok(BTreeMap::new());
@@ -341,7 +343,7 @@ async fn inputs_to_change(api: &Api, file: &InstallFile) -> Result<BTreeMap<Stri
     Ok(changed)
 }
 
-/// Returns the components whose toggle in the file differs from that of the install.
+/// Returns the components whose toggle in the file differs from the toggle of the install.
 async fn toggles_to_change(api: &Api, file: &InstallFile) -> Result<BTreeMap<ComponentName, bool>> {
     if file.toggles.is_empty() {
         return Ok(BTreeMap::new());
@@ -375,7 +377,7 @@ fn render(answer: &Answer, out: Output) -> String {
     text
 }
 
-/// Returns the change of one install in words.
+/// Returns the change of one install as text.
 fn words(change: &Change) -> String {
     let place = change.create.iter().map(|place| format!("created in {}, {}", place.account, place.region));
     let inputs = change.inputs.iter().map(|(name, value)| format!("{name}={value}"));

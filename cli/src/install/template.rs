@@ -14,7 +14,7 @@ use crate::output::{clean, plural};
 /// The maximum size of a parameter's value, in bytes (AWS CloudFormation quotas, "Parameters").
 const MOST_OF_A_VALUE: usize = 4_096;
 
-/// The maximum length of a rule's text in a message, in characters. Those of Freehold are shorter.
+/// The maximum length of a rule's text in a message, in characters. The texts of Freehold's rules are shorter.
 const MOST_OF_A_RULE: usize = 400;
 
 /// The advice when the file of a template does not exist.
@@ -31,7 +31,7 @@ pub(crate) fn sha256(text: &str) -> Result<Digest, String> {
     })
 }
 
-/// Refuses a file that is something else than a template, such as the contract beside it.
+/// Refuses a file that is not a template, such as the contract in the same directory.
 pub(super) fn check_is_template(facts: &Facts, file: &str) -> Result<()> {
     if facts.has_resources {
         return Ok(());
@@ -39,7 +39,7 @@ pub(super) fn check_is_template(facts: &Facts, file: &str) -> Result<()> {
     Err(Error::invalid(format!("`{file}` is not a template: it has no `Resources`")).or(WAY_OUT))
 }
 
-/// Refuses a template that is not the one that Freehold renders, apart from the customer's `own` parts.
+/// Refuses a template that Freehold did not render, apart from the customer's `own` parts.
 pub(super) fn check_as_rendered(template: &str, file: &str, own: &[Own]) -> Result<()> {
     let checked = verify(template, own, None)
         .map_err(|wrong| Error::quoting(Kind::Invalid, format!("`{file}` is not a template: {wrong}")).or(WAY_OUT))?;
@@ -57,7 +57,7 @@ pub(super) fn check_as_rendered(template: &str, file: &str, own: &[Own]) -> Resu
 }
 
 /// Refuses a value that the template does not allow, that is too long, or that is not a change window, and break-glass
-/// without its end. A message never has the value of a parameter that may be a secret.
+/// without its end. A message never contains the value of a parameter that may be a secret.
 pub(super) fn check_given(
     facts: &Facts,
     file: &str,
@@ -135,8 +135,8 @@ pub(super) fn check_place(facts: &Facts, file: &str, account: &AccountId, region
     Err(Error::invalid(message).or(way_to(facts, account, region)))
 }
 
-/// Returns the advice how to launch the template in its account and region: it names the account, the region or both,
-/// as they differ.
+/// Returns the advice on how to launch the template in its account and region. The advice names the account, the
+/// region, or both, depending on which of them differ.
 fn way_to(facts: &Facts, account: &AccountId, region: &str) -> String {
     let of_account = facts.bound_to.iter().find(|bound| bound.account == account.as_str());
     let of_region = facts.bound_to.iter().find(|bound| bound.region == region);
@@ -189,8 +189,8 @@ pub(super) fn check_values(facts: &Facts, file: &str, known: &BTreeSet<&String>)
     )))
 }
 
-/// Refuses values that a rule of the template does not allow together, such as those of a launch that has neither a machine
-/// nor a runner elsewhere. `kept` are the values in the stack.
+/// Refuses values that a rule of the template does not allow together, such as the values for a launch with neither a
+/// machine nor a runner elsewhere. `kept` are the values in the stack.
 pub(super) fn check_rules(
     facts: &Facts,
     file: &str,

@@ -37,7 +37,7 @@ impl Toggles {
     }
 }
 
-/// Returns the components to switch by name. A component that is both on and off is an error.
+/// Returns the components to switch by name. A component that is switched both on and off is an error.
 pub(super) fn by_name(on: &[ComponentName], off: &[ComponentName]) -> Result<BTreeMap<ComponentName, bool>> {
     let mut all: BTreeMap<ComponentName, bool> = on.iter().map(|name| (name.clone(), true)).collect();
     for name in off {

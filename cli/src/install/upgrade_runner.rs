@@ -45,7 +45,7 @@ impl UpgradeRunner {
         follow(&api, context.out, &started.workflow, &subject, !self.no_wait).await
     }
 
-    /// Returns the program, and the checksums of its release.
+    /// Returns the program and the checksums of its release.
     fn release_program(&self) -> Result<(Vec<u8>, SignedSums)> {
         let read = |path: &Path| crate::file::read(path, WAY_OUT);
         let path = format!("{}/{RUNNER_PROGRAM}", self.arch.as_str());

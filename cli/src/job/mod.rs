@@ -112,7 +112,7 @@ impl Logs {
         Ok(())
     }
 
-    /// Prints the parts that the tenant got after later ones, so that the cursor was beyond them.
+    /// Prints the parts that the tenant received after later parts. The cursor had already passed their positions.
     async fn print_late(&self, api: &Api, log: &mut Printed) -> Result<()> {
         let mut cursor = String::new();
         loop {

@@ -1,4 +1,5 @@
-//! `freehold job approve` and `freehold job reject`: approves or rejects the plan that a job waits for. Shows such plans.
+//! `freehold job approve` and `freehold job reject`: approves or rejects the plan for whose approval a job waits. Shows
+//! such plans.
 
 use clap::Args;
 use freehold_protocol::api::{ApproveJobRequest, JobView, PlanView, RejectJobRequest};
@@ -9,7 +10,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::output::time;
 
-/// The maximum number of changes that are printed; `--json` prints all that are known.
+/// The maximum number of changes that are printed; `--json` prints all known changes.
 const SHOWN: usize = 40;
 
 /// For vendors: approve the plan that a job waits for.
@@ -102,7 +103,7 @@ pub(crate) fn waiting(view: &PlanView, job: &JobId, install: &InstallId) -> Stri
     lines.join("\n")
 }
 
-/// Returns the lines of what a plan changes.
+/// Returns the lines about the changes of a plan.
 pub(crate) fn changes(summary: &PlanSummary) -> Vec<String> {
     let mut lines = vec![summary.to_string()];
     for one in summary.changes.iter().take(SHOWN) {

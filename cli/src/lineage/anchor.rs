@@ -1,4 +1,4 @@
-//! Reads the keys of an install's runners from a copy of the audit records, which lie in the customer's account.
+//! Reads the keys of an install's runners from a copy of the audit records, which are in the customer's account.
 
 use std::path::Path;
 

@@ -196,7 +196,7 @@ async fn load(api: &Api, artifact: &Digest, install: Option<&InstallId>) -> Resu
         let page: LineagePage = api.get_after_with(&path, &query, Some(&cursor)).await?;
         lineage.uses.extend(page.lineage.uses);
         for made in page.lineage.builds {
-            // A page about one install has the builds of its own uses only.
+            // A page about one install contains only the builds of the uses on that page.
             if !lineage.builds.iter().any(|known| known.app == made.app && known.build == made.build) {
                 lineage.builds.push(made);
             }

@@ -57,7 +57,7 @@ impl Verification {
         }
     }
 
-    /// Adds a broken link unless a deploy in the lineage is by `job`, which deployed the artifact to `install`.
+    /// Adds a broken link unless the lineage contains a deploy by `job`, which deployed the artifact to `install`.
     pub(super) fn require_deploy(&mut self, lineage: &Lineage, install: Option<&InstallId>, job: Option<&JobId>) {
         let (Some(install), Some(job)) = (install, job) else { return };
         if lineage.uses.iter().any(|used| used.proof.job == *job) {

@@ -44,7 +44,8 @@ impl RunRunbook {
     }
 }
 
-/// Prints the result of a run that was just started or resumed. If `wait` is false, prints only that it has started.
+/// Prints the result of a run that was just started or resumed. If `wait` is false, prints only that the run has
+/// started.
 pub(super) async fn follow_run(api: &Api, out: Output, view: RunView, wait: bool) -> Result<()> {
     let run = view.run.clone();
     if !wait && view.state == "running" {
@@ -92,8 +93,8 @@ async fn until_ended(api: &Api, mut view: RunView, progress: &Progress) -> Resul
     }
 }
 
-/// Returns the sentence about what the running step waits for, if it waits. A failure is left out, because the state is requested
-/// again soon.
+/// Returns the sentence about what the running step waits for, if it waits. An error is ignored, because the state is
+/// requested again soon.
 async fn waits(api: &Api, view: &RunView) -> Option<String> {
     let running = view.steps.iter().find(|step| step.state == "running")?;
     let workflow: WorkflowView = api.get(&["v1", "workflows", running.workflow.as_ref()?.as_str()]).await.ok()?;

@@ -8,7 +8,8 @@ use crate::app::labels_text;
 use crate::error::{Error, Kind, Result};
 use crate::output::{Output, Table, duration, time};
 
-/// Returns the list of an install's runbooks. `by_label` says that only those with certain labels are in it.
+/// Returns the list of an install's runbooks. `by_label` means that the list contains only the runbooks with certain
+/// labels.
 pub(super) fn runbooks(install: &InstallId, all: &InstallRunbooks, by_label: bool, out: Output) -> String {
     if all.runbooks.is_empty() && by_label {
         return format!("version {} of the app has no runbook with these labels", all.number);
@@ -121,7 +122,7 @@ pub(super) fn outcome(view: &RunView) -> Result<String> {
     Err(error.or(format!("{look}resume it at this step with `freehold runbook resume {} --reason 'WHY'`", view.run)))
 }
 
-/// Returns the sentence after a request to cancel a run. It is an error when the run has already ended and was not
+/// Returns the sentence after a request to cancel a run. Returns an error if the run has already ended and was not
 /// cancelled.
 pub(super) fn cancelled(view: &RunView) -> Result<String> {
     let run = &view.run;

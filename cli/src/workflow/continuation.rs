@@ -109,7 +109,7 @@ impl Retry {
     }
 }
 
-/// Returns one line about a time that a workflow was continued.
+/// Returns one line about one continuation of a workflow.
 pub(super) fn line(again: &ContinuationView) -> String {
     let what = describe_act(&again.act, again.node.as_deref());
     let why = if again.reason.is_empty() { String::new() } else { format!(": {}", again.reason) };

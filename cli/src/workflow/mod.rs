@@ -108,8 +108,8 @@ impl WorkflowCommand {
     }
 }
 
-/// Returns the sentence after a request to cancel `what`. `active` names its open jobs, which end by `ends_by` even if their
-/// runner does not answer. Returns an error if `what` had already ended and was not cancelled.
+/// Returns the sentence after a request to cancel `what`. `active` names its open jobs, which end by `ends_by` even if
+/// their runner does not respond. Returns an error if `what` had already ended and was not cancelled.
 pub(crate) fn cancelled(
     what: &str,
     state: &str,
@@ -181,7 +181,7 @@ fn state_of(node: &NodeView) -> String {
     }
 }
 
-/// Returns until when a node waits for the customer's window.
+/// Returns the text about the customer's window that a node waits for.
 fn awaited_window(node: &NodeView) -> String {
     let until = node.opens_at.map(|at| format!(" until {}", time(at))).unwrap_or_default();
     format!("for the customer's change window{until}")
