@@ -1,4 +1,4 @@
-//! `freehold policy`: tests policies in Rego at the desk of whoever writes them.
+//! `freehold policy`: tests policies in Rego on the machine of their author.
 
 mod documents;
 mod policies;

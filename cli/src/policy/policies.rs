@@ -1,5 +1,4 @@
-//! Finds the policies that `freehold policy test` evaluates: of a file, of a directory of a customer, or of an app
-//! config.
+//! Finds the policies that `freehold policy test` evaluates: in a file, in a customer's directory, or in an app config.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -25,12 +24,12 @@ pub(super) struct Chosen {
     pub(super) texts: Vec<PolicyText>,
     /// The number of policies of an app config that are not in Rego.
     pub(super) not_in_rego: usize,
-    /// The number of policies in Rego of an app config that guard something else.
+    /// The number of policies in Rego of an app config that guard other components or other types of documents.
     pub(super) others: usize,
 }
 
-/// Returns the policies at `path` that are evaluated on `documents`. Only the policies of an app config can be for some
-/// components: those of a file or a directory are evaluated whatever `component` is.
+/// Returns the policies at `path` that are evaluated on `documents`. Only a policy of an app config can be limited to
+/// some components. The policies of a file or a directory are evaluated for every `component`.
 pub(super) fn find(path: &Path, component: Option<&ComponentName>, documents: &Documents) -> Result<Chosen> {
     if !path.is_dir() {
         return Ok(Chosen { texts: vec![of_file(path)?], ..Chosen::default() });

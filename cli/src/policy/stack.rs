@@ -1,4 +1,4 @@
-//! The customer's settings of policies in the install stack, as a runner's config file has them.
+//! The customer's settings of policies in the install stack, in the form of a runner's config file.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ pub(crate) struct Policies {
 }
 
 impl Policies {
-    /// Returns what the outputs of a stack say. Returns `None` for the stack of an earlier release, which does not permit the
-    /// runner to read the customer's policies either.
+    /// Returns the settings in the outputs of a stack. Returns `None` for the stack of an earlier release, which does
+    /// not permit the runner to read the customer's policies either.
     pub(crate) fn of(outputs: &BTreeMap<String, String>) -> Option<Self> {
         let list = |text: &str| text.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
         let text = |name: &str| outputs.get(name).map(String::as_str).unwrap_or_default();

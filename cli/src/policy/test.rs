@@ -66,7 +66,7 @@ struct Found {
     not_asked: usize,
     /// The number of policies in Rego of the app config that guard other components, or other types of documents.
     others: usize,
-    /// Why the result says nothing about the documents, if no policy of the app config guards them.
+    /// The note that the result does not apply to the documents, if no policy of the app config guards them.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
@@ -80,7 +80,7 @@ struct Asked {
     says: Verdict,
     #[serde(skip_serializing_if = "Option::is_none")]
     failed: Option<String>,
-    /// Why the policy never says anything, if it has no rule that is evaluated.
+    /// The reason why the policy has no effect, if it has no rule that is evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<&'static str>,
 }
@@ -118,7 +118,8 @@ impl Test {
     }
 }
 
-/// Evaluates all policies. If a policy has to be stopped, its answer says so, and the others are evaluated without it.
+/// Evaluates all policies. If a policy has to be stopped, its result is an error, and the other policies are still
+/// evaluated.
 fn ask(texts: &[PolicyText], documents: &Documents) -> Result<Vec<Answer>> {
     let program = std::env::current_exe()
         .map_err(|error| Error::internal(format!("cannot find the program of this process: {error}")))?;

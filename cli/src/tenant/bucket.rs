@@ -18,7 +18,7 @@ use freehold_protocol::TenantName;
 use super::names::TENANT_TAG;
 use crate::error::{Error, Kind, Result, ResultExt};
 
-/// The way out of a denial that AWS answers with a status alone.
+/// The way out of a denial for which AWS returns only a status.
 const WAY_OUT: &str = "allow the action, or use other credentials";
 /// The number of days after which noncurrent versions and incomplete uploads are deleted.
 const FORGOTTEN_AFTER_DAYS: i32 = 30;
@@ -96,7 +96,7 @@ impl Bucket {
         match self.client.head_bucket().bucket(&self.name).send().await {
             Ok(_) => Ok(true),
             Err(error) if is_absent(&error) => Ok(false),
-            // S3 answers only with a status, which does not tell whether another account owns the bucket.
+            // S3 returns only a status, which does not show whether another account owns the bucket.
             Err(error) if status(&error) == Some(403) => {
                 Err(Error::denied(format!("AWS does not let you use bucket `{}` (403 for s3:ListBucket)", self.name))
                     .or(WAY_OUT))
@@ -105,8 +105,8 @@ impl Bucket {
         }
     }
 
-    /// Puts the object unless an object of the same key and size exists (keys contain digests). Returns whether it was
-    /// put.
+    /// Puts the object unless an object of the same key and size exists (keys contain digests). Returns whether the
+    /// object was put.
     pub(crate) async fn put(&self, key: &str, bytes: &[u8]) -> Result<bool> {
         if self.size(key).await? == Some(bytes.len() as u64) {
             return Ok(false);
@@ -133,7 +133,7 @@ impl Bucket {
         match self.client.head_object().bucket(&self.name).key(key).send().await {
             Ok(head) => Ok(head.content_length().and_then(|length| u64::try_from(length).ok())),
             Err(error) if is_absent(&error) => Ok(None),
-            // The answer to a HEAD has no body, so it has no error code either.
+            // The response to a HEAD has no body, and so no error code.
             Err(error) => match status(&error) {
                 Some(403) => Err(Error::denied(format!(
                     "AWS does not let you read `{key}` in bucket `{}` (403 for s3:GetObject)",
@@ -156,7 +156,7 @@ impl Bucket {
         Ok(url)
     }
 
-    /// Returns a presigned address. Whoever has it can read the object during `life`.
+    /// Returns a presigned address. Whoever has the address can read the object during `life`.
     pub(crate) async fn presign(&self, key: &str, life: Duration) -> Result<String> {
         let settings =
             PresigningConfig::expires_in(life).map_err(|e| Error::internal(format!("cannot presign: {e}")))?;

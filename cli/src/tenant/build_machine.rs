@@ -30,15 +30,15 @@ pub(super) struct BuildMachine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
-    /// The machine's Auto Scaling group is not in this account and region.
+    /// The machine's Auto Scaling group does not exist in this account and region.
     Absent,
-    /// There is no machine, and none is wanted.
+    /// There is no machine, and the group wants none.
     Asleep,
-    /// A machine is wanted, and is not there yet.
+    /// The group wants a machine, which does not run yet.
     Starting,
-    /// The machine is there. It works, or waits for the next build.
+    /// The machine runs. It builds, or waits for the next build.
     Up,
-    /// The machine is there and is not wanted any more.
+    /// The machine still runs, but the group wants none any more.
     Ending,
 }
 
@@ -112,8 +112,8 @@ pub(super) async fn remove(
 }
 
 /// Waits until an update of `stack`, which removes the group, has succeeded, and then removes the group. CloudFormation
-/// deletes the resources that an update removes in the cleanup after it, and would wait there for the machine. Returns
-/// only when the removal failed.
+/// deletes the resources that an update removes in the cleanup after it, and this cleanup would wait for the machine.
+/// Returns only if the removal failed.
 pub(super) async fn remove_in_cleanup(
     config: &SdkConfig,
     tenant: &TenantName,

@@ -15,7 +15,7 @@ use crate::error::{Error, Result, ResultExt};
 
 const FUNCTIONS_COUNT: usize = FUNCTIONS.len();
 
-/// The advice how to get a directory with the code of the functions.
+/// The advice on how to get a directory with the code of the functions.
 pub(super) const WAY_OUT: &str = "unpack a release, or run `make dist` in a clone of Freehold, which writes \
     target/dist/ARCH/functions (`make package`, without the programs: target/lambda/ARCH; `infra/package --local`: \
     target/lambda/local), and pass that directory as `--functions DIR`";

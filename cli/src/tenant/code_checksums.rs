@@ -13,19 +13,20 @@ use crate::error::{Error, Result};
 const SUMS: &str = "SHA256SUMS";
 const WAY_OUT: &str = "make or unpack the release again, or pass another directory as `--functions DIR`";
 
-/// The release of some functions, as far as this program knows.
+/// The release that contains the functions, in relation to this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Release {
     /// The release of this program.
     Own,
-    /// A release that does not have this program.
+    /// A release that does not contain this program.
     Other,
     /// The functions have no checksums, or this program cannot be read.
     Unknown,
 }
 
-/// Returns the release of `code`, which was read from `directory`. It is an error when the release has other code for a
-/// function: zips of several builds are in the directory. `program` returns the digest of this program.
+/// Returns the release of `code`, which was read from `directory`. Returns an error if the checksums of the release
+/// differ from the code of a function, because the directory then contains zips of several builds. `program` returns
+/// the digest of this program.
 pub(super) fn of(directory: &Path, code: &[Code], program: impl FnOnce() -> Option<Digest>) -> Result<Release> {
     let Some((functions, sums)) = sums(directory)? else { return Ok(Release::Unknown) };
     let is_other =
@@ -45,7 +46,7 @@ pub(super) fn of(directory: &Path, code: &[Code], program: impl FnOnce() -> Opti
 }
 
 /// Returns the beginning of the paths of the functions in their release, such as `arm64/functions/`, and the checksums
-/// of the release by path; nothing when no checksums of this directory are there.
+/// of the release by path; nothing if there are no checksums for this directory.
 fn sums(directory: &Path) -> Result<Option<(String, BTreeMap<String, String>)>> {
     let Ok(directory) = std::path::absolute(directory) else { return Ok(None) };
     let mut places = directory.ancestors();

@@ -11,10 +11,10 @@ pub(super) const PARAMETER: &str = "ReservedConcurrency";
 pub(super) const NONE: &str = "the account's quota of concurrent Lambda executions is too low to reserve a part of it \
                                for the essential functions of the tenant: many reports at the same time can delay \
                                these functions. Ask AWS for a quota of 1000 and deploy again";
-/// The lowest quota with which the stack reserves concurrency, as the description of the parameter says.
+/// The lowest quota with which the stack reserves concurrency, as the description of the parameter states.
 const QUOTA: i32 = 500;
-/// The concurrency that must be unreserved in the account before the stack reserves 167: Lambda keeps at least 100
-/// unreserved.
+/// The concurrency that must be unreserved in the account before the stack reserves 167: Lambda requires that at least
+/// 100 stay unreserved.
 const LEFT: i32 = 300;
 
 /// Whether the stack reserves concurrency.
@@ -34,7 +34,7 @@ impl Reserves {
     }
 }
 
-/// Decides by the account's quota, and by what other functions of the account have reserved.
+/// Decides by the account's quota, and by the concurrency that other functions of the account have reserved.
 pub(super) async fn reserves(config: &SdkConfig, stack: &str) -> Result<Reserves> {
     let has = Stacks::new(config).find(stack).await?.and_then(|stack| stack.parameters.get(PARAMETER).cloned());
     let found = aws_sdk_lambda::Client::new(config).get_account_settings().send().await;

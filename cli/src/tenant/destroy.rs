@@ -35,7 +35,8 @@ impl Destroy {
         let (stacks, stack) = (Stacks::new(&config), stack_name(&tenant));
         build_machine::remove(&config, &tenant, stacks.find(&stack).await?.as_ref(), &progress).await?;
         progress.now(format!("deleting stack `{stack}`"));
-        // The stack is deleted before all that is not in it: its functions could create queues and log groups again.
+        // The stack is deleted before the resources outside of it, because the stack's functions could create queues
+        // and log groups again.
         let had_stack = stacks.delete(&stack, &progress).await?;
         progress.now("deleting queues, table, registry, secret and log groups");
         let mut removed = remover.remove().await?;
@@ -118,7 +119,7 @@ impl Destroy {
     }
 }
 
-/// Returns the names of the installs that still exist, from the API. If the API does not answer, the names come from
+/// Returns the names of the installs that still exist, from the API. If the API does not respond, the names come from
 /// the installs' queues.
 async fn installs(
     context: &Context,

@@ -1,4 +1,4 @@
-//! Finds the directory with the code of the functions when `--functions` does not name one, and says whether the code
+//! Finds the directory with the code of the functions when `--functions` does not name one, and checks whether the code
 //! is of the same build as this program.
 
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use crate::error::{Error, Kind, Result};
 use crate::output::note;
 
 /// Returns the code in the directory `named`, or else in the directory that [`find`] finds. Code that this program
-/// chose itself must not be of another build than this program, whose template of the stack fits its own functions
-/// only.
+/// found itself is refused if it is of another build, because the stack template in this program fits only the
+/// functions of its own build.
 pub(super) fn code(named: Option<&Path>) -> Result<Vec<Code>> {
     let directory = named.map_or_else(find, |directory| Ok(directory.to_owned()))?;
     let code = code::find(&directory)?;
@@ -23,7 +23,7 @@ pub(super) fn code(named: Option<&Path>) -> Result<Vec<Code>> {
     Ok(code)
 }
 
-/// Returns what the user must know about code of this release, or the error when it is not deployed.
+/// Returns the note for the user about code of this release, or an error if such code is not deployed.
 fn remark(release: Release, directory: &Path, is_named: bool) -> Result<Option<String>> {
     let shown = directory.display();
     let other = format!(
@@ -51,7 +51,7 @@ fn find() -> Result<PathBuf> {
 }
 
 /// Returns the directories in which functions may be, for a program at `program`. A release has `ARCH/freehold` and
-/// `ARCH/functions` (`infra/dist`). Functions for arm64 come first, because Lambda runs them for less money.
+/// `ARCH/functions` (`infra/dist`). Functions for arm64 come first, because Lambda charges less for them.
 fn candidates(program: Option<&Path>) -> Vec<PathBuf> {
     let mut all = Vec::new();
     if let Some(directory) = program.and_then(Path::parent) {

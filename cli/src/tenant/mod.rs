@@ -33,7 +33,7 @@ pub(crate) use architecture::Architecture;
 pub(crate) use bucket::Bucket;
 pub(crate) use names::{NO_RUNNER, bucket_name};
 
-/// Whether something of the tenant is on.
+/// Whether an optional part of the tenant is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Switch {
     On,

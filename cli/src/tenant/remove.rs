@@ -1,5 +1,5 @@
-//! Removes resources that a tenant has outside its stack, or that the stack retains. It finds them by name and by tag,
-//! so it does not touch a tenant with a similar name. A second run continues after a failure.
+//! Removes resources that a tenant has outside its stack, or that the stack retains. The resources are found by name
+//! and by tag, so that a tenant with a similar name stays untouched. A second run continues after a failure.
 
 use aws_config::SdkConfig;
 use aws_sdk_cloudwatchlogs::types::LogGroup;
@@ -62,8 +62,8 @@ impl Remover {
         Ok(ours)
     }
 
-    /// Returns whether a queue belongs to the tenant: it has the tenant's tag, or its dead-letter queue is the
-    /// tenant's.
+    /// Returns whether a queue belongs to the tenant: it has the tenant's tag, or its dead-letter queue belongs to the
+    /// tenant.
     async fn owns_queue(&self, client: &aws_sdk_sqs::Client, url: &str) -> Result<bool> {
         let tags = match client.list_queue_tags().queue_url(url).send().await {
             Err(error) if error.as_service_error().is_some_and(|e| e.is_queue_does_not_exist()) => {
@@ -99,8 +99,8 @@ impl Remover {
         Ok(removed)
     }
 
-    /// Removes the event source mappings of a reports queue that is not in the stack. Lambda keeps them when their function
-    /// is deleted.
+    /// Removes the event source mappings of a reports queue that is not in the stack. Lambda does not delete these
+    /// mappings with their function.
     async fn remove_event_sources(&self, client: &aws_sdk_sqs::Client, url: &str) -> Result<()> {
         let ask = client.get_queue_attributes().queue_url(url).attribute_names(QueueAttributeName::QueueArn);
         let found = match ask.send().await {
@@ -115,7 +115,7 @@ impl Remover {
         let listed = listed.doing(format!("list the event source mappings of `{arn}`"))?;
         for id in listed.event_source_mappings().iter().filter_map(|mapping| mapping.uuid()) {
             match lambda.delete_event_source_mapping().uuid(id).send().await {
-                // Lambda is deleting it.
+                // Lambda is already deleting the mapping.
                 Err(error)
                     if error
                         .as_service_error()

@@ -1,4 +1,5 @@
-//! `freehold tenant rotate-root`: lets another KMS key follow the tenant's root key, and announces which one may.
+//! `freehold tenant rotate-root`: lets another KMS key follow the tenant's root key, and announces which key may follow
+//! it.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +22,12 @@ use crate::inputs::number;
 use crate::output::time;
 use crate::progress::Progress;
 
-/// The most characters of a stack parameter (AWS CloudFormation quotas, "Parameter values"). The environment of a function
-/// has the same limit, and other variables too.
+/// The maximum length of the text in a stack parameter, in characters (AWS CloudFormation quotas, "Parameter values").
+/// The text is also in the environment of a function, which has the same limit and contains other variables too.
 const MOST_TEXT: usize = 3000;
-/// The statement by which the command may sign with the old key.
+/// The id of the policy statement that lets the command sign with the old key.
 const SID: &str = "FreeholdRotateRoot";
-/// How often, and after which pause, a new key policy is tried.
+/// How often the command tries to use a new key policy, and the pause between two tries.
 const TRIES: u32 = 12;
 const PAUSE: std::time::Duration = std::time::Duration::from_secs(5);
 
@@ -76,7 +77,7 @@ struct Done {
     root_key: PublicKey,
     #[serde(skip_serializing_if = "Option::is_none")]
     former: Option<PublicKey>,
-    /// Until when messages under the former key may be sent.
+    /// The time until which messages under the former key may be sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -233,7 +234,7 @@ impl Keys {
             Error::invalid(format!("KMS key `{arn}` is not an Ed25519 key"))
                 .or("make one with `--key-spec ECC_NIST_EDWARDS25519 --key-usage SIGN_VERIFY`")
         })?;
-        // An alias would let the key be exchanged.
+        // Somebody could point an alias to another key.
         let arn = found.key_id().filter(|id| id.contains(":key/")).unwrap_or(arn).to_owned();
         Ok(Key { arn, public })
     }
@@ -245,7 +246,7 @@ impl Keys {
     }
 
     /// Signs with a key whose policy permits only the functions to sign. The administrator of the key permits the
-    /// caller too, and removes this permission afterwards, also after a failure.
+    /// caller too, and removes this permission afterwards, even after a failure.
     async fn sign_as_owner(&self, key: &Key, message: &[u8]) -> Result<Vec<u8>> {
         if let Ok(signature) = self.sign(key, message).await {
             return Ok(signature);

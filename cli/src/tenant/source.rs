@@ -239,7 +239,7 @@ struct Listed {
     address: String,
     secret: String,
     stored_at_millis: Option<i64>,
-    /// Secrets Manager records the day, and not the time of day.
+    /// Secrets Manager records only the day, not the time.
     last_read_at_millis: Option<i64>,
 }
 
@@ -317,7 +317,7 @@ impl Remove {
     }
 }
 
-/// Deletes the secret `name` at once. Returns false when there is no such secret.
+/// Deletes the secret `name` at once. Returns false if the secret does not exist.
 pub(super) async fn delete(config: &SdkConfig, name: &str) -> Result<bool> {
     let client = Client::new(config);
     // With `force_delete_without_recovery`, Secrets Manager reports success for a secret that does not exist.

@@ -16,7 +16,8 @@ use crate::context::Context;
 use crate::error::{Result, ResultExt};
 use crate::output::{Output, Table, bytes, plural};
 
-/// The maximum number of reports queues that are shown. Each has room for about 450 customers, and costs two calls.
+/// The maximum number of reports queues that are shown. Each queue serves about 450 customers, and its status needs two
+/// calls.
 const SHOWN_REPORTS_QUEUES: u32 = 100;
 
 #[derive(Debug, Serialize)]
@@ -199,8 +200,8 @@ async fn queues(config: &SdkConfig, tenant: &TenantName, machine: Option<State>)
     Ok(all)
 }
 
-/// Returns the reports queues after the first one, which have consecutive numbers. `ask` returns `None` for a queue that does
-/// not exist.
+/// Returns the reports queues after the first one, which have consecutive numbers. `ask` returns the status of the
+/// queue with this number, or `None` if the queue does not exist.
 async fn later_reports_queues(
     mut ask: impl AsyncFnMut(u32) -> Result<Option<QueueStatus>>,
 ) -> Result<Vec<QueueStatus>> {

@@ -1,4 +1,4 @@
-//! Makes the layer of one item: the archive as it is, or an archive with one file.
+//! Makes the layer of one item: the unchanged archive, or an archive with one file.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, Write};
@@ -14,9 +14,9 @@ use super::fetch::Fetched;
 use super::list::{Item, Kind};
 use crate::error::{Error, Result, ResultExt};
 
-/// The largest program, in bytes.
+/// The maximum size of a program, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
-/// The compression level of layers. It is always the same, so that a list always gives the same bytes.
+/// The compression level of layers. The level never changes, so that a list always gives the same bytes.
 const LEVEL: u32 = 6;
 
 /// One layer of an image.

@@ -14,7 +14,7 @@ use super::list::{Item, Origin};
 use crate::api::http_builder;
 use crate::error::{Error, Result, ResultExt, chain};
 
-/// The largest file that is fetched, in bytes.
+/// The maximum size of a fetched file, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
 /// The maximum time to fetch one file.
 const LONGEST: Duration = Duration::from_secs(900);
@@ -48,8 +48,8 @@ impl Fetcher {
         Ok(Self { http })
     }
 
-    /// Returns the bytes of `item`, and does not compare them with its checksum. `dir` is the directory of
-    /// `tools.toml`, in which the file of an item without an address is.
+    /// Returns the bytes of `item` without comparing them with its checksum. `dir` is the directory of `tools.toml`,
+    /// which contains the file of an item without an address.
     pub(super) async fn any(&self, dir: &Path, item: &Item) -> Result<Fetched> {
         let mut taken = Taken::new()?;
         match item.origin()? {
@@ -137,7 +137,7 @@ impl Taken {
     }
 }
 
-/// Returns the error for an answer with `status`, which is not a success, from the address `shown`.
+/// Returns the error for a response with `status`, which is not a success, from the address `shown`.
 fn refused(status: StatusCode, shown: &str) -> Error {
     let message = format!("the server returned {status} for `{shown}`");
     if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {

@@ -1,4 +1,4 @@
-//! `freehold tools init`: writes a list to start from and the component of its image, and makes jobs use the image.
+//! `freehold tools init`: writes an example list and the component of its image, and makes jobs use the image.
 
 use std::path::Path;
 

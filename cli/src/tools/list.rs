@@ -55,7 +55,7 @@ pub(super) enum Kind {
     /// One file.
     #[default]
     Program,
-    /// A gzipped tar of a root file system or of a part of one; it becomes a layer as it is.
+    /// A gzipped tar of a root file system or of a part of one; it becomes a layer unchanged.
     Tree,
 }
 

@@ -63,7 +63,8 @@ impl FromStr for CallUrl {
     }
 }
 
-/// Returns whether nobody on the way can read or change what is sent there: by TLS, or on this machine.
+/// Returns whether nobody on the network path can read or change a call to `url`: the call uses TLS, or does not leave
+/// this machine.
 fn is_safe(url: &Url) -> bool {
     let is_here = match url.host() {
         Some(url::Host::Ipv4(address)) => address.is_loopback(),
@@ -88,7 +89,7 @@ impl Call {
         let client =
             client.map_err(|error| Error::internal(format!("cannot make an HTTP client: {}", chain(&error))))?;
         let answer = with_retries(TRIES, async || {
-            // Each try has its own time, so that a long trouble does not make the call too old.
+            // Each try has its own time, so that the call is not too old after many tries.
             let headers =
                 signed(&id, &body, &signer, clock::now().map_err(Failed::ForGood)?).map_err(Failed::ForGood)?;
             send(&client, &self.url.0, &headers, &body).await
@@ -125,7 +126,7 @@ async fn send(client: &reqwest::Client, url: &Url, headers: &CallHeaders, body: 
     let bytes = answer.bytes().await.map_err(lost)?.to_vec();
     match status {
         200..=299 => Ok(bytes),
-        // API Gateway asks for the signature of an IAM principal where the route of webhooks is missing.
+        // If the route of webhooks is missing, API Gateway requires the signature of an IAM principal.
         403 => Err(Failed::ForGood(Error::denied("the tenant takes no calls of webhooks at this address").or(
             "compare the address with `freehold webhook list`; `freehold tenant deploy --webhooks on` opens the route",
         ))),

@@ -17,15 +17,15 @@ const WAY_OUT: &str =
 /// The key of a webhook.
 pub(super) struct Key {
     pub(super) public: PublicKey,
-    /// The private half in PEM form, if it was made here.
+    /// The private key in PEM form, if this command made the key.
     pub(super) private: Option<String>,
 }
 
-/// Returns the key of a file, and whether it is a new one that has to be written, because there is no such file.
+/// Returns the key in a file and false. If there is no such file, returns a new key, which has to be written, and true.
 pub(super) fn public_of(path: &Path) -> Result<(Key, bool)> {
     if path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
         let made = SigningKey::from_bytes(&random::bytes()?);
-        // Without the public half: OpenSSL 3.0 reads the first version of the form only.
+        // The file does not contain the public key, because OpenSSL 3.0 reads only the first version of PKCS #8.
         let private = KeypairBytes { secret_key: made.to_bytes(), public_key: None }
             .to_pkcs8_pem(ed25519_dalek::pkcs8::spki::der::pem::LineEnding::LF)
             .map_err(|error| Error::internal(format!("cannot write a key in PEM form: {error}")))?;
@@ -49,7 +49,7 @@ fn private_in(path: &Path, text: &str) -> Result<SigningKey> {
     SigningKey::from_pkcs8_pem(text.trim()).map_err(|_| not_a_key(path))
 }
 
-/// Returns the error for a file with something else. It repeats nothing of the file, which may be a secret.
+/// Returns the error for a file that is not a key. The error does not quote the file, which may contain a secret.
 fn not_a_key(path: &Path) -> Error {
     Error::invalid(format!("`{}` has no Ed25519 key in PEM form", path.display())).or(WAY_OUT)
 }

@@ -1,4 +1,4 @@
-//! `freehold webhook`: programs outside of AWS that start something in the tenant by a signed call.
+//! `freehold webhook`: lets programs outside of AWS start work in the tenant with signed calls.
 
 mod call;
 mod key;
@@ -101,7 +101,8 @@ impl WebhookCommand {
                 let (key, is_new) = key::public_of(&add.key_file)?;
                 let request = AddWebhookRequest { webhook: add.webhook, key: key.public, starts };
                 let api = context.api().await?;
-                // Before the request: a key that is lost could not be had again.
+                // The key is written before the request, because nobody could restore a key that is lost after the
+                // request.
                 if let Some(private) = is_new.then_some(key.private).flatten() {
                     crate::file::create_secret(&add.key_file, &private)?;
                 }

@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::output::{Output, Table, time};
 
-/// A webhook that was added, and where its key is.
+/// An added webhook, and the file with its key.
 pub(super) struct Added<'a> {
     pub(super) view: &'a WebhookView,
     pub(super) api: &'a Url,
@@ -17,7 +17,7 @@ pub(super) struct Added<'a> {
 }
 
 impl Added<'_> {
-    /// Returns what was added, and how it is called.
+    /// Returns the text about an added webhook, and the command that calls it.
     pub(super) fn text(&self) -> String {
         let Self { view, api, key_file, is_new } = self;
         let WebhookView { webhook, starts, path, .. } = view;
@@ -49,7 +49,7 @@ pub(super) fn list(all: &[WebhookView], out: Output) -> String {
     out.table(&table)
 }
 
-/// Returns what a call started.
+/// Returns the text about the work that a call started.
 pub(super) fn called(called: &WebhookCalled) -> String {
     match called {
         WebhookCalled::Workflow { workflow } => format!("workflow {workflow} started"),
