@@ -176,7 +176,7 @@ pub(crate) fn wants_json(args: impl Iterator<Item = OsString>) -> bool {
     args.take_while(|arg| arg != "--").any(|arg| arg == "--json")
 }
 
-/// Returns `args` without the options behind the subcommand `help`: the parser takes each word there for a subcommand,
+/// Returns `args` without the options behind the subcommand `help`: the parser reads each word there as a subcommand,
 /// and refuses `freehold help --help`.
 pub(crate) fn without_options_of_help(args: Vec<OsString>, root: &clap::Command) -> Vec<OsString> {
     let mut command = root;

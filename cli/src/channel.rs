@@ -1,4 +1,5 @@
-//! `freehold channel`: moves and lists channels. A channel names the release that the installs which follow it are to run.
+//! `freehold channel`: moves and lists channels. A channel names a release, which is deployed to the installs that
+//! follow the channel.
 
 use clap::{Args, Subcommand};
 use freehold_protocol::api::{ChannelView, MoveChannelRequest};

@@ -1,4 +1,4 @@
-//! Asks a person for the name of an install before something of it is removed.
+//! Asks a person for the name of an install before a command removes parts of the install.
 
 use std::io::{BufRead as _, IsTerminal as _};
 
@@ -8,10 +8,10 @@ use crate::error::{Error, Result};
 use crate::output::note;
 
 /// Compares `given`, the value of `--confirm`, with the install's name. Without `given`, prints `consequences`, a text
-/// about what happens, and asks for the name.
+/// about the consequences, and asks for the name.
 ///
 /// # Errors
-/// When the name is another one, or there is no terminal to ask.
+/// When the name differs, or there is no terminal.
 pub(crate) fn install(install: &InstallId, given: Option<&str>, consequences: &str) -> Result<()> {
     let given = match given {
         Some(given) => given.to_owned(),

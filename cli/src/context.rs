@@ -35,7 +35,7 @@ pub(crate) struct Global {
 }
 
 impl Global {
-    /// Returns the options that are others for the commands of a customer, who calls no API of a tenant.
+    /// Returns the global options that differ for the commands of a customer, who does not call the API of a tenant.
     pub(crate) fn of_customer() -> Vec<Arg> {
         let all = Self::augment_args(Command::new("customer"));
         let other = |arg: &Arg| {

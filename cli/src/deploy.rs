@@ -97,7 +97,7 @@ impl Deploy {
         let subject = format!("deploy of `{}`", self.install);
         let ended = follow(&api, context.out, &started.workflow, &subject, !self.no_wait).await;
         if !self.no_wait {
-            // An error of these hints is ignored: the deploy alone decides the result of this command.
+            // Errors of these hints are ignored, because the deploy alone decides the result of this command.
             if self.verified && ended.is_err() {
                 let _ = self.say_roll_back(&api, context.out, &started.workflow).await;
             }

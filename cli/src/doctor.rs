@@ -52,8 +52,8 @@ impl Doctor {
     }
 }
 
-/// Returns the error of this command: the names of the failed checks, and the kind of the first. The table has the
-/// reasons.
+/// Returns the error of this command: the names of the failed checks, and the kind of the first failure. The table
+/// contains the reasons.
 fn failure<const N: usize>(results: [(&str, Result<String>); N]) -> Result<()> {
     let count = results.len();
     let failed: Vec<(&str, Error)> =

@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 use crate::error::{Error, Result, ResultExt};
 use crate::output::bytes;
 
-/// The largest file that a command reads into memory, in bytes.
+/// The maximum size of a file that a command reads into memory, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The advice about a directory that is not a copy of an install's audit records.
@@ -18,7 +18,7 @@ pub(crate) const COPY_OF_AUDIT: &str = "copy all objects below `audit/` of the i
      path";
 
 /// Returns the content of a file that the user names. `way_out` is the advice in the error about a path that does not
-/// exist, is a directory, or is too large: it says which file to pass.
+/// exist, is a directory, or is too large: the advice states which file to pass.
 pub(crate) fn read(path: &Path, way_out: &str) -> Result<Vec<u8>> {
     read_at_most(path, MAX_BYTES, way_out)
 }
@@ -36,7 +36,7 @@ pub(crate) fn read_text_at_most(path: &Path, most: u64, way_out: &str) -> Result
     })
 }
 
-/// Returns what is in a directory that the user names. `way_out` says which directory to pass.
+/// Returns the entries of a directory that the user names. `way_out` states which directory to pass.
 pub(crate) fn entries(directory: &Path, way_out: &str) -> Result<Vec<DirEntry>> {
     let shown = directory.display();
     let failed = |error: std::io::Error| match error.kind() {
@@ -71,8 +71,8 @@ pub(crate) fn read_at_most(path: &Path, most: u64, way_out: &str) -> Result<Vec<
     Ok(content)
 }
 
-/// Refuses a path at which a file with another text exists, unless `force` is true. It writes nothing: callers use it
-/// before effects that cannot be undone.
+/// Refuses a path at which a file with another text exists, unless `force` is true. Writes nothing: callers use this
+/// function before effects that cannot be undone.
 pub(crate) fn may_create(path: &Path, text: &str, force: bool) -> Result<()> {
     let is_free = path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
     if force || is_free || has(path, text) { Ok(()) } else { Err(exists(path)) }
@@ -82,8 +82,7 @@ fn has(path: &Path, text: &str) -> bool {
     std::fs::read(path).is_ok_and(|there| there == text.as_bytes())
 }
 
-/// Writes a new file. Without `force`, an existing file is not replaced: it is an error unless the file has the same
-/// text.
+/// Writes a new file. Without `force`, an existing file is not replaced, and is an error unless it has the same text.
 pub(crate) fn create(path: &Path, text: &str, force: bool) -> Result<()> {
     if force {
         return replace(path, text);
@@ -110,7 +109,7 @@ pub(crate) fn create_secret(path: &Path, text: &str) -> Result<()> {
     }
 }
 
-/// Writes several files, as [`create`] does. If one of them may not be written, none is.
+/// Writes several files, as [`create`] does. If one of the files may not be written, none is written.
 pub(crate) fn create_all<P: AsRef<Path>, T: AsRef<str>>(files: &[(P, T)], force: bool) -> Result<()> {
     for (path, text) in files {
         may_create(path.as_ref(), text.as_ref(), force)?;

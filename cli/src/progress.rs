@@ -17,8 +17,8 @@ const BETWEEN: Duration = Duration::from_secs(5);
 /// The minimum time between two plain lines with the same text.
 const BETWEEN_SAME: Duration = Duration::from_secs(30);
 
-/// Waits for `work`. Ctrl-c ends the wait with `message`, since what AWS or the tenant has begun continues without this
-/// command.
+/// Waits for `work`. Ctrl-c ends the wait with `message`, because work that AWS or the tenant has begun continues
+/// without this command.
 pub(crate) async fn or_stopped<T>(work: impl Future<Output = Result<T>>, message: String) -> Result<T> {
     tokio::select! {
         done = work => done,

@@ -7,7 +7,7 @@ pub(crate) fn hex() -> Result<String> {
     Ok(freehold_protocol::digest::hex(&bytes::<16>()?))
 }
 
-/// Returns random bytes of which a key can be made.
+/// Returns random bytes for a key.
 pub(crate) fn bytes<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0_u8; N];
     getrandom::fill(&mut bytes)

@@ -11,7 +11,7 @@ use crate::output::note;
 /// The variables that name a region, in the order in which the AWS SDK reads them.
 const VARIABLES: [&str; 2] = ["AWS_REGION", "AWS_DEFAULT_REGION"];
 
-/// Whether the warning was printed: a command may ask for the region several times.
+/// Whether the warning was printed. A command may read the region several times.
 static WARNED: Once = Once::new();
 
 /// Returns the region that the two options of `freehold tenant` name, if they do not contradict each other.
@@ -25,7 +25,7 @@ pub(crate) fn one_of(region: Option<String>, aws_region: Option<String>) -> Resu
 }
 
 /// Refuses a text that is not the name of a region, and warns about a region that this version does not know.
-/// `is_option` says that an option names the region.
+/// `is_option` means that an option names the region.
 pub(crate) fn check(region: &str, is_option: bool) -> Result<()> {
     let place = place(is_option, |name| std::env::var_os(name).is_some());
     if let Some(warning) = checked(region, place)? {

@@ -1,4 +1,5 @@
-//! `freehold release`: creates, lists and shows releases. A release fixes a version and its artifacts under a name.
+//! `freehold release`: creates, lists and shows releases. A release gives a name to a version and its artifacts, and
+//! never changes.
 
 use clap::{Args, Subcommand};
 use freehold_protocol::api::{CreateReleaseRequest, ReleaseView};

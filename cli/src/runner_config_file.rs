@@ -107,7 +107,8 @@ pub(crate) struct RunnerConfig {
 }
 
 impl RunnerConfig {
-    /// Returns the file's text. A setting of `former`, the file that is replaced, stays if `machine` does not set it.
+    /// Returns the file's text. If `machine` does not set a setting, the text has the setting of `former`, the file
+    /// that is replaced.
     pub(crate) fn to_toml(&self, machine: &Machine, former: &Former) -> Result<String> {
         let mut file = DocumentMut::new();
         let absolute = |path: &Path| -> Result<String> {
@@ -184,8 +185,8 @@ impl RunnerConfig {
         Ok(text)
     }
 
-    /// Writes the file, which contains no secret. An existing file is replaced only with `force`, and then keeps the
-    /// settings of its machine.
+    /// Writes the file, which contains no secret. An existing file is replaced only with `force`; the new file then has
+    /// the same settings of the machine.
     pub(crate) fn write(&self, machine: &Machine, path: &Path, force: bool) -> Result<()> {
         let former = if force { Former::of(self, path)? } else { Former::default() };
         crate::file::create(path, &self.to_toml(machine, &former)?, force)

@@ -76,7 +76,7 @@ impl Teardown {
         if self.no_wait || context.out.is_json() || self.component.is_some() || self.sandbox {
             return Ok(());
         }
-        // An error of this list is not the command's result: everything is removed.
+        // An error of this list is not the command's result, because everything was removed.
         match api.get::<InstallView>(&["v1", "installs", self.install.as_str()]).await {
             Ok(InstallView { leftovers: Some(leftovers), .. }) => context.out.line(&still_there(&leftovers)),
             Ok(_) => {}

@@ -32,7 +32,7 @@ impl Profile {
         })
     }
 
-    /// Returns the tenant's name. It is an error when neither the options nor the environment name a tenant.
+    /// Returns the tenant's name. Returns an error if neither the options nor the environment name a tenant.
     pub(crate) fn tenant(&self) -> Result<&TenantName> {
         self.tenant.as_ref().ok_or_else(|| {
             Error::invalid("no tenant is given")

@@ -1,4 +1,4 @@
-//! The client of the tenant API. It signs requests, retries after transient errors, and turns error answers into
+//! The client of the tenant API. It signs requests, retries after transient errors, and turns error responses into
 //! [`Error`]s.
 
 mod discover;
@@ -44,7 +44,7 @@ pub(crate) struct Api {
     base: Url,
     http: reqwest::Client,
     signer: Signer,
-    /// The things to check when nothing answers.
+    /// The advice to the user when no server responds.
     way_out: &'static str,
     /// The key of this invocation of the command. All retries of a request carry the same key.
     idempotency_key: String,
@@ -86,7 +86,7 @@ impl Api {
         }
     }
 
-    /// Gets the page after `cursor` of the resource at `path`; the first page without a cursor.
+    /// Gets the page after `cursor` of the resource at `path`, or the first page if `cursor` is absent.
     pub(crate) async fn get_after<T: DeserializeOwned>(&self, path: &[&str], cursor: Option<&str>) -> Result<T> {
         self.get_after_with(path, &[], cursor).await
     }
@@ -150,7 +150,7 @@ impl Api {
 
     async fn upload_once(&self, address: &Url, bytes: &[u8]) -> Result<(), Failed> {
         let sent = self.http.put(address.clone()).body(bytes.to_vec()).timeout(UPLOAD).send().await;
-        // The address is left out: its signature permits the upload.
+        // The message does not contain the address, because the address contains a signature that permits the upload.
         let answer = sent.map_err(|error| {
             let why = chain(&error.without_url());
             let lost = Error::quoting(Kind::Transient, format!("the upload was interrupted: {why}"));
@@ -227,13 +227,14 @@ impl Api {
     }
 }
 
-/// Returns the text of the first cause: the rest is about the library that made the request.
+/// Returns the text of the root cause. The other texts describe the library that made the request.
 fn root(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.last().map(ToString::to_string).unwrap_or_default()
 }
 
-/// Returns the cursor of the next page of a list. Refuses `cursor`, that of the page itself: the list would never end.
+/// Returns the cursor of the next page of a list. Refuses a next cursor that equals `cursor`, the cursor of this page,
+/// because the list would never end.
 pub(crate) fn next_cursor(next: Option<String>, cursor: Option<&str>) -> Result<Option<String>> {
     if next.is_some() && next.as_deref() == cursor {
         return Err(Error::internal(
@@ -248,7 +249,7 @@ fn written<B: Serialize>(body: &B) -> Result<Vec<u8>> {
 }
 
 /// Returns whether a retry can help. A `500` from the API's own function is a defect, and a retry does not help. A
-/// `500` from the gateway means that the function was stopped before it answered.
+/// `500` from the gateway means that the function was stopped before it responded.
 fn is_transient(status: StatusCode, body: &[u8]) -> bool {
     matches!(status.as_u16(), 429 | 502 | 503 | 504)
         || (status.as_u16() == 500 && serde_json::from_slice::<freehold_protocol::api::ErrorBody>(body).is_err())
@@ -282,7 +283,7 @@ fn checked_key(key: &str) -> Result<String> {
 #[cfg(test)]
 mod tests;
 
-/// Returns the app of an install. It is an error for the build runner, which is the install of no app.
+/// Returns the app of an install. Returns an error for the build runner, which is an install without an app.
 pub(crate) fn app_of(view: &InstallView) -> Result<AppName> {
     view.app.clone().ok_or_else(|| {
         Error::invalid(format!("`{}` is the build runner, not an install of an app", view.install))

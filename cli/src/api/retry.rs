@@ -1,4 +1,4 @@
-//! Retries of HTTP requests with backoff, and waiting while the API answers that a resource will be ready soon.
+//! Retries of HTTP requests with backoff, and waiting while the API reports that a resource will be ready soon.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::progress::Progress;
 /// The maximum wait for a resource that will be ready soon.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 
-/// An error of one try, with the answer to the question whether another try can help.
+/// An error of one try, and whether another try can help.
 #[derive(Debug)]
 pub(crate) enum Failed {
     /// The same request may succeed later.
@@ -27,8 +27,8 @@ impl From<Failed> for Error {
     }
 }
 
-/// Sends a request by `send` until it succeeds or fails for good, at most `tries` times, with a pause after each failure
-/// but the last. `send` must be idempotent.
+/// Sends a request with `send` until the request succeeds or fails for good. Makes at most `tries` tries, with a pause
+/// after each failed try except the last. `send` must be idempotent.
 pub(crate) async fn with_retries<T>(
     tries: u32,
     mut send: impl AsyncFnMut() -> std::result::Result<T, Failed>,
@@ -43,8 +43,8 @@ pub(crate) async fn with_retries<T>(
     Ok(send().await?)
 }
 
-/// The pauses between tries: exponential backoff with full jitter. Each pause is a random part of a limit, or all of it
-/// when the system provides no random bytes, and the limit doubles after each pause.
+/// The pauses between tries: exponential backoff with full jitter. Each pause is a random part of a limit, or the whole
+/// limit if the system provides no random bytes. The limit doubles after each pause.
 #[derive(Debug)]
 struct Backoff {
     limit: Duration,
@@ -65,7 +65,7 @@ impl Backoff {
     }
 }
 
-/// Repeats `ask` while the API answers that the resource will be ready soon, for at most [`READY_LIMIT`]. `ask` must be
+/// Repeats `ask` while the API reports that the resource will be ready soon, for at most [`READY_LIMIT`]. `ask` must be
 /// idempotent.
 pub(crate) async fn until_ready<T>(progress: &Progress, mut ask: impl AsyncFnMut() -> Result<T>) -> Result<T> {
     let deadline = Instant::now() + READY_LIMIT;

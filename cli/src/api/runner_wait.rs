@@ -32,7 +32,7 @@ impl Waiting {
         Self { next: Instant::now(), due_secs: FIRST_LINE_SECS }
     }
 
-    /// Shows which runner the workflow waits for, if it waits for one. Shows nothing when the API cannot be read.
+    /// Shows which runner the workflow waits for, if it waits for a runner. Shows nothing when the API cannot be read.
     pub(super) async fn look(&mut self, api: &Api, view: &WorkflowView, progress: &Progress) {
         if Instant::now() < self.next {
             return;
@@ -61,8 +61,8 @@ impl Waiting {
     }
 }
 
-/// Returns the sentence about the runner that the workflow waits for, if it waits for one. Returns nothing when the API
-/// cannot be read: a command that shows the workflow shows it without the sentence.
+/// Returns the sentence about the runner that the workflow waits for, if it waits for a runner. Returns nothing when
+/// the API cannot be read: the command then shows the workflow without this sentence.
 pub(crate) async fn describe_wait(api: &Api, view: &WorkflowView) -> Option<String> {
     if view.ended_at.is_some() {
         return None;
@@ -78,12 +78,12 @@ pub(crate) async fn describe_wait(api: &Api, view: &WorkflowView) -> Option<Stri
     sentence(api, view, waited, now).await.ok()
 }
 
-/// Returns the sentence about what the workflow waits for beside a runner, if none of its jobs works.
+/// Returns the sentence about a window, an approval or checks that the workflow waits for, if none of its jobs is open.
 fn decision(view: &WorkflowView) -> Option<String> {
     window(view).or_else(|| approval(view)).or_else(|| checks(view))
 }
 
-/// Returns the sentence about the required checks that the workflow waits for, if none of its jobs works.
+/// Returns the sentence about the required checks that the workflow waits for, if none of its jobs is open.
 fn checks(view: &WorkflowView) -> Option<String> {
     let node = view.nodes.iter().find(|node| node.state == "waiting_for_checks")?;
     if view.ended_at.is_some() || view.nodes.iter().any(|node| is_open(&node.state)) {
@@ -93,7 +93,7 @@ fn checks(view: &WorkflowView) -> Option<String> {
     Some(format!("`{}` waits: {}; {report}", node.name, node.reason))
 }
 
-/// Returns the sentence about the customer's window that the workflow waits for, if none of its jobs works.
+/// Returns the sentence about the customer's window that the workflow waits for, if none of its jobs is open.
 fn window(view: &WorkflowView) -> Option<String> {
     let node = view.nodes.iter().find(|node| node.state == "waiting_for_window")?;
     if view.ended_at.is_some() || view.nodes.iter().any(|node| is_open(&node.state)) {
@@ -103,7 +103,7 @@ fn window(view: &WorkflowView) -> Option<String> {
     Some(format!("waits for the customer's change window{until}: {}", node.reason))
 }
 
-/// Returns the sentence about the approval that the workflow waits for, if none of its jobs works.
+/// Returns the sentence about the approval that the workflow waits for, if none of its jobs is open.
 fn approval(view: &WorkflowView) -> Option<String> {
     let node = view.nodes.iter().find(|node| node.state == "waiting_for_approval")?;
     if view.ended_at.is_some() || view.nodes.iter().any(|node| is_open(&node.state)) {
@@ -125,8 +125,8 @@ async fn oldest_untaken(api: &Api, view: &WorkflowView) -> Result<Option<Timesta
         let install: InstallView = api.get(&["v1", "installs", view.install.as_str()]).await?;
         return Ok((install.runner.is_none() || missing_input(&install).is_some()).then_some(view.created_at));
     }
-    // When one of these jobs has started, the runner is alive and only has no free slot for the others. It can be any of
-    // them: the order of the nodes is not the order in which the runner takes their jobs.
+    // If one of these jobs has started, the runner is alive and only has no free slot for the other jobs. Any of the
+    // jobs can be the started one: a runner does not take jobs in the order of the nodes.
     let mut oldest = None;
     for job in active.into_iter().filter_map(|node| node.job.as_ref()) {
         let job: JobView = api.get(&["v1", "jobs", job.as_str()]).await?;

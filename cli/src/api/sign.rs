@@ -15,7 +15,7 @@ use crate::error::{Error, Result, chain, no_credentials};
 /// Credentials are refreshed this long before they expire.
 const MARGIN: Duration = Duration::from_secs(300);
 
-/// Signs requests. It caches the credentials, so the credential chain is not asked for each request.
+/// Signs requests. It caches the credentials, so that not every request runs the credential chain.
 #[derive(Debug)]
 pub(super) struct Signer {
     provider: SharedCredentialsProvider,

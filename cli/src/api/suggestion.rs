@@ -7,8 +7,8 @@ use super::Api;
 use crate::error::{Error, Kind};
 
 impl Api {
-    /// Adds the most similar name to the error about an install or app that does not exist, whether the path of the
-    /// request names it or the body.
+    /// Adds the most similar name to the error about an install or app that does not exist. The path or the body of the
+    /// request names this install or app.
     pub(super) async fn with_nearest(&self, error: Error) -> Error {
         let text = error.to_string();
         let Some((noun, name)) = absent(&text).filter(|_| error.kind() == Kind::NotFound) else { return error };
@@ -25,14 +25,14 @@ impl Api {
         }
     }
 
-    /// Returns the list of installs or apps. It is empty after an error: the user must see the error about the name
-    /// instead.
+    /// Returns the list of installs or apps. Returns an empty list after an error, so that the user sees the error
+    /// about the name.
     async fn list_of<T: serde::de::DeserializeOwned>(&self, kind: &str) -> Vec<T> {
         Box::pin(self.list(&["v1", kind])).await.unwrap_or_default()
     }
 }
 
-/// A kind of thing that has a list.
+/// A kind of resource that has a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Noun {
     Install,
@@ -48,7 +48,7 @@ impl Noun {
     }
 }
 
-/// Returns the thing that does not exist by this message.
+/// Returns the install or app that, according to this message, does not exist.
 fn absent(message: &str) -> Option<(Noun, &str)> {
     [Noun::Install, Noun::App].into_iter().find_map(|noun| {
         let (name, rest) = message.strip_prefix(noun.as_str())?.strip_prefix(" `")?.split_once('`')?;

@@ -11,7 +11,7 @@ use crate::error::{Error, Kind, Result};
 use crate::output::Output;
 use crate::progress::{Progress, or_stopped};
 
-/// The pause between two requests for the state of what happens: a workflow, a run, or the log of a job.
+/// The pause between two requests while a command follows a workflow, a run, or the log of a job.
 pub(crate) const LOOK: Duration = Duration::from_millis(700);
 /// The maximum number of characters of a reason next to a node.
 const IN_A_LINE: usize = 100;

@@ -83,12 +83,13 @@ fn list(all: &[&str]) -> String {
     }
 }
 
-/// Returns whether `dir` has what only the directory of an app has.
+/// Returns whether `dir` contains a file or directory that only the directory of an app contains.
 fn is_app(dir: &Path) -> bool {
     dir.join("metadata.toml").is_file() || dir.join("components").is_dir()
 }
 
-/// Returns the directory of an app above `dir`, or else those in it, sorted, as paths that begin where `dir` begins.
+/// Returns the directory of an app above `dir`, or else the directories of apps in `dir`, sorted. The paths begin where
+/// `dir` begins.
 fn apps_nearby(dir: &Path) -> Vec<PathBuf> {
     let Ok(whole) = dir.canonicalize() else { return Vec::new() };
     if let Some(steps) = whole.ancestors().skip(1).position(is_app) {

@@ -7,7 +7,7 @@ use super::version::{VersionName, or_latest};
 use crate::api::Api;
 use crate::error::Result;
 
-/// Returns the version of `app` that `name` refers to, or the latest version without a name.
+/// Returns the version of `app` that `name` refers to, or the latest version if `name` is absent.
 pub(super) async fn fetch_version(api: &Api, app: &AppName, name: Option<&VersionName>) -> Result<VersionDocument> {
     let version = or_latest(api, app, name).await?;
     api.get(&["v1", "apps", app.as_str(), "versions", version.as_str()]).await

@@ -1,9 +1,10 @@
-//! The labels of components, actions and runbooks: how tables show them, and the option `--label`, which chooses by them.
+//! The labels of components, actions and runbooks: how tables show them, and the option `--label`, which filters by
+//! labels.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-/// A label that `--label` asks for: a key with any value, or with one value.
+/// A label that `--label` requires: a key with any value, or with one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Label {
     key: String,
@@ -22,7 +23,7 @@ impl FromStr for Label {
     }
 }
 
-/// Returns whether a part with `labels` has all the labels that `wanted` asks for.
+/// Returns whether a part with `labels` has all the labels in `wanted`.
 pub(crate) fn has_labels(labels: &BTreeMap<String, String>, wanted: &[Label]) -> bool {
     let is_there = |one: &Label| {
         let found = labels.get(&one.key);

@@ -104,7 +104,7 @@ fn keep_labelled(shown: &mut VersionDocument, wanted: &[Label]) {
     shown.resolved.retain(|one| components.iter().any(|kept| kept.name == one.component));
 }
 
-/// Returns a version as text. `by_label` says that only parts with certain labels are left in it.
+/// Returns a version as text. `by_label` means that the version was reduced to the parts with certain labels.
 fn render(shown: &VersionDocument, by_label: bool, out: Output) -> String {
     let (view, document) = (&shown.view, &shown.document);
     let mut components = Table::new(&["COMPONENT", "KIND", "AFTER", "LABELS"]);

@@ -81,7 +81,7 @@ impl VersionName {
     }
 }
 
-/// Returns the digest of the version that `name` refers to, or of the latest version without a name.
+/// Returns the digest of the version that `name` refers to, or of the latest version if `name` is absent.
 pub(super) async fn or_latest(api: &Api, app: &AppName, name: Option<&VersionName>) -> Result<Digest> {
     match name {
         Some(name) => name.resolve(api, app).await,

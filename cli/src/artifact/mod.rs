@@ -1,4 +1,4 @@
-//! `freehold artifact`: prunes unused artifacts and revokes single ones.
+//! `freehold artifact`: prunes unused artifacts and revokes single artifacts.
 
 mod prune;
 mod revoke;

@@ -1,4 +1,4 @@
-//! `freehold artifact prune`: shows why each artifact is kept, and marks the unused ones.
+//! `freehold artifact prune`: shows why each artifact is kept, and marks unused artifacts.
 
 use clap::Args;
 use freehold_protocol::AppName;

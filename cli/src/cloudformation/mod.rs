@@ -34,7 +34,7 @@ pub(crate) struct Stacks {
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     pub(crate) there: Vec<String>,
-    /// Deleted stacks, which CloudFormation lists for 90 days. A stack of the same name may be there again.
+    /// Deleted stacks, which CloudFormation lists for 90 days. A stack of the same name may exist again.
     pub(crate) deleted: Vec<String>,
 }
 

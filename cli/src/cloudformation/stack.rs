@@ -53,9 +53,9 @@ impl Stack {
         })
     }
 
-    /// Returns the values of parameters that a change of the stack keeps; none if CloudFormation cannot change the stack, because it
-    /// was never created or is deleted. Then a launch creates another one. A creation in progress may fail, so nothing counts on
-    /// its values.
+    /// Returns the values of the parameters, which a change of the stack keeps. Returns `None` if CloudFormation cannot
+    /// change the stack, because the stack was never created or is deleted: a launch then creates another stack. Also
+    /// returns `None` during the creation, which may fail.
     pub(crate) fn kept_parameters(&self) -> Option<&BTreeMap<String, String>> {
         let is_kept = !matches!(
             self.status,

@@ -367,14 +367,14 @@ fn other_steps(from: &BTreeMap<ActionName, Digest>, to: &BTreeMap<ActionName, Di
     to.iter().filter(differs).map(|(name, _)| name.clone()).collect()
 }
 
-/// Returns whether the difference of the terms says that the action has other steps.
+/// Returns whether the steps of the action differ between the two terms.
 fn differ_in_terms(action: &ActionName, from: &Terms, to: &Terms) -> bool {
     let steps = |terms: &Terms| terms.actions.iter().find(|one| one.name == *action)?.steps.clone();
     steps(from) != steps(to)
 }
 
-/// Returns the steps of the actions whose terms are those that the customer agreed to. The deployed version does not show what
-/// was agreed to for an action whose terms it changes.
+/// Returns the steps of the actions whose steps in the deployed terms are the agreed steps. For any other action, the
+/// deployed version does not show the files that the customer agreed to.
 fn as_agreed(
     mut steps: BTreeMap<ActionName, Digest>,
     deployed: &Terms,
@@ -385,7 +385,7 @@ fn as_agreed(
 }
 
 /// Returns the two sides to compare: the terms that the customer accepted, and the terms of the latest version. Terms
-/// do not contain the files in which steps of actions run, so these are those of the deployed version on the first side.
+/// do not contain the files in which steps of actions run, so the first side has the files of the deployed version.
 async fn of_install(api: &Api, name: &str) -> Result<Sides> {
     let view: InstallView = api.get(&["v1", "installs", name]).await?;
     let app = app_of(&view)?;

@@ -17,7 +17,7 @@ use crate::error::{Error, Kind, Result, ResultExt};
 use crate::file::COPY_OF_AUDIT;
 use crate::output::{Output, Table, clean, note, plural, time};
 
-/// The service whose used actions a runner records. The runner's proxy sees all calls of its jobs to IAM.
+/// The service for which a runner records the used actions. The runner's proxy sees all calls of its jobs to IAM.
 const SERVICE: &str = "iam";
 
 /// Propose smaller policies, without the `iam:` actions that no job used.

@@ -74,7 +74,8 @@ fn actions(contract: &Contract, out: Output) -> Vec<String> {
     if !terms.actions.is_empty() {
         let mut table = Table::new(&["ACTION", "DOES", "STEPS"]);
         for action in &terms.actions {
-            // The steps that the customer accepts. Terms of an earlier version do not name them; then the steps of this release.
+            // These are the steps that the customer accepts. Terms of an earlier version do not name steps; then the
+            // table shows the steps of this release.
             let steps = action
                 .steps
                 .as_ref()

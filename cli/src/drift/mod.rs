@@ -1,4 +1,4 @@
-//! `freehold drift`: checks an install for drift, lists what differs, acknowledges it, and ignores it by rule.
+//! `freehold drift`: checks an install for drift, and lists, acknowledges and ignores differences.
 
 mod text;
 

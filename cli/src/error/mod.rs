@@ -127,7 +127,8 @@ impl Error {
         Self { kind, message: message.to_owned(), way_out, soon: false, found: None }
     }
 
-    /// Returns an error whose message contains a text of somebody else. A semicolon in it does not begin a way out.
+    /// Returns an error whose message contains a text that this program did not write. A semicolon in this text does
+    /// not begin a way out.
     pub(crate) fn quoting(kind: Kind, message: String) -> Self {
         Self::of(kind, "").with_message(message)
     }

@@ -65,7 +65,7 @@ const TIPS: [(&str, &[&str], &str); 26] = [
         "`freehold app show APP` shows an app, and `freehold install list` the state of installs",
     ),
 ];
-/// With more commands of one name, naming them all would help nobody.
+/// The maximum number of commands of one name that a tip lists. A longer list would not help.
 const MOST_NAMED: usize = 4;
 
 /// Returns `error` with a tip, if it is about a subcommand that does not exist. The tip replaces the parser's own

@@ -21,7 +21,7 @@ pub(super) fn fitted(text: &str, stream: Stream) -> String {
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns a line wrapped, with its other lines indented by `indent` columns.
+/// Returns a line as wrapped lines, of which all but the first are indented by `indent` columns.
 fn hung(line: &str, indent: usize, stream: Stream) -> String {
     let Some(width) = stream.width.filter(|width| *width > indent * 2) else { return line.to_owned() };
     let (spaces, text) = line.split_at(line.len() - line.trim_start().len());

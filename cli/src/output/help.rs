@@ -1,4 +1,4 @@
-//! Wraps the texts that stand after the options of a help page, for a narrow terminal.
+//! Wraps the texts that follow the options of a help page, for a narrow terminal.
 
 use clap::Command;
 use textwrap::Options;
@@ -83,7 +83,7 @@ fn joined(row: &[&str], width: usize) -> Vec<String> {
     vec![others.iter().fold(first.to_owned(), |text, line| text + " " + line.trim_start())]
 }
 
-/// Returns a paragraph; unchanged when all its lines fit.
+/// Returns a paragraph, unchanged if all its lines fit.
 fn filled(paragraph: &[&str], width: usize) -> Vec<String> {
     let width = width.min(PROSE);
     if paragraph.iter().all(|line| display_width(line) <= width) {
@@ -92,7 +92,7 @@ fn filled(paragraph: &[&str], width: usize) -> Vec<String> {
     wrapped(&paragraph.join(" "), width, 0, 0)
 }
 
-/// Returns an indented line; unchanged when it fits.
+/// Returns an indented line, unchanged if it fits.
 fn indented(line: &str, width: usize) -> Vec<String> {
     if display_width(line) <= width {
         return vec![line.to_owned()];
@@ -120,7 +120,7 @@ fn is_command(line: &str) -> bool {
     line.split_whitespace().next().is_some_and(|word| PROGRAMS.contains(&word))
 }
 
-/// Returns a line of a command; if it does not fit, as lines that the shell joins again.
+/// Returns the line of a command. If the line does not fit, returns several lines that the shell joins again.
 fn command(line: &str, width: usize) -> Vec<String> {
     if display_width(line) <= width {
         return vec![line.to_owned()];

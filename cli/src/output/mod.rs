@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use printable_text::{is_control, printable, printable_json};
 use terminal::Stream;
 
-/// The form of the output, which the arguments and the terminal decide once.
+/// The format of the output. The arguments and the terminal decide it once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     json: bool,
@@ -104,8 +104,8 @@ pub(crate) fn json_to_stderr() {
     terminal::decide(true);
 }
 
-/// Prints a line to stdout, without characters that control a terminal. It is not an error when the reader has closed
-/// the pipe (`| head`).
+/// Prints a line to stdout, without characters that control a terminal. If the reader has closed the pipe (`| head`),
+/// this is not an error.
 pub(crate) fn print(text: &str) {
     print_exactly(&format!("{}\n", printable(text)));
 }

@@ -3,13 +3,13 @@
 
 use std::borrow::Cow;
 
-/// The character that is shown in place of one that is not printed.
+/// The character that replaces a character that is not printed.
 const SHOWN: char = '?';
-/// The longest colour code that is kept, in characters between `ESC [` and `m`.
+/// The maximum length of a colour code that is printed, in characters between `ESC [` and `m`.
 const CODE_CHARS: usize = 16;
 
-/// Returns a text for a terminal. Line breaks, tabs and the codes for colours and weights of letters stay; a carriage
-/// return becomes a line break, so that no line overwrites another one.
+/// Returns a text for a terminal. Line breaks, tabs and the codes for colour and font weight stay; a carriage return
+/// becomes a line break, so that no line overwrites another one.
 pub(super) fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(|c: char| is_control(c) && !matches!(c, '\n' | '\t')) {
         return Cow::Borrowed(text);
@@ -32,7 +32,7 @@ pub(super) fn printable(text: &str) -> Cow<'_, str> {
         }
         rest = rest.get(kept.len().max(c.len_utf8())..).unwrap_or_default();
     }
-    // A colour that a text does not end would colour, or hide, what is printed after it.
+    // A colour that a text does not reset would also colour, or hide, the output after the text.
     if is_open {
         out.push_str("\u{1b}[0m");
     }
@@ -54,8 +54,8 @@ pub(super) fn is_control(c: char) -> bool {
         || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Returns the code at the beginning of a text that sets the colour or the weight of letters (ECMA-48, "SGR"); empty if
-/// there is none. Codes that hide letters or colour their background are left out.
+/// Returns the code at the beginning of a text that sets the colour or the font weight (ECMA-48, "SGR"), or an empty
+/// text if there is no such code. Codes that hide characters or set the background colour are left out.
 fn colour_code(text: &str) -> &str {
     let Some(codes) = text.strip_prefix("\u{1b}[") else { return "" };
     let Some(end) = codes.find('m').filter(|end| *end <= CODE_CHARS) else { return "" };

@@ -5,7 +5,7 @@ use freehold_protocol::notification::{Endpoint, NotificationFilter};
 
 use crate::output::{Output, Table};
 
-/// Returns what was added, and what its owner has to do.
+/// Returns the text about an added subscription, and what its owner has to do.
 pub(super) fn added(one: &SubscriptionView) -> String {
     if one.pending {
         return format!(
@@ -31,7 +31,7 @@ pub(super) fn list(all: &[SubscriptionView], out: Output) -> String {
     out.table(&table)
 }
 
-/// Returns what is left after a removal.
+/// Returns the text about a removal, with the remaining subscriptions.
 pub(super) fn removed(endpoint: &Endpoint, left: &[SubscriptionView], out: Output) -> String {
     format!("{endpoint} gets no more notifications\n\n{}", list(left, out))
 }

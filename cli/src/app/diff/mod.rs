@@ -127,7 +127,7 @@ fn read(dir: &Path) -> Result<Side> {
     Ok(Side { name: format!("{} (offline)", dir.display()), json, document: loaded.version })
 }
 
-/// Says why a sync refuses the directory, if it does.
+/// Prints why a sync would refuse the directory, if it would.
 fn note_refused(loaded: &Loaded) {
     if !loaded.refused.is_empty() {
         note(&format!(

@@ -36,8 +36,8 @@ const ROUNDS: u32 = 8;
 /// Reads an app config, given the texts that it names by address.
 type Read = fn(&Path, &Fetched) -> std::result::Result<Loaded, Diagnostics>;
 
-/// Reads the app config in `dir` by `read`, with every text that it names by address. Prints the mistakes in the config
-/// to stderr.
+/// Reads the app config in `dir` with `read`, and every text that the config names by address. Prints the mistakes in
+/// the config to stderr.
 pub(crate) async fn load(dir: &Path, progress: &Progress, read: Read) -> Result<Loaded> {
     let mut texts = Texts::new()?;
     for _ in 0..ROUNDS {

@@ -90,8 +90,8 @@ fn triggers<'a>(graph: &'a Graph, action: &'a GraphAction) -> BTreeSet<&'a Compo
     found
 }
 
-/// Returns the components whose outputs an action reads, without the components that start it: those already have an
-/// arrow.
+/// Returns the components whose outputs an action reads, without the components that start the action, which already
+/// have an arrow.
 fn needs<'a>(graph: &'a Graph, action: &'a GraphAction) -> BTreeSet<&'a ComponentName> {
     let triggers = triggers(graph, action);
     action.needs.iter().filter(|need| !triggers.contains(need)).collect()

@@ -57,7 +57,7 @@ pub(crate) struct Graph {
     version: Option<VersionName>,
     /// The format: `text`, a table in the order of a deploy; `dot`, the language of Graphviz; or `mermaid`, a flowchart
     /// that Markdown pages show.
-    // With a help for each value, the parser would print this page in another layout than all others.
+    // If each value had a help text, the parser would print this page in another layout than all other pages.
     #[arg(long, value_enum, default_value = "text", hide_possible_values = true)]
     format: Format,
 }
