@@ -109,8 +109,8 @@ impl Deploy {
         ended
     }
 
-    /// Returns `inputs` with the values of sensitive inputs sealed. The version to deploy may have other sensitive inputs
-    /// than the newest one.
+    /// Returns `inputs` with the values of sensitive inputs sealed. The version to deploy may have other sensitive
+    /// inputs than the newest version.
     async fn seal(
         &self,
         api: &Api,
@@ -186,7 +186,8 @@ fn roll_back_text(install: &InstallId, followed: Option<&RolledBackView>) -> Str
     }
 }
 
-/// Returns the sentence about the inputs that the vendor has set, which keep their values; nothing without such inputs.
+/// Returns the sentence about the inputs that the vendor has set, which keep their values; `None` if there are no such
+/// inputs.
 fn inputs_that_stay(shown: &InstallInputs) -> Option<String> {
     let vendors = shown.inputs.iter().filter(|input| input.from == AnsweredBy::Vendor);
     let names: Vec<&str> = vendors.map(|input| input.name.as_str()).collect();

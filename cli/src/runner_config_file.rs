@@ -17,7 +17,8 @@ use crate::policy::Policies;
 /// run at once.
 const STATE_DIR: &str = "/var/lib/freehold";
 const SLOTS: u32 = 4;
-/// The keys that this module takes from the stack. `--force` writes them again, and keeps every other key of the file.
+/// The keys that this module takes from the stack. `--force` writes these keys again, and preserves every other key of
+/// the file.
 const FROM_THE_STACK: [&str; 20] = [
     "tenant",
     "install",
@@ -96,13 +97,13 @@ pub(crate) struct RunnerConfig {
     pub(crate) policies: Option<Policies>,
     /// The key whose releases may replace the runner; absent for a build runner, and when no order may replace the runner.
     pub(crate) release_key: Option<String>,
-    /// The customer's answers, by parameter of the install stack.
+    /// The customer's values for inputs, by parameter of the install stack.
     pub(crate) inputs: BTreeMap<String, String>,
     /// The stack's outputs about its network, by key below `.nuon.install_stack.outputs`.
     pub(crate) outputs: BTreeMap<String, String>,
     /// The names of the app's secrets.
     pub(crate) app_secrets: Vec<String>,
-    /// The contract that the customer agreed to; absent when the stack does not ask for consent.
+    /// The contract that the customer agreed to; absent when the stack does not require consent.
     pub(crate) accepted_contract: Option<Digest>,
 }
 
@@ -208,7 +209,7 @@ impl Former {
         let file: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
             let error = error.to_string();
             Error::quoting(Kind::Invalid, format!("`{}` is not TOML: {}", path.display(), error.trim_end()))
-                .or("correct the file, whose other settings are kept, or remove it")
+                .or("correct the file, from which the command copies the other settings, or remove the file")
         })?;
         let is = |key: &str, name: &str| file.get(key).and_then(toml_edit::Item::as_str) == Some(name);
         let is_same = is("tenant", config.tenant.as_str()) && is("install", config.install.as_str());

@@ -22,11 +22,11 @@ Examples:
   freehold teardown globex --confirm globex      for scripts
 
 Each part is planned and then removed; the parts that depend on it are removed before it. Jobs run under the mode
-`deprovision`, which the customer switches on with the parameter `EnableDeprovision` of the install stack. Resources that
-hold data are removed only with `--destroy-data`. When a failed teardown is started again, it continues where it stopped.
-After a teardown of everything the runner lists what still exists with the install's tag, such as a volume that was kept. When
-nothing is deployed any more, the command removes nothing and makes this list again; AWS may list a resource for some
-time after its deletion.
+`deprovision`, which the customer switches on with the parameter `EnableDeprovision` of the install stack. Resources
+that contain data are removed only with `--destroy-data`. When a failed teardown is started again, it continues where it
+stopped. After a teardown of everything the runner lists what still exists with the install's tag, such as a volume that
+was kept. When nothing is deployed any more, the command removes nothing and makes this list again; AWS may list a
+resource for some time after its deletion.
 
 Exit code 1 when the teardown fails. Ctrl-c stops watching; the teardown continues.")]
 pub(crate) struct Teardown {
@@ -38,8 +38,8 @@ pub(crate) struct Teardown {
     /// Remove only the sandbox; refused while components are deployed.
     #[arg(long)]
     sandbox: bool,
-    /// Also remove resources that hold data, such as databases, file systems, volumes, keys, secrets, and buckets with
-    /// `force_destroy`.
+    /// Also remove resources that contain data, such as databases, file systems, volumes, keys, secrets, and buckets
+    /// with `force_destroy`.
     #[arg(long)]
     destroy_data: bool,
     /// The role to run under, instead of the role that the app config chooses: a mode such as `deprovision`, or the key

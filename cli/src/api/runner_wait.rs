@@ -149,7 +149,7 @@ async fn sentence(api: &Api, workflow: &WorkflowView, waited: u64, now: Timestam
     Ok(text(&tenant, install, view.as_ref(), waited, now))
 }
 
-/// Returns what is wrong with an input of an install whose runner has announced itself.
+/// Returns the problem with an input of an install whose runner has announced itself.
 fn missing_input(install: &InstallView) -> Option<&String> {
     install.problems.first().filter(|_| install.runner.is_some())
 }

@@ -73,7 +73,7 @@ pub(crate) fn has_errors(dir: &Path, found: &Diagnostics) -> Error {
     }
 }
 
-/// Returns the first few of `all`, and the number of the others.
+/// Returns the first entries of `all`, and the number of the other entries.
 fn list(all: &[&str]) -> String {
     const NAMED: usize = 3;
     let named = all.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::output::{Output, Table, bytes, plural, time};
 
-/// Mark unused artifacts for removal, and show why the others are kept.
+/// Mark unused artifacts for removal, and show why other artifacts are kept.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -19,13 +19,13 @@ Examples:
 An artifact is kept while an install runs it, an install is at a version that contains it, a release names it, a
 workflow that has not ended may need it, it belongs to the newest version of its app, or it was built in the last 30
 days. Any other artifact is marked, and no new deploy or release may use it. A day later the function `prune-artifacts`
-removes it; the function also marks artifacts itself, once a day. Before the removal, `freehold build` makes the
-artifact usable again; after the removal, `freehold build` builds it again.")]
+removes it; the function also marks artifacts itself, once a day. Before the removal, `freehold build` restores the
+artifact; after the removal, `freehold build` builds it again.")]
 pub(crate) struct Prune {
     /// Consider only the artifacts of this app.
     #[arg(long, value_name = "APP")]
     app: Option<AppName>,
-    /// Change nothing; show which artifacts would be removed, and why the others are kept.
+    /// Change nothing; show which artifacts would be removed, and why other artifacts are kept.
     #[arg(long)]
     dry_run: bool,
 }

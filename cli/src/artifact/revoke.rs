@@ -13,8 +13,8 @@ use crate::error::Result;
 Example:
   freehold artifact revoke sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f --reason CVE-2026-1
 
-Installs that already have it keep it; `freehold lineage DIGEST` shows which. A revocation cannot be undone: change the
-source of the component and build it again.")]
+Installs to which the artifact is deployed are not changed; `freehold lineage DIGEST` lists them. A revocation cannot be
+undone: change the source of the component and build it again.")]
 pub(crate) struct Revoke {
     /// Digest of the artifact.
     artifact: Digest,

@@ -48,8 +48,8 @@ impl Template {
 pub(crate) struct Change {
     pub(crate) stack: String,
     pub(crate) template: Template,
-    /// The values to set. Every other parameter keeps its value in the stack; a new parameter gets the template's
-    /// default.
+    /// The values to set. Every other parameter of an existing stack keeps its value; a new parameter gets the
+    /// template's default.
     pub(crate) parameters: BTreeMap<String, String>,
     pub(crate) tags: BTreeMap<String, String>,
 }

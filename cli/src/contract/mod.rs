@@ -153,7 +153,7 @@ struct Compared {
     deployed: Option<Deployed>,
 }
 
-/// The version that is deployed at an install, compared with what its customer agreed to.
+/// The version that is deployed at an install, compared with the terms that its customer agreed to.
 #[derive(Debug, Serialize)]
 struct Deployed {
     version: Digest,
@@ -293,7 +293,7 @@ pub(crate) fn signed(path: &Path, root: &PublicKey) -> Result<SignedContract> {
     open(&envelope_file::read(path)?, root)
 }
 
-/// Returns the difference between the terms that a customer agreed to and new ones, as text.
+/// Returns the difference between the terms that a customer agreed to and new terms, as text.
 pub(crate) fn difference(diff: &TermsDiff, is_same: bool, out: Output) -> String {
     text::diff("the contract that you agreed to -> the new one", diff, &[], is_same, out)
 }

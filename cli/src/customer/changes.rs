@@ -1,4 +1,5 @@
-//! `freehold customer changes`: compares the agreed contract and the launched template with the vendor's new ones.
+//! `freehold customer changes`: compares the agreed contract and the launched template with the vendor's new contract
+//! and template.
 
 use std::path::PathBuf;
 
@@ -139,9 +140,8 @@ impl Changes {
             }
             (None, 0) => Ok(()),
             (None, count) => Err(Error::failed(format!("the new contract allows more: {}", plural(count, "addition")))
-                .or(
-                    "accept it with `freehold install launch --accept-contract`, or keep the template that is launched",
-                )),
+                .or("accept the contract with `freehold install launch --accept-contract`, or do not launch the new \
+                     template")),
         }
     }
 }

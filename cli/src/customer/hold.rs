@@ -39,7 +39,8 @@ pub(crate) struct LiftHold {
 
 impl Hold {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let does = "within a minute the hold takes effect: no new change starts until it is lifted; changes that have started continue";
+        let does = "within a minute the hold takes effect: no new change starts until the hold is lifted; changes that \
+                    have started continue";
         set(context, &self.install, &|_| Ok(vec![(HELD.to_owned(), "true".to_owned())]), does).await
     }
 }

@@ -68,7 +68,7 @@ fn commands(command: &Command) -> String {
     all.map(entry).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the questions, each with its command and what the answer rests on.
+/// Returns the questions, each with its command and the evidence for the answer.
 fn answers() -> String {
     let entry = |question: Question| {
         let (text, command) = (escaped(question.text()), escaped(question.command()));

@@ -1,4 +1,4 @@
-//! The twelve questions that a customer may ask, and what the answer to each rests on.
+//! The twelve questions that a customer may ask, and the evidence for each answer.
 
 /// A question of a customer about one install.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Question {
         }
     }
 
-    /// Returns what the answer rests on, and what it cannot know.
+    /// Returns the evidence for the answer, and the limits of this evidence.
     pub(crate) const fn rests_on(self) -> &'static str {
         match self {
             Self::MayDo => {
@@ -140,7 +140,7 @@ impl Question {
     }
 }
 
-/// Returns the end of the help of `freehold customer`: the questions, and the command that answers each.
+/// Returns the end of the help of `freehold customer`: the questions, each with the command that answers it.
 pub(crate) fn questions() -> String {
     let rows = Question::ALL.map(|question| format!("  {:<38}  {}", question.text(), question.command()));
     format!(

@@ -38,7 +38,7 @@ struct Look {
     what: String,
     /// Whether nobody can perform the operation at this moment.
     stopped: bool,
-    /// The answer of AWS.
+    /// The state that AWS reported.
     found: String,
 }
 

@@ -82,7 +82,7 @@ struct Verified<'a> {
     not_compared: &'a [&'a str],
     /// Whether the policies of the roles were compared with the contract, and agree with it.
     policies_compared: bool,
-    /// Whether the template says that it is the template of an install stack.
+    /// Whether the metadata of the template state that it is the template of an install stack.
     is_install_stack: bool,
     /// The path of the template's runner in the release that the customer named.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -278,7 +278,7 @@ fn asked(overview: &Overview) -> String {
         if all.is_empty() { "none".to_owned() } else { all.join(", ") }
     };
     let lines = [
-        "The answers to these parameters:".to_owned(),
+        "The values of these parameters:".to_owned(),
         format!("- are sent to the vendor: {}", list(&mut overview.sent_inputs.iter())),
         format!("- stay in the account as secrets: {}", list(&mut overview.secret_inputs.iter())),
         format!("- are part of the policies of roles: {}", list(&mut overview.policy_inputs.iter())),

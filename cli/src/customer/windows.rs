@@ -1,4 +1,4 @@
-//! `freehold customer windows`: shows when changes may start, as the launched stack says.
+//! `freehold customer windows`: shows when changes may start, according to the launched stack.
 
 use std::collections::BTreeMap;
 

@@ -24,7 +24,7 @@ pub(crate) enum DriftCommand {
     /// them.
     #[command(after_help = "\
 The list contains the names of resources and attributes, but no values. `freehold deploy INSTALL --component NAME`
-repairs a component: it applies the plan that the check made.
+repairs a component: the deploy makes a plan of its own and applies it.
 
 Examples:
   freehold drift list globex

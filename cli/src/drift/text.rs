@@ -6,7 +6,7 @@ use freehold_protocol::approval::ChangeKind;
 use crate::api::{IN_A_TABLE, brief};
 use crate::output::{Output, Table, time};
 
-/// Returns what differs in an install, and its rules.
+/// Returns the differences in an install, and its rules.
 pub(super) fn list(found: &InstallDrift, out: Output) -> String {
     let install = &found.install;
     if found.parts.is_empty() && found.rules.is_empty() {

@@ -48,15 +48,15 @@ where
     }
 }
 
-/// Returns the error for an answer without an error code. AWS services always send one, so the answer comes from
-/// something else, such as a proxy.
+/// Returns the error for a response without an error code. AWS services always send an error code, so the response
+/// comes from another server, such as a proxy.
 fn without_code(message: &str) -> Error {
     let quote = if message.is_empty() { String::new() } else { format!(" ({})", first_line(message)) };
     Error::failed(format!("the response does not come from AWS{quote}"))
         .or("check the network, the proxy and AWS_ENDPOINT_URL")
 }
 
-/// Returns the error for an AWS service's answer with the error code `code`.
+/// Returns the error for an AWS service's response with the error code `code`.
 fn service_error(code: &str, message: &str) -> Error {
     let kind = kind_of_code(code);
     let error = Error::quoting(kind, format!("{code}: {}", first_line(message)));

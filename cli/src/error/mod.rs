@@ -175,7 +175,7 @@ impl Error {
         self.soon
     }
 
-    /// Converts an API answer with `status` and `body` to an error.
+    /// Converts an API response with `status` and `body` to an error.
     pub(crate) fn from_api(status: u16, body: &[u8]) -> Self {
         if let Ok(ErrorBody { error }) = serde_json::from_slice::<ErrorBody>(body) {
             return Self { soon: error.soon, ..Self::of(kind_of_api(error.kind), &error.message) };
@@ -218,8 +218,8 @@ const fn kind_of_api(kind: ErrorKind) -> Kind {
     }
 }
 
-/// Returns the message in an answer of the gateway, such as `{"message": "Forbidden"}`, which it sends without calling
-/// the API's function.
+/// Returns the message in a response that the gateway sends without calling the API's function, such as `{"message":
+/// "Forbidden"}`.
 fn gateway_message(body: &[u8]) -> String {
     let value: Option<serde_json::Value> = serde_json::from_slice(body).ok();
     let message = value.as_ref().and_then(|v| v.get("message").or_else(|| v.get("Message"))).and_then(|m| m.as_str());

@@ -4,8 +4,8 @@ use clap::Command;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use freehold_domain::suggestion::nearest;
 
-const INSTALL: &str = "`freehold install show INSTALL` shows the state of an install, and `freehold tenant status` that of the \
-                       tenant";
+const INSTALL: &str = "`freehold install show INSTALL` shows the state of an install, and `freehold tenant status` the \
+                       state of the tenant";
 const LOG: &str = "`freehold job logs JOB` prints a log; `freehold workflow list INSTALL` and `freehold workflow show WORKFLOW` \
                    name the jobs";
 const ACTION: &str =
@@ -69,7 +69,7 @@ const TIPS: [(&str, &[&str], &str); 26] = [
 const MOST_NAMED: usize = 4;
 
 /// Returns `error` with a tip, if it is about a subcommand that does not exist. The tip replaces the parser's own
-/// suggestion, which names commands that only look a little alike. `root` is the command `freehold`.
+/// suggestion, which names commands with only slightly similar names. `root` is the command `freehold`.
 pub(crate) fn with_tip(mut error: Error, root: &Command) -> Error {
     if let Some(tip) = tip(&error, root) {
         error.remove(ContextKind::SuggestedSubcommand);

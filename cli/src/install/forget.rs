@@ -62,7 +62,7 @@ impl Forget {
     }
 }
 
-/// Returns the text about what is removed and what stays, for the person who confirms.
+/// Returns the text about the parts that are removed and the parts that stay, for the person who confirms.
 fn consequences(view: &InstallView) -> String {
     let InstallView { install, account, region, .. } = view;
     let deployed = match view.components.len() {

@@ -95,7 +95,7 @@ pub(crate) struct Create {
     /// A toggleable component that the install leaves out; may be repeated.
     #[arg(long, value_name = "COMPONENT")]
     off: Vec<ComponentName>,
-    /// Whether plans wait until somebody at the vendor approves them, as `approval_option` in the config says.
+    /// Whether plans wait until somebody at the vendor approves them, like `approval_option` in an install's file.
     #[arg(long, value_enum, default_value_t = approvals::Choice::ApproveAll)]
     approval_option: approvals::Choice,
     /// The release to which the install is pinned; without it, the install gets the latest version.
@@ -254,7 +254,7 @@ pub(crate) struct RunnerConfig {
     /// File to write the config to; `<install>-runner.toml` by default.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Replace the file when it exists, but keep those of its settings that do not come from the stack.
+    /// Replace the file when it exists, but keep its settings that do not come from the stack.
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -273,7 +273,7 @@ itself, the install cannot be deleted, because the app in the customer's account
 pub(crate) struct Delete {
     /// Name of the install.
     install: InstallId,
-    /// The install's name again. It is not asked for, because nothing ran in the install.
+    /// The install's name again. The command does not require it, because nothing ran in the install.
     #[arg(long, value_name = "NAME")]
     confirm: Option<String>,
 }

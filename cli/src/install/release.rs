@@ -45,7 +45,7 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// Returns what was chosen.
+    /// Returns the target that the options name.
     fn follows(&self) -> Option<Follows> {
         match (&self.pin, &self.channel, self.latest) {
             (Some(release), ..) => Some(Follows::Release { release: release.clone() }),
@@ -80,7 +80,7 @@ impl Release {
     }
 }
 
-/// Returns what a new install follows.
+/// Returns the target that a new install follows.
 pub(super) fn of_new(pin: Option<&ReleaseName>, channel: Option<&ChannelName>) -> Follows {
     match (pin, channel) {
         (Some(release), _) => Follows::Release { release: release.clone() },

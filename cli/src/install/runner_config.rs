@@ -131,7 +131,7 @@ fn app_secrets(stack: &Stack) -> Vec<String> {
     names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// Returns the customer's answers to inputs: the outputs that have the same name as a parameter.
+/// Returns the values that the customer gave for inputs: the outputs that have the same name as a parameter.
 fn answers(stack: &Stack) -> BTreeMap<String, String> {
     let asked = |name: &String| name.starts_with("Input") && stack.parameters.contains_key(name);
     stack.outputs.iter().filter(|(name, _)| asked(name)).map(|(name, value)| (name.clone(), value.clone())).collect()

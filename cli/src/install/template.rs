@@ -51,8 +51,8 @@ pub(super) fn check_as_rendered(template: &str, file: &str, own: &[Own]) -> Resu
     );
     Err(Error::quoting(Kind::Failed, message).or(format!(
         "read the findings with `freehold customer verify-template {file}`, and ask the vendor for the template again; \
-         if another release of Freehold made it, use `freehold` of that release; name what you added yourself with \
-         `--allow`, or launch it as it is with `--unverified`"
+         if another release of Freehold made it, use `freehold` of that release; name the parts that you added \
+         yourself with `--allow`, or launch the template unchanged with `--unverified`"
     )))
 }
 

@@ -36,8 +36,8 @@ impl TemporaryBucket {
         }
     }
 
-    /// Removes the bucket. A failure is not an error of the launch: it is only printed, with what the user can do about
-    /// it.
+    /// Removes the bucket. A failure is not an error of the launch: the command only prints the failure and the way
+    /// out.
     pub(super) async fn remove(&self) {
         if let Err(error) = self.0.delete().await {
             let name = self.0.name();

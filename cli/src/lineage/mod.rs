@@ -187,7 +187,7 @@ impl Verify {
     }
 }
 
-/// Returns the lineage with the uses of all pages: in all installs, or in one.
+/// Returns the lineage with the uses of all pages: in all installs, or in one install.
 async fn load(api: &Api, artifact: &Digest, install: Option<&InstallId>) -> Result<Lineage> {
     let path = ["v1", "artifacts", artifact.as_str(), "lineage"];
     let query: Vec<_> = install.map(|install| ("install", install.as_str())).into_iter().collect();

@@ -27,9 +27,9 @@ pub(crate) fn fitted(command: Command, width: usize) -> Command {
     }
 }
 
-/// Returns `text` with lines of at most `width` columns. A paragraph with a longer line is wrapped as a
-/// whole. A longer indented line is wrapped by itself, and the explanation in it goes to the next line. Commands and their
-/// comments can still be pasted into a shell.
+/// Returns `text` with lines of at most `width` columns. A paragraph with a longer line is wrapped as a whole. A longer
+/// indented line is wrapped separately, and its explanation moves to the next line. Commands and their comments can
+/// still be pasted into a shell.
 fn fit(text: &str, width: usize) -> String {
     let mut lines = Vec::new();
     let mut paragraph: Vec<&str> = Vec::new();
@@ -50,7 +50,7 @@ fn fit(text: &str, width: usize) -> String {
 }
 
 /// Returns the lines of `text`. If a row of a list has a line that is longer than `width`, all lines of the row are
-/// joined into one.
+/// joined into one line.
 fn rows(text: &str, width: usize) -> Vec<String> {
     let mut rows: Vec<Vec<&str>> = Vec::new();
     let mut column = None;

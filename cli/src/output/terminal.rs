@@ -9,7 +9,7 @@ use textwrap::{Options, WordSeparator, WordSplitter};
 
 use super::printable_text::{printable, printable_json};
 
-/// The minimum width to which text is wrapped, in columns. With less, each line would hold only one word.
+/// The minimum width to which text is wrapped, in columns. With a smaller width, each line would contain only one word.
 const NARROWEST: usize = 20;
 
 /// The properties of stdout or stderr.

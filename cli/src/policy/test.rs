@@ -199,6 +199,6 @@ fn ended(found: &Found) -> Result<()> {
     if count == 0 {
         return Ok(());
     }
-    Err(Error::failed(format!("the policies deny this: {}", plural(count, "reason")))
+    Err(Error::failed(format!("the policies deny the documents: {}", plural(count, "reason")))
         .or("a runner would stop the job after its plan; change the component, or the policy"))
 }

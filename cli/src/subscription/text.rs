@@ -36,7 +36,7 @@ pub(super) fn removed(endpoint: &Endpoint, left: &[SubscriptionView], out: Outpu
     format!("{endpoint} gets no more notifications\n\n{}", list(left, out))
 }
 
-/// Returns what a subscriber chose, as a phrase.
+/// Returns the notifications that a subscriber chose, as text.
 fn choice(one: &SubscriptionView) -> String {
     match &one.filter {
         Some(filter) => phrase(filter),

@@ -63,8 +63,8 @@ impl BuildRunner {
     }
 }
 
-/// Returns the text for people. With a `group`, a build starts a machine for the build runner; without one, the vendor
-/// starts the build runner.
+/// Returns the text for people. With a `group`, a build starts a machine for the build runner; without a `group`, the
+/// vendor starts the build runner.
 fn registered(
     tenant: &TenantName,
     out: &Path,

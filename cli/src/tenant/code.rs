@@ -125,7 +125,8 @@ pub(super) async fn verify(config: &SdkConfig, tenant: &TenantName, code: &[Code
         let hash = BASE64.encode(sha2::Sha256::digest(&one.bytes));
         if found.code_size() != size || found.code_sha256() != Some(hash.as_str()) {
             return Err(Error::failed(format!(
-                "function `{name}` holds other code than was deployed ({} bytes, SHA-256 {}, expected {size} bytes, {hash}); deploy again",
+                "function `{name}` has other code than the deployed code ({} bytes, SHA-256 {}, expected {size} bytes, \
+                 {hash}); deploy again",
                 found.code_size(),
                 found.code_sha256().unwrap_or("unknown")
             )));

@@ -50,8 +50,8 @@ impl Leftovers {
     }
 }
 
-/// Returns whether a resource is the build runner's machine or its disk. Both end with the stack's Auto Scaling group, and
-/// the search by tag returns them for about an hour after that.
+/// Returns whether a resource is the build runner's machine or its disk. Both end with the stack's Auto Scaling group,
+/// and the search by tag still returns them for about an hour.
 fn ends_with_its_group(arn: &str) -> bool {
     let is_of_group = |resource: &str| resource.starts_with("instance/") || resource.starts_with("volume/");
     Arn::parse(arn).is_some_and(|arn| arn.service == "ec2" && is_of_group(arn.resource))

@@ -96,8 +96,8 @@ fn advice(queue: &str, name: &str, waiting: u64, machine: Option<State>) -> Opti
         )),
         "build.fifo" if matches!(machine, Some(State::Starting | State::Up)) => None,
         "build.fifo" if machine.is_some() => Some(format!(
-            "`{name}` holds {count}, and no machine is wanted for the build runner; the function `sweep` asks for one within two \
-             minutes; if it cannot, its log contains the reason"
+            "`{name}` holds {count}, but no machine is requested for the build runner; the function `sweep` requests a \
+             machine within two minutes; if this fails, the log of `sweep` contains the reason"
         )),
         "build.fifo" => Some(format!(
             "`{name}` holds {count} that no build runner takes; see `freehold tenant build-runner --help`"

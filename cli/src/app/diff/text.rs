@@ -11,7 +11,7 @@ struct Line {
     mark: Mark,
     /// The depth of indentation, in steps of four spaces.
     level: usize,
-    /// The columns of the line. They are aligned with those of neighbouring lines on the same level.
+    /// The columns of the line. They are aligned with the columns of neighbouring lines on the same level.
     cells: Vec<String>,
 }
 

@@ -71,10 +71,10 @@ pub(super) fn give_with_texts<T: Serialize>(
     })?;
     match (problems.len(), doubts.len()) {
         (0, 0) => Ok(()),
-        (0, count) => Err(Error::failed(format!("{} of the answer in {}", plural(count, "doubt"), evidence.whose))
-            .or("keep a copy of the bucket, and ask the vendor to explain each of them")),
+        (0, count) => Err(Error::failed(format!("{} about the answer in {}", plural(count, "doubt"), evidence.whose))
+            .or("keep a copy of the bucket, and ask the vendor to explain each doubt")),
         (count, _) => Err(Error::failed(format!(
-            "the answer rests on a log that is incomplete or was changed: {} in {}",
+            "the answer is based on a log that is incomplete or was changed: {} in {}",
             plural(count, "problem"),
             evidence.whose
         ))

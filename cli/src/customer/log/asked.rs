@@ -61,7 +61,7 @@ impl AskedFor {
     }
 }
 
-/// Returns what is not proven about the attempts.
+/// Returns the reasons why attempts are not proven.
 pub(super) fn doubts(runs: &[Run]) -> Vec<String> {
     let doubted = runs.iter().filter_map(|run| Some((run, run.doubt.as_ref()?)));
     doubted.map(|(run, why)| format!("record {}, job {}: {why}", run.record, run.job)).collect()

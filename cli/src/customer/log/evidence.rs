@@ -1,5 +1,5 @@
-//! The records that an answer rests on: from a copy of the install's bucket, without a network or an account, or from the
-//! bucket, with the customer's own credentials.
+//! The records on which an answer is based: from a copy of the install's bucket, without a network or an account, or
+//! from the bucket, with the customer's own credentials.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

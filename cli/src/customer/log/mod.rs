@@ -1,4 +1,4 @@
-//! The answers that rest on the audit records of an install.
+//! The answers from the audit records of an install.
 
 mod answer;
 pub(super) mod approvals;

@@ -72,7 +72,7 @@ impl NotStarted {
     }
 }
 
-/// Returns what is not proven about these jobs.
+/// Returns the reasons why these jobs are not proven.
 pub(super) fn doubts(all: &[NotStarted]) -> impl Iterator<Item = String> {
     let doubted = all.iter().filter_map(|one| Some((one, one.doubt.as_ref()?)));
     doubted.map(|(one, why)| format!("record {}, job {}: {why}", one.record, one.job))

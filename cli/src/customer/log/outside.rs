@@ -20,7 +20,7 @@ use crate::context::Context;
 use crate::error::{Error, Kind, Result, ResultExt};
 use crate::output::{plural, time};
 
-/// The time that CloudTrail keeps events, in hours.
+/// The time for which CloudTrail stores events, in hours.
 const MOST_HOURS: u64 = 90 * 24;
 /// The advice about a file without events.
 const WAY_OUT: &str = "pass the file that `aws cloudtrail lookup-events > FILE` wrote, or a log file of a trail";
@@ -112,7 +112,7 @@ async fn look_up(context: &Context, from: Timestamp) -> Result<Vec<Value>> {
 /// Reads events from the output of `aws cloudtrail lookup-events`, or from a log file of a trail.
 fn read(path: &Path) -> Result<Vec<Value>> {
     let shown = path.display();
-    let wrong = |why: String| Error::quoting(Kind::Invalid, format!("`{shown}` holds no events: {why}")).or(WAY_OUT);
+    let wrong = |why: String| Error::quoting(Kind::Invalid, format!("`{shown}` contains no events: {why}")).or(WAY_OUT);
     let whole: Value =
         serde_json::from_slice(&crate::file::read(path, WAY_OUT)?).map_err(|error| wrong(error.to_string()))?;
     if let Some(records) = whole.get("Records").and_then(Value::as_array) {
@@ -140,7 +140,7 @@ fn render(answer: &Answer) -> String {
     )];
     if !not_started.is_empty() {
         parts.push(format!(
-            "The runner asked for sessions of jobs that did not start: the records {} say how these jobs ended, and \
+            "The runner requested sessions of jobs that did not start: the records {} state how these jobs ended, and \
              `freehold customer ran` lists them",
             numbers(not_started)
         ));
