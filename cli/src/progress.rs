@@ -103,7 +103,7 @@ impl Progress {
     }
 }
 
-/// Returns whether a plain line may follow the `last` one.
+/// Returns whether a plain line may follow the line `last`.
 fn is_due(last: Option<&(Instant, String)>, what: &str, now: Instant) -> bool {
     last.is_none_or(|(at, before)| {
         let pause = if before == what { BETWEEN_SAME } else { BETWEEN };

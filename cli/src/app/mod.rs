@@ -69,7 +69,7 @@ Examples:
   freehold app diff ./my-app --version 3      against version 3
   freehold app diff --app my-app 3 4          two versions that the tenant has
 
-The output lists keys that differ; inputs and secrets that need an answer; roles that may do more (+) or less (-); hosts
+The output lists keys that differ; inputs and secrets that need a value; roles that may do more (+) or less (-); hosts
 that the app newly contacts from the customer's account, as far as URLs and image names of the config show them; and the
 parts that a deploy would run in an install with the first version: changed components, components that depend on them,
 and actions that they trigger. A changed permission that cannot be compared counts as `+`, with a note. Defaults of
@@ -85,8 +85,8 @@ pub(crate) struct Diff {
     /// The app whose versions FROM and TO are compared.
     #[arg(long, value_name = "NAME", requires = "to", conflicts_with_all = ["version", "offline"])]
     app: Option<AppName>,
-    /// The version that the directory is compared with: number, digest or the beginning of a digest; the latest when
-    /// absent.
+    /// The version that the directory is compared with: its number, its digest or the beginning of its digest; the
+    /// latest version when absent.
     #[arg(long, value_name = "VERSION")]
     version: Option<VersionName>,
     /// Do not resolve branches to commits, and do not fetch texts that the config names by address. A source on a

@@ -162,7 +162,7 @@ struct Deployed {
     diff: TermsDiff,
 }
 
-/// Two sides to compare, and what is deployed at the install.
+/// Two sides to compare, and the version that is deployed at the install.
 struct Sides {
     app: AppName,
     from: Side,

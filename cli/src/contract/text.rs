@@ -153,7 +153,7 @@ fn inputs(terms: &Terms, out: Output) -> Vec<String> {
     tables
 }
 
-/// Returns the parts of the app that read an input or a secret. The actions among them are those whose terms have one of
+/// Returns the parts of the app that read an input or a secret. An action is such a part if its terms contain one of
 /// `references`.
 fn readers(terms: &Terms, read_by: &BTreeSet<Reader>, references: &[Reference]) -> String {
     let reads = |action: &&ActionTerms| references.iter().any(|one| action.reads.contains(one));

@@ -140,7 +140,7 @@ async fn states(own: &OwnInstall) -> Result<BTreeSet<String>> {
     Ok(found)
 }
 
-/// Takes the keys out of `arns` that wait for their deletion.
+/// Removes from `arns` the keys that wait for their deletion, and returns these keys.
 async fn pending_keys(config: &SdkConfig, arns: &mut BTreeSet<String>) -> Result<BTreeSet<String>> {
     let client = aws_sdk_kms::Client::new(config);
     let mut pending = BTreeSet::new();

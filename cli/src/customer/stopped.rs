@@ -193,7 +193,7 @@ async fn machines(own: &OwnInstall) -> Result<Look> {
     Ok(Look { what, stopped: count == 0 && wanted == 0, found })
 }
 
-/// Returns whether a statement denies this role everything, without another condition than its name.
+/// Returns whether a statement denies this role everything, with no condition except the role's name.
 fn denies_all(document: &Value, role: &str) -> bool {
     statements(document).iter().any(|statement| {
         let is = |key: &str, value: &str| texts(statement.get(key)) == [value];
@@ -234,8 +234,8 @@ fn admits(document: &Value, runner: &str) -> bool {
     })
 }
 
-/// Returns whether a statement is only about the runner. The stack's own trusts name the account, on condition that the
-/// principal is the runner.
+/// Returns whether a statement is only about the runner. The stack's own trust policies name the account, with the
+/// condition that the principal is the runner.
 fn is_of_runner(statement: &Value, runner: &str) -> bool {
     let named = statement.pointer("/Condition/ArnEquals").and_then(|keys| keys.get("aws:PrincipalArn"));
     texts(named) == [runner]

@@ -24,7 +24,7 @@ const UPDATE: &str =
 const TENANT: &str =
     "`freehold tenant deploy` makes and updates the control plane, and `freehold tenant status` shows it";
 
-/// The tips: a command, words that people try after it, and the tip for them.
+/// The tips: a command, wrong words that people try after this command, and the tip for these words.
 const TIPS: [(&str, &[&str], &str); 26] = [
     ("freehold", &["status", "state"], INSTALL),
     ("freehold", &["logs", "log"], LOG),
@@ -86,7 +86,7 @@ fn tip(error: &Error, root: &Command) -> Option<String> {
     let usage = usage.to_string();
     let words = usage.trim_start_matches("Usage:").split_whitespace();
     let words = words.take_while(|word| !word.starts_with(['[', '<', '-']));
-    // The usage begins with the name of the file that runs, which may be another.
+    // The usage begins with the file name of this program, which may differ from `freehold`.
     let path: Vec<&str> = std::iter::once("freehold").chain(words.skip(1)).collect();
     let command = path.join(" ");
     let found = TIPS.iter().find(|(of, words, _)| *of == command && words.contains(&word.as_str()));

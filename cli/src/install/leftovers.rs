@@ -6,7 +6,8 @@ use freehold_protocol::{AccountId, InstallId, TenantName, names};
 
 use crate::error::{Error, Result};
 
-/// Refuses a first launch if such resources exist. A resource that the credentials cannot read counts as absent.
+/// Refuses a first launch if resources of an earlier launch exist. A resource that the credentials cannot read counts
+/// as absent.
 pub(super) async fn check(
     config: &SdkConfig,
     tenant: &TenantName,

@@ -164,7 +164,7 @@ fn add_runner(facts: &mut Facts, view: &InstallView, out: Output) {
     }
 }
 
-/// Adds when changes may start, and what waits.
+/// Adds the change windows, the approval option, the followed target, and the plans that wait.
 fn add_changes(facts: &mut Facts, view: &InstallView) {
     if let Some(changes) = &view.changes {
         facts.add("changes", changes_text(changes));
@@ -180,7 +180,7 @@ fn add_changes(facts: &mut Facts, view: &InstallView) {
     }
 }
 
-/// Adds the queue, what the customer agreed to, and the inputs.
+/// Adds the orders queue, the accepted contract, the head of the audit chain, and the inputs.
 fn add_values(facts: &mut Facts, view: &InstallView) {
     if let Some(url) = &view.orders_queue_url {
         facts.add("orders", url.clone());

@@ -135,7 +135,7 @@ impl Logs {
     }
 }
 
-/// What was printed of a log.
+/// The printed parts of a log.
 struct Printed {
     out: Output,
     parts: BTreeSet<(Fence, u64)>,

@@ -80,8 +80,9 @@ impl BuildMachine {
 }
 
 /// Deletes the group of the build runner with its machine, if `stack` has them, and waits until both are gone.
-/// CloudFormation deletes a group only after its machine has ended, and the machine is protected from the group. So a
-/// deletion of the stack would wait for the end of a build and of the idle time, and for ever for a machine that hangs.
+/// CloudFormation deletes a group only after its machine has ended, and the group does not end the machine, because the
+/// machine is protected from scale-in. So a deletion of the stack would wait for the end of a build and of the idle
+/// time, and for ever for a machine that hangs.
 pub(super) async fn remove(
     config: &SdkConfig,
     tenant: &TenantName,

@@ -122,8 +122,8 @@ impl Deploy {
     }
 }
 
-/// Changes the stack. If the change removes the build runner's machine, this ends the machine, but only after the update
-/// of the stack has succeeded: an update that is rolled back keeps the machine and its group.
+/// Changes the stack. If the change removes the build runner's machine, this function also ends the machine, but only
+/// after the update of the stack has succeeded: an update that is rolled back keeps the machine and its group.
 async fn apply(
     config: &SdkConfig,
     tenant: &TenantName,
@@ -152,7 +152,7 @@ fn next_steps(tenant: &TenantName) -> Vec<String> {
     ]
 }
 
-/// Adds two facts to an error about missing permissions: the principal that lacks them, and a role that has enough.
+/// Adds two facts to an error about missing permissions: the principal that lacks them, and a role that has them.
 fn too_weak(error: Error, arn: &str) -> Error {
     if error.kind() != Kind::Denied {
         return error;

@@ -170,7 +170,7 @@ impl RotateRoot {
     }
 }
 
-/// The message, the parameters of the stack to change, and the keys whose policies have to be equal.
+/// The output of the command, the parameters of the stack to change, and the two keys whose policies have to be equal.
 type Next = (Done, BTreeMap<String, String>, Option<(String, String)>);
 
 fn announced(tenant: &TenantName, current: &Key, second: Option<Key>) -> Result<Next> {

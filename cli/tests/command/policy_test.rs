@@ -57,7 +57,11 @@ fn a_policy_that_denies_ends_with_1_and_one_that_warns_with_0() {
 
     assert_eq!(denied.0, Some(1), "{}", denied.1);
     assert!(denied.1.contains("deny") && denied.1.contains("aws_eip.web must stay"), "{}", denied.1);
-    assert!(denied.1.contains("error: the policies deny the documents: 1 reason; a runner would stop the job"), "{}", denied.1);
+    assert!(
+        denied.1.contains("error: the policies deny the documents: 1 reason; a runner would stop the job"),
+        "{}",
+        denied.1
+    );
     assert_eq!(kept.0, Some(0), "{}", kept.1);
     assert!(kept.1.contains("be careful") && kept.1.contains("1 policy evaluated on 1 document"), "{}", kept.1);
     assert_eq!((read.0, read.1.contains("can be read")), (Some(0), true), "{}", read.1);

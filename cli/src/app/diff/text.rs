@@ -59,7 +59,7 @@ pub(super) fn render(diff: &Diff, to: &AppVersion, colours: bool) -> String {
         return "no differences".into();
     }
     let sections = [
-        Section { title: "needs an answer", lines: diff.answers.iter().map(answer).collect() },
+        Section { title: "needs a value", lines: diff.answers.iter().map(answer).collect() },
         Section { title: "roles", lines: diff.roles.iter().flat_map(role).collect() },
         Section { title: "hosts contacted", lines: hosts(&diff.egress.added, &diff.egress.removed) },
         Section { title: "components", lines: items(&diff.components, "stays deployed in installs that have it") },
@@ -281,7 +281,7 @@ mod tests {
         let text = render(&diff(&from, &to), &to, false);
 
         insta::assert_snapshot!(text, @r#"
-        needs an answer
+        needs a value
           ! region?[31m  input, by the customer  new and required
 
         roles

@@ -159,7 +159,7 @@ fn proven(run: &Run, copy: &RecordsCopy, roots: Option<&Roots>) -> Result<Order,
     Ok(order)
 }
 
-/// Returns the order with this digest; with the root key, one that the control plane signed.
+/// Returns the order with this digest. With `roots`, the control plane must have signed the order.
 pub(super) fn signed_order(digest: &Digest, copy: &RecordsCopy, roots: Option<&Roots>) -> Result<Order, String> {
     let bytes = copy.orders.get(&message_name(digest)).ok_or("its signed order is missing")?;
     if Digest::of(bytes) != *digest {
@@ -168,7 +168,7 @@ pub(super) fn signed_order(digest: &Digest, copy: &RecordsCopy, roots: Option<&R
     opened(bytes, roots)
 }
 
-/// Returns the order in these bytes; with the root key, one that the control plane signed.
+/// Returns the order in these bytes. With `roots`, the control plane must have signed the order.
 fn opened(bytes: &[u8], roots: Option<&Roots>) -> Result<Order, String> {
     let envelope = Envelope::parse(bytes).map_err(|error| error.to_string())?;
     let claimed: Order = envelope.peek().map_err(|error| error.to_string())?;

@@ -132,7 +132,7 @@ fn asked(
     Ok(OrderedWork { workflow, work, mode, role, asked_by, order: digest.clone() })
 }
 
-/// Returns the reasons that the reports of ends give, by job and attempt.
+/// Returns the reasons in the reports about ends, by job and attempt.
 fn reasons(copy: &RecordsCopy) -> BTreeMap<(JobId, String), String> {
     let reports = copy.reports.values().filter_map(|bytes| Envelope::parse(bytes).ok()?.peek::<Report>().ok());
     let reason = |report: Report| match report.body {

@@ -241,8 +241,8 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Explains a call under the role of a job: the job has a record of its start under this role, and ran at that time. A
-    /// change of IAM has a record of its own.
+    /// Explains a call under the role of a job. The job must have a record of its start under this role, and must have
+    /// run at that time. A change of IAM must have a record of its own.
     fn explains(&mut self, call: &'a Call, role: &str, session: &'a str, roles: &Roles) -> Verdict {
         let Some(runs) = self.runs.get(session) else {
             return Verdict::Unexplained(match self.not_started.get(session) {
