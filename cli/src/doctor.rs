@@ -63,8 +63,7 @@ fn failure<const N: usize>(results: [(&str, Result<String>); N]) -> Result<()> {
     match failed.into_iter().next() {
         None => Ok(()),
         Some((_, first)) => {
-            Err(first.with_message(message).or("the detail of each failed check states the reason and \
-                                                                the way out"))
+            Err(first.with_message(message).or("the detail of each failed check states the reason and the way out"))
         }
     }
 }

@@ -234,10 +234,7 @@ mod tests {
             .unwrap()
         };
 
-        insta::assert_snapshot!(decision(&view("waiting")).unwrap(), @"`health:web` waits: the component is healthy, \
-                                                                       and waits for check `load` to pass until \
-                                                                       2026-11-30T06:00:00Z; `freehold check report \
-                                                                       globex COMPONENT NAME passed` reports a check");
+        insta::assert_snapshot!(decision(&view("waiting")).unwrap(), @"`health:web` waits: the component is healthy, and waits for check `load` to pass until 2026-11-30T06:00:00Z; `freehold check report globex COMPONENT NAME passed` reports a check");
         assert_eq!(decision(&view("active")), None);
     }
 

@@ -96,8 +96,8 @@ impl Launched {
             return Ok(Self { name: format!("`{}`", path.display()), template: text, parameters: BTreeMap::new() });
         }
         let install = install.ok_or_else(|| {
-            Error::invalid("no install is given").or("name the install, or pass a file with its template as \
-                                                      `--template FILE`")
+            Error::invalid("no install is given")
+                .or("name the install, or pass a file with its template as `--template FILE`")
         })?;
         let own = OwnInstall::find(context, install).await?;
         let stack = own.stack().await?;

@@ -122,11 +122,8 @@ mod tests {
 
     #[test]
     fn an_answer_that_has_no_error_code_is_said_to_be_foreign() {
-        insta::assert_snapshot!(without_code(""), @"the response does not come from AWS; check the network, the proxy \
-                                                    and AWS_ENDPOINT_URL");
-        insta::assert_snapshot!(without_code("<html>Blocked</html>\nx"), @"the response does not come from AWS \
-                                                                           (<html>Blocked</html>); check the network, \
-                                                                           the proxy and AWS_ENDPOINT_URL");
+        insta::assert_snapshot!(without_code(""), @"the response does not come from AWS; check the network, the proxy and AWS_ENDPOINT_URL");
+        insta::assert_snapshot!(without_code("<html>Blocked</html>\nx"), @"the response does not come from AWS (<html>Blocked</html>); check the network, the proxy and AWS_ENDPOINT_URL");
     }
 
     #[test]

@@ -205,10 +205,7 @@ mod tests {
         let raw =
             Error::not_found("cannot upload `x` to bucket `nix`: NoSuchBucket: The specified bucket does not exist");
 
-        insta::assert_snapshot!(absent_bucket(raw, "nix"), @"there is no bucket `nix`, which `--template-bucket` \
-                                                             names; pass a bucket of this account, or leave out \
-                                                             `--template-bucket`: then the command makes a temporary \
-                                                             bucket");
+        insta::assert_snapshot!(absent_bucket(raw, "nix"), @"there is no bucket `nix`, which `--template-bucket` names; pass a bucket of this account, or leave out `--template-bucket`: then the command makes a temporary bucket");
         assert_eq!(absent_bucket(Error::denied("x"), "nix").kind(), Kind::Denied);
     }
 

@@ -90,8 +90,7 @@ impl Records {
                 (copy, BTreeMap::new(), roots, format!("bucket `{name}`"), Place::Bucket { client, name })
             }
             (None, None) => {
-                return Err(Error::invalid("no install is given").or("name the install, or pass `--copy \
-                                                                                 DIR`"));
+                return Err(Error::invalid("no install is given").or("name the install, or pass `--copy DIR`"));
             }
         };
         if let Some(roots) = &mut roots {
