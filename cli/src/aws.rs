@@ -186,7 +186,7 @@ mod tests {
         let broken = check_endpoint("127.0.0.1:4566").await.unwrap_err();
 
         assert_eq!((dead.kind().exit_code(), broken.kind().exit_code()), (5, 2));
-        assert!(dead.to_string().starts_with(&format!("nothing answers at http://{free}, which ")), "{dead}");
+        assert!(dead.to_string().starts_with(&format!("no server responds at http://{free}, which ")), "{dead}");
         assert!(broken.to_string().starts_with("AWS_ENDPOINT_URL is `127.0.0.1:4566`: "), "{broken}");
     }
 

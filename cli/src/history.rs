@@ -55,7 +55,7 @@ fn render(install: &InstallId, items: &[HistoryEntry], is_more: bool, out: Outpu
             id(one),
         ]);
     }
-    let more = is_more.then(|| format!("\n\nthere is more: freehold history {install} --all"));
+    let more = is_more.then(|| format!("\n\nolder entries: freehold history {install} --all"));
     format!("{}{}", out.table(&table).trim_end(), more.unwrap_or_default())
 }
 
@@ -92,7 +92,7 @@ mod tests {
         1970-01-01 00:00:08Z  plan of `web` rejected                                                                                   too large  job_00000000000000000001
         1970-01-01 00:00:01Z  deploy-components                 failed: `web` blocked  arn:aws:sts::111111111111:assumed-role/ops/ada             wf_00000000000000000001
 
-        there is more: freehold history globex --all
+        older entries: freehold history globex --all
         ");
         assert_eq!(render(&install, &[], false, Output::plain()), "nothing has happened to install `globex`");
     }

@@ -116,8 +116,8 @@ impl Resume {
 impl RevokeSessions {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let now = written(Timestamp::now());
-        let does = "sessions that began before have no permissions any more; the runner ends the jobs that run, and continues \
-                    within about a minute with a new session, which has the permissions of the open modes";
+        let does = "sessions that began earlier have no permissions any more; the runner ends the jobs that run, and \
+                    continues within about a minute with a new session, which has the permissions of the open modes";
         set(context, &self.install, &|_| Ok(vec![("RevokeSessionsBefore".to_owned(), now.clone())]), does).await
     }
 }

@@ -162,7 +162,7 @@ mod tests {
         RULE  COMPONENT  ATTRIBUTES  REASON           BY
         *.z   all        name        renamed by hand  arn:aws:sts::111111111111:assumed-role/ops/ada
 
-        next: `freehold deploy globex --component web` repairs it, `freehold drift acknowledge globex ADDRESS --reason TEXT` leaves it
+        next: `freehold deploy globex --component web` repairs it, `freehold drift acknowledge globex ADDRESS --reason TEXT` accepts it for now
         ");
     }
 

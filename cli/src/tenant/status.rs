@@ -292,7 +292,7 @@ mod tests {
         let said = |machine| advice("build.fifo", "fh-acme--build.fifo", 1, machine);
 
         assert!(said(None).unwrap().contains("that no build runner takes"));
-        assert!(said(Some(State::Asleep)).unwrap().contains("`sweep` asks for one"));
+        assert!(said(Some(State::Asleep)).unwrap().contains("`sweep` requests a machine"));
         assert_eq!((said(Some(State::Starting)), said(Some(State::Up))), (None, None));
     }
 }

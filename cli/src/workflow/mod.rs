@@ -267,7 +267,7 @@ mod tests {
 
         insta::assert_snapshot!(said, @"`wf_1` was asked to stop; not ended yet: `web`, `db`; a running job receives the \
                                         request after its next report, or within about a minute, and keeps its result \
-                                        if it ends before that; a runner that does not answer cannot start it after \
+                                        if it ends before that; a runner that does not respond cannot start it after \
                                         2023-11-14 22:13:20Z; see `freehold workflow watch wf_1`");
         insta::assert_snapshot!(
             cancelled("wf_1", "pending", (&[], None), "workflow watch").unwrap(),

@@ -32,7 +32,7 @@ fn add_sends_the_choice_and_says_that_the_owner_has_to_confirm() {
 
     let (out, _, sent) = subscription(&words, answer);
 
-    assert!(out.starts_with("ops@example.com is to be confirmed by its owner"), "{out}");
+    assert!(out.starts_with("the owner of ops@example.com has to confirm it"), "{out}");
     let [(path, body)] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(path, "/v1/subscriptions");
     assert_eq!(

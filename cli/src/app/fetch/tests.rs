@@ -69,7 +69,7 @@ async fn a_missing_source_is_named_by_its_address_without_its_secrets() {
     assert_eq!(
         message,
         format!(
-            "cannot fetch `{address}/gone`: the server answered 404 Not Found; check the address and that anybody may read it"
+            "cannot fetch `{address}/gone`: the server returned 404 Not Found; check the address and that anybody may read it"
         )
     );
     assert_eq!(asked.lock().unwrap().len(), 1);

@@ -134,7 +134,7 @@ pub(super) fn runs(copy: &RecordsCopy, roots: Option<&Roots>) -> Vec<Run> {
 fn proven(run: &Run, copy: &RecordsCopy, roots: Option<&Roots>) -> Result<Order, String> {
     let order = signed_order(&run.order, copy, roots)?;
     let says = |what: &str, record: &str, order: &str| {
-        Err(format!("the record says {what} `{record}`, and the signed order `{order}`"))
+        Err(format!("the record states {what} `{record}`, but the signed order states `{order}`"))
     };
     let who = |asked_by: Option<&AskedBy>| asked_by.map_or_else(|| "unknown".to_owned(), ToString::to_string);
     let role = |role: Option<&RoleKey>| role.map_or_else(|| "none".to_owned(), ToString::to_string);

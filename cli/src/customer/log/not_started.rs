@@ -125,7 +125,7 @@ fn asked(
 ) -> Result<OrderedWork, String> {
     let order = signed_order(digest, copy, roots)?;
     if order.job != *job || order.dispatch != fence.dispatch {
-        return Err(format!("the record says job `{job}`, and the signed order `{}`", order.job));
+        return Err(format!("the record states job `{job}`, but the signed order states `{}`", order.job));
     }
     let work = order.work.kind().to_owned();
     let (workflow, mode, role, asked_by) = (order.workflow, order.mode, order.role, order.asked_by);

@@ -96,8 +96,8 @@ fn an_order_that_was_changed_removed_or_not_signed_by_the_vendor_is_told() {
 fn a_record_that_names_somebody_else_than_the_signed_order_is_told() {
     let bucket = Bucket::telling(&Story { recorded: "bob", ..Story::default() });
 
-    let lie = "the record says asked by `arn:aws:iam::111111111111:user/bob`, and the signed order \
-               `arn:aws:iam::111111111111:user/ana`";
+    let lie = "the record states asked by `arn:aws:iam::111111111111:user/bob`, but the signed order \
+               states `arn:aws:iam::111111111111:user/ana`";
     tells(&bucket, &[&["asked"], &["ran"]], lie);
 }
 

@@ -111,7 +111,7 @@ async fn what_failed_for_a_reason_outside_continues_where_it_stopped() -> anyhow
     .await?;
     let cancel = ["workflow", "cancel", silent.as_str(), "--reason", "the wrong week"];
     let said = world.run(&cancel).await?.ended_with(0)?;
-    ensure!(said.contains("a runner that does not answer cannot start it after"), "{said}");
+    ensure!(said.contains("a runner that does not respond cannot start it after"), "{said}");
     let open = world.run(&["workflow", "resume", &silent]).await?.ended_with(4)?;
     ensure!(open.contains("has not ended"), "{open}");
     let asked = world.vendor(&["workflow", "show", &silent]).await?;

@@ -247,8 +247,8 @@ impl<'a> Known<'a> {
         let Some(runs) = self.runs.get(session) else {
             return Verdict::Unexplained(match self.not_started.get(session) {
                 Some(one) => format!(
-                    "record {} says that job `{session}` ended as `{}` and did not start, but a session of this job under \
-                     role `{role}` made this call",
+                    "record {} states that job `{session}` ended as `{}` and did not start, but a session of this job \
+                     under role `{role}` made this call",
                     one.record, one.result
                 ),
                 None => format!("no record of a start names the session `{session}` of role `{role}`"),

@@ -173,7 +173,7 @@ fn a_session_that_the_runner_asked_for_and_whose_job_ended_as_blocked_has_the_re
 
     let why: Vec<&str> = found.unexplained.iter().map(|one| one.why.as_str()).collect();
     assert_eq!(found.not_started, [9]);
-    assert!(why[0].starts_with("record 9 says that job `job_0000000000000000000b` ended as `blocked`"), "{why:?}");
+    assert!(why[0].starts_with("record 9 states that job `job_0000000000000000000b` ended as `blocked`"), "{why:?}");
     assert!(why[1].starts_with("no record of a start names the session `job_0000000000000000000c`"), "{why:?}");
 }
 
