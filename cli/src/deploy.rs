@@ -224,10 +224,10 @@ mod tests {
     fn components_that_a_version_does_not_have_and_that_stay_are_named_with_the_way_to_remove_them() {
         let (install, topic) = ("globex".parse().unwrap(), "topic".parse().unwrap());
 
-        let said = left_behind(&install, 1, &[&topic]).unwrap();
+        let warning = left_behind(&install, 1, &[&topic]).unwrap();
 
         assert_eq!(
-            said,
+            warning,
             "component `topic` stays deployed: version 1 does not have it, and a deploy removes nothing; `freehold teardown \
              globex --component topic` removes it"
         );

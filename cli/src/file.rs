@@ -175,11 +175,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("globex.yaml");
 
-        let said = |path: &Path| read(path, "ask the vendor for it").unwrap_err().to_string();
+        let error_of = |path: &Path| read(path, "ask the vendor for it").unwrap_err().to_string();
 
-        assert_eq!(said(&path), format!("there is no file `{}`; ask the vendor for it", path.display()));
+        assert_eq!(error_of(&path), format!("there is no file `{}`; ask the vendor for it", path.display()));
         let shown = directory.path().display();
-        assert_eq!(said(directory.path()), format!("`{shown}` is a directory; ask the vendor for it"));
+        assert_eq!(error_of(directory.path()), format!("`{shown}` is a directory; ask the vendor for it"));
         std::fs::write(&path, "text").unwrap();
         assert_eq!(read(&path, "").unwrap(), b"text");
     }
@@ -204,11 +204,14 @@ mod tests {
         let file = directory.path().join("audit.json");
         std::fs::write(&file, "{}").unwrap();
 
-        let said = |path: &Path| entries(path, "copy `audit/` into it").unwrap_err().to_string();
+        let error_of = |path: &Path| entries(path, "copy `audit/` into it").unwrap_err().to_string();
 
         let absent = directory.path().join("audit");
-        assert_eq!(said(&absent), format!("there is no directory `{}`; copy `audit/` into it", absent.display()));
-        assert_eq!(said(&file), format!("`{}` is a file, and not a directory; copy `audit/` into it", file.display()));
+        assert_eq!(error_of(&absent), format!("there is no directory `{}`; copy `audit/` into it", absent.display()));
+        assert_eq!(
+            error_of(&file),
+            format!("`{}` is a file, and not a directory; copy `audit/` into it", file.display())
+        );
         assert_eq!(entries(directory.path(), "").unwrap().len(), 1);
     }
 

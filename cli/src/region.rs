@@ -68,18 +68,18 @@ mod tests {
 
     #[test]
     fn a_name_that_no_region_has_is_refused_with_its_place_and_the_nearest_region() {
-        let said = |region: &str, place: &str| checked(region, place).unwrap_err().to_string();
+        let error_of = |region: &str, place: &str| checked(region, place).unwrap_err().to_string();
 
         assert_eq!(
-            said("EU-WEST-1", "AWS_REGION"),
+            error_of("EU-WEST-1", "AWS_REGION"),
             "AWS_REGION is `EU-WEST-1`, which is not an AWS region; did you mean `eu-west-1`?"
         );
         assert_eq!(
-            said("Ireland", "the region of your AWS profile"),
+            error_of("Ireland", "the region of your AWS profile"),
             "the region of your AWS profile is `Ireland`, which is not an AWS region; write one such as `eu-west-1`"
         );
-        assert!(said("", "AWS_REGION").starts_with("AWS_REGION is empty; "));
-        assert!(said("../x", "AWS_REGION").contains("is not an AWS region"));
+        assert!(error_of("", "AWS_REGION").starts_with("AWS_REGION is empty; "));
+        assert!(error_of("../x", "AWS_REGION").contains("is not an AWS region"));
         assert_eq!(checked("", "AWS_REGION").unwrap_err().kind().exit_code(), 2);
     }
 

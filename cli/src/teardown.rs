@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn what_still_exists_is_told_with_the_time_and_what_is_not_known() {
-        let said = |found: Leftovers| {
+        let message_of = |found: Leftovers| {
             let at = Timestamp::from_millis(1_795_250_000_000);
             still_there(&LeftoversView { at, job: "job_00000000000000000001".parse().unwrap(), found })
         };
@@ -149,15 +149,15 @@ mod tests {
 
         let at = time(Timestamp::from_millis(1_795_250_000_000));
         assert_eq!(
-            said(some),
+            message_of(some),
             format!(
                 "4 resources with the install's tag still existed at {at}; AWS may list a resource for some time after its \
                  deletion:\n  ec2 volume vol-1\n  sqs jobs\n  and 2 more"
             )
         );
-        assert_eq!(said(Leftovers::default()), format!("nothing with the install's tag was left at {at}"));
+        assert_eq!(message_of(Leftovers::default()), format!("nothing with the install's tag was left at {at}"));
         assert_eq!(
-            said(denied),
+            message_of(denied),
             "the list of what still exists is not complete (job_00000000000000000001): AccessDenied"
         );
     }

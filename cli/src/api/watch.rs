@@ -179,10 +179,10 @@ mod tests {
         view.kind = "run-action".into();
         view.nodes.remove(0);
 
-        let said = verdict(&view, "action `check` of `globex`").unwrap();
+        let message = verdict(&view, "action `check` of `globex`").unwrap();
 
         let log = "log: freehold job logs job_00000000000000000001";
-        assert_eq!(said, format!("action `check` of `globex` succeeded in 12 s (wf_00000000000000000001)\n{log}"));
+        assert_eq!(message, format!("action `check` of `globex` succeeded in 12 s (wf_00000000000000000001)\n{log}"));
     }
 
     #[test]
@@ -190,9 +190,9 @@ mod tests {
         let mut view = view("succeeded", "succeeded", "");
         view.nothing_ran = Some("all of it is there already".into());
 
-        let said = verdict(&view, "deploy of `globex`").unwrap();
+        let message = verdict(&view, "deploy of `globex`").unwrap();
 
-        assert_eq!(said, "deploy of `globex`: nothing ran: all of it is there already (wf_00000000000000000001)");
+        assert_eq!(message, "deploy of `globex`: nothing ran: all of it is there already (wf_00000000000000000001)");
     }
 
     #[test]

@@ -249,15 +249,15 @@ mod tests {
         let removed = Found { deleted_stacks: arns(&["freehold-acme--globex"]), ..Found::default() };
         assert_eq!([&none, &removed, &Found::default()].map(Found::ever_was), [true, true, false]);
         let (install, place) = ("globex".parse().unwrap(), "account 222222222222, eu-west-1");
-        let said = |found| {
+        let lines_of = |found| {
             let lines = render(found, &install, place, Output::plain());
             lines.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
         };
 
-        let listed = said(&found);
+        let lines = lines_of(&found);
 
         assert_eq!(
-            listed[..5],
+            lines[..5],
             [
                 "MADE BY TYPE NAME",
                 "the app ec2 volume vol-1",
@@ -266,10 +266,9 @@ mod tests {
                 "cloudformation stack acme--globex--queue",
             ]
         );
+        assert!(lines[6].starts_with("4 things of install `globex` in account 222222222222, eu-west-1; "), "{lines:?}");
         assert!(
-            listed[6].starts_with("4 things of install `globex` in account 222222222222, eu-west-1; "),
-            "{listed:?}"
+            lines_of(&none)[0].starts_with("nothing with the tags or names of install `globex` exists in account 222")
         );
-        assert!(said(&none)[0].starts_with("nothing with the tags or names of install `globex` exists in account 222"));
     }
 }

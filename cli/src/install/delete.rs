@@ -37,9 +37,9 @@ mod tests {
 
         let (region, stack_name) = ("eu-west-1".to_owned(), "freehold-acme--globex".to_owned());
 
-        let said = render(&InstallDeleted { install, account, region, stack_name });
+        let text = render(&InstallDeleted { install, account, region, stack_name });
 
-        insta::assert_snapshot!(said, @r"
+        insta::assert_snapshot!(text, @r"
         install `globex` is deleted; its name is free again
         if the customer has launched its stack already, ask them to delete stack `freehold-acme--globex` in account 222222222222, region eu-west-1
         ");

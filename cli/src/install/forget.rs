@@ -116,13 +116,13 @@ mod tests {
     fn what_goes_and_what_stays_is_said_before_the_confirmation() {
         let text = consequences(&view());
 
-        for said in [
+        for part in [
             "about install `globex` (account 222222222222, eu-west-1), for ever: its orders queue",
             "Left in the customer's account, where nobody operates it any more: `api`.",
             "Kept by the customer: their account, and the audit records in their bucket.",
             "Kept by you: the app, its versions, builds and releases.",
         ] {
-            assert!(text.contains(said), "{text}");
+            assert!(text.contains(part), "{text}");
         }
     }
 

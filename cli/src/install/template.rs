@@ -233,16 +233,16 @@ mod tests {
     fn a_wrong_account_or_region_is_refused_and_both_are_named() {
         let error = check_place(&facts(), "globex.yaml", &"111111111111".parse().unwrap(), "us-east-1").unwrap_err();
 
-        let said = |account: &str, region: &str| {
+        let error_of = |account: &str, region: &str| {
             check_place(&facts(), "globex.yaml", &account.parse().unwrap(), region).unwrap_err().to_string()
         };
         insta::assert_snapshot!(error, @"template `globex.yaml` is made for account 222222222222 in eu-west-1, but your credentials are for account 111111111111, and the region is us-east-1; set AWS_PROFILE and pass `--aws-region`, or ask the vendor for a template for this account and region");
-        let region = said("222222222222", "us-east-1");
+        let region = error_of("222222222222", "us-east-1");
         assert!(
             region.ends_with("; pass `--aws-region eu-west-1`, or ask the vendor for a template for us-east-1"),
             "{region}"
         );
-        let account = said("111111111111", "eu-west-1");
+        let account = error_of("111111111111", "eu-west-1");
         assert!(
             account.contains("; use credentials of account 222222222222 (AWS_PROFILE), or ask the vendor"),
             "{account}"

@@ -131,15 +131,15 @@ mod tests {
     #[test]
     fn code_that_may_not_fit_this_program_is_deployed_with_a_warning_or_only_when_it_is_named() {
         let directory = Path::new("target/dist/arm64/functions");
-        let said = |release, is_named| match remark(release, directory, is_named) {
+        let message_of = |release, is_named| match remark(release, directory, is_named) {
             Ok(remark) => remark.unwrap_or_default(),
             Err(error) => format!("error: {error}"),
         };
 
-        assert_eq!([said(Release::Own, true), said(Release::Unknown, true)], [""; 2]);
-        insta::assert_snapshot!(said(Release::Own, false), @"deploying the functions in `target/dist/arm64/functions`, of the same release as this program");
-        insta::assert_snapshot!(said(Release::Unknown, false), @"warning: the functions in `target/dist/arm64/functions`, which are deployed, may be of another build than this program: no `SHA256SUMS`, as `make dist` writes it, shows their release");
-        insta::assert_snapshot!(said(Release::Other, true), @"warning: the functions in `target/dist/arm64/functions` are from another build than this program: `SHA256SUMS` of their release does not list this program");
-        insta::assert_snapshot!(said(Release::Other, false), @"error: the functions in `target/dist/arm64/functions` are from another build than this program: `SHA256SUMS` of their release does not list this program; run the `freehold` of that release, or pass `--functions target/dist/arm64/functions` to deploy them anyway");
+        assert_eq!([message_of(Release::Own, true), message_of(Release::Unknown, true)], [""; 2]);
+        insta::assert_snapshot!(message_of(Release::Own, false), @"deploying the functions in `target/dist/arm64/functions`, of the same release as this program");
+        insta::assert_snapshot!(message_of(Release::Unknown, false), @"warning: the functions in `target/dist/arm64/functions`, which are deployed, may be of another build than this program: no `SHA256SUMS`, as `make dist` writes it, shows their release");
+        insta::assert_snapshot!(message_of(Release::Other, true), @"warning: the functions in `target/dist/arm64/functions` are from another build than this program: `SHA256SUMS` of their release does not list this program");
+        insta::assert_snapshot!(message_of(Release::Other, false), @"error: the functions in `target/dist/arm64/functions` are from another build than this program: `SHA256SUMS` of their release does not list this program; run the `freehold` of that release, or pass `--functions target/dist/arm64/functions` to deploy them anyway");
     }
 }

@@ -275,11 +275,11 @@ mod tests {
 
     #[test]
     fn messages_where_none_should_wait_come_with_a_way_out() {
-        let said = advice("dead", "fh-acme--dead", 1, None).unwrap();
+        let hint = advice("dead", "fh-acme--dead", 1, None).unwrap();
 
-        assert!(said.starts_with("`fh-acme--dead` holds 1 message that a function refused"), "{said}");
-        assert!(said.contains("freehold-reason") && said.contains("purge-queue"), "{said}");
-        assert!(said.ends_with("one run of `sweep`, `freehold install forget` does not end"), "{said}");
+        assert!(hint.starts_with("`fh-acme--dead` holds 1 message that a function refused"), "{hint}");
+        assert!(hint.contains("freehold-reason") && hint.contains("purge-queue"), "{hint}");
+        assert!(hint.ends_with("one run of `sweep`, `freehold install forget` does not end"), "{hint}");
         assert!(advice("dead.fifo", "fh-acme--dead.fifo", 2, None).unwrap().contains("holds 2 messages"));
         let unsent = advice("dead--notifications", "fh-acme--dead--notifications", 1, None).unwrap();
         assert!(unsent.contains("`freehold subscription list`"), "{unsent}");
@@ -289,10 +289,10 @@ mod tests {
 
     #[test]
     fn orders_that_wait_for_a_machine_that_starts_need_no_advice() {
-        let said = |machine| advice("build.fifo", "fh-acme--build.fifo", 1, machine);
+        let advice_for = |machine| advice("build.fifo", "fh-acme--build.fifo", 1, machine);
 
-        assert!(said(None).unwrap().contains("that no build runner takes"));
-        assert!(said(Some(State::Asleep)).unwrap().contains("`sweep` requests a machine"));
-        assert_eq!((said(Some(State::Starting)), said(Some(State::Up))), (None, None));
+        assert!(advice_for(None).unwrap().contains("that no build runner takes"));
+        assert!(advice_for(Some(State::Asleep)).unwrap().contains("`sweep` requests a machine"));
+        assert_eq!((advice_for(Some(State::Starting)), advice_for(Some(State::Up))), (None, None));
     }
 }

@@ -263,9 +263,9 @@ mod tests {
     #[test]
     fn a_cancel_says_when_it_takes_effect_and_for_whom() {
         let at = Timestamp::from_millis(1_700_000_000_000);
-        let said = cancelled("wf_1", "running", (&["web", "db"], Some(at)), "workflow watch").unwrap();
+        let message = cancelled("wf_1", "running", (&["web", "db"], Some(at)), "workflow watch").unwrap();
 
-        insta::assert_snapshot!(said, @"`wf_1` was asked to stop; not ended yet: `web`, `db`; a running job receives the \
+        insta::assert_snapshot!(message, @"`wf_1` was asked to stop; not ended yet: `web`, `db`; a running job receives the \
                                         request after its next report, or within about a minute, and keeps its result \
                                         if it ends before that; a runner that does not respond cannot start it after \
                                         2023-11-14 22:13:20Z; see `freehold workflow watch wf_1`");
@@ -314,15 +314,18 @@ mod tests {
         };
         let by = "wf_00000000000000000002";
 
-        let said = |more| in_roll_back(&view(more)).unwrap_or_default();
+        let message_of = |more| in_roll_back(&view(more)).unwrap_or_default();
 
-        assert_eq!(said(json!({})), "");
-        assert_eq!(said(json!({ "verified": true })), "verified: what ran before is deployed again if this fails");
+        assert_eq!(message_of(json!({})), "");
+        assert_eq!(
+            message_of(json!({ "verified": true })),
+            "verified: what ran before is deployed again if this fails"
+        );
         let followed = json!({ "verified": true, "rolled_back": { "workflow": by } });
-        assert_eq!(said(followed), format!("verified; rolled back by {by}"));
+        assert_eq!(message_of(followed), format!("verified; rolled back by {by}"));
         let refused = json!({ "verified": true, "rolled_back": { "refused": "revoked" } });
-        assert_eq!(said(refused), "verified; not rolled back: revoked");
-        assert_eq!(said(json!({ "roll_back_of": by })), format!("roll back of {by}"));
+        assert_eq!(message_of(refused), "verified; not rolled back: revoked");
+        assert_eq!(message_of(json!({ "roll_back_of": by })), format!("roll back of {by}"));
     }
 
     #[test]

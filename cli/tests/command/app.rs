@@ -141,9 +141,9 @@ fn a_file_of_the_users_own_is_replaced_only_with_force() {
 
         let refused = freehold(place.path(), args);
 
-        let said = text(&refused.stderr);
-        assert_eq!(refused.status.code(), Some(4), "{said}");
-        assert!(said.contains("exists and was left as it is; name another file, or pass `--force`"), "{said}");
+        let stderr = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(4), "{stderr}");
+        assert!(stderr.contains("exists and was left as it is; name another file, or pass `--force`"), "{stderr}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine\n");
         assert_eq!(std::fs::read_dir(parent).unwrap().count(), 1, "nothing is half written");
         json(place.path(), &[args, &["--force"]].concat());

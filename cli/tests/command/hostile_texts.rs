@@ -65,7 +65,7 @@ fn json_has_the_same_texts_in_escapes() {
 
         assert_eq!(controls(&text), None, "{args:?}: {text:?}");
         let value: Value = serde_json::from_str(&text).unwrap();
-        let said = value.get("reason").or_else(|| value.get("text")).and_then(Value::as_str);
-        assert_eq!(said, Some(HOSTILE), "{args:?}");
+        let field = value.get("reason").or_else(|| value.get("text")).and_then(Value::as_str);
+        assert_eq!(field, Some(HOSTILE), "{args:?}");
     }
 }

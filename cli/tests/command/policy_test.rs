@@ -13,7 +13,7 @@ fn freehold(directory: &Path, arguments: &[&str]) -> Output {
 }
 
 /// Returns the exit code, and what the command printed.
-fn told(output: &Output) -> (Option<i32>, String) {
+fn code_and_stdout(output: &Output) -> (Option<i32>, String) {
     let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     (output.status.code(), format!("{out}{err}"))
 }
@@ -51,9 +51,9 @@ fn directory() -> tempfile::TempDir {
 fn a_policy_that_denies_ends_with_1_and_one_that_warns_with_0() {
     let directory = directory();
 
-    let denied = told(&freehold(directory.path(), &["policies/no-eip.rego", "--plan", "deleted.json"]));
-    let kept = told(&freehold(directory.path(), &["policies", "--plan", "kept.json"]));
-    let read = told(&freehold(directory.path(), &["policies/no-eip.rego"]));
+    let denied = code_and_stdout(&freehold(directory.path(), &["policies/no-eip.rego", "--plan", "deleted.json"]));
+    let kept = code_and_stdout(&freehold(directory.path(), &["policies", "--plan", "kept.json"]));
+    let read = code_and_stdout(&freehold(directory.path(), &["policies/no-eip.rego"]));
 
     assert_eq!(denied.0, Some(1), "{}", denied.1);
     assert!(denied.1.contains("deny") && denied.1.contains("aws_eip.web must stay"), "{}", denied.1);
@@ -71,10 +71,10 @@ fn a_policy_that_denies_ends_with_1_and_one_that_warns_with_0() {
 fn a_policy_that_cannot_be_read_or_has_no_end_ends_with_2_and_is_named() {
     let directory = directory();
 
-    let unreadable = told(&freehold(directory.path(), &["bad", "--plan", "kept.json"]));
-    let endless = told(&freehold(directory.path(), &["endless.rego", "--plan", "kept.json"]));
-    let absent = told(&freehold(directory.path(), &["nothing.rego"]));
-    let no_plan = told(&freehold(directory.path(), &["policies", "--plan", "service.json"]));
+    let unreadable = code_and_stdout(&freehold(directory.path(), &["bad", "--plan", "kept.json"]));
+    let endless = code_and_stdout(&freehold(directory.path(), &["endless.rego", "--plan", "kept.json"]));
+    let absent = code_and_stdout(&freehold(directory.path(), &["nothing.rego"]));
+    let no_plan = code_and_stdout(&freehold(directory.path(), &["policies", "--plan", "service.json"]));
 
     assert_eq!(unreadable.0, Some(2), "{}", unreadable.1);
     assert!(unreadable.1.contains("bad/bad.rego:4:"), "{}", unreadable.1);
@@ -98,8 +98,10 @@ fn an_app_config_asks_the_policies_of_the_documents_type_and_json_has_each_answe
 
     let asked = freehold(directory.path(), &["demo", "--component", "settings", "--plan", "deleted.json", "--json"]);
     let built_in = freehold(directory.path(), &["policies", "--objects", "service.json", "--built-in", "--json"]);
-    let unknown = told(&freehold(directory.path(), &["demo", "--component", "nothing", "--plan", "deleted.json"]));
-    let mistyped = told(&freehold(directory.path(), &["demo", "--component", "setings", "--plan", "deleted.json"]));
+    let unknown =
+        code_and_stdout(&freehold(directory.path(), &["demo", "--component", "nothing", "--plan", "deleted.json"]));
+    let mistyped =
+        code_and_stdout(&freehold(directory.path(), &["demo", "--component", "setings", "--plan", "deleted.json"]));
 
     let found: Value = serde_json::from_slice(&asked.stdout).unwrap();
     assert_eq!((&found["denied"], &found["documents"]), (&json!(true), &json!(1)), "{found}");
@@ -129,7 +131,7 @@ fn an_app_config_without_a_policy_for_the_document_says_so_and_ends_with_0() {
                   nuon\\ndeny contains \\\"x\\\"\"\n";
     std::fs::write(directory.path().join("demo/policies.toml"), images).unwrap();
     let other = freehold(directory.path(), &arguments);
-    let shown = told(&freehold(directory.path(), &["demo", "--plan", "deleted.json"]));
+    let shown = code_and_stdout(&freehold(directory.path(), &["demo", "--plan", "deleted.json"]));
 
     let note = |output: &Output| serde_json::from_slice::<Value>(&output.stdout).unwrap()["note"].clone();
     assert_eq!(note(&without), "no policy guards component `settings`: the app config has no policy in Rego");

@@ -261,11 +261,11 @@ fn an_update_of_the_stack_that_is_rolled_back_keeps_the_build_runners_machine() 
     };
 
     let (removed, _) = changes_of("UPDATE_COMPLETE");
-    let (kept, said) = changes_of("UPDATE_ROLLBACK_COMPLETE");
+    let (kept, stderr) = changes_of("UPDATE_ROLLBACK_COMPLETE");
 
     assert_eq!(removed, ["ExecuteChangeSet", "DeleteAutoScalingGroup"]);
     assert_eq!(kept, ["ExecuteChangeSet"]);
-    assert!(said.contains("stack `freehold-acme` could not be updated (UPDATE_ROLLBACK_COMPLETE)"), "{said}");
+    assert!(stderr.contains("stack `freehold-acme` could not be updated (UPDATE_ROLLBACK_COMPLETE)"), "{stderr}");
 }
 
 #[test]

@@ -215,8 +215,8 @@ fn a_new_app_with_a_tool_image_has_no_mistake_once_the_image_is_built() {
 
     assert!(pinned.status.success(), "{pinned:?}");
     assert!(checked.status.success(), "{checked:?}");
-    let said = String::from_utf8_lossy(&checked.stdout);
-    assert!(said.contains("my-app`: no errors, no warnings"), "{said}");
+    let stdout = String::from_utf8_lossy(&checked.stdout);
+    assert!(stdout.contains("my-app`: no errors, no warnings"), "{stdout}");
 }
 
 #[test]
@@ -230,9 +230,9 @@ fn before_the_image_is_built_check_names_the_command_and_the_graph_is_shown() {
     let checked = freehold(&["app", "check", shown]);
     let graph = freehold(&["app", "graph", shown]);
 
-    let said = String::from_utf8_lossy(&checked.stdout);
-    assert!(checked.status.success() && said.contains("no errors, 1 warning"), "{said}");
-    assert!(said.contains(&format!("= help: make it with `freehold tools build {shown}/tools`")), "{said}");
+    let stdout = String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.success() && stdout.contains("no errors, 1 warning"), "{stdout}");
+    assert!(stdout.contains(&format!("= help: make it with `freehold tools build {shown}/tools`")), "{stdout}");
     assert!(graph.status.success(), "{graph:?}");
     assert!(String::from_utf8_lossy(&graph.stdout).contains("tools "), "{graph:?}");
 }

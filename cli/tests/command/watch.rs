@@ -203,7 +203,7 @@ fn a_teardown_ends_with_its_verdict_and_the_list_of_what_is_left_if_it_can_be_re
 
     let (failed, _, why) = teardown("failed", None);
     let (unread, _, note) = teardown("succeeded", None);
-    let (succeeded, said, also) = teardown("succeeded", Some(left));
+    let (succeeded, stdout, also) = teardown("succeeded", Some(left));
 
     assert_eq!(failed, Some(1), "{why}");
     assert!(!why.contains("what is left"), "{why}");
@@ -213,7 +213,7 @@ fn a_teardown_ends_with_its_verdict_and_the_list_of_what_is_left_if_it_can_be_re
         "{note}"
     );
     assert_eq!(succeeded, Some(0), "{also}");
-    assert!(said.contains("\n  ec2 volume vol-1\n") && !also.contains("what is left"), "{said}{also}");
+    assert!(stdout.contains("\n  ec2 volume vol-1\n") && !also.contains("what is left"), "{stdout}{also}");
 }
 
 /// Returns `text` with `N` for every number.
@@ -237,8 +237,8 @@ fn the_page_about_messages_shows_the_sentence_of_a_command_that_waits() {
     let (_, _, stderr) = run(&api, &["build", "web"]);
 
     let shown = page.lines().find(|line| line.starts_with("waiting for the build runner")).unwrap();
-    let said = stderr.lines().find(|line| line.starts_with("waiting for the build runner")).unwrap();
-    assert_eq!(without_numbers(said), without_numbers(shown));
+    let sentence = stderr.lines().find(|line| line.starts_with("waiting for the build runner")).unwrap();
+    assert_eq!(without_numbers(sentence), without_numbers(shown));
 }
 
 #[test]

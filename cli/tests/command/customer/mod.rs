@@ -29,8 +29,8 @@ fn wrong((code, answer): (i32, Value)) -> (i32, String) {
 /// Asserts that each of these questions ends with 1 and tells the lie.
 fn tells(bucket: &Bucket, questions: &[&[&str]], lie: &str) {
     for question in questions {
-        let (code, said) = wrong(bucket.ask(question));
-        assert!(code == 1 && said.contains(lie), "{question:?} does not tell `{lie}`: {code}: {said}");
+        let (code, output) = wrong(bucket.ask(question));
+        assert!(code == 1 && output.contains(lie), "{question:?} does not tell `{lie}`: {code}: {output}");
     }
 }
 
@@ -220,9 +220,9 @@ fn a_malformed_key_id_is_refused_as_such_and_raises_no_alarm() {
     let done =
         bucket::freehold(&bucket.path(""), &["customer", "audit", "verify", "--copy", &copy, "--runner", "1234"]);
 
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert_eq!(done.status.code(), Some(2), "{said}");
-    assert!(said.contains("`1234` is not the id of a key; expected 32 hex digits"), "{said}");
+    let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("`1234` is not the id of a key; expected 32 hex digits"), "{stderr}");
 }
 
 #[test]

@@ -11,8 +11,8 @@ fn ask(words: &[&str], files: &[(&str, &str)]) -> (i32, String) {
         std::fs::write(place.path().join(name), text).unwrap();
     }
     let done = freehold(place.path(), &[&["customer"], words].concat());
-    let said = [done.stdout, done.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    (done.status.code().unwrap(), said)
+    let output = [done.stdout, done.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    (done.status.code().unwrap(), output)
 }
 
 #[test]
@@ -25,11 +25,11 @@ fn the_roles_of_a_template_are_listed_with_their_switches_and_an_added_right_is_
     assert_ne!(open, LAUNCHED);
 
     let (code, honest) = ask(&["permissions", "--template", "a.yaml"], &[("a.yaml", LAUNCHED)]);
-    let (told, lie) = ask(&["permissions", "--template", "a.yaml"], &[("a.yaml", &open)]);
+    let (changed_code, lie) = ask(&["permissions", "--template", "a.yaml"], &[("a.yaml", &open)]);
 
     assert_eq!(code, 0, "{honest}");
     assert!(honest.contains("EnableProvision") && honest.contains("not compared with a contract"), "{honest}");
-    assert!(told == 1 && lie.contains("Problems:"), "{lie}");
+    assert!(changed_code == 1 && lie.contains("Problems:"), "{lie}");
 }
 
 #[test]
