@@ -85,8 +85,8 @@ impl World {
         for (queue, group, dedup, _) in self.memory.orders.lock().unwrap().iter() {
             lines.insert(format!("message {queue} {group} {dedup}"));
         }
-        for told in self.memory.notifications.lock().unwrap().iter() {
-            lines.insert(format!("told {}", told.id));
+        for notification in self.memory.notifications.lock().unwrap().iter() {
+            lines.insert(format!("told {}", notification.id));
         }
         for (shard, accounts) in self.queues.reporters.lock().unwrap().iter() {
             lines.insert(format!("reporters {shard} {accounts:?}"));

@@ -35,8 +35,8 @@ async fn an_acknowledged_difference_says_who_and_why_and_twice_is_once() {
     let word = found.parts[0].drift.resources[0].acknowledged.clone().unwrap();
     assert_eq!((&word.by, word.reason.as_str()), (member(), "until Friday"));
     let history = read::show_history(&*world.memory, &globex(), None, world.now()).await.unwrap();
-    let told = history.items.iter().find(|one| one.what.starts_with("drift acknowledged")).unwrap();
-    assert_eq!((told.by.as_ref(), told.why.as_str()), (Some(member()), "until Friday"));
+    let event = history.items.iter().find(|one| one.what.starts_with("drift acknowledged")).unwrap();
+    assert_eq!((event.by.as_ref(), event.why.as_str()), (Some(member()), "until Friday"));
 }
 
 #[tokio::test]

@@ -120,8 +120,11 @@ async fn a_deploy_repairs_what_differs_and_the_history_tells_both() {
     assert_eq!(state(&world).await, "in_sync");
     let history = read::show_history(&*world.memory, &globex(), None, world.now()).await.unwrap();
     let of = |kind: &str| history.items.iter().filter(|one| one.kind == kind).cloned().collect::<Vec<HistoryEntry>>();
-    let told: Vec<String> = of("drift").iter().map(|one| one.what.clone()).collect();
-    assert_eq!(told, ["drift repaired by a deploy: 2 resources of `storage`", "drift found: 2 resources of `storage`"]);
+    let events: Vec<String> = of("drift").iter().map(|one| one.what.clone()).collect();
+    assert_eq!(
+        events,
+        ["drift repaired by a deploy: 2 resources of `storage`", "drift found: 2 resources of `storage`"]
+    );
     assert_eq!(of("drift")[0].workflow.as_ref(), Some(&deploy));
     let workflows: Vec<String> = of("workflow").iter().map(|one| format!("{} {}", one.what, one.result)).collect();
     assert_eq!(

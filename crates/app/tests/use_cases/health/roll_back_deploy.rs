@@ -83,8 +83,8 @@ async fn what_ran_before_runs_again_and_both_workflows_say_so() {
     assert_eq!(read::workflow_view(&roll_back).roll_back_of, Some(failed.id.clone()));
     let orders = orders_of(&world, &by);
     let why = format!("roll back of {}: `health:storage` blocked: component `storage` is not healthy", failed.id);
-    let said = |order: &Order| order.asked_why.as_ref().is_some_and(|said| said.starts_with(&why));
-    assert!(orders.len() == 2 && orders.iter().all(said), "{orders:#?}");
+    let why_of = |order: &Order| order.asked_why.as_ref().is_some_and(|text| text.starts_with(&why));
+    assert!(orders.len() == 2 && orders.iter().all(why_of), "{orders:#?}");
     assert!(orders.iter().all(|order| order.context["nuon"]["inputs"]["inputs"]["days"] == 7), "{orders:#?}");
 }
 

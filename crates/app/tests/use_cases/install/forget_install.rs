@@ -103,8 +103,8 @@ async fn refuse_some(world: &World, job: &JobId) {
     world.grant_artifact().answer(&grant_of(job)).await.unwrap();
     let now = world.now();
     let stale = world.runners["globex"].says(job, Fence { dispatch: 1, receive: 0 }, 1, AttemptEvent::Started, now);
-    let said = world.accept_report().accept(&stale, now).await.unwrap();
-    assert!(matches!(said, Accepted::Refused(_)), "{said:?}");
+    let answer = world.accept_report().accept(&stale, now).await.unwrap();
+    assert!(matches!(answer, Accepted::Refused(_)), "{answer:?}");
 }
 
 /// Leaves the role of the runner, and its budget of reports.
@@ -373,8 +373,8 @@ async fn late_reports_of_a_forgotten_install_are_dropped_when_another_install_ha
     let before = everything(&world);
 
     for body in &late {
-        let said = world.accept_report().accept(body, now).await.unwrap();
-        assert!(matches!(&said, Accepted::Refused(why) if why.contains("had the same name")), "{said:?}");
+        let answer = world.accept_report().accept(body, now).await.unwrap();
+        assert!(matches!(&answer, Accepted::Refused(why) if why.contains("had the same name")), "{answer:?}");
     }
     assert_eq!(everything(&world), before);
     let later = world.accept_report().accept(&late[1], world.now()).await.unwrap_err();

@@ -23,7 +23,7 @@ async fn minute(world: &mut World) -> Vec<Notification> {
 }
 
 /// Returns the kinds that people were told in these minutes.
-async fn told(world: &mut World, minutes: u32) -> Vec<NotificationKind> {
+async fn kinds_sent(world: &mut World, minutes: u32) -> Vec<NotificationKind> {
     let mut kinds = Vec::new();
     for _ in 0..minutes {
         kinds.extend(minute(world).await.into_iter().map(|one| one.kind));
@@ -34,7 +34,7 @@ async fn told(world: &mut World, minutes: u32) -> Vec<NotificationKind> {
 /// Returns a world with `globex`, whose first deploy was told.
 async fn quiet() -> World {
     let mut world = World::with_install().await;
-    told(&mut world, 2).await;
+    kinds_sent(&mut world, 2).await;
     world
 }
 
@@ -62,7 +62,7 @@ async fn the_end_of_a_workflow_is_told_once_within_a_minute_and_names_what_faile
     assert_eq!(failed.kind, NotificationKind::WorkflowFailed);
     assert_eq!(failed.workflow.as_ref(), Some(&workflow));
     assert!(failed.text.ends_with("What failed: storage."), "{}", failed.text);
-    assert_eq!(told(&mut world, 3).await, []);
+    assert_eq!(kinds_sent(&mut world, 3).await, []);
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn a_success_is_told_and_writes_nothing_more_than_before() {
         |world: &World| world.memory.rows().into_iter().filter(|row| row.key.pk != "next-sweep").collect::<Vec<_>>();
     let before = rows(&world);
 
-    let kinds = told(&mut world, 1).await;
+    let kinds = kinds_sent(&mut world, 1).await;
 
     assert_eq!(kinds, [NotificationKind::WorkflowSucceeded]);
     assert_eq!(rows(&world), before);
@@ -90,7 +90,7 @@ async fn a_plan_that_waits_is_told_once_with_the_app_of_its_install() {
     let [asked] = &told_first[..] else { panic!("{told_first:?}") };
     assert_eq!((asked.job.as_ref(), asked.workflow.as_ref()), (Some(&job), Some(&workflow)));
     assert_eq!((asked.install.as_ref(), asked.app.as_ref()), (Some(&globex()), Some(&app::document().app)));
-    assert_eq!(told(&mut world, 3).await, []);
+    assert_eq!(kinds_sent(&mut world, 3).await, []);
 }
 
 #[tokio::test]
@@ -110,19 +110,19 @@ async fn a_change_that_is_held_is_told_once() {
     world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
     world.run().await;
 
-    assert_eq!(told(&mut world, 3).await, [NotificationKind::ChangeHeld]);
+    assert_eq!(kinds_sent(&mut world, 3).await, [NotificationKind::ChangeHeld]);
 }
 
 #[tokio::test]
 async fn a_verified_deploy_that_fails_is_told_and_so_is_its_roll_back() {
     let mut world = World::with_health(true).await;
-    told(&mut world, 2).await;
+    kinds_sent(&mut world, 2).await;
     world.runner("globex").behaviours.insert("health:storage".into(), sick());
     let request = DeployComponentsRequest { verified: true, ..with_input("days", 8) };
     world.deploy(&request, "deploy-1").await.unwrap();
     world.settle().await;
 
-    let mut kinds = told(&mut world, 3).await;
+    let mut kinds = kinds_sent(&mut world, 3).await;
 
     kinds.sort();
     assert_eq!(
@@ -134,11 +134,11 @@ async fn a_verified_deploy_that_fails_is_told_and_so_is_its_roll_back() {
 #[tokio::test]
 async fn a_run_that_stops_is_told_once_and_its_step_is_not() {
     let mut world = World::with_runbook(&app::with_runbook()).await;
-    told(&mut world, 2).await;
+    kinds_sent(&mut world, 2).await;
     world.runner("globex").behaviours.insert("storage".into(), Behaviour::FailsBefore(99));
     world.run_runbook("fix", "runbook-1").await.unwrap();
 
-    let kinds = told(&mut world, 8).await;
+    let kinds = kinds_sent(&mut world, 8).await;
 
     assert_eq!(kinds, [NotificationKind::RunStopped]);
 }
@@ -149,10 +149,10 @@ async fn drift_is_told_when_it_is_new_and_not_at_each_check() {
     world.runner("globex").behaviours.insert("drift:storage".into(), drifts(&["aws_s3_bucket.a"]));
     world.detect_drift(&DetectDriftRequest::default(), "drift-1").await.unwrap();
     world.settle().await;
-    let first = told(&mut world, 2).await;
+    let first = kinds_sent(&mut world, 2).await;
     world.detect_drift(&DetectDriftRequest::default(), "drift-2").await.unwrap();
     world.settle().await;
-    let second = told(&mut world, 2).await;
+    let second = kinds_sent(&mut world, 2).await;
 
     assert_eq!(first, [NotificationKind::DriftFound]);
     assert_eq!(second, [NotificationKind::WorkflowSucceeded]);
@@ -164,16 +164,16 @@ async fn a_runner_that_is_silent_for_two_hours_is_told_once_and_so_is_its_return
     world.memory.advance_secs(HOUR);
     says_hello(&mut world).await;
     world.memory.advance_secs(2 * HOUR - 600);
-    let before = told(&mut world, 3).await;
+    let before = kinds_sent(&mut world, 3).await;
 
     world.memory.advance_secs(600);
-    let away = told(&mut world, 3).await;
+    let away = kinds_sent(&mut world, 3).await;
     world.memory.advance_secs(24 * HOUR);
-    let later = told(&mut world, 3).await;
+    let later = kinds_sent(&mut world, 3).await;
     says_hello(&mut world).await;
-    let back = told(&mut world, 3).await;
+    let back = kinds_sent(&mut world, 3).await;
     world.memory.advance_secs(3 * HOUR);
-    let again = told(&mut world, 3).await;
+    let again = kinds_sent(&mut world, 3).await;
 
     assert_eq!(before, []);
     assert_eq!(away, [NotificationKind::RunnerAway]);
@@ -188,12 +188,12 @@ async fn a_machine_that_is_replaced_within_ten_minutes_is_not_told_and_a_runner_
     says(&mut world, AwayReason::Stopped).await;
     world.memory.advance_secs(300);
     says_hello(&mut world).await;
-    let replaced = told(&mut world, 15).await;
+    let replaced = kinds_sent(&mut world, 15).await;
 
     says(&mut world, AwayReason::SwitchedOff).await;
-    let paused = told(&mut world, 15).await;
+    let paused = kinds_sent(&mut world, 15).await;
     says(&mut world, AwayReason::StackDeleted).await;
-    let cut_off = told(&mut world, 3).await;
+    let cut_off = kinds_sent(&mut world, 3).await;
 
     assert_eq!(replaced, []);
     assert_eq!(paused, [NotificationKind::RunnerAway]);
@@ -206,14 +206,14 @@ async fn a_topic_that_is_down_holds_nothing_up_and_loses_nothing() {
     world.memory.faults.set(|what| (what == "publish").then_some(Fault::Before));
     world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
     world.settle().await;
-    let down = told(&mut world, 20).await;
+    let down = kinds_sent(&mut world, 20).await;
 
     world.memory.faults.set(|_| None);
-    let up = told(&mut world, 6).await;
+    let up = kinds_sent(&mut world, 6).await;
 
     assert_eq!(down, []);
     assert_eq!(up, [NotificationKind::WorkflowSucceeded]);
-    assert_eq!(told(&mut world, 6).await, []);
+    assert_eq!(kinds_sent(&mut world, 6).await, []);
 }
 
 #[tokio::test]
@@ -242,12 +242,12 @@ async fn a_notification_that_nobody_takes_for_two_weeks_is_given_up() {
     world.memory.faults.set(|what| (what == "publish").then_some(Fault::Before));
     world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
     world.settle().await;
-    told(&mut world, 1).await;
+    kinds_sent(&mut world, 1).await;
     world.memory.advance_secs(15 * 24 * HOUR);
-    told(&mut world, 1).await;
+    kinds_sent(&mut world, 1).await;
     world.memory.faults.set(|_| None);
 
-    let kinds = told(&mut world, 10).await;
+    let kinds = kinds_sent(&mut world, 10).await;
 
     assert!(!kinds.contains(&NotificationKind::WorkflowSucceeded), "{kinds:?}");
     let probe = freehold_domain::notification::test(None, None, "probe", world.now());
@@ -258,10 +258,10 @@ async fn a_notification_that_nobody_takes_for_two_weeks_is_given_up() {
 #[tokio::test]
 async fn a_workflow_that_ends_while_a_job_still_runs_is_told_at_once() {
     let (mut world, workflow) = World::deploying(Behaviour::Ignores).await;
-    told(&mut world, 1).await;
+    kinds_sent(&mut world, 1).await;
     world.time_out(&workflow).await;
 
-    let kinds = told(&mut world, 2).await;
+    let kinds = kinds_sent(&mut world, 2).await;
 
     assert_eq!(kinds, [NotificationKind::WorkflowFailed]);
 }

@@ -21,8 +21,8 @@ async fn a_test_is_about_the_install_and_its_app_with_the_id_of_its_cause() {
 
     assert_eq!(first, again);
     assert_ne!(first, other);
-    let told = world.memory.notifications.lock().unwrap().clone();
-    assert_eq!((told[0].kind, &told[0].id), (NotificationKind::Test, &first.id));
-    assert_eq!((told[0].install.as_ref(), told[0].app.as_ref()), (Some(&globex()), Some(&app::document().app)));
-    assert_eq!((told[2].install.as_ref(), told[2].app.as_ref()), (None, None));
+    let sent = world.memory.notifications.lock().unwrap().clone();
+    assert_eq!((sent[0].kind, &sent[0].id), (NotificationKind::Test, &first.id));
+    assert_eq!((sent[0].install.as_ref(), sent[0].app.as_ref()), (Some(&globex()), Some(&app::document().app)));
+    assert_eq!((sent[2].install.as_ref(), sent[2].app.as_ref()), (None, None));
 }

@@ -258,8 +258,8 @@ async fn one_install_does_not_wait_for_another() {
 
 /// Returns a notification as a task that is due now.
 fn telling(world: &World) -> Due {
-    let told = freehold_domain::notification::test(None, None, "key", world.now());
-    Due::at(world.now(), globex(), DueWhat::Notify { notification: Box::new(told) })
+    let notification = freehold_domain::notification::test(None, None, "key", world.now());
+    Due::at(world.now(), globex(), DueWhat::Notify { notification: Box::new(notification) })
 }
 
 async fn store(world: &World, due: &Due) {
@@ -323,8 +323,8 @@ async fn a_task_that_nobody_can_handle_is_held_for_ten_minutes_and_one_beside_it
 async fn a_topic_that_takes_nothing_is_asked_once_in_a_call() {
     let world = World::with_install().await;
     for key in ["a", "b", "c"] {
-        let told = freehold_domain::notification::test(None, None, key, world.now());
-        store(&world, &Due::at(world.now(), globex(), DueWhat::Notify { notification: Box::new(told) })).await;
+        let notification = freehold_domain::notification::test(None, None, key, world.now());
+        store(&world, &Due::at(world.now(), globex(), DueWhat::Notify { notification: Box::new(notification) })).await;
     }
     let asked = Arc::new(std::sync::Mutex::new(0));
     let counted = Arc::clone(&asked);

@@ -83,9 +83,9 @@ async fn whoever_sends_a_signed_report_of_an_install_is_not_bound_to_it() {
     };
     let body = Envelope::seal(&report, &[&runner.key]).unwrap().to_json().unwrap();
 
-    let said = world.accept_report().accept(&body, from(&world, "AROATHIEF")).await.unwrap();
+    let answer = world.accept_report().accept(&body, from(&world, "AROATHIEF")).await.unwrap();
 
-    assert_eq!(said, Accepted::Taken);
+    assert_eq!(answer, Accepted::Taken);
     assert_eq!(function(&world).admit(Some("AROATHIEF")).await.unwrap(), Admitted::Handle(None));
     assert_eq!(function(&world).admit(Some(GLOBEX)).await.unwrap(), Admitted::Handle(Some(globex())));
 }
@@ -98,9 +98,9 @@ async fn a_role_of_one_install_cannot_speak_of_another() {
     let initech: InstallId = "initech".parse().unwrap();
 
     let arrival = Arrival { install: Some(initech), ..from(&world, "AROAINITECH") };
-    let said = world.accept_report().accept(&hello, arrival).await.unwrap();
+    let answer = world.accept_report().accept(&hello, arrival).await.unwrap();
 
-    assert!(matches!(&said, Accepted::Refused(why) if why.contains("belongs to install `initech`")), "{said:?}");
+    assert!(matches!(&answer, Accepted::Refused(why) if why.contains("belongs to install `initech`")), "{answer:?}");
     assert_eq!(world.memory.rows(), rows);
 }
 

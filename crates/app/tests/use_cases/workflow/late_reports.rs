@@ -179,9 +179,9 @@ async fn an_end_after_the_loss_changes_nothing_about_copies_of_secrets_that_a_la
         let world = world.copy();
         let before = copies(&world).await;
         let end = world.runners["globex"].says(&job, FIRST, 2, event, world.now());
-        let said = world.accept_report().accept(&end, world.now()).await.unwrap();
+        let answer = world.accept_report().accept(&end, world.now()).await.unwrap();
 
-        assert_eq!(said, Accepted::Taken);
+        assert_eq!(answer, Accepted::Taken);
         assert!(before.is_some());
         assert_eq!(copies(&world).await, before);
     }

@@ -144,7 +144,7 @@ async fn kyverno_policies_go_where_something_is_deployed_into_a_cluster_and_leav
     assert!(of_all.len() >= 3 && of_all.iter().all(|removes| *removes), "{of_all:?}");
 }
 
-fn said(deny: Vec<String>) -> PolicyResult {
+fn result_with(deny: Vec<String>) -> PolicyResult {
     let contents = Digest::of(b"text");
     PolicyResult {
         name: "no-eip".into(),
@@ -168,16 +168,16 @@ async fn ended(policies: Vec<PolicyResult>) -> freehold_domain::job::Job {
 
 #[tokio::test]
 async fn what_policies_said_is_part_of_the_job() {
-    let job = ended(vec![said(vec!["it stays".into()])]).await;
+    let job = ended(vec![result_with(vec!["it stays".into()])]).await;
 
     assert!(matches!(job.state, JobState::Blocked { block: Block::Policy, .. }), "{:?}", job.state);
     let now = job.created_at;
-    assert_eq!(freehold_app::read::job_view(job, now).policies, [said(vec!["it stays".into()])]);
+    assert_eq!(freehold_app::read::job_view(job, now).policies, [result_with(vec!["it stays".into()])]);
 }
 
 #[tokio::test]
 async fn what_policies_said_is_bounded_and_each_keeps_a_message() {
-    let long = said(vec!["x".repeat(1_500); 3]);
+    let long = result_with(vec!["x".repeat(1_500); 3]);
 
     let job = ended(vec![long; 150]).await;
 

@@ -74,21 +74,21 @@ async fn a_runner_whose_key_was_replaced_is_told_so_once_an_hour() {
     let replaced_at = world.now();
     let ids = [&old, &new].map(|runner| PublicKey::from(runner.key.verifying_key()).key_id());
 
-    let mut told = Vec::new();
+    let mut minutes = Vec::new();
     for minute in 0..130 {
         world.memory.advance_secs(60);
         accept(&world, &old.says(&job, FIRST, minute, progress("x"), world.now())).await.unwrap();
         let asked = world.memory.take_dispatched();
         let mut first = asked.clone();
         first.retain(|message| matches!(message, DispatchMessage::Retired { at, .. } if *at == world.now()));
-        told.extend(first.iter().map(|_| minute));
+        minutes.extend(first.iter().map(|_| minute));
         for message in asked {
             world.dispatch_job().perform(&message).await.unwrap();
         }
     }
     world.run().await;
 
-    assert_eq!(told, [0, 60, 120]);
+    assert_eq!(minutes, [0, 60, 120]);
     let notice = &world.runners["globex"].notices[0];
     assert_eq!((&notice.runner, &notice.replaced_by, notice.replaced_at), (&ids[0], &ids[1], replaced_at));
     let orders = world.memory.orders.lock().unwrap().clone();
