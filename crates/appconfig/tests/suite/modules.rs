@@ -243,7 +243,7 @@ fn a_file_as_terraform_takes_it_is_not_a_mistake() {
 
 #[test]
 fn what_is_given_twice_and_an_open_heredoc_are_said_as_that() {
-    let said = |text: &str| {
+    let error_of = |text: &str| {
         let found = module(&[("modules/own/main.tf", text)]).check();
         found
             .iter()
@@ -252,12 +252,12 @@ fn what_is_given_twice_and_an_open_heredoc_are_said_as_that() {
             .join("; ")
     };
 
-    assert_eq!(said("locals {\n  a = 1\n  a = 2\n}\n"), "Error 3: not Terraform: an attribute is given twice");
+    assert_eq!(error_of("locals {\n  a = 1\n  a = 2\n}\n"), "Error 3: not Terraform: an attribute is given twice");
     assert_eq!(
-        said("locals {\n  a = { b = 1, b = 2 }\n}\n"),
+        error_of("locals {\n  a = { b = 1, b = 2 }\n}\n"),
         "Warning 2: a key of an object is given twice; the last one counts"
     );
-    assert_eq!(said("locals {\n  a = <<EOT\n x\n}\n"), "Error 2: not Terraform: the heredoc is never closed");
+    assert_eq!(error_of("locals {\n  a = <<EOT\n x\n}\n"), "Error 2: not Terraform: the heredoc is never closed");
 }
 
 #[test]
@@ -291,14 +291,14 @@ fn a_provider_is_pinned_beside_the_module() {
       |
       = help: run `terraform providers lock -platform=linux_amd64 -platform=linux_arm64` in the module, and keep the file that it writes
     "#);
-    let told = module(&[required]).check().to_string();
-    assert!(told.contains("modules/own/main.tf:3:5"), "{told}");
+    let text = module(&[required]).check().to_string();
+    assert!(text.contains("modules/own/main.tf:3:5"), "{text}");
     let net =
         "name = \"net\"\ntype = \"terraform_module\"\nterraform_version = \"1.11.3\"\nsource = \"./modules/own\"\n";
     let fetching = module(&[main, queue]).with("components/net.toml", &format!("{net}providers = \"registry\"\n"));
-    let told = fetching.check().to_string();
-    assert!(told.starts_with("error: the module in `modules/own` needs a provider, and has no"), "{told}");
-    assert!(told.contains("or remove `providers`: each build then pins and packs the provider"), "{told}");
+    let text = fetching.check().to_string();
+    assert!(text.starts_with("error: the module in `modules/own` needs a provider, and has no"), "{text}");
+    assert!(text.contains("or remove `providers`: each build then pins and packs the provider"), "{text}");
     let locked = module(&[main, queue, ("modules/own/.terraform.lock.hcl", "")]);
     assert_eq!(locked.check().to_string(), "");
 }

@@ -85,12 +85,12 @@ fn every_real_module_and_chart_is_read() {
 
     // Values of variables belong to the configs, which are not here; some modules call the one around them. Few of these
     // modules pin their providers.
-    let told = |one: &&Diagnostic| {
+    let is_known = |one: &&Diagnostic| {
         ["needs variable", "is outside of the source", "needs a provider, and has no"]
             .iter()
             .any(|w| one.message.contains(w))
     };
-    let wrong = found.iter().filter(|one| is_error(one) && !told(one));
+    let wrong = found.iter().filter(|one| is_error(one) && !is_known(one));
     let wrong: Vec<String> = wrong.map(|one| shown(&app, one)).collect();
     assert!(count >= 70, "only {count} modules and charts");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

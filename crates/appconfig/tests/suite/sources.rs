@@ -13,7 +13,7 @@ fn chart(values: &str, files: &[(&str, &str)]) -> Config {
 }
 
 /// Returns what is said, without the warning that a kind cannot be deployed yet.
-fn said(config: &Config) -> String {
+fn messages(config: &Config) -> String {
     let found = config.check();
     let words = found.iter().filter(|one| !one.message.contains("cannot be deployed yet"));
     let line = |one: &freehold_appconfig::Diagnostic| {
@@ -27,14 +27,14 @@ fn said(config: &Config) -> String {
 fn a_chart_has_its_file_its_keys_and_templates() {
     let whole = chart("", &[("Chart.yaml", CHART), ("templates/a.yaml", "a: {{ .Values.x }}\n")]);
 
-    assert_eq!(said(&whole), "");
-    insta::assert_snapshot!(said(&chart("", &[("web/Chart.yaml", CHART)])), @"Error components/chart.toml:4: there is no `Chart.yaml` in `chart`; did you mean `./chart/web`?");
-    insta::assert_snapshot!(said(&chart("", &[("Chart.yaml", "name: web\nversion: \"\"\n")])), @r"
+    assert_eq!(messages(&whole), "");
+    insta::assert_snapshot!(messages(&chart("", &[("web/Chart.yaml", CHART)])), @"Error components/chart.toml:4: there is no `Chart.yaml` in `chart`; did you mean `./chart/web`?");
+    insta::assert_snapshot!(messages(&chart("", &[("Chart.yaml", "name: web\nversion: \"\"\n")])), @r"
     Error chart/Chart.yaml:1: the chart has no `apiVersion`; add `apiVersion: v2`
     Error chart/Chart.yaml:1: the chart has no `version`; add `version: 0.1.0`
     Warning components/chart.toml:4: the chart has no files in `chart/templates`, so it creates nothing; write its templates there, or correct the path
     ");
-    insta::assert_snapshot!(said(&chart("", &[("Chart.yaml", "name: [web\n"), ("templates/a.yaml", "")])), @"Error chart/Chart.yaml:2: not YAML: while parsing a flow sequence, expected ',' or ']';");
+    insta::assert_snapshot!(messages(&chart("", &[("Chart.yaml", "name: [web\n"), ("templates/a.yaml", "")])), @"Error chart/Chart.yaml:2: not YAML: while parsing a flow sequence, expected ',' or ']';");
 }
 
 #[test]
@@ -48,11 +48,11 @@ fn values_that_the_chart_does_not_read_are_warned_of() {
     ];
     let all = [files[0], files[1], ("templates/a.yaml", "a: {{ toYaml .Values }}\n")];
 
-    insta::assert_snapshot!(said(&chart(values, &files)), @r"
+    insta::assert_snapshot!(messages(&chart(values, &files)), @r"
     Warning components/chart.toml:7: the chart in `chart` does not use the value `imgae`; it has no effect; did you mean `image`?
     Warning components/chart.toml:11: the chart in `chart` does not use the value `size`; it has no effect; remove it, or use it in a template of the chart
     ");
-    assert_eq!(said(&chart(values, &all)), "");
+    assert_eq!(messages(&chart(values, &all)), "");
 }
 
 #[test]
@@ -64,11 +64,11 @@ fn a_dockerfile_is_in_the_source_and_has_the_stage() {
             .with("image/Dockerfile", "# a\nFROM --platform=x a AS build\nfrom b\n")
     };
 
-    assert_eq!(said(&docker("dockerfile = \"./Dockerfile\"\ntarget = \"Build\"\n")), "");
-    assert_eq!(said(&docker("dockerfile = \"Dockerfile\"\ntarget = \"1\"\n")), "");
-    insta::assert_snapshot!(said(&docker("dockerfile = \"Dockerfle\"\n")), @"Error components/image.toml:4: there is no `Dockerfle` in `image`; did you mean `Dockerfile`?");
-    insta::assert_snapshot!(said(&docker("dockerfile = \"Dockerfile\"\ntarget = \"biuld\"\n")), @"Error components/image.toml:5: there is no stage `biuld`; did you mean `build`?");
-    insta::assert_snapshot!(said(&docker("dockerfile = \"Dockerfile\"\n").with("image/Dockerfile", "RUN x\n")), @"Error image/Dockerfile:1: `image/Dockerfile` has no `FROM` line; add `FROM ...`");
+    assert_eq!(messages(&docker("dockerfile = \"./Dockerfile\"\ntarget = \"Build\"\n")), "");
+    assert_eq!(messages(&docker("dockerfile = \"Dockerfile\"\ntarget = \"1\"\n")), "");
+    insta::assert_snapshot!(messages(&docker("dockerfile = \"Dockerfle\"\n")), @"Error components/image.toml:4: there is no `Dockerfle` in `image`; did you mean `Dockerfile`?");
+    insta::assert_snapshot!(messages(&docker("dockerfile = \"Dockerfile\"\ntarget = \"biuld\"\n")), @"Error components/image.toml:5: there is no stage `biuld`; did you mean `build`?");
+    insta::assert_snapshot!(messages(&docker("dockerfile = \"Dockerfile\"\n").with("image/Dockerfile", "RUN x\n")), @"Error image/Dockerfile:1: `image/Dockerfile` has no `FROM` line; add `FROM ...`");
 }
 
 #[test]
@@ -77,8 +77,8 @@ fn a_kustomization_has_its_file() {
         "name = \"k\"\ntype = \"kubernetes_manifest\"\nnamespace = \"n\"\n[kustomize]\npath = \"./overlay\"\n";
     let config = good().with_sandbox().with("components/k.toml", kustomized).with("overlay/other.yaml", "");
 
-    insta::assert_snapshot!(said(&config), @"Error components/k.toml:5: there is no `kustomization.yaml` in `overlay`; create the file, or correct the path");
-    assert_eq!(said(&config.with("overlay/kustomization.yml", "")), "");
+    insta::assert_snapshot!(messages(&config), @"Error components/k.toml:5: there is no `kustomization.yaml` in `overlay`; create the file, or correct the path");
+    assert_eq!(messages(&config.with("overlay/kustomization.yml", "")), "");
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn sources_in_repositories_are_named_and_not_looked_at() {
 fn a_file_is_no_source_and_its_directory_is_named_as_the_way_out() {
     let net = "name = \"net\"\ntype = \"terraform_module\"\nterraform_version = \"1.11.3\"\nsource = \"./modules/net/main.tf\"\n";
 
-    let found = said(&good().with("components/net.toml", net));
+    let found = messages(&good().with("components/net.toml", net));
 
     assert!(
         found.contains(

@@ -53,9 +53,9 @@ fn a_sensitive_output_is_for_components_and_actions_alone() {
     );
 
     assert_eq!(read(token).with("actions/say.toml", &action).faults().to_string(), "");
-    let said = read("x").with("secrets.toml", &place).faults().to_string();
+    let text = read("x").with("secrets.toml", &place).faults().to_string();
     let warning = "warning: output `token` of component `net` is sensitive: only components and actions can read it";
-    assert!(said.contains(warning) && said.contains("--> secrets.toml:5:35"), "{said}");
+    assert!(text.contains(warning) && text.contains("--> secrets.toml:5:35"), "{text}");
 }
 
 #[test]
