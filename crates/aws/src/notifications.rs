@@ -238,9 +238,10 @@ mod tests {
     async fn a_topic_that_does_not_answer_holds_a_call_for_two_seconds() {
         let silence = Silence::new();
         let topic = SnsTopic::new(&silence.config(), "arn:aws:sns:eu-west-1:111111111111:fh-acme--notifications");
-        let told = freehold_domain::notification::test(None, None, "key", freehold_protocol::Timestamp::default());
+        let notification =
+            freehold_domain::notification::test(None, None, "key", freehold_protocol::Timestamp::default());
 
-        let error = topic.publish(&told).await.unwrap_err();
+        let error = topic.publish(&notification).await.unwrap_err();
 
         assert!(matches!(error, PortError::Transient { .. }), "{error}");
         assert!(error.to_string().contains(&format!("occurred after {CALL:?}")), "{error}");
