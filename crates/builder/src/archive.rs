@@ -207,8 +207,8 @@ mod tests {
 
         let error = pack(&from, &directory.path().join("a")).unwrap_err();
 
-        let said = "`modules/a/out` is a link out of the directory, or with `..` after a name; an archive may contain only \
+        let message = "`modules/a/out` is a link out of the directory, or with `..` after a name; an archive may contain only \
                     files, directories and links that stay inside of it";
-        assert_eq!(error.to_string(), said);
+        assert_eq!(error.to_string(), message);
     }
 }

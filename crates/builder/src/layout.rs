@@ -163,11 +163,11 @@ mod tests {
         let top = image(&layout, "one");
         std::fs::write(layout.join("index.json"), json!({ "manifests": [top] }).to_string()).unwrap();
         let (manifests, blobs) = read(&layout).unwrap();
-        let told = |what: &str| {
-            let told = read(&layout).unwrap_err();
+        let assert_refused = |what: &str| {
+            let error = read(&layout).unwrap_err();
             assert!(
-                matches!(&told, Failure::Failed { reason, .. } if reason.contains("no regular file")),
-                "{what}: {told:?}"
+                matches!(&error, Failure::Failed { reason, .. } if reason.contains("no regular file")),
+                "{what}: {error:?}"
             );
         };
 
@@ -180,7 +180,7 @@ mod tests {
         ] {
             std::fs::rename(&path, &secret).unwrap();
             std::os::unix::fs::symlink(&secret, &path).unwrap();
-            told(what);
+            assert_refused(what);
             std::fs::remove_file(&path).unwrap();
             std::fs::rename(&secret, &path).unwrap();
         }

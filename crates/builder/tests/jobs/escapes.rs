@@ -46,7 +46,7 @@ fn start() -> Option<(Bench, PathBuf)> {
         return None;
     }
     let busybox = freehold_skips::find_program("busybox").unwrap();
-    if !Command::new("ldd").arg(&busybox).output().is_ok_and(|said| !said.status.success()) {
+    if !Command::new("ldd").arg(&busybox).output().is_ok_and(|output| !output.status.success()) {
         skip("`busybox` is not the static one; install `busybox-static`");
         return None;
     }

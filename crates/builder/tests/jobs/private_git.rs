@@ -83,15 +83,15 @@ impl Place {
     async fn server(&self, otherwise: impl Fn(&Asked) -> Option<Said> + Send + Sync + 'static) -> StandIn {
         let root = self.root.path().to_owned();
         let answer = move |asked: &Asked| {
-            if let Some(said) = otherwise(asked) {
-                return said;
+            if let Some(reply) = otherwise(asked) {
+                return reply;
             }
             if asked.header("authorization") == basic("bot", CANARY) {
                 return backend(&root, asked);
             }
-            let mut said = Said::status(401, "no");
-            said.1.push(("www-authenticate".into(), "Basic realm=\"git\"".into()));
-            said
+            let mut reply = Said::status(401, "no");
+            reply.1.push(("www-authenticate".into(), "Basic realm=\"git\"".into()));
+            reply
         };
         StandIn::start(Some(self.certificates.acceptor()), answer).await
     }

@@ -51,9 +51,9 @@ async fn guard(registry: &Registry, wanted: String, challenge: String) -> StandI
         // A careless server repeats the login in its answer.
         let login = asked.header("authorization").trim_start_matches("Basic ");
         let login = String::from_utf8(STANDARD.decode(login).unwrap_or_default()).unwrap();
-        let mut said = Said::status(401, &format!("no: {login}"));
-        said.1.push(("www-authenticate".into(), challenge.clone()));
-        said
+        let mut reply = Said::status(401, &format!("no: {login}"));
+        reply.1.push(("www-authenticate".into(), challenge.clone()));
+        reply
     };
     StandIn::start(None, answer).await
 }
@@ -172,7 +172,7 @@ async fn a_base_image_is_read_with_a_login_that_no_step_finds() {
         return skip("this user has no range of 65536 in /etc/subuid");
     }
     let busybox = find_program("busybox").unwrap();
-    if !Command::new("ldd").arg(&busybox).output().is_ok_and(|said| !said.status.success()) {
+    if !Command::new("ldd").arg(&busybox).output().is_ok_and(|output| !output.status.success()) {
         return skip("`busybox` is not the static one; install `busybox-static`");
     }
     let Some(cloud) = Cloud::here(TEST).await else { return };
@@ -199,8 +199,8 @@ async fn a_base_image_is_read_with_a_login_that_no_step_finds() {
     let log = bench.log();
     println!("{log}");
     built(outcome);
-    let said: Vec<&str> = log.lines().collect();
-    assert!(said.contains(&"/planted") && said.contains(&"looking"), "{log}");
-    assert!(!said.contains(&"found-a-file") && !said.contains(&"found-a-process"), "{log}");
+    let lines: Vec<&str> = log.lines().collect();
+    assert!(lines.contains(&"/planted") && lines.contains(&"looking"), "{log}");
+    assert!(!lines.contains(&"found-a-file") && !lines.contains(&"found-a-process"), "{log}");
     assert_eq!(places(&[CANARY, &basic("bot", CANARY)[6..]], bench.directory.path()), [""; 0]);
 }
