@@ -94,13 +94,13 @@ mod tests {
 
     #[test]
     fn a_typo_is_refused_with_the_nearest_region() {
-        let said = |region: &str| check_region(region, false).unwrap_err().to_string();
+        let error_of = |region: &str| check_region(region, false).unwrap_err().to_string();
 
         assert_eq!(
-            said("eu-wst-1"),
+            error_of("eu-wst-1"),
             "this version does not know region `eu-wst-1`; if AWS has it, pass `--unknown-region`; did you mean `eu-west-1`?"
         );
-        assert!(said("xx-nowhere-7").ends_with("if AWS has it, pass `--unknown-region`"));
+        assert!(error_of("xx-nowhere-7").ends_with("if AWS has it, pass `--unknown-region`"));
         for bad in ["Ireland", "eu-west", "eu--1", "1-2-3", ""] {
             assert!(matches!(check_region(bad, true), Err(RegionError::Malformed(_))), "{bad}");
         }

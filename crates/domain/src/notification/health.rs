@@ -55,27 +55,32 @@ mod tests {
     #[test]
     fn a_component_that_becomes_unhealthy_or_healthy_again_is_told_and_nothing_else() {
         let install: InstallId = "globex".parse().unwrap();
-        let told = |before: Option<HealthState>, after: HealthState| {
-            of_health(&install, None, before.map(found).as_ref(), &found(after)).map(|told| told.subject)
+        let subject_of = |before: Option<HealthState>, after: HealthState| {
+            of_health(&install, None, before.map(found).as_ref(), &found(after))
+                .map(|notification| notification.subject)
         };
         let (healthy, unknown, unhealthy) = (HealthState::Healthy, HealthState::Unknown, HealthState::Unhealthy);
 
         for before in [None, Some(healthy), Some(unknown)] {
-            assert_eq!(told(before, unhealthy).as_deref(), Some("Freehold: globex: web is unhealthy"), "{before:?}");
-            assert_eq!(told(before, healthy), None, "{before:?}");
+            assert_eq!(
+                subject_of(before, unhealthy).as_deref(),
+                Some("Freehold: globex: web is unhealthy"),
+                "{before:?}"
+            );
+            assert_eq!(subject_of(before, healthy), None, "{before:?}");
         }
-        assert_eq!(told(Some(unhealthy), healthy).as_deref(), Some("Freehold: globex: web is healthy again"));
-        assert_eq!(told(Some(unhealthy), unhealthy), None);
+        assert_eq!(subject_of(Some(unhealthy), healthy).as_deref(), Some("Freehold: globex: web is healthy again"));
+        assert_eq!(subject_of(Some(unhealthy), unhealthy), None);
         for before in [None, Some(healthy), Some(unhealthy)] {
-            assert_eq!(told(before, unknown), None, "{before:?}");
+            assert_eq!(subject_of(before, unknown), None, "{before:?}");
         }
     }
 
     #[test]
     fn the_reason_is_not_told_because_a_program_may_have_written_it() {
-        let told = of_health(&"globex".parse().unwrap(), None, None, &found(HealthState::Unhealthy)).unwrap();
+        let notification = of_health(&"globex".parse().unwrap(), None, None, &found(HealthState::Unhealthy)).unwrap();
 
-        assert_eq!(told.text, "Component web of install globex is unhealthy since 1970-01-01T00:01:00.000Z.");
-        assert_eq!(told.command, "freehold install show globex");
+        assert_eq!(notification.text, "Component web of install globex is unhealthy since 1970-01-01T00:01:00.000Z.");
+        assert_eq!(notification.command, "freehold install show globex");
     }
 }

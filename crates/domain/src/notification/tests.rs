@@ -145,32 +145,32 @@ fn all() -> Vec<Notification> {
 
 #[test]
 fn every_kind_is_told_of_something_and_each_has_its_own_id() {
-    let told = all();
+    let notifications = all();
 
-    let kinds: Vec<_> = told.iter().map(|one| one.kind).collect();
+    let kinds: Vec<_> = notifications.iter().map(|one| one.kind).collect();
     assert_eq!(kinds, NotificationKind::ALL);
-    assert_eq!(told.iter().map(|one| &one.id).collect::<BTreeSet<_>>().len(), told.len());
+    assert_eq!(notifications.iter().map(|one| &one.id).collect::<BTreeSet<_>>().len(), notifications.len());
 }
 
 #[test]
 fn no_notification_has_a_reason_or_a_value_in_it() {
-    for told in all() {
-        let text = serde_json::to_string(&told).unwrap() + &told.mail();
+    for notification in all() {
+        let text = serde_json::to_string(&notification).unwrap() + &notification.mail();
 
         assert!(!text.contains(SECRET), "{text}");
-        assert_eq!(told.install, Some(globex()));
-        assert_eq!(told.app, Some(shop()));
+        assert_eq!(notification.install, Some(globex()));
+        assert_eq!(notification.app, Some(shop()));
     }
 }
 
 #[test]
 fn a_plan_that_waits_names_whom_it_waits_for_and_what_it_does() {
-    let told = of_job(&job(waits_for_approval("a")), None).unwrap();
+    let notification = of_job(&job(waits_for_approval("a")), None).unwrap();
 
-    assert_eq!(told.subject, "Freehold: globex: a plan of storage waits for approval");
-    assert!(told.text.contains("by the vendor and the customer until 2026-"), "{}", told.text);
-    assert!(told.text.ends_with("The plan has 1 to create, 2 to delete."), "{}", told.text);
-    assert_eq!(told.command, format!("freehold job show {}", told.job.unwrap()));
+    assert_eq!(notification.subject, "Freehold: globex: a plan of storage waits for approval");
+    assert!(notification.text.contains("by the vendor and the customer until 2026-"), "{}", notification.text);
+    assert!(notification.text.ends_with("The plan has 1 to create, 2 to delete."), "{}", notification.text);
+    assert_eq!(notification.command, format!("freehold job show {}", notification.job.unwrap()));
 }
 
 #[test]
@@ -184,10 +184,14 @@ fn another_plan_of_the_same_job_is_told_anew() {
 #[test]
 fn a_failed_workflow_names_ten_nodes_that_failed() {
     let nodes = (0..12).map(|at| failed_node(&format!("c{at}"))).collect();
-    let told = of(&Workflow { nodes, ..deploy(failed()) }).unwrap();
+    let notification = of(&Workflow { nodes, ..deploy(failed()) }).unwrap();
 
-    assert_eq!(told.subject, "Freehold: globex: deploy-components failed");
-    assert!(told.text.ends_with("What failed: c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 and 2 more."), "{}", told.text);
+    assert_eq!(notification.subject, "Freehold: globex: deploy-components failed");
+    assert!(
+        notification.text.ends_with("What failed: c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 and 2 more."),
+        "{}",
+        notification.text
+    );
 }
 
 #[test]
@@ -218,11 +222,12 @@ fn nobody_waits_for_a_cancel_for_a_success_by_schedule_or_for_a_step_of_a_runboo
 fn a_build_is_about_its_app_and_about_no_install() {
     let request = Request::Build { app: shop(), builds: Vec::new(), version: None };
 
-    let told = of_workflow(&workflow(WorkflowKind::BuildComponents, request, failed()), None, DriftSeen::default());
+    let notification =
+        of_workflow(&workflow(WorkflowKind::BuildComponents, request, failed()), None, DriftSeen::default());
 
-    let told = told.unwrap();
-    assert_eq!((told.install, told.app), (None, Some(shop())));
-    assert_eq!(told.subject, "Freehold: build of shop failed");
+    let notification = notification.unwrap();
+    assert_eq!((notification.install, notification.app), (None, Some(shop())));
+    assert_eq!(notification.subject, "Freehold: build of shop failed");
 }
 
 proptest! {
@@ -234,10 +239,10 @@ proptest! {
         let mut waiting = job(waits_for_approval("a"));
         waiting.node = names.concat();
 
-        for told in [of(&Workflow { nodes, ..deploy(failed()) }).unwrap(), of_job(&waiting, None).unwrap()] {
-            prop_assert!(told.subject.chars().count() <= MAX_SUBJECT_CHARS);
-            prop_assert!(told.subject.bytes().all(|b| b == b' ' || b.is_ascii_graphic()));
-            prop_assert!(told.text.len() <= MAX_TEXT_BYTES);
+        for notification in [of(&Workflow { nodes, ..deploy(failed()) }).unwrap(), of_job(&waiting, None).unwrap()] {
+            prop_assert!(notification.subject.chars().count() <= MAX_SUBJECT_CHARS);
+            prop_assert!(notification.subject.bytes().all(|b| b == b' ' || b.is_ascii_graphic()));
+            prop_assert!(notification.text.len() <= MAX_TEXT_BYTES);
         }
     }
 }
