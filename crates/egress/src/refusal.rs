@@ -210,28 +210,28 @@ mod tests {
 
     use super::*;
 
-    fn told(refused: impl IntoIterator<Item = String>) -> Vec<(String, u64)> {
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let into = Arc::clone(&told);
+    fn reports_of(refused: impl IntoIterator<Item = String>) -> Vec<(String, u64)> {
+        let reports = Arc::new(Mutex::new(Vec::new()));
+        let into = Arc::clone(&reports);
         let ledger =
             Ledger::new(move |refusal: &Refusal| into.lock().unwrap().push((refusal.host.clone(), refusal.times)));
         for host in refused {
             ledger.note(&Reason::NotPermitted(format!("{host}:443").parse().unwrap()));
         }
         drop(ledger);
-        Arc::into_inner(told).unwrap().into_inner().unwrap()
+        Arc::into_inner(reports).unwrap().into_inner().unwrap()
     }
 
     #[test]
     fn equal_refusals_are_told_at_powers_of_ten() {
-        let all = told(std::iter::repeat_n("a.example".to_owned(), 1234));
+        let all = reports_of(std::iter::repeat_n("a.example".to_owned(), 1234));
 
         assert_eq!(all, [1, 10, 100, 1000].map(|times| ("a.example".to_owned(), times)));
     }
 
     #[test]
     fn a_job_that_asks_for_ever_new_hosts_does_not_flood_its_record() {
-        let all = told((0..100_000).map(|number| format!("h{number}.example")));
+        let all = reports_of((0..100_000).map(|number| format!("h{number}.example")));
 
         assert_eq!(all.len(), DISTINCT_MAX + 5);
         assert_eq!(all.last(), Some(&(OTHERS.to_owned(), 10_000)));

@@ -9,7 +9,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nKeep-Alive: timeout=5\
 #[tokio::test]
 async fn a_request_is_written_anew_for_its_host() {
     let stage = Stage::new(&["example.org"]).await;
-    let (address, mut told) = server(OK).await;
+    let (address, mut requests) = server(OK).await;
     stage.hosts("example.org", 80, address);
 
     let answer = stage
@@ -19,7 +19,7 @@ async fn a_request_is_written_anew_for_its_host() {
         )
         .await;
 
-    let got = told.recv().await.unwrap().to_lowercase();
+    let got = requests.recv().await.unwrap().to_lowercase();
     let (line, headers) = got.trim_end().split_once("\r\n").unwrap();
     let headers: BTreeSet<&str> = headers.split("\r\n").collect();
     assert_eq!(line, "get /a?b=c http/1.1");
@@ -53,7 +53,7 @@ async fn a_request_that_names_two_hosts_is_refused() {
 #[tokio::test]
 async fn a_second_request_hidden_behind_the_first_goes_nowhere() {
     let stage = Stage::new(&["example.org"]).await;
-    let (address, mut told) = server(OK).await;
+    let (address, mut requests) = server(OK).await;
     stage.hosts("example.org", 80, address);
 
     // By its length the first request ends within `0\r\n\r\n`; by its encoding, which counts, before `GET`.
@@ -64,7 +64,7 @@ async fn a_second_request_hidden_behind_the_first_goes_nowhere() {
         )
         .await;
 
-    let got = told.recv().await.unwrap().to_lowercase();
+    let got = requests.recv().await.unwrap().to_lowercase();
     assert!(!got.contains("evil") && got.contains("chunked") && !got.contains("content-length"), "{got}");
     assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "the connection closes after such a request: {answer}");
 }
@@ -73,7 +73,7 @@ async fn a_second_request_hidden_behind_the_first_goes_nowhere() {
 async fn a_body_is_passed_on_with_its_length_or_in_chunks() {
     for (head, body) in [("Content-Length: 5", "hello"), ("Transfer-Encoding: chunked", "5\r\nhello\r\n0\r\n\r\n")] {
         let stage = Stage::new(&["example.org:8080"]).await;
-        let (address, mut told) = server(OK).await;
+        let (address, mut requests) = server(OK).await;
         stage.hosts("example.org", 8080, address);
 
         stage
@@ -82,7 +82,7 @@ async fn a_body_is_passed_on_with_its_length_or_in_chunks() {
             ))
             .await;
 
-        let got = told.recv().await.unwrap();
+        let got = requests.recv().await.unwrap();
         assert!(got.to_lowercase().contains(&head.to_lowercase()) && got.contains("hello"), "{got}");
     }
 }

@@ -186,16 +186,16 @@ pub(crate) async fn echo() -> SocketAddr {
 pub(crate) async fn server(answer: &'static str) -> (SocketAddr, mpsc::UnboundedReceiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (told, tell) = mpsc::unbounded_channel();
+    let (sender, tell) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let told = told.clone();
+            let sender = sender.clone();
             tokio::spawn(async move {
                 let mut got = head(&mut stream).await;
                 let _ = stream.write_all(answer.as_bytes()).await;
                 let _ = stream.shutdown().await;
                 got += &all(&mut stream).await;
-                let _ = told.send(got);
+                let _ = sender.send(got);
             });
         }
     });

@@ -59,7 +59,7 @@ async fn tls_to_the_host_of_the_tunnel_passes_as_it_was_sent() {
 #[tokio::test]
 async fn tls_to_another_host_behind_a_permitted_one_is_refused_before_a_byte_arrives() {
     let stage = Stage::new(&["front.example", "b.example"]).await;
-    let (address, mut told) = server("").await;
+    let (address, mut requests) = server("").await;
     stage.hosts("front.example", 443, address);
 
     let (mut tunnel, _) = stage.connect("front.example:443").await;
@@ -68,7 +68,7 @@ async fn tls_to_another_host_behind_a_permitted_one_is_refused_before_a_byte_arr
 
     assert_eq!(answer.as_bytes(), [0x15, 3, 3, 0, 2, 2, 0x31], "an alert: access denied");
     assert_eq!(stage.refused()[0].0, "other_server_name");
-    assert_eq!(told.recv().await.unwrap(), "");
+    assert_eq!(requests.recv().await.unwrap(), "");
 }
 
 #[tokio::test]
@@ -156,13 +156,13 @@ async fn the_runner_itself_connects_as_the_rules_permit_and_only_to_what_accepts
 #[tokio::test]
 async fn whoever_only_connects_to_a_pair_on_the_port_of_tls_is_not_a_refusal() {
     let mut stage = Stage::new(&["front.example"]).await;
-    let (address, mut told) = server("").await;
+    let (address, mut requests) = server("").await;
     stage.hosts("front.example", 443, address);
     let pair = stage.serve(Way::Pair("front.example:443".parse().unwrap())).await;
 
     drop(TcpStream::connect(pair).await.unwrap());
 
-    assert_eq!(told.recv().await.unwrap(), "", "the destination was asked, and got nothing");
+    assert_eq!(requests.recv().await.unwrap(), "", "the destination was asked, and got nothing");
     assert!(stage.refused().is_empty());
 }
 

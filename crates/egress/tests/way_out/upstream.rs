@@ -16,7 +16,7 @@ async fn behind(proxy: std::net::SocketAddr, rules: &[&str]) -> Stage {
 
 #[tokio::test]
 async fn a_tunnel_is_chained_with_the_runners_credentials_and_the_name_is_left_to_the_proxy() {
-    let (proxy, mut told) = server("HTTP/1.1 200 Connection established\r\n\r\nwelcome").await;
+    let (proxy, mut requests) = server("HTTP/1.1 200 Connection established\r\n\r\nwelcome").await;
     let stage = behind(proxy, &["example.org:8443"]).await;
 
     let (mut tunnel, answer) = stage.connect("example.org:8443").await;
@@ -25,7 +25,7 @@ async fn a_tunnel_is_chained_with_the_runners_credentials_and_the_name_is_left_t
 
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert_eq!(all(&mut tunnel).await, "welcome");
-    let got = told.recv().await.unwrap();
+    let got = requests.recv().await.unwrap();
     assert!(got.starts_with("CONNECT example.org:8443 HTTP/1.1\r\n"), "{got}");
     assert!(got.to_lowercase().contains("proxy-authorization: basic dxnlcjpzzwnyzxq="), "{got}");
     assert!(got.ends_with("\r\n\r\nthrough"), "{got}");
@@ -34,12 +34,12 @@ async fn a_tunnel_is_chained_with_the_runners_credentials_and_the_name_is_left_t
 
 #[tokio::test]
 async fn a_request_is_passed_on_in_absolute_form() {
-    let (proxy, mut told) = server("HTTP/1.1 204 No Content\r\n\r\n").await;
+    let (proxy, mut requests) = server("HTTP/1.1 204 No Content\r\n\r\n").await;
     let stage = behind(proxy, &["example.org"]).await;
 
     let answer = stage.ask("GET http://example.org/a HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n").await;
 
-    let got = told.recv().await.unwrap().to_lowercase();
+    let got = requests.recv().await.unwrap().to_lowercase();
     assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
     assert!(got.starts_with("get http://example.org/a http/1.1\r\n"), "{got}");
     assert!(got.contains("proxy-authorization: basic dxnlcjpzzwnyzxq="), "{got}");
