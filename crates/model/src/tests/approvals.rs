@@ -14,7 +14,7 @@ const DEPTH: usize = 8;
 struct World {
     job: Job,
     /// Whether the vendor approved, the customer approved, or one of them rejected the plan, by its dispatch and receive.
-    said: [[bool; 3]; 4],
+    words: [[bool; 3]; 4],
     expired: bool,
 }
 
@@ -37,7 +37,7 @@ fn events() -> Vec<Event> {
 /// Returns whether a sequence of events breaks the rule.
 fn is_broken(seed: Seed) -> bool {
     let control = Control { max_dispatches: 11, seed };
-    let mut level: HashSet<World> = [World { job: Job::default(), said: Default::default(), expired: false }].into();
+    let mut level: HashSet<World> = [World { job: Job::default(), words: Default::default(), expired: false }].into();
     for _ in 0..DEPTH {
         let mut next = HashSet::new();
         for world in &level {
@@ -47,16 +47,16 @@ fn is_broken(seed: Seed) -> bool {
                 let Answer::Changed(job) = control.on(&world.job, &event, time) else {
                     // Whoever says it in vain has said it: a rejection that is not taken counts below.
                     if let (Event::Word(word), JobState::Approval { .. }) = (event, world.job.state) {
-                        next.insert(said(*world, word));
+                        next.insert(with_word(*world, word));
                     }
                     continue;
                 };
-                let before = if let Event::Word(word) = event { said(*world, word) } else { *world };
+                let before = if let Event::Word(word) = event { with_word(*world, word) } else { *world };
                 let was_waiting = matches!(world.job.state, JobState::Approval { .. });
                 if was_waiting && job.state == JobState::Queued {
                     let Some(plan) = job.approval else { return true };
                     let at = plans().iter().position(|one| *one == plan).unwrap();
-                    let [vendor, customer, rejected] = world.said[at];
+                    let [vendor, customer, rejected] = world.words[at];
                     if !vendor || !customer || rejected || world.job.cancel_requested {
                         return true;
                     }
@@ -76,7 +76,7 @@ fn is_broken(seed: Seed) -> bool {
 }
 
 /// Returns the world in which somebody has said this about the plan that it names.
-fn said(mut world: World, word: Word) -> World {
+fn with_word(mut world: World, word: Word) -> World {
     let (plan, what) = match word {
         Word::Approve(plan) => (plan, 0),
         Word::CustomerApproves(plan) => (plan, 1),
@@ -88,7 +88,7 @@ fn said(mut world: World, word: Word) -> World {
     let waits = matches!(world.job.state, JobState::Approval { receive, .. }
         if plan == Fence { dispatch: world.job.dispatch, receive });
     if waits {
-        world.said[at][what] = true;
+        world.words[at][what] = true;
     }
     world
 }

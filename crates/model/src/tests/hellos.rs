@@ -66,12 +66,12 @@ fn keys_of(install: &Install) -> (Option<(KeyId, u64)>, BTreeSet<KeyId>) {
 
 proptest! {
     #[test]
-    fn the_model_believes_whom_the_install_believes(said in prop::collection::vec((0..4_u8, 0..12_u8), 1..24)) {
+    fn the_model_believes_whom_the_install_believes(hellos in prop::collection::vec((0..4_u8, 0..12_u8), 1..24)) {
         let serves = Serves::App { app: "demo".parse().unwrap(), version: None };
         let (id, account) = ("globex".parse().unwrap(), "222222222222".parse().unwrap());
         let mut install = Install::new(id, serves, account, "eu-west-1".into(), Timestamp::default());
         let mut keys = Keys::default();
-        for (number, sent_at) in said {
+        for (number, sent_at) in hellos {
             let at = Timestamp::from_millis(u64::from(sent_at));
             let is_heard = match install.on_hello(&hello(number), at, at) {
                 Ok(HelloStep::Changed(next) | HelloStep::Late(next)) => {
