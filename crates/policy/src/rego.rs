@@ -147,7 +147,7 @@ mod tests {
         PolicyText { file: "policies/a.rego".into(), text: text.into() }
     }
 
-    fn said(text: &str, input: &serde_json::Value) -> Verdict {
+    fn verdict_of(text: &str, input: &serde_json::Value) -> Verdict {
         evaluate(&policy(text), input).unwrap()
     }
 
@@ -164,8 +164,8 @@ mod tests {
         let change =
             |action: &str| json!({ "address": "aws_eip.a", "type": "aws_eip", "change": { "actions": [action] } });
 
-        let denied = said(text, &json!({ "plan": { "resource_changes": [change("delete")], "tags": 1 } }));
-        let warned = said(text, &json!({ "plan": { "resource_changes": [change("create")] } }));
+        let denied = verdict_of(text, &json!({ "plan": { "resource_changes": [change("delete")], "tags": 1 } }));
+        let warned = verdict_of(text, &json!({ "plan": { "resource_changes": [change("create")] } }));
 
         assert_eq!(denied, Verdict { deny: vec!["aws_eip.a must not be deleted".into()], warn: vec![] });
         assert_eq!(warned, Verdict { deny: vec![], warn: vec!["no tags".into()] });
@@ -175,19 +175,19 @@ mod tests {
     fn rules_of_older_rego_are_asked_too() {
         let text = "package nuon\ndeny[msg] { input.a > 1; msg := \"large\" }";
 
-        assert_eq!(said(text, &json!({ "a": 2 })).deny, ["large"]);
-        assert_eq!(said(text, &json!({ "a": 1 })).deny, Vec::<String>::new());
-        assert_eq!(said("package freehold\ndeny[msg] if { msg := \"x\" }", &json!({})).deny, ["x"]);
-        assert_eq!(said("package freehold\ndeny if input.a", &json!({ "a": true })).deny, ["denied"]);
+        assert_eq!(verdict_of(text, &json!({ "a": 2 })).deny, ["large"]);
+        assert_eq!(verdict_of(text, &json!({ "a": 1 })).deny, Vec::<String>::new());
+        assert_eq!(verdict_of("package freehold\ndeny[msg] if { msg := \"x\" }", &json!({})).deny, ["x"]);
+        assert_eq!(verdict_of("package freehold\ndeny if input.a", &json!({ "a": true })).deny, ["denied"]);
     }
 
     #[test]
     fn a_function_that_fails_makes_its_rule_not_apply() {
         let text = "package nuon\ndeny contains \"x\" if to_number(input.a) > 1";
 
-        assert_eq!(said(text, &json!({ "a": "x" })), Verdict::default());
+        assert_eq!(verdict_of(text, &json!({ "a": "x" })), Verdict::default());
         assert!(evaluate_strictly(&policy(text), &json!({ "a": "x" })).is_err());
-        assert_eq!(said(text, &json!({ "a": "2" })).deny, ["x"]);
+        assert_eq!(verdict_of(text, &json!({ "a": "2" })).deny, ["x"]);
     }
 
     #[test]
@@ -202,11 +202,11 @@ mod tests {
                 format!("package nuon\ndeny contains {call} if input.a"),
                 format!("package nuon\ndeny[msg] {{ input.a; msg := {call} }}"),
             ] {
-                assert_eq!(said(&text, &json!({ "a": { "b": 1 } })).deny.len(), 1, "{text}");
+                assert_eq!(verdict_of(&text, &json!({ "a": { "b": 1 } })).deny.len(), 1, "{text}");
             }
         }
         let text = "package nuon\ndeny contains sprintf(\"%s sprintf(\", [input.a]) if input.a";
-        assert_eq!(said(text, &json!({ "a": "x" })).deny, ["x sprintf("]);
+        assert_eq!(verdict_of(text, &json!({ "a": "x" })).deny, ["x sprintf("]);
     }
 
     #[test]
@@ -214,9 +214,9 @@ mod tests {
         let text =
             "package nuon\ndeny contains x if {\n  some x in input.a # why\n}\nwarn contains \"w\" if not input.b";
 
-        assert_eq!(said(text, &json!({ "a": null })), Verdict { deny: vec![], warn: vec!["w".into()] });
-        assert_eq!(said(text, &json!({ "a": "b", "b": 1 })), Verdict::default());
-        assert_eq!(said(text, &json!({ "a": ["b"], "b": 1 })).deny, ["b"]);
+        assert_eq!(verdict_of(text, &json!({ "a": null })), Verdict { deny: vec![], warn: vec!["w".into()] });
+        assert_eq!(verdict_of(text, &json!({ "a": "b", "b": 1 })), Verdict::default());
+        assert_eq!(verdict_of(text, &json!({ "a": ["b"], "b": 1 })).deny, ["b"]);
     }
 
     #[test]
@@ -253,6 +253,6 @@ mod tests {
         assert_eq!(check(&nameless), Ok(true));
         assert_eq!(check(&policy("package nuon\npass contains \"x\"\n")), Ok(false));
         assert_eq!(check(&policy("package nuon\nwarn contains \"x\"\n")), Ok(true));
-        assert_eq!(said("package nuon\n", &json!({})), Verdict::default());
+        assert_eq!(verdict_of("package nuon\n", &json!({})), Verdict::default());
     }
 }
