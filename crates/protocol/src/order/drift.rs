@@ -152,9 +152,9 @@ mod tests {
 
             let found = DriftFound::of(many);
 
-            let told: u64 = found.more + found.resources.len() as u64;
+            let total: u64 = found.more + found.resources.len() as u64;
             assert!(serde_json::to_vec(&found).unwrap().len() < crate::limits::MAX_OUTPUTS_BYTES * 3 / 4, "{text:?}");
-            assert!(told == 60 && found.resources.iter().any(|one| one.more_attributes > 0), "{text:?}: {told}");
+            assert!(total == 60 && found.resources.iter().any(|one| one.more_attributes > 0), "{text:?}: {total}");
             assert_eq!(found.clone().limited(), found);
         }
     }

@@ -105,9 +105,9 @@ fn a_certificate_without_known_uses_signs_nothing_and_the_refusal_says_what_it_h
     for uses in [None, Some(json!([])), Some(json!(["everything", "unknown", "Orders", "order", "*"]))] {
         assert!(outcomes(&certificate(uses)).iter().all(|(_, outcome)| outcome.is_err()));
     }
-    let said = |uses, at: usize| outcomes(&certificate(uses))[at].1.clone().unwrap_err();
-    let (order, cancel) = (said(None, 0), said(Some(json!(["everything"])), 1));
-    let contract = said(Some(json!(["grants", "cancels"])), 4);
+    let error_of = |uses, at: usize| outcomes(&certificate(uses))[at].1.clone().unwrap_err();
+    let (order, cancel) = (error_of(None, 0), error_of(Some(json!(["everything"])), 1));
+    let contract = error_of(Some(json!(["grants", "cancels"])), 4);
     insta::assert_snapshot!([order, cancel, contract].join("\n"), @r"
     delegate key `6a3803d5f059902a1c6dafbc9ba47292` may not sign orders: its certificate is for nothing
     delegate key `6a3803d5f059902a1c6dafbc9ba47292` may not sign cancels: its certificate is for something unknown

@@ -23,7 +23,7 @@ pub(super) fn proposed_plan() -> ProposedPlan {
 
 #[test]
 fn a_notification() {
-    let told = Notification {
+    let notification = Notification {
         id: NotificationId::derive("approval-asked", &["job", "plan"]),
         kind: NotificationKind::ApprovalAsked,
         at: AT,
@@ -37,7 +37,7 @@ fn a_notification() {
         command: format!("freehold job show {}", job()),
     };
 
-    golden("notification", &told);
+    golden("notification", &notification);
 }
 
 #[test]

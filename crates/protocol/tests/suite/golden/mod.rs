@@ -410,7 +410,7 @@ fn reports() {
         ("cancelled", Outcome::Cancelled),
         ("needs-approval", Outcome::NeedsApproval { plan: Box::new(approvals::proposed_plan()) }),
     ];
-    let said = PolicyResult {
+    let result = PolicyResult {
         name: "policies/no-eip.rego".into(),
         origin: PolicyOrigin::Customer,
         contents: Digest::of(b"text"),
@@ -419,7 +419,7 @@ fn reports() {
         failed: None,
     };
     let outcome = Outcome::Blocked { block: Block::Policy, reason: "policy `no-eip` denies this".into() };
-    golden("report-policies", &attempt(AttemptEvent::Finished { outcome, log: String::new(), policies: vec![said] }));
+    golden("report-policies", &attempt(AttemptEvent::Finished { outcome, log: String::new(), policies: vec![result] }));
     for (word, outcome) in outcomes {
         golden(
             &format!("report-{word}"),
