@@ -291,14 +291,14 @@ fn a_default_of_an_input_that_policies_use_is_the_one_of_the_terms() {
         (asking_for(terms).replacen(written, referring, 1).replacen(colour, &line, 1), line)
     };
     let unsaid = terms(&with_colour, &json!({}));
-    let said = terms(&with_colour, &json!({ "colour": "red" }));
+    let agreed = terms(&with_colour, &json!({ "colour": "red" }));
 
-    assert_eq!(found(&template(&said, "red").0, &said, &[]), []);
+    assert_eq!(found(&template(&agreed, "red").0, &agreed, &[]), []);
     assert_eq!(found(&template(&unsaid, "").0, &unsaid, &[]), []);
     for (terms, default, reason) in [
         (&unsaid, "red", "names no default; ask the vendor for the contract of this template"),
-        (&said, "blue", "names the default \"red\"; ask the vendor"),
-        (&said, "", "names the default \"red\"; ask the vendor"),
+        (&agreed, "blue", "names the default \"red\"; ask the vendor"),
+        (&agreed, "", "names the default \"red\"; ask the vendor"),
     ] {
         let (template, line) = template(terms, default);
         is_found(&template, terms, "InputColour", &line, reason);

@@ -32,7 +32,7 @@ fn found(template: &str) -> Vec<Finding> {
 }
 
 /// Returns each finding as its part, a colon and its reason.
-fn said(template: &str) -> Vec<String> {
+fn reasons_of(template: &str) -> Vec<String> {
     found(template).into_iter().map(|one| format!("{}: {}", one.of, one.reason)).collect()
 }
 
@@ -61,7 +61,7 @@ fn a_file_with_two_readings_is_refused() {
 fn a_part_of_the_network_that_is_missing_or_other_is_found() {
     let change = |old: &str, new: &str| {
         assert!(WITH_NETWORK.contains(old), "{old}");
-        said(&WITH_NETWORK.replacen(old, new, 1))
+        reasons_of(&WITH_NETWORK.replacen(old, new, 1))
     };
 
     let other = change("MapPublicIpOnLaunch: true", "MapPublicIpOnLaunch: false");
@@ -86,7 +86,7 @@ fn a_trust_anchor_of_a_stranger_and_a_role_for_it_are_found() {
         Statement: [{Effect: Allow, Principal: {Service: rolesanywhere.amazonaws.com}, Action: sts:AssumeRole}]",
     );
 
-    let reasons = said(&template);
+    let reasons = reasons_of(&template);
 
     assert_eq!(
         reasons,
@@ -155,7 +155,7 @@ fn what_is_shared_with_the_account_of_a_stranger_is_found() {
     );
 
     let of: Vec<String> = found(&shared).into_iter().map(|one| one.of).collect();
-    let replication = said(&replicated);
+    let replication = reasons_of(&replicated);
 
     assert_eq!(of, ["Share", "Peering", "Logs", "Bus"]);
     assert_eq!(
@@ -171,7 +171,7 @@ fn a_policy_on_roles_of_the_customers_and_an_identity_provider_are_found() {
   Issuer: {Type: AWS::IAM::OIDCProvider, Properties: {Url: \"https://example.com\"}}",
     );
     let of: Vec<String> = found(&template).into_iter().map(|one| one.of).collect();
-    let taken = said(&changed("        - !Ref RunnerRole\n", "        - !Ref RunnerRole\n        - admin\n"));
+    let taken = reasons_of(&changed("        - !Ref RunnerRole\n", "        - !Ref RunnerRole\n        - admin\n"));
 
     assert_eq!(of, ["Mine", "Issuer"]);
     assert!(
@@ -313,9 +313,9 @@ fn what_only_arises_with_the_default_of_an_input_is_found() {
             changed("or a JSON list)\", Default: \"a,b\"}", &format!("or a JSON list)\", Default: \"{default}\"}}"));
         let template = template.replacen(policy, &format!("{{\"Fn::Sub\": \"{text}\"}}"), 1);
 
-        let said = said(&template);
+        let reasons = reasons_of(&template);
 
-        assert!(said.len() == 1 && said[0].contains(reason), "{text}: {said:?}");
+        assert!(reasons.len() == 1 && reasons[0].contains(reason), "{text}: {reasons:?}");
     }
 }
 
@@ -327,7 +327,7 @@ fn sections_and_functions_that_no_stack_has_are_found() {
     }
     let loops = with("  Fn::ForEach::Roles: [X, [a, b], {\"Role${X}\": {Type: AWS::IAM::Role}}]");
     assert_eq!(
-        said(&loops),
+        reasons_of(&loops),
         ["Fn::ForEach::Roles: `Resources.Fn::ForEach::Roles` is not in the template that Freehold renders"]
     );
 }
