@@ -251,13 +251,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let archive = directory.path().join("a");
         raw(&archive, |tar| (0..3).for_each(|at| entry(tar, EntryType::Regular, &format!("file-{at}"), "", b"text")));
-        let said = |mut limits: Budget| {
+        let error_of = |mut limits: Budget| {
             let error = unpack_within(&archive, &mut limits, &directory.path().join("to")).unwrap_err();
             error.to_string()
         };
 
         let [few_bytes, few_files] =
-            [Budget { bytes: 600, files: 1000 }, Budget { bytes: 1 << 20, files: 2 }].map(said);
+            [Budget { bytes: 600, files: 1000 }, Budget { bytes: 1 << 20, files: 2 }].map(error_of);
 
         assert_eq!(few_bytes, "the unpacked archive has more than 600 bytes or 1000 files; remove files from it");
         assert_eq!(few_files, "the unpacked archive has more than 1048576 bytes or 2 files; remove files from it");

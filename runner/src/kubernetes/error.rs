@@ -139,9 +139,9 @@ mod tests {
     #[test]
     fn a_refused_token_and_a_refused_right_are_told_apart() {
         let body = json!({ "kind": "Status", "message": "secrets is forbidden" });
-        let said = |status| ClusterError::of_answer("one", "Secret `a`", status, &body).to_string();
+        let message_of = |status| ClusterError::of_answer("one", "Secret `a`", status, &body).to_string();
 
-        assert!(said(401).contains("has no access entry"));
-        assert!(said(403).contains("secrets is forbidden; give the access entry"));
+        assert!(message_of(401).contains("has no access entry"));
+        assert!(message_of(403).contains("secrets is forbidden; give the access entry"));
     }
 }

@@ -247,17 +247,17 @@ mod tests {
 
     #[test]
     fn a_limit_of_the_disk_is_said_with_what_holds_it_or_why_nothing_does() {
-        let said = |limit, disk: Result<&str, &str>| {
+        let line_of = |limit, disk: Result<&str, &str>| {
             let finding = disk_of_a_job(limit, disk.map(str::to_owned).map_err(str::to_owned));
             finding.map(|finding| text(&[finding]))
         };
 
-        let held = said(Some(20), Ok("259:0")).unwrap();
-        let lacking = said(Some(20), Err("no cgroup v2")).unwrap();
+        let held = line_of(Some(20), Ok("259:0")).unwrap();
+        let lacking = line_of(Some(20), Err("no cgroup v2")).unwrap();
 
         assert_eq!(held, "ok       disk of a job  20 MiB per second read and 20 written, of disk 259:0\n");
         assert_eq!(lacking, "off      disk of a job  `limits.disk_mib_per_sec` does not apply: no cgroup v2\n");
-        assert_eq!(said(None, Ok("259:0")), None);
+        assert_eq!(line_of(None, Ok("259:0")), None);
     }
 
     #[test]

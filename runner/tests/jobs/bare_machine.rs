@@ -71,9 +71,9 @@ async fn a_machine_with_bubblewrap_and_the_runner_alone_runs_a_whole_job() {
     }
     let ended = bare.arg(&own).args(["--exact", TEST, "--nocapture"]).output().unwrap();
 
-    let said = String::from_utf8_lossy(&ended.stdout).into_owned() + &String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.success(), "{said}");
-    assert!(said.contains("ran on a machine without a shell"), "{said}");
+    let output = String::from_utf8_lossy(&ended.stdout).into_owned() + &String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{output}");
+    assert!(output.contains("ran on a machine without a shell"), "{output}");
     let programs: BTreeSet<PathBuf> = [own, bwrap, runner].into();
     assert!(copied.difference(&programs).all(|path| path.to_string_lossy().contains(".so")), "{copied:?}");
 }

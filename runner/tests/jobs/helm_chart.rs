@@ -135,8 +135,8 @@ async fn a_release_is_installed_changed_and_said_object_by_object() {
     let changed_log = bench.log();
 
     println!("{first_log}\n{again_log}\n{changed_log}");
-    let said = |revision: u32| json!({ "release": "web", "namespace": "globex-prod", "revision": revision, "chart": "web-0.1.0", "app_version": "9" });
-    assert_eq!([first, again, skipped, changed], [said(1), said(2), said(2), said(3)]);
+    let outputs_at = |revision: u32| json!({ "release": "web", "namespace": "globex-prod", "revision": revision, "chart": "web-0.1.0", "app_version": "9" });
+    assert_eq!([first, again, skipped, changed], [outputs_at(1), outputs_at(2), outputs_at(2), outputs_at(3)]);
     assert!(skipped_log.contains("nothing is applied (`skip_noops`)"), "{skipped_log}");
     assert_eq!(settings, json!({ "text": "file", "port": "443" }));
     assert!(
@@ -186,9 +186,9 @@ async fn an_upgrade_deletes_no_claim_that_nobody_marked() {
     let log = bench.log();
 
     println!("{refused}\n{log}");
-    let said = "component `network`: the deploy would delete objects that hold data: `PersistentVolumeClaim \
+    let message = "component `network`: the deploy would delete objects that hold data: `PersistentVolumeClaim \
                 globex-prod/data`; nothing was changed. Put them back";
-    assert!(refused.starts_with(said) && !partial, "{refused}");
+    assert!(refused.starts_with(message) && !partial, "{refused}");
     assert_eq!(unchanged.0, ["deployed"]);
     assert_eq!(changed["revision"], 2);
     let stays = "  = PersistentVolumeClaim globex-prod/data stays in the cluster: it is marked `helm.sh/resource-policy: keep`\n";
@@ -271,8 +271,8 @@ async fn a_release_that_is_not_ready_in_time_has_failed_and_the_next_attempt_res
 
     assert!(late.starts_with("`helm upgrade` ended with exit code 1: ") && partial, "{late}");
     // Helm would upgrade from the failed revision, because none was deployed.
-    let said = "the deploy would delete objects that hold data: `PersistentVolumeClaim globex-prod/data`";
-    assert!(without_claim.contains(said) && !partial_without, "{without_claim}");
+    let message = "the deploy would delete objects that hold data: `PersistentVolumeClaim globex-prod/data`";
+    assert!(without_claim.contains(message) && !partial_without, "{without_claim}");
     assert_eq!(done["revision"], 2);
     assert_eq!(failed, ["failed"]);
     assert_eq!(cluster.revisions("configmap", "globex-prod", "web"), ["superseded", "deployed"]);
@@ -371,11 +371,11 @@ async fn a_release_that_a_killed_attempt_left_pending_is_recovered() {
     let upgrade_log = bench.log();
 
     println!("{install_log}\n{upgrade_log}");
-    let said = "was left `pending-install` at revision 1 by a killed attempt; uninstalling the release";
-    assert!(install_log.contains(said));
+    let message = "was left `pending-install` at revision 1 by a killed attempt; uninstalling the release";
+    assert!(install_log.contains(message));
     assert_eq!(installed["revision"], 1);
-    let said = "was left `pending-upgrade` at revision 2 by a killed attempt; rolling back to revision 1";
-    assert!(upgrade_log.contains(said));
+    let message = "was left `pending-upgrade` at revision 2 by a killed attempt; rolling back to revision 1";
+    assert!(upgrade_log.contains(message));
     assert_eq!(upgraded["revision"], 4);
     assert_eq!(cluster.object("configmap", "globex-prod", "settings")["data"]["text"], "file");
 }

@@ -93,7 +93,8 @@ async fn here(test: &str) -> Option<Cloud> {
     if !have(&["bwrap"]) {
         return None;
     }
-    let is_static = std::process::Command::new("ldd").arg(BUSYBOX).output().is_ok_and(|told| !told.status.success());
+    let is_static =
+        std::process::Command::new("ldd").arg(BUSYBOX).output().is_ok_and(|output| !output.status.success());
     if !Path::new(BUSYBOX).is_file() || !is_static {
         skip("`/usr/bin/busybox` is not installed, or is linked to libraries; install `busybox-static`");
         return None;
@@ -121,9 +122,9 @@ async fn a_job_sees_the_image_and_nothing_of_the_machine() {
     let second = execute(&bench.job).await;
 
     assert_eq!((outputs(first), outputs(second)), (json!({ "a": 1 }), json!({ "a": 1 })), "{log}");
-    let said: Vec<&str> = log.lines().filter_map(|line| line.strip_prefix("look | ")).collect();
+    let lines: Vec<&str> = log.lines().filter_map(|line| line.strip_prefix("look | ")).collect();
     let expected = ["one", "bin dev etc proc run tmp var workspace ", "1000", "job", "hello /workspace /opt/bin:/bin"];
-    assert_eq!(said, expected, "{log}");
+    assert_eq!(lines, expected, "{log}");
     assert!(bench.log().contains(&format!("programs run in image {}", artifact.digest)));
 }
 

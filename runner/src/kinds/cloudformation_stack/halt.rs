@@ -110,9 +110,9 @@ mod tests {
     async fn a_cancelled_update_is_cancelled_in_cloudformation() {
         let (client, asked) = cloudformation("UPDATE_IN_PROGRESS", OURS).await;
 
-        let said = halt(&order(1, 1), &client, "s", true).await;
+        let note = halt(&order(1, 1), &client, "s", true).await;
 
-        assert_eq!(said.as_deref(), Some("cancelled the update of stack `s`; CloudFormation rolls it back"));
+        assert_eq!(note.as_deref(), Some("cancelled the update of stack `s`; CloudFormation rolls it back"));
         assert_eq!(*asked.lock().unwrap(), ["DescribeStacks", "CancelUpdateStack"]);
     }
 
@@ -126,9 +126,9 @@ mod tests {
         ] {
             let (client, asked) = cloudformation(status, OURS).await;
 
-            let said = halt(&order(1, 1), &client, "s", cancels).await.unwrap();
+            let note = halt(&order(1, 1), &client, "s", cancels).await.unwrap();
 
-            assert!(said.starts_with(&format!("stack `s` is {status}; CloudFormation finishes that change")), "{said}");
+            assert!(note.starts_with(&format!("stack `s` is {status}; CloudFormation finishes that change")), "{note}");
             assert_eq!(*asked.lock().unwrap(), ["DescribeStacks"]);
         }
     }

@@ -427,7 +427,7 @@ fn refusal(order: &Value) -> Option<String> {
     }
 }
 
-fn told(of: &str, field: &str, lie: &Value) -> Value {
+fn order_with(of: &str, field: &str, lie: &Value) -> Value {
     let mut order = honest(work_of(of));
     match of {
         "Order" => order[field] = lie.clone(),
@@ -440,7 +440,7 @@ fn told(of: &str, field: &str, lie: &Value) -> Value {
 #[test]
 fn a_lie_in_each_field_of_an_order_is_refused_or_does_no_harm() {
     for (of, field, lie, verdict) in lies() {
-        let order = told(of, field, &lie);
+        let order = order_with(of, field, &lie);
         assert_ne!(order, honest(work_of(of)), "{of}.{field} is not a lie");
 
         match (refusal(&order), verdict) {

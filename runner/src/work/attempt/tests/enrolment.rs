@@ -64,9 +64,9 @@ async fn an_order_waits_until_the_reports_queue_has_the_hello() {
     assert_eq!(waited, (0, vec!["hello".to_owned()], false), "the order was received, or the key counts as announced");
     assert!(done && world.is_marked());
     // Each start of the loops says hello.
-    let mut said = world.sent();
-    said.dedup();
-    assert_eq!(said, ["hello", "1.1 started", "1.1 succeeded"]);
+    let mut sent = world.sent();
+    sent.dedup();
+    assert_eq!(sent, ["hello", "1.1 started", "1.1 succeeded"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -105,9 +105,9 @@ async fn a_runner_that_is_switched_off_stops_its_job_and_resumes_the_order_when_
 
     assert_eq!(*world.stage.stopped.lock().unwrap(), [StopReason::SwitchedOff]);
     assert_eq!((begun, waiting, world.agent.fatal.get()), (1, 2, None));
-    let said = world.sent();
-    assert_eq!(said[..1], ["1.1 started"]);
-    assert!(said.contains(&"1.2 succeeded".to_owned()) && said.contains(&"1.1 succeeded".to_owned()), "{said:?}");
+    let sent = world.sent();
+    assert_eq!(sent[..1], ["1.1 started"]);
+    assert!(sent.contains(&"1.2 succeeded".to_owned()) && sent.contains(&"1.1 succeeded".to_owned()), "{sent:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,10 +152,10 @@ async fn an_action_that_waited_for_its_turn_when_the_runner_was_switched_off_is_
     world.switch(true);
     world.until_deleted().await;
 
-    let mut said = world.sent();
-    said.sort_unstable();
+    let mut sent = world.sent();
+    sent.sort_unstable();
     assert_eq!(
-        said,
+        sent,
         ["1.1 started", "1.2 started", "1.2 started", "1.2 succeeded", "1.2 succeeded", "away SwitchedOff"]
     );
 }

@@ -79,12 +79,12 @@ async fn it_hands_back_what_the_next_runner_can_resume_and_continues_under_a_new
     world.tell();
     world.drained().await;
     let left = world.queue.messages.lock().unwrap().len();
-    let said = world.sent();
+    let sent = world.sent();
     let world = world.restarted();
     *world.stage.play.lock().unwrap() = Play::Succeed;
     world.until_deleted().await;
 
-    assert_eq!((left, said), (1, vec!["1.1 started".to_owned()]), "the order is left, the notice is not");
+    assert_eq!((left, sent), (1, vec!["1.1 started".to_owned()]), "the order is left, the notice is not");
     let new = world.key.key_id();
     assert_ne!(old, new);
     assert_eq!(world.sent_by(&new), ["1.2 started", "1.2 succeeded"]);
@@ -104,11 +104,11 @@ async fn an_action_ends_and_its_outcome_is_reported_under_the_new_key_without_a_
 
     world.tell();
     world.drained().await;
-    let said = world.sent();
+    let sent = world.sent();
     let world = world.restarted();
     world.until_deleted().await;
 
-    assert_eq!(said, ["1.1 started"], "an end under the old key would be refused");
+    assert_eq!(sent, ["1.1 started"], "an end under the old key would be refused");
     assert_eq!((world.begun(), world.sent_by(&world.key.key_id())), (1, vec!["1.2 succeeded".to_owned()]));
     assert_ne!(old, world.key.key_id());
 }

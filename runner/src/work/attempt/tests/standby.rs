@@ -18,7 +18,7 @@ use crate::work::standby::{MachineGroup, Membership};
 #[derive(Debug)]
 struct Group {
     start: Instant,
-    told: Mutex<Vec<(u64, u8)>>,
+    reports: Mutex<Vec<(u64, u8)>>,
     /// While set, no call has an effect.
     closed: AtomicBool,
 }
@@ -29,7 +29,7 @@ impl MachineGroup for Group {
         if self.closed.load(Ordering::Relaxed) {
             return Err("not for you (AccessDenied)".to_owned());
         }
-        self.told.lock().unwrap().push((self.start.elapsed().as_secs(), machines));
+        self.reports.lock().unwrap().push((self.start.elapsed().as_secs(), machines));
         Ok(())
     }
 }
@@ -39,7 +39,7 @@ fn grouped(play: Play) -> (World, std::sync::Arc<Group>) {
 }
 
 fn in_group(world: World) -> (World, std::sync::Arc<Group>) {
-    let group = Group { start: Instant::now(), told: Mutex::default(), closed: AtomicBool::default() };
+    let group = Group { start: Instant::now(), reports: Mutex::default(), closed: AtomicBool::default() };
     let group = std::sync::Arc::new(group);
     let membership = Membership { group: group.clone(), idle: Duration::from_secs(600) };
     (world.in_group(membership), group)
@@ -60,7 +60,7 @@ async fn a_runner_without_work_ends_after_a_last_look() {
 
     ends(&world).await;
 
-    assert_eq!(*group.told.lock().unwrap(), [(600, 0)]);
+    assert_eq!(*group.reports.lock().unwrap(), [(600, 0)]);
     assert_eq!(group.start.elapsed().as_secs(), 620);
     assert_eq!((world.agent.drain.phase(), world.agent.drain.is_asked()), (Phase::Draining, false));
     assert!(world.agent.unneeded.load(Ordering::Relaxed));
@@ -76,8 +76,8 @@ async fn an_order_that_arrives_during_the_last_look_is_done_before_the_runner_en
 
     tokio::join!(ends(&world), send);
 
-    let told: Vec<u8> = group.told.lock().unwrap().iter().map(|(_, machines)| *machines).collect();
-    assert_eq!(told, [0, 1, 0]);
+    let reports: Vec<u8> = group.reports.lock().unwrap().iter().map(|(_, machines)| *machines).collect();
+    assert_eq!(reports, [0, 1, 0]);
     assert_eq!(world.sent(), ["1.1 started", "1.1 succeeded"]);
     assert!(world.queue.is_empty() && world.spool.is_empty());
     assert!(group.start.elapsed().as_secs() >= 610 + 60 + 600 + 20);
@@ -90,12 +90,12 @@ async fn a_runner_whose_reports_are_not_taken_stays() {
     world.queue.send(sealed(&order(1, 7)));
 
     let ended = tokio::time::timeout(Duration::from_secs(3_600), ends(&world)).await;
-    let told = group.told.lock().unwrap().clone();
+    let reports = group.reports.lock().unwrap().clone();
     world.taken.deaf.store(false, Ordering::Relaxed);
     ends(&world).await;
 
     assert!(ended.is_err());
-    assert_eq!(told.iter().map(|(_, machines)| *machines).collect::<Vec<_>>(), [1]);
+    assert_eq!(reports.iter().map(|(_, machines)| *machines).collect::<Vec<_>>(), [1]);
     assert_eq!(world.sent(), ["1.1 started", "1.1 succeeded"]);
 }
 

@@ -104,14 +104,14 @@ async fn a_runner_that_is_switched_off_says_so_once_and_announces_itself_when_it
     world.switch(false);
     let off = Instant::now();
     world.until("an hour", |_| off.elapsed() > Duration::from_secs(3_000)).await;
-    let said = world.sent();
+    let sent = world.sent();
     let away = world.agent.presence.is_away();
 
     world.switch(true);
     world.queue.send(sealed(&order(1, 7)));
     world.until_deleted().await;
 
-    assert_eq!((said, away), (vec!["away SwitchedOff".to_owned()], true));
+    assert_eq!((sent, away), (vec!["away SwitchedOff".to_owned()], true));
     assert!(!world.agent.presence.is_away());
     let back = tokio::time::timeout(Duration::from_secs(1), world.agent.presence.is_back()).await;
     assert!(back.is_ok(), "the loop that announces the runner is woken");
