@@ -144,8 +144,8 @@ async fn shell_start() -> anyhow::Result<f64> {
     let mut took = Vec::new();
     for _ in 0..50 {
         let before = micros();
-        let said = tokio::process::Command::new("bash").args(["-c", "echo $EPOCHREALTIME"]).output().await?;
-        took.push((String::from_utf8_lossy(&said.stdout).trim().parse::<f64>()? * 1e6 - before) / 1000.0);
+        let output = tokio::process::Command::new("bash").args(["-c", "echo $EPOCHREALTIME"]).output().await?;
+        took.push((String::from_utf8_lossy(&output.stdout).trim().parse::<f64>()? * 1e6 - before) / 1000.0);
     }
     Ok(quantile(&took, 0.5))
 }

@@ -117,19 +117,19 @@ async fn round(
 
 /// Counts the changes that were found as they were made, and what was found of resources that nobody changed.
 fn compare(part: &str, expected: &Expected, found: &Value, counts: &mut Counts, all: &[String]) {
-    let mut told = reported(found);
+    let mut reports = reported(found);
     for (address, made) in expected {
         counts.made += 1;
         *counts.kinds.entry(made.0.clone()).or_default() += 1;
-        match told.remove(address) {
-            Some(said) if said == *made => counts.found += 1,
-            said => eprintln!("`{part}`, {address}: made {made:?}, found {said:?}"),
+        match reports.remove(address) {
+            Some(report) if report == *made => counts.found += 1,
+            report => eprintln!("`{part}`, {address}: made {made:?}, found {report:?}"),
         }
     }
     counts.untouched += all.iter().filter(|address| !expected.contains_key(*address)).count() as u64;
-    counts.alarms += told.len() as u64 + found["more"].as_u64().unwrap_or_default();
-    for (address, said) in told {
-        eprintln!("`{part}`, {address}: nobody changed it, found {said:?}");
+    counts.alarms += reports.len() as u64 + found["more"].as_u64().unwrap_or_default();
+    for (address, report) in reports {
+        eprintln!("`{part}`, {address}: nobody changed it, found {report:?}");
     }
 }
 

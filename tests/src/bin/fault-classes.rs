@@ -152,13 +152,13 @@ async fn attempt(shared: &Shared, cell: &mut Cell, class: Class) -> Option<Tried
     if let Ok(Tried::TakenUp(secs)) = &tried {
         lock(&shared.takeovers).push(*secs);
     }
-    let said = match &tried {
+    let text = match &tried {
         Ok(Tried::Missed) => "did not happen".to_owned(),
         Ok(Tried::Passed) => "right".to_owned(),
         Ok(Tried::TakenUp(after)) => format!("right, taken up after {after:.1} s"),
         Err(error) => format!("WRONG: {error:#}"),
     };
-    eprintln!("fault {} ({}), try {number}: {said} in {secs:.1} s", class.number, class.name);
+    eprintln!("fault {} ({}), try {number}: {text} in {secs:.1} s", class.number, class.name);
     tried.ok()
 }
 

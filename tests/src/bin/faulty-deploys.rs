@@ -208,11 +208,11 @@ impl Verdict {
     /// Adds what a check found.
     fn take(&mut self, checked: anyhow::Result<()>) {
         let Err(error) = checked else { return };
-        let said = format!("{error:#}");
-        self.lost |= said.starts_with("lost: ");
-        self.doubled |= said.starts_with("doubled: ");
-        self.stale |= said.starts_with("stale: ");
-        self.wrong = Some(said);
+        let message = format!("{error:#}");
+        self.lost |= message.starts_with("lost: ");
+        self.doubled |= message.starts_with("doubled: ");
+        self.stale |= message.starts_with("stale: ");
+        self.wrong = Some(message);
     }
 
     fn complaint(&self) -> String {

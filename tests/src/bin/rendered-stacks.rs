@@ -81,9 +81,9 @@ fn render(out: &PathBuf, apps: u64, seed: u64, real: usize) -> anyhow::Result<()
 
 fn print_findings(found: Result<Vec<Finding>, Unreadable>) {
     let sentence = |one: &Finding| format!("{}: {}: {}", one.rule.as_str(), one.of, one.reason);
-    let said = match found {
+    let summary = match found {
         Ok(found) => found.iter().map(sentence).collect::<Vec<_>>().join("; "),
         Err(unreadable) => format!("unreadable: {unreadable}"),
     };
-    println!("{said}");
+    println!("{summary}");
 }

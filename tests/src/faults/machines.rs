@@ -48,8 +48,8 @@ async fn stands_still(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     // The job of the first runner, which was held before its effect, must not have gone on.
     until("the first runner has noticed", LIMIT, || async {
         let log = cell.runner.log();
-        let said = log.get(known..).unwrap_or_default();
-        Ok((said.contains("lease was lost") || said.contains("Lost a lease")).then_some(()))
+        let recent = log.get(known..).unwrap_or_default();
+        Ok((recent.contains("lease was lost") || recent.contains("Lost a lease")).then_some(()))
     })
     .await?;
     cell.everything_once(&begun, &workflow).await?;
@@ -231,13 +231,14 @@ async fn upgraded_by_order(cell: &mut Cell) -> anyhow::Result<Tried> {
     let program = releases::another(&cell.runner.how().program, cell.world.directory(), &name)?;
     let folder = releases::write(&cell.world.directory().join(&name), &program, RELEASE_KEY)?;
     let state = cell.runner.state_directory()?;
-    let said = |text: &str| std::fs::read_to_string(state.join("programs.json")).is_ok_and(|file| file.contains(text));
+    let file_has =
+        |text: &str| std::fs::read_to_string(state.join("programs.json")).is_ok_and(|file| file.contains(text));
     cell.effects().hold(true);
     let begun = cell.act("again").await?;
     cell.wrote(&begun, "begin", 0).await?;
     let words = ["install", "upgrade-runner", INSTALL, "--release", &folder, "--arch", ARCHITECTURE, "--no-wait"];
     let started = cell.world.vendor(&words).await?;
-    until("the program waits for the job", LIMIT, || async { Ok(said("\"ready\"").then_some(())) }).await?;
+    until("the program waits for the job", LIMIT, || async { Ok(file_has("\"ready\"").then_some(())) }).await?;
     ensure!(cell.effects_of(&begun).is_empty(), "the job did not wait: {:?}", cell.effects_of(&begun));
     cell.effects().hold(false);
     cell.succeeds(&begun).await?;
@@ -245,7 +246,10 @@ async fn upgraded_by_order(cell: &mut Cell) -> anyhow::Result<Tried> {
     let workflow = started["workflow"].as_str().context("the upgrade has no workflow")?;
     let upgraded = cell.world.vendor(&["workflow", "watch", workflow]).await?;
     ensure!(upgraded["state"] == "succeeded", "{upgraded}\n{}", cell.runner.log());
-    ensure!(said(Digest::of(&program).as_str()) && !said("\"candidate\""), "the new program is not the current one");
+    ensure!(
+        file_has(Digest::of(&program).as_str()) && !file_has("\"candidate\""),
+        "the new program is not the current one"
+    );
     let next = cell.act(NEXT).await?;
     cell.succeeds(&next).await?;
     // The other tries stop and kill the process that works, which is the machine's own program for them.

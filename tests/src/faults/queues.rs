@@ -103,8 +103,8 @@ impl Queues {
 
     async fn count(&self, name: &str, what: QueueAttributeName) -> anyhow::Result<usize> {
         let ask = self.sqs.get_queue_attributes().queue_url(self.url(name).await?).attribute_names(what.clone());
-        let said = ask.send().await?;
-        Ok(said.attributes().and_then(|all| all.get(&what)?.parse().ok()).unwrap_or(0))
+        let answer = ask.send().await?;
+        Ok(answer.attributes().and_then(|all| all.get(&what)?.parse().ok()).unwrap_or(0))
     }
 
     /// Waits until a queue is empty.
@@ -145,8 +145,8 @@ impl Queues {
         let url = sqs.get_queue_url().queue_name(queue).send().await?;
         let name = QueueAttributeName::DelaySeconds;
         let ask = sqs.get_queue_attributes().set_queue_url(url.queue_url).attribute_names(name.clone());
-        let said = ask.send().await?;
-        Ok(said.attributes().and_then(|all| all.get(&name)).context("the queue has no delay")?.parse()?)
+        let answer = ask.send().await?;
+        Ok(answer.attributes().and_then(|all| all.get(&name)).context("the queue has no delay")?.parse()?)
     }
 
     /// Returns the address of the queue `name`.

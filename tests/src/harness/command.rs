@@ -79,8 +79,8 @@ impl CommandOutput {
     /// # Errors
     /// When the exit code is another.
     pub fn ended_with(&self, code: i32) -> anyhow::Result<String> {
-        let said = format!("{}{}", self.out, self.error);
-        ensure!(self.code == code, "`{}` ended with {}, not {code}: {said}", self.command, self.code);
-        Ok(said)
+        let output = format!("{}{}", self.out, self.error);
+        ensure!(self.code == code, "`{}` ended with {}, not {code}: {output}", self.command, self.code);
+        Ok(output)
     }
 }

@@ -31,7 +31,7 @@ pub(super) async fn start() -> anyhow::Result<Started> {
     let look = Command::new("docker").args(["image", "inspect", &image]).stdin(Stdio::null()).output().await;
     match look {
         Err(_) => return Ok(Started::Skip("there is no `docker` on PATH".to_owned())),
-        Ok(said) if !said.status.success() => {
+        Ok(output) if !output.status.success() => {
             return Ok(Started::Skip(format!("Docker does not run or lacks the image; `docker pull {image}`")));
         }
         Ok(_) => {}

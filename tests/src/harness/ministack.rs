@@ -58,10 +58,10 @@ impl MiniStack {
             .output()
             .await
             .context("starting `localstack/cloud`")?;
-        let said = String::from_utf8_lossy(&up.stdout);
-        ensure!(up.status.success(), "the local cloud did not start: {said}{}", String::from_utf8_lossy(&up.stderr));
+        let stdout = String::from_utf8_lossy(&up.stdout);
+        ensure!(up.status.success(), "the local cloud did not start: {stdout}{}", String::from_utf8_lossy(&up.stderr));
         let endpoint = std::fs::read_to_string(state.join("endpoint")).context("the local cloud names no endpoint")?;
-        let name = said.split("local cloud: ").nth(1).and_then(|rest| rest.split(" at ").next());
+        let name = stdout.split("local cloud: ").nth(1).and_then(|rest| rest.split(" at ").next());
         Ok(Self {
             name: name.unwrap_or("MiniStack").to_owned(),
             endpoint: endpoint.trim().to_owned(),

@@ -249,12 +249,12 @@ impl World {
     async fn retry(&self, what: &str, arguments: &[&str]) -> anyhow::Result<CommandOutput> {
         let may_pass = |code: i32| code == CONFLICT || (code != 0 && self.runner_endpoint.is_some());
         let look = || async {
-            let said = self.run(arguments).await?;
-            Ok((!may_pass(said.code)).then_some(said))
+            let output = self.run(arguments).await?;
+            Ok((!may_pass(output.code)).then_some(output))
         };
-        let said = until(what, SOON, look).await?;
-        said.ended_with(0)?;
-        Ok(said)
+        let output = until(what, SOON, look).await?;
+        output.ended_with(0)?;
+        Ok(output)
     }
 
     /// Returns the address of the tenant API.
@@ -355,9 +355,9 @@ impl World {
         let (template, state) = (file(".yaml"), file("-state"));
         self.run(&["install", "stack", name, "-o", &template, "--force"]).await?.ended_with(0)?;
         let launch = ["install", "launch", name, "--template", &template, "--accept-contract"];
-        let said = self.command(&install.account, &launch).await?.ended_with(0)?;
+        let output = self.command(&install.account, &launch).await?.ended_with(0)?;
         self.configure(install, &state).await?;
-        Ok(said)
+        Ok(output)
     }
 
     /// Consents, as the customer of an install, to the contract of its latest version; returns once the tenant knows.
@@ -366,14 +366,14 @@ impl World {
     /// What failed.
     pub async fn agree(&self, install: &Install, runner: &mut Runner) -> anyhow::Result<String> {
         runner.kill().await?;
-        let said = self.launch_again(install).await?;
+        let output = self.launch_again(install).await?;
         runner.start_again()?;
         let look = || async {
             let diff = self.run(&["contract", "diff", &install.name]).await?;
             Ok((diff.code == 0).then_some(()))
         };
         until("the tenant knows of the new consent", SOON, look).await?;
-        Ok(said)
+        Ok(output)
     }
 
     async fn configure(&self, install: &Install, state: &str) -> anyhow::Result<()> {

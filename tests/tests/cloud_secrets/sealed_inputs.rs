@@ -102,9 +102,9 @@ async fn too_early(world: &World) -> anyhow::Result<()> {
     let create = ["install", "create", "early", "--app", "small", "--account", &account, "--region", "eu-west-1"];
     let given = ["--input", "given_0=x"];
 
-    let said = world.run(&[&create[..], &given].concat()).await?.ended_with(2)?;
+    let output = world.run(&[&create[..], &given].concat()).await?.ended_with(2)?;
 
-    assert!(said.contains("`freehold install inputs early --input given_0=@FILE`"), "{said}");
+    assert!(output.contains("`freehold install inputs early --input given_0=@FILE`"), "{output}");
     Ok(())
 }
 

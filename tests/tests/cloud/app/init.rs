@@ -41,9 +41,9 @@ async fn everything_is_new_before_the_first_sync(world: &World, dir: &str) -> an
 }
 
 async fn nothing_differs(world: &World, dir: &str) -> anyhow::Result<()> {
-    let said = world.run(&["app", "diff", dir, "--exit-code"]).await?.ended_with(0)?;
+    let output = world.run(&["app", "diff", dir, "--exit-code"]).await?.ended_with(0)?;
 
-    assert!(said.contains("app shop: version 1 -> ") && said.contains("no differences"), "{said}");
+    assert!(output.contains("app shop: version 1 -> ") && output.contains("no differences"), "{output}");
     Ok(())
 }
 
@@ -56,9 +56,9 @@ async fn a_change_runs_what_the_diff_announced(
     let dir = directory.display().to_string();
     app::edit(directory, "inputs.toml", "default      = \"prod\"", "default      = \"live\"")?;
     app::edit(directory, "permissions/queue.json", "\"sqs:DeleteQueue\"", "\"sqs:Delete*\"")?;
-    let said = world.run(&["app", "diff", &dir, "--exit-code"]).await?.ended_with(1)?;
-    assert!(said.contains("default  \"prod\" -> \"live\""), "{said}");
-    assert!(said.contains("allows sqs:Delete* on arn:aws:sqs:*:*:{{ .nuon.install.id }}-*"), "{said}");
+    let output = world.run(&["app", "diff", &dir, "--exit-code"]).await?.ended_with(1)?;
+    assert!(output.contains("default  \"prod\" -> \"live\""), "{output}");
+    assert!(output.contains("allows sqs:Delete* on arn:aws:sqs:*:*:{{ .nuon.install.id }}-*"), "{output}");
 
     let before = world.vendor(&["app", "diff", &dir]).await?;
     world.ship(directory).await?;

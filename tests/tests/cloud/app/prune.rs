@@ -18,8 +18,8 @@ const NEEDS: Needs = Needs {
 async fn prune(world: &World) -> anyhow::Result<()> {
     let lambda = aws_sdk_lambda::Client::new(&world.administrator(world.tenant_account())?);
     let answer = lambda.invoke().function_name(format!("fh-{}--prune-artifacts", world.tenant())).send().await?;
-    let said = answer.payload().map(|payload| String::from_utf8_lossy(payload.as_ref()).into_owned());
-    ensure!(answer.function_error().is_none(), "{said:?}");
+    let output = answer.payload().map(|payload| String::from_utf8_lossy(payload.as_ref()).into_owned());
+    ensure!(answer.function_error().is_none(), "{output:?}");
     Ok(())
 }
 

@@ -64,8 +64,8 @@ async fn a_ci_without_credentials_moves_a_channel_by_a_signed_call() -> anyhow::
     );
 
     // The lines of the documentation, with openssl and curl instead of `freehold`.
-    let said = by_hand(&world, &url, "two")?;
-    ensure!(said.contains(r#""started":"channel""#), "{said}");
+    let output = by_hand(&world, &url, "two")?;
+    ensure!(output.contains(r#""started":"channel""#), "{output}");
     refused_for_everybody_else(&world, &url).await?;
 
     // Closed again, and not by the route alone.
@@ -123,9 +123,9 @@ fn by_hand(world: &World, url: &str, release: &str) -> anyhow::Result<String> {
         .envs([("WEBHOOK_URL", url), ("WEBHOOK_KEY", "ci.pem"), ("RELEASE", release), ("EVENT", "build-8")])
         .current_dir(world.directory())
         .output()?;
-    let said = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
-    ensure!(out.status.success(), "{said}");
-    Ok(said)
+    let output = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
+    ensure!(out.status.success(), "{output}");
+    Ok(output)
 }
 
 /// Waits until `globex` has this version. The schedule is called each minute; here it is called at once.

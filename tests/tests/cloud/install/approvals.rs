@@ -202,17 +202,17 @@ async fn the_customer_approves_under_their_own_identity_and_nobody_else_can() ->
         }
     };
     let asked = customer(&["approvals", "globex"]).await?;
-    let said = customer(&["approve", "globex", "--plan", hash]).await?;
+    let approval = customer(&["approve", "globex", "--plan", hash]).await?;
     let done = ended(&world).await?;
-    let told = customer(&["approvals", "globex"]).await?;
+    let approvals = customer(&["approvals", "globex"]).await?;
 
     assert_eq!(half.plan.map(|plan| plan.waits_for), Some(vec![Side::Customer]));
     assert_eq!(asked["answer"]["waiting"][0]["plan"], hash, "{asked}");
-    assert_eq!(said["decision"], "approved", "{said}");
+    assert_eq!(approval["decision"], "approved", "{approval}");
     assert_eq!(done.state, "succeeded", "{done:?}");
-    let applied = &told["answer"]["applied"][0];
-    assert_eq!((&applied["plan"], applied["customer"].is_string()), (&hash.into(), true), "{told}");
-    ensure!(applied["vendor"]["arn"].is_string(), "{told}");
+    let applied = &approvals["answer"]["applied"][0];
+    assert_eq!((&applied["plan"], applied["customer"].is_string()), (&hash.into(), true), "{approvals}");
+    ensure!(applied["vendor"]["arn"].is_string(), "{approvals}");
 
     // A rejection ends the job, and the vendor sees by whom.
     let (_, plan) = waits(&world, &directory, "two").await?;

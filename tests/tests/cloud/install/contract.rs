@@ -46,16 +46,16 @@ async fn a_release_beyond_the_consent_is_refused_by_the_runner_until_the_custome
     the_runner_itself_named_what_is_beyond(&world).await?;
     the_vendor_hears_it_before_anything_is_sent(&world).await?;
     a_switch_is_not_consent(&world, &install).await?;
-    let said = world.agree(&install, &mut runner).await?;
-    ensure!(said.contains("\nyou agreed to the contract sha256:"), "{said}");
+    let output = world.agree(&install, &mut runner).await?;
+    ensure!(output.contains("\nyou agreed to the contract sha256:"), "{output}");
     let run = world.vendor(&["action", "run", "globex", "say"]).await?;
     assert_eq!(run["state"], "succeeded", "{run}");
 
     // The permission goes: nobody has to agree to that.
     app::write(&directory, "permissions/provision.toml", &role)?;
     world.vendor(&["app", "sync", &path]).await?;
-    let said = world.run(&["contract", "diff", "globex"]).await?.ended_with(0)?;
-    ensure!(said.contains("no new consent is needed"), "{said}");
+    let output = world.run(&["contract", "diff", "globex"]).await?.ended_with(0)?;
+    ensure!(output.contains("no new consent is needed"), "{output}");
     let narrower = world.vendor(&["action", "run", "globex", "say"]).await?;
     assert_eq!(narrower["state"], "succeeded", "{narrower}");
     the_order_proved_that_it_asks_for_less(&world, &narrower).await?;
@@ -153,8 +153,8 @@ async fn the_customer_checks_the_signature_with_the_key_of_the_own_stack(
     assert_eq!(deploy["state"], "succeeded", "{deploy}");
     let file = world.directory().join("small.contract.json").display().to_string();
     until("the contract is signed", SOON, || async {
-        let said = world.run(&["contract", "show", "small", "-o", &file]).await?;
-        Ok((said.code == 0).then_some(()))
+        let output = world.run(&["contract", "show", "small", "-o", &file]).await?;
+        Ok((output.code == 0).then_some(()))
     })
     .await?;
 

@@ -105,11 +105,11 @@ async fn job_and_log(world: &World) -> anyhow::Result<(serde_json::Value, String
 }
 
 async fn the_vendor_may_not_answer_for_the_customer(world: &World) -> anyhow::Result<()> {
-    let said = world.run(&["install", "inputs", "globex", "--input", "zone=4", "--input", "greting=x"]).await?;
-    let said = said.ended_with(2)?;
+    let output = world.run(&["install", "inputs", "globex", "--input", "zone=4", "--input", "greting=x"]).await?;
+    let output = output.ended_with(2)?;
 
-    assert!(said.contains("input `zone` is answered by the customer, with parameter `InputZone`"), "{said}");
-    assert!(said.contains("did you mean `greeting`?"), "{said}");
+    assert!(output.contains("input `zone` is answered by the customer, with parameter `InputZone`"), "{output}");
+    assert!(output.contains("did you mean `greeting`?"), "{output}");
     Ok(())
 }
 

@@ -77,7 +77,7 @@ async fn open(world: &World, install: &Install) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn the_reason_names_permission_and_fix(said: &str) {
+fn the_reason_names_permission_and_fix(reason: &str) {
     let parts = [
         "`preflight:install` failed: ",
         "`state bucket`: AccessDenied",
@@ -89,7 +89,7 @@ fn the_reason_names_permission_and_fix(said: &str) {
          `s3:PutObject` on ",
     ];
     for part in parts {
-        assert!(said.contains(part), "`{part}`: {said}");
+        assert!(reason.contains(part), "`{part}`: {reason}");
     }
 }
 

@@ -68,11 +68,11 @@ async fn a_customer_switches_modes_and_opens_break_glass_for_a_while() -> anyhow
     assert_eq!((state_of(&closed), state_of(&elsewhere), state_of(&open)), ("blocked", "blocked", "succeeded"));
     assert_eq!((state_of(&off), state_of(&on)), ("blocked", "succeeded"));
     assert_eq!((closed["mode"].as_str(), closed["role"].as_str()), (Some("break_glass"), Some("break-glass")));
-    for (job, said) in [
+    for (job, reason) in [
         (&closed, "set parameter `EnableBreakGlass` of the install stack to `true`, and `BreakGlassUntil`"),
         (&off, "set parameter `EnableMaintenance` of the install stack to `true`"),
     ] {
-        assert!(job["reason"].as_str().unwrap_or_default().contains(said), "{job}");
+        assert!(job["reason"].as_str().unwrap_or_default().contains(reason), "{job}");
     }
 
     let end = repaired_while_open(&world, &install).await?;

@@ -90,8 +90,8 @@ async fn what_failed_for_a_reason_outside_continues_where_it_stopped() -> anyhow
     let skipped = world.vendor(&["workflow", "show", &id]).await?;
     ensure!(states(&skipped) == [("net", "skipped"), ("site", "succeeded")], "{skipped}");
     ensure!(skipped["state"] == "succeeded", "{skipped}");
-    let said = skipped["nodes"][0]["reason"].as_str().unwrap_or_default();
-    ensure!(said.starts_with("skipped by arn:") && said.ends_with(reason), "{said}");
+    let note = skipped["nodes"][0]["reason"].as_str().unwrap_or_default();
+    ensure!(note.starts_with("skipped by arn:") && note.ends_with(reason), "{note}");
     let shown = world.run(&["workflow", "show", &id]).await?.ended_with(0)?;
     ensure!(shown.contains("`net` retried at") && shown.contains("`net` skipped at"), "{shown}");
     let after = world.vendor(&["install", "show", "globex"]).await?;
@@ -110,8 +110,8 @@ async fn what_failed_for_a_reason_outside_continues_where_it_stopped() -> anyhow
     })
     .await?;
     let cancel = ["workflow", "cancel", silent.as_str(), "--reason", "the wrong week"];
-    let said = world.run(&cancel).await?.ended_with(0)?;
-    ensure!(said.contains("a runner that does not respond cannot start it after"), "{said}");
+    let output = world.run(&cancel).await?.ended_with(0)?;
+    ensure!(output.contains("a runner that does not respond cannot start it after"), "{output}");
     let open = world.run(&["workflow", "resume", &silent]).await?.ended_with(4)?;
     ensure!(open.contains("has not ended"), "{open}");
     let asked = world.vendor(&["workflow", "show", &silent]).await?;

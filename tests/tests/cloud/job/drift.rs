@@ -40,17 +40,15 @@ async fn what_was_changed_behind_freeholds_back_is_found_acknowledged_and_repair
     change_by_hand(&world, &install).await?;
     world.run(&["drift", "detect", "globex"]).await?.ended_with(0)?;
     let found = part(&world).await?;
-    let told: Vec<(&str, &str, &Value)> = found["resources"]
+    let differences: Vec<(&str, &str, &Value)> = found["resources"]
         .as_array()
         .into_iter()
         .flatten()
         .map(|one| (text(&one["address"]), text(&one["change"]), &one["attributes"]))
         .collect();
     ensure!(
-        told == [
-            ("terraform_data.other", "create", &Value::Null),
-            ("terraform_data.page", "update", &json!(["input"]))
-        ],
+        differences
+            == [("terraform_data.other", "create", &Value::Null), ("terraform_data.page", "update", &json!(["input"]))],
         "{found}"
     );
     ensure!(found["state"] == "drifted" && found["since"].is_null(), "{found}");

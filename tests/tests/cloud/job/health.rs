@@ -119,7 +119,7 @@ async fn a_gate_stops_what_depends_on_it_and_a_verified_deploy_goes_back() -> an
     let of_it: Vec<&Order> = ordered.iter().filter(|order| order.workflow.as_str() == by).collect();
     ensure!(!of_it.is_empty(), "no order of {by}");
     for order in of_it {
-        ensure!(order.asked_why.as_ref().is_some_and(|said| said.starts_with(&why)), "{:?}", order.asked_why);
+        ensure!(order.asked_why.as_ref().is_some_and(|text| text.starts_with(&why)), "{:?}", order.asked_why);
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ async fn a_runner_refuses_each_forged_order_for_its_own_reason() -> anyhow::Resu
     let mut cases = orders(&world, &root, &stranger)?;
     cases.extend(without_the_use(&world).await?);
 
-    let (mut forged, mut told) = (Vec::new(), String::new());
+    let (mut forged, mut output) = (Vec::new(), String::new());
     for (what, reason, message) in cases {
         let job = order(&world, "globex", what)?.job;
         let known = refusals(&world, job.as_str()).await?;
@@ -43,11 +43,11 @@ async fn a_runner_refuses_each_forged_order_for_its_own_reason() -> anyhow::Resu
         assert!(found.starts_with(&format!("order refused as {reason}: ")), "{what}: {found}");
         assert!(world.rows(&format!("job#{job}"), "state").await?.is_empty(), "{what} made a job");
         forged.push(job);
-        told.push_str(&found);
+        output.push_str(&found);
     }
     for has in ["grants", "cancels, notices, grants, contracts, receipts", "nothing"] {
         let wanted = format!("may not sign orders: its certificate is for {has} (");
-        assert!(told.contains(&wanted), "no refusal says `{wanted}`: {told}");
+        assert!(output.contains(&wanted), "no refusal says `{wanted}`: {output}");
     }
 
     let log = runner.log();
@@ -318,8 +318,8 @@ async fn waiting(world: &World, name: &str) -> anyhow::Result<(usize, usize)> {
     use QueueAttributeName::{ApproximateNumberOfMessages as Waiting, ApproximateNumberOfMessagesNotVisible as Hidden};
     let sqs = aws_sdk_sqs::Client::new(&world.administrator(world.tenant_account())?);
     let ask = sqs.get_queue_attributes().queue_url(queue(world, name).await?);
-    let said = ask.attribute_names(Waiting).attribute_names(Hidden).send().await?;
-    let count = |name| said.attributes().and_then(|all| all.get(&name)?.parse().ok()).unwrap_or(0);
+    let answer = ask.attribute_names(Waiting).attribute_names(Hidden).send().await?;
+    let count = |name| answer.attributes().and_then(|all| all.get(&name)?.parse().ok()).unwrap_or(0);
     Ok((count(Waiting), count(Hidden)))
 }
 

@@ -195,7 +195,7 @@ async fn missing(world: &World, install: &Install, layers: &[String]) -> anyhow:
     use aws_sdk_ecr::types::LayerAvailability::Available;
     let ecr = aws_sdk_ecr::Client::new(&world.administrator(&install.account)?);
     let ask = ecr.batch_check_layer_availability().repository_name("fh-acme/globex");
-    let said = ask.set_layer_digests(Some(layers.to_vec())).send().await?;
-    let there = said.layers().iter().filter(|layer| layer.layer_availability() == Some(&Available)).count();
+    let answer = ask.set_layer_digests(Some(layers.to_vec())).send().await?;
+    let there = answer.layers().iter().filter(|layer| layer.layer_availability() == Some(&Available)).count();
     Ok(layers.len() - there)
 }

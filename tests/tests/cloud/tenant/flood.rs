@@ -122,8 +122,8 @@ async fn queue(world: &World, name: &str) -> anyhow::Result<String> {
 async fn attribute(world: &World, name: &str, attribute: QueueAttributeName) -> anyhow::Result<String> {
     let sqs = aws_sdk_sqs::Client::new(&world.administrator(world.tenant_account())?);
     let url = queue(world, name).await?;
-    let said = sqs.get_queue_attributes().queue_url(url).attribute_names(attribute.clone()).send().await?;
-    Ok(said.attributes().and_then(|all| all.get(&attribute)).cloned().unwrap_or_default())
+    let answer = sqs.get_queue_attributes().queue_url(url).attribute_names(attribute.clone()).send().await?;
+    Ok(answer.attributes().and_then(|all| all.get(&attribute)).cloned().unwrap_or_default())
 }
 
 async fn policy(world: &World, name: &str) -> anyhow::Result<String> {

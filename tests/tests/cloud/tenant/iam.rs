@@ -293,8 +293,8 @@ async fn allowed(
     let iam = aws_sdk_iam::Client::new(&world.administrator(account)?);
     let actions = actions.iter().map(|action| (*action).to_owned()).collect();
     let ask = iam.simulate_principal_policy().policy_source_arn(role).set_action_names(Some(actions));
-    let said = ask.resource_arns(resource).send().await.context("the policy simulator")?;
-    let results = said.evaluation_results().iter();
+    let answer = ask.resource_arns(resource).send().await.context("the policy simulator")?;
+    let results = answer.evaluation_results().iter();
     Ok(results
         .filter(|one| one.eval_decision().as_str() == "allowed")
         .map(|one| one.eval_action_name().to_owned())

@@ -65,10 +65,10 @@ impl Subscriber {
             self.sqs.delete_message().queue_url(&self.url).receipt_handle(receipt).send().await?;
             let envelope: Value = serde_json::from_str(&message.body.context("a message without a body")?)?;
             let text = envelope["Message"].as_str().context("no message in the envelope")?;
-            let told: Notification = serde_json::from_str(text).with_context(|| text.to_owned())?;
-            ensure!(envelope["Subject"] == told.subject.as_str(), "{envelope}");
-            ensure!(envelope["MessageAttributes"]["kind"]["Value"] == told.kind.as_str(), "{envelope}");
-            Ok(Some(told))
+            let notification: Notification = serde_json::from_str(text).with_context(|| text.to_owned())?;
+            ensure!(envelope["Subject"] == notification.subject.as_str(), "{envelope}");
+            ensure!(envelope["MessageAttributes"]["kind"]["Value"] == notification.kind.as_str(), "{envelope}");
+            Ok(Some(notification))
         })
         .await
     }
@@ -114,10 +114,10 @@ async fn a_subscriber_gets_the_plan_that_waits_and_the_deploy_that_fails_and_not
     assert_eq!(failed.kind, NotificationKind::WorkflowFailed, "{failed:?}");
     assert_eq!(failed.id, NotificationId::derive("workflow-failed", &[workflow, "0"]));
     assert_eq!(failed.workflow.as_ref().map(|id| id.as_str()), Some(workflow));
-    for told in [&asked, &failed] {
-        assert_eq!(told.install.as_ref().map(|id| id.as_str()), Some("globex"));
-        assert_eq!(told.app.as_ref().map(|id| id.as_str()), Some("small"));
-        ensure!(!told.text.contains("two"), "a value is told: {told:?}");
+    for notification in [&asked, &failed] {
+        assert_eq!(notification.install.as_ref().map(|id| id.as_str()), Some("globex"));
+        assert_eq!(notification.app.as_ref().map(|id| id.as_str()), Some("small"));
+        ensure!(!notification.text.contains("two"), "a value is told: {notification:?}");
     }
 
     // Whoever is removed is told nothing more.

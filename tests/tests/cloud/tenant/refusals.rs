@@ -40,8 +40,8 @@ async fn unknown_things_are_named(world: &World) -> anyhow::Result<()> {
         (&["job", "show", "job_7"], 2, "is not a job id"),
     ];
     for (words, code, message) in cases {
-        let said = world.run(words).await?.ended_with(code)?;
-        assert!(said.contains(message), "{words:?}: {said}");
+        let output = world.run(words).await?.ended_with(code)?;
+        assert!(output.contains(message), "{words:?}: {output}");
     }
     Ok(())
 }
@@ -69,15 +69,15 @@ async fn wrong_installs_are_refused(world: &World) -> anyhow::Result<()> {
         (&create("globex-prod-2", "small", "222222222222"), 4, "`globex-prod`"),
     ];
     for (words, code, message) in cases {
-        let said = world.run(words).await?.ended_with(code)?;
-        assert!(said.contains(message), "{words:?}: {said}");
+        let output = world.run(words).await?.ended_with(code)?;
+        assert!(output.contains(message), "{words:?}: {output}");
     }
     let region = [&create("initech", "small", "222222222222")[..7], &["--region", "mars"]].concat();
-    let said = world.run(&region).await?.ended_with(2)?;
-    assert!(said.contains("`mars` is not an AWS region"), "{said}");
+    let output = world.run(&region).await?.ended_with(2)?;
+    assert!(output.contains("`mars` is not an AWS region"), "{output}");
     let input = [&create("initech", "demo", "222222222222")[..], &["--input", "greting=hi"]].concat();
-    let said = world.run(&input).await?.ended_with(2)?;
-    assert!(said.contains("greting") && said.contains("greeting"), "{said}");
+    let output = world.run(&input).await?.ended_with(2)?;
+    assert!(output.contains("greting") && output.contains("greeting"), "{output}");
     let no_runner = world.run(&["deploy", "globex-prod"]).await?.ended_with(4)?;
     assert!(no_runner.contains("`globex-prod`"), "{no_runner}");
 
@@ -114,8 +114,8 @@ async fn the_api_refuses_broken_requests(world: &World) -> anyhow::Result<()> {
     for (method, url, headers, body, status, message) in cases {
         let answer = send_signed(&vendor, method, url, headers, body.as_bytes()).await?;
         assert_eq!(answer.status, status, "{method} {url} {headers:?}: {}", answer.body);
-        let (_, said) = answer.error()?;
-        assert!(said.contains(message), "{method} {url}: {said}");
+        let (_, output) = answer.error()?;
+        assert!(output.contains(message), "{method} {url}: {output}");
     }
     assert!(world.rows("install#umbrella", "state").await?.is_empty());
     Ok(())
@@ -155,8 +155,8 @@ async fn broken_app_configs_name_file_and_line(world: &World) -> anyhow::Result<
         let checked = world.run(&["app", "check", &directory]).await?.ended_with(2)?;
         let synced = world.run(&["app", "sync", &directory]).await?.ended_with(2)?;
 
-        for said in [checked, synced] {
-            assert!(said.contains(message) && said.contains(place), "`{message}` at {place}: {said}");
+        for output in [checked, synced] {
+            assert!(output.contains(message) && output.contains(place), "`{message}` at {place}: {output}");
         }
     }
     assert_eq!(world.vendor(&["app", "versions", "demo"]).await?, before, "a broken config made a version");
@@ -173,8 +173,8 @@ async fn what_is_not_built_is_not_deployed(world: &World) -> anyhow::Result<()> 
     let unknown = world.run(&["deploy", "hooli", "--version", &missing]).await?.ended_with(3)?;
     let deployed = world.run(&["deploy", "hooli"]).await?.ended_with(4)?;
 
-    for said in [provisioned, deployed] {
-        assert!(said.contains("has no artifact") && said.contains("`freehold build demo`"), "{said}");
+    for output in [provisioned, deployed] {
+        assert!(output.contains("has no artifact") && output.contains("`freehold build demo`"), "{output}");
     }
     assert!(unknown.contains(&format!("app `demo` has no version `{missing}`; sync it first")), "{unknown}");
     let shown = world.vendor(&["install", "show", "hooli"]).await?;

@@ -16,9 +16,10 @@ async fn ask(world: &World, install: &Install, words: &[&str]) -> anyhow::Result
     let all = [&["customer"], words, &["--tenant", world.tenant(), "--json"]].concat();
     let done = world.command(&install.account, &all).await?;
     for code in [0, 1] {
-        if let Ok(said) = done.ended_with(code) {
-            let answer =
-                said.find('{').and_then(|begin| serde_json::Deserializer::from_str(&said[begin..]).into_iter().next());
+        if let Ok(output) = done.ended_with(code) {
+            let answer = output
+                .find('{')
+                .and_then(|begin| serde_json::Deserializer::from_str(&output[begin..]).into_iter().next());
             return Ok((code, answer.context("no answer")??));
         }
     }
@@ -85,8 +86,8 @@ async fn a_customer_gets_every_answer_and_stops_the_vendor_without_the_vendor() 
     let mode = format!("arn:aws:iam::{}:role/fh-acme--globex--maintenance", install.account);
     let session = world.acting_as(clients::assume(&stolen, &mode).await?)?;
     let _ = aws_sdk_sqs::Client::new(&session).list_queues().send().await;
-    let (outside, told) = ask(&world, &install, &["outside", "globex"]).await?;
-    assert!(outside == 1 && told["doubts"].to_string().contains("names the session `test`"), "{told}");
+    let (outside, report) = ask(&world, &install, &["outside", "globex"]).await?;
+    assert!(outside == 1 && report["doubts"].to_string().contains("names the session `test`"), "{report}");
 
     let (paused, pause) = ask(&world, &install, &["pause", "globex"]).await?;
     let (stopped, all_off) = ask(&world, &install, &["stopped", "globex"]).await?;

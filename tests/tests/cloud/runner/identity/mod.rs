@@ -92,9 +92,9 @@ async fn queue(world: &World, name: &str) -> anyhow::Result<(aws_sdk_sqs::Client
 async fn length(world: &World, name: &str) -> anyhow::Result<usize> {
     use QueueAttributeName::{ApproximateNumberOfMessages as Waiting, ApproximateNumberOfMessagesNotVisible as Hidden};
     let (sqs, url) = queue(world, name).await?;
-    let said =
+    let answer =
         sqs.get_queue_attributes().queue_url(url).attribute_names(Waiting).attribute_names(Hidden).send().await?;
-    let count = |name| said.attributes().and_then(|all| all.get(&name)?.parse::<usize>().ok()).unwrap_or(0);
+    let count = |name| answer.attributes().and_then(|all| all.get(&name)?.parse::<usize>().ok()).unwrap_or(0);
     Ok(count(Waiting) + count(Hidden))
 }
 

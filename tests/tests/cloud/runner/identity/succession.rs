@@ -85,10 +85,10 @@ async fn another_root_follows_while_a_runner_sleeps_and_the_first_one_is_worth_n
     }
     assert_eq!(first["second"], switched["root_key"], "the announced key follows");
     assert_eq!(first["root_key"], switched["former"]);
-    for (what, said) in
+    for (what, reason) in
         [("a usurper before", &early), ("a thief", &stolen), ("a usurper", &usurped), ("a restart", &restarted)]
     {
-        assert!(said.starts_with("order refused as bad_signature: "), "{what}: {said}");
+        assert!(reason.starts_with("order refused as bad_signature: "), "{what}: {reason}");
     }
     assert!(log.contains("of the tenant has replaced"), "{log}");
 
