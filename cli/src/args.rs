@@ -301,9 +301,9 @@ mod tests {
         let root = Cli::command();
         let words = std::iter::once("freehold").chain(args.iter().copied()).map(OsString::from).collect();
         let words = without_options_of_help(words, &root);
-        let shown = crate::output::fitted(root.term_width(width), width).try_get_matches_from(words).unwrap_err();
-        assert!(!shown.use_stderr(), "{args:?}: {shown}");
-        shown.to_string()
+        let message = crate::output::fitted(root.term_width(width), width).try_get_matches_from(words).unwrap_err();
+        assert!(!message.use_stderr(), "{args:?}: {message}");
+        message.to_string()
     }
 
     #[test]
@@ -340,15 +340,15 @@ mod tests {
     #[test]
     fn every_page_of_help_has_one_layout_and_fits_the_terminal() {
         fn walk(command: &clap::Command, path: &[&str], width: usize) {
-            let shown = page(&[path, &["--help"]].concat(), width);
-            assert!(!shown.contains("see a summary"), "{path:?} has a layout of its own: {shown}");
-            for line in shown.lines() {
+            let help = page(&[path, &["--help"]].concat(), width);
+            assert!(!help.contains("see a summary"), "{path:?} has a layout of its own: {help}");
+            for line in help.lines() {
                 let wide = line.chars().count();
                 assert_eq!(line.trim_end(), line, "{path:?} at {width}");
                 let is_one_word = line.split_whitespace().filter(|word| *word != "\\").count() == 1;
                 let is_usage = width < 80 && line.starts_with("Usage: ");
                 assert!(wide <= width || is_one_word || is_usage, "{path:?} at {width}: {line}");
-                let is_prose = !line.starts_with([' ', '-']) && shown.lines().next() != Some(line);
+                let is_prose = !line.starts_with([' ', '-']) && help.lines().next() != Some(line);
                 assert!(wide <= 120 || !is_prose, "{path:?} at {width}: {line}");
             }
             for sub in command.get_subcommands() {

@@ -237,18 +237,18 @@ mod tests {
     #[test]
     fn inputs_that_the_vendor_set_are_named_and_others_are_not() {
         let input = |name: &str, from: &str| serde_json::json!({ "name": name, "type": "string", "required": false, "sensitive": false, "from": from });
-        let shown = |inputs: &[serde_json::Value]| -> InstallInputs {
+        let with_inputs = |inputs: &[serde_json::Value]| -> InstallInputs {
             let version = format!("sha256:{}", "0".repeat(64));
             let all = serde_json::json!({ "install": "globex", "app": "shop", "version": version, "inputs": inputs });
             serde_json::from_value(all).unwrap()
         };
 
-        let some = shown(&[input("days", "vendor"), input("zone", "customer"), input("size", "default")]);
+        let some = with_inputs(&[input("days", "vendor"), input("zone", "customer"), input("size", "default")]);
 
         assert_eq!(
             inputs_that_stay(&some).unwrap(),
             "inputs that stay set for later deploys: `days`; `freehold install inputs globex` shows and changes them"
         );
-        assert_eq!(inputs_that_stay(&shown(&[input("size", "default")])), None);
+        assert_eq!(inputs_that_stay(&with_inputs(&[input("size", "default")])), None);
     }
 }

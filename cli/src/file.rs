@@ -178,8 +178,8 @@ mod tests {
         let error_of = |path: &Path| read(path, "ask the vendor for it").unwrap_err().to_string();
 
         assert_eq!(error_of(&path), format!("there is no file `{}`; ask the vendor for it", path.display()));
-        let shown = directory.path().display();
-        assert_eq!(error_of(directory.path()), format!("`{shown}` is a directory; ask the vendor for it"));
+        let place = directory.path().display();
+        assert_eq!(error_of(directory.path()), format!("`{place}` is a directory; ask the vendor for it"));
         std::fs::write(&path, "text").unwrap();
         assert_eq!(read(&path, "").unwrap(), b"text");
     }
@@ -256,12 +256,12 @@ mod tests {
         let no_directory = create(&file, "", false).unwrap_err().to_string();
         let is_directory = [false, true].map(|force| create(directory.path(), "", force).unwrap_err());
 
-        let (file, missing, shown) = (file.display(), missing.display(), directory.path().display());
+        let (file, missing, place) = (file.display(), missing.display(), directory.path().display());
         let expected =
             format!("cannot write `{file}`: there is no directory `{missing}`; make it, or name another file");
         assert_eq!(no_directory, expected);
         for error in is_directory {
-            assert_eq!(error.to_string(), format!("`{shown}` is a directory; name a file"));
+            assert_eq!(error.to_string(), format!("`{place}` is a directory; name a file"));
             assert_eq!(error.kind().exit_code(), 2);
         }
     }

@@ -34,8 +34,8 @@ mod tests {
             view(json!({ "result": "failed", "reason": "too slow", "url": "https://ci.example.com/7" })),
         ];
 
-        let shown = results(&all);
+        let text = results(&all);
 
-        assert_eq!(shown, "load missing; load passed; load failed: too slow (https://ci.example.com/7)");
+        assert_eq!(text, "load missing; load passed; load failed: too slow (https://ci.example.com/7)");
     }
 }

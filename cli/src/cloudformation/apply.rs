@@ -279,8 +279,8 @@ mod tests {
 
         let sent = parameters(&change, Some(&stack));
 
-        let shown: Vec<_> =
+        let found: Vec<_> =
             sent.iter().map(|p| (p.parameter_key(), p.parameter_value(), p.use_previous_value())).collect();
-        assert_eq!(shown, [(Some("A"), Some("2"), None), (Some("B"), None, Some(true))]);
+        assert_eq!(found, [(Some("A"), Some("2"), None), (Some("B"), None, Some(true))]);
     }
 }

@@ -327,26 +327,27 @@ mod tests {
     #[test]
     fn a_difference_ends_with_what_it_means_for_the_customer() {
         let (narrow, wide) = (terms(&["a.example"]), terms(&["a.example", "b.example"]));
-        let shown = |from: &Terms, to: &Terms| diff("head", &compare_terms(from, to), &[], from == to, Output::plain());
+        let text_of =
+            |from: &Terms, to: &Terms| diff("head", &compare_terms(from, to), &[], from == to, Output::plain());
         let steps = |from: &Terms| {
             diff("head", &compare_terms(from, from), &["whoami".parse().unwrap()], true, Output::plain())
         };
 
-        insta::assert_snapshot!(shown(&narrow, &wide), @r"
+        insta::assert_snapshot!(text_of(&narrow, &wide), @r"
         head
 
           + host `b.example` is contacted
 
         there is 1 addition; the customer has to agree to it
         ");
-        insta::assert_snapshot!(shown(&wide, &narrow), @r"
+        insta::assert_snapshot!(text_of(&wide, &narrow), @r"
         head
 
           - host `b.example` is no longer contacted
 
         nothing more is allowed; no new consent is needed
         ");
-        insta::assert_snapshot!(shown(&wide, &wide), @r"
+        insta::assert_snapshot!(text_of(&wide, &wide), @r"
         head
 
         the terms are the same; no new consent is needed

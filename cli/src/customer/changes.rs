@@ -218,10 +218,10 @@ mod tests {
         let was = format!("Script: {a}old{z}\n");
         let found = lines(&was, &was.replace("old", "new"));
 
-        let shown: Vec<String> = found.iter().enumerate().map(|(at, line)| excerpt(&found, at, line)).collect();
+        let excerpts: Vec<String> = found.iter().enumerate().map(|(at, line)| excerpt(&found, at, line)).collect();
 
         let expected = |word: &str| format!("...{}{word}{}...", "a".repeat(40), "z".repeat(157));
-        assert_eq!(shown, [expected("old"), expected("new")]);
+        assert_eq!(excerpts, [expected("old"), expected("new")]);
         assert_eq!(found.len(), 2);
     }
 

@@ -96,7 +96,7 @@ impl Shown {
 mod tests {
     use super::*;
 
-    fn shown(windows: &str, freezes: &str, held: &str) -> Result<Shown> {
+    fn render(windows: &str, freezes: &str, held: &str) -> Result<Shown> {
         let parameters = [(WINDOWS, windows), (FREEZES, freezes), (HELD, held)];
         let parameters = parameters.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
         // Friday, 27 November 2026, 12:00 UTC.
@@ -105,9 +105,9 @@ mod tests {
 
     #[test]
     fn closed_windows_say_until_when_and_name_the_next_ones() {
-        let shown = shown("Europe/Berlin: Sat 02:00-06:00", "2026-12-05", "false").unwrap();
+        let answer = render("Europe/Berlin: Sat 02:00-06:00", "2026-12-05", "false").unwrap();
 
-        insta::assert_snapshot!(shown.text, @r"
+        insta::assert_snapshot!(answer.text, @r"
         the customer's change windows are closed until Sat 2026-11-28 02:00 Europe/Berlin
           from Sat 2026-11-28 02:00 Europe/Berlin until Sat 2026-11-28 06:00 Europe/Berlin
           from Sat 2026-12-12 02:00 Europe/Berlin until Sat 2026-12-12 06:00 Europe/Berlin
@@ -117,13 +117,13 @@ mod tests {
         ChangeFreezes: 2026-12-05
         ChangesHeld: false
         ");
-        assert_eq!((shown.json["open"].as_bool(), shown.never), (Some(false), None));
+        assert_eq!((answer.json["open"].as_bool(), answer.never), (Some(false), None));
     }
 
     #[test]
     fn without_windows_changes_may_start_at_any_time_and_a_hold_says_how_it_ends() {
-        let open = shown("", "", "false").unwrap();
-        let held = shown("", "", "true").unwrap();
+        let open = render("", "", "false").unwrap();
+        let held = render("", "", "true").unwrap();
 
         assert_eq!(open.text, "changes may start now, at any time\nChangesHeld: false");
         assert!(held.text.starts_with("the customer holds all changes") && held.never.is_none(), "{}", held.text);
@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     fn windows_that_never_open_and_texts_that_are_wrong_are_errors_with_a_way_out() {
-        let never = shown("UTC: Mon 22:00-23:00", "2026-01-01..2030-01-01", "false").unwrap().never.unwrap();
-        let wrong = shown("Mars/Base: Mon 22:00-23:00", "", "false").map(|_| ()).unwrap_err().to_string();
+        let never = render("UTC: Mon 22:00-23:00", "2026-01-01..2030-01-01", "false").unwrap().never.unwrap();
+        let wrong = render("Mars/Base: Mon 22:00-23:00", "", "false").map(|_| ()).unwrap_err().to_string();
 
         assert!(never.contains("no window opens within 400 days"), "{never}");
         assert!(wrong.contains("`ChangeWindows`, column 1: `Mars/Base` is not a time zone"), "{wrong}");

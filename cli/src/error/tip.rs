@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::args::Cli;
 
-    fn shown(args: &[&str]) -> String {
+    fn help_of(args: &[&str]) -> String {
         let error = Cli::try_parse_from([&["freehold"], args].concat()).unwrap_err();
         with_tip(error, &Cli::command()).to_string()
     }
@@ -142,10 +142,10 @@ mod tests {
             for word in words {
                 let path: Vec<&str> = command.split(' ').skip(1).chain([*word, "globex"]).collect();
 
-                let shown = shown(&path);
+                let help = help_of(&path);
 
-                assert!(shown.contains(&format!("tip: {tip}")), "{command} {word}: {shown}");
-                assert_eq!(shown.matches("tip: ").count(), 1, "{shown}");
+                assert!(help.contains(&format!("tip: {tip}")), "{command} {word}: {help}");
+                assert_eq!(help.matches("tip: ").count(), 1, "{help}");
             }
         }
     }
@@ -175,8 +175,8 @@ mod tests {
     #[test]
     fn a_typo_is_suggested_and_a_word_that_only_looks_a_little_alike_is_not() {
         let tip = |args: &[&str]| {
-            let shown = shown(args);
-            shown.lines().find_map(|line| line.trim().strip_prefix("tip: ")).unwrap_or_default().to_owned()
+            let help = help_of(args);
+            help.lines().find_map(|line| line.trim().strip_prefix("tip: ")).unwrap_or_default().to_owned()
         };
 
         assert_eq!(tip(&["deplo"]), "a similar subcommand exists: 'deploy'");
@@ -199,9 +199,9 @@ mod tests {
             (vec!["install", "deploy"], "did you mean `freehold tenant deploy` or `freehold deploy`?"),
             (vec!["contract", "list"], "`freehold contract --help` lists the commands"),
         ] {
-            let shown = shown(&args);
+            let help = help_of(&args);
 
-            assert!(shown.contains(&format!("tip: {tip}\n")), "{args:?}: {shown}");
+            assert!(help.contains(&format!("tip: {tip}\n")), "{args:?}: {help}");
         }
     }
 }

@@ -152,7 +152,7 @@ mod tests {
 
     use super::*;
 
-    fn shown(key: Option<&OpeningKey>) -> InstallInputs {
+    fn inputs_with_key(key: Option<&OpeningKey>) -> InstallInputs {
         let version = format!("sha256:{}", "0".repeat(64));
         let input = |name: &str, kind: &str, sensitive: bool| json!({ "name": name, "type": kind, "required": false, "sensitive": sensitive, "from": "nobody" });
         let mut of_customer = input("zone", "string", true);
@@ -175,8 +175,8 @@ mod tests {
         let key = OpeningKey::from_bytes(&[7; 32]);
         let given = inputs(json!({ "greeting": "hi", "key": "4711", "zone": "x", "other": 1 }));
 
-        let sent = with_sealed(&tenant, &shown(Some(&key)), given).unwrap();
-        let removed = with_sealed(&tenant, &shown(None), inputs(json!({ "key": null }))).unwrap();
+        let sent = with_sealed(&tenant, &inputs_with_key(Some(&key)), given).unwrap();
+        let removed = with_sealed(&tenant, &inputs_with_key(None), inputs(json!({ "key": null }))).unwrap();
 
         let sealed = SealedValue::of(&sent["key"]).unwrap();
         let place = Place { tenant: &tenant, install: &install, input: "key" };
@@ -190,9 +190,9 @@ mod tests {
         let (tenant, install) = ("acme".parse().unwrap(), "globex".parse().unwrap());
         let key = OpeningKey::from_bytes(&[7; 32]);
         let property = |source: &str| json!({ "x-freehold-type": "string", "x-freehold-source": source, "x-freehold-sensitive": true });
-        let mut shown = shown(Some(&key));
+        let mut answer = inputs_with_key(Some(&key));
         add_sensitive(
-            &mut shown.inputs,
+            &mut answer.inputs,
             &json!({
                 "properties": {
                     "greeting": property("vendor"), "gone": property("vendor"), "of_customer": property("customer"),
@@ -203,7 +203,7 @@ mod tests {
         );
 
         let given = inputs(json!({ "greeting": "hi", "gone": "g", "of_customer": "c", "plain": "p" }));
-        let sent = with_sealed(&tenant, &shown, given).unwrap();
+        let sent = with_sealed(&tenant, &answer, given).unwrap();
 
         for (name, value) in [("greeting", "hi"), ("gone", "g")] {
             let sealed = SealedValue::of(&sent[name]).unwrap();
@@ -218,7 +218,7 @@ mod tests {
         let tenant = "acme".parse().unwrap();
         let key = OpeningKey::from_bytes(&[7; 32]);
         let refused = |key: Option<&OpeningKey>, value: &str| {
-            with_sealed(&tenant, &shown(key), inputs(json!({ "key": value }))).unwrap_err().to_string()
+            with_sealed(&tenant, &inputs_with_key(key), inputs(json!({ "key": value }))).unwrap_err().to_string()
         };
 
         assert_eq!(refused(Some(&key), "hunter22"), "input `key` must be a number, found a text of 8 characters");

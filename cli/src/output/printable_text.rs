@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn what_controls_a_terminal_is_shown_and_not_done() {
-        for (text, shown) in [
+        for (text, expected) in [
             ("plain\ttext\n", "plain\ttext\n"),
             ("\u{1b}[31mfailed\u{1b}[0m", "\u{1b}[31mfailed\u{1b}[0m"),
             ("\u{1b}[1;94m--> \u{1b}[m", "\u{1b}[1;94m--> \u{1b}[m"),
@@ -91,7 +91,7 @@ mod tests {
             ("back\u{8}\u{8}\u{7f}", "back???"),
             ("turned \u{202e}txt", "turned ?txt"),
         ] {
-            assert_eq!(printable(text), shown, "{text:?}");
+            assert_eq!(printable(text), expected, "{text:?}");
         }
     }
 
@@ -100,10 +100,10 @@ mod tests {
         let value = serde_json::json!({ "reason": "\u{9b}2J \u{202e} \u{1b} \n é" });
 
         let text = serde_json::to_string_pretty(&value).unwrap();
-        let shown = printable_json(&text);
+        let json = printable_json(&text);
 
-        assert!(!shown.contains(|c| is_control(c) && c != '\n'), "{shown}");
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+        assert!(!json.contains(|c| is_control(c) && c != '\n'), "{json}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap(), value);
     }
 
     #[test]
@@ -115,11 +115,11 @@ mod tests {
         }
 
         for text in texts {
-            let shown = printable(&text);
-            let starts = shown.match_indices('\u{1b}').map(|(at, _)| shown.get(at..).unwrap());
+            let output = printable(&text);
+            let starts = output.match_indices('\u{1b}').map(|(at, _)| output.get(at..).unwrap());
             assert!(starts.map(colour_code).all(|code| !code.is_empty()), "{text:?}");
-            assert!(!shown.contains(|c| is_control(c) && !matches!(c, '\n' | '\u{1b}')), "{text:?}");
-            assert_eq!(printable(&shown), shown, "twice is once");
+            assert!(!output.contains(|c| is_control(c) && !matches!(c, '\n' | '\u{1b}')), "{text:?}");
+            assert_eq!(printable(&output), output, "twice is once");
         }
     }
 }

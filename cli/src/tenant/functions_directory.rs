@@ -102,7 +102,7 @@ mod tests {
     fn the_functions_that_a_build_in_the_tree_wrote_are_found_after_those_of_the_release() {
         let all = candidates(Some(Path::new("/opt/freehold/arm64/freehold")));
 
-        let shown: Vec<&str> = all.iter().filter_map(|directory| directory.to_str()).collect();
+        let paths: Vec<&str> = all.iter().filter_map(|directory| directory.to_str()).collect();
         let expected = [
             "/opt/freehold/arm64/functions",
             "target/dist/arm64/functions",
@@ -110,7 +110,7 @@ mod tests {
             "target/lambda/arm64",
             "target/lambda/x86_64",
         ];
-        assert_eq!(shown, expected);
+        assert_eq!(paths, expected);
     }
 
     #[test]

@@ -163,8 +163,8 @@ mod tests {
 
     #[test]
     fn an_error_shows_no_secret_of_an_address() {
-        let shown = without_secrets("https://me:token@a.example/helm.tar.gz?X-Amz-Signature=secret#x");
+        let address = without_secrets("https://me:token@a.example/helm.tar.gz?X-Amz-Signature=secret#x");
 
-        assert_eq!(shown, "https://a.example/helm.tar.gz");
+        assert_eq!(address, "https://a.example/helm.tar.gz");
     }
 }

@@ -117,7 +117,7 @@ fn actions_that_no_job_used_are_left_out_and_the_smaller_policies_written() {
     let json: Value = serde_json::from_slice(&propose(place.path(), &["--json"]).stdout).unwrap();
 
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
-    let shown = text(&done.stdout);
+    let stdout = text(&done.stdout);
     for line in [
         "app shop: 4 audit records of globex, ",
         "role provision: 2 jobs",
@@ -128,7 +128,7 @@ fn actions_that_no_job_used_are_left_out_and_the_smaller_policies_written() {
         "repair stays: no job ran under this role",
         "Only `iam:` actions are compared",
     ] {
-        assert!(shown.contains(line), "{line}\n{shown}");
+        assert!(stdout.contains(line), "{line}\n{stdout}");
     }
     let written = std::fs::read_to_string(place.path().join("smaller/provision.build.json")).unwrap();
     let action = json!(["iam:CreateRole", "iam:GetRole", "iam:TagRole", "s3:*"]);

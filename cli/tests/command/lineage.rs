@@ -83,9 +83,12 @@ fn a_whole_bundle_is_verified_link_by_link() {
 fn a_bundle_without_a_known_key_says_so() {
     let done = verify(&golden(), &["--json"]);
 
-    let shown: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let report: Value = serde_json::from_slice(&done.stdout).unwrap();
     assert_eq!(done.status.code(), Some(0));
-    assert_eq!((&shown["checked"]["verified"], &shown["checked"]["root_key_compared"]), (&json!(true), &json!(false)));
+    assert_eq!(
+        (&report["checked"]["verified"], &report["checked"]["root_key_compared"]),
+        (&json!(true), &json!(false))
+    );
     insta::assert_snapshot!(text(&done.stderr), @r#"
     {"note":"nobody checked the root key 34750f98bd59fcfc946da45aaabe933b, which comes from the bundle itself; pass the root key that you know as `--root-key KEY`"}
     {"note":"the runner keys are unanchored: the bundle itself names them, and nobody compared them; a customer passes the keys of their runners to `freehold lineage verify` as `--runner KEY` or `--audit DIR`"}
@@ -137,9 +140,9 @@ fn a_report_of_a_key_that_is_not_the_runners_does_not_hold() {
     let error = text(&swapped.stderr);
     assert!(error.contains("link `runner key` of globex/web job_6804c79273041f1b3ac5 failed verification"), "{error}");
     assert!(error.contains("expected `7300c0ae1429cd153252736a781b78f4`"), "{error}");
-    let shown: Value = serde_json::from_slice(&not_compared.stdout).unwrap();
+    let answer: Value = serde_json::from_slice(&not_compared.stdout).unwrap();
     assert_eq!(
-        (&shown["checked"]["verified"], &shown["checked"]["anchored"]),
+        (&answer["checked"]["verified"], &answer["checked"]["anchored"]),
         (&json!(true), &json!(false)),
         "nobody can tell from the bundle alone"
     );
@@ -215,8 +218,8 @@ fn whatever_is_changed_in_a_bundle_is_named() {
         let done = verify(&bundle, &["--root-key", ROOT_KEY]);
 
         assert_eq!(done.status.code(), Some(1), "{pointer}: {}", text(&done.stderr));
-        let shown = text(&done.stderr);
-        assert!(shown.starts_with(&format!("error: link `{link}` of ")), "{pointer}: {shown}");
+        let stderr = text(&done.stderr);
+        assert!(stderr.starts_with(&format!("error: link `{link}` of ")), "{pointer}: {stderr}");
     }
 }
 
@@ -283,9 +286,9 @@ fn a_bundle_of_what_is_deployed_is_all_that_offline_verification_needs() {
     let offline = freehold(place.path(), &["lineage", "verify", "web.json", "--root-key", ROOT_KEY]);
 
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
-    let shown: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let report: Value = serde_json::from_slice(&done.stdout).unwrap();
     // The other install's use, which a tenant of an earlier version returns too, is not in it.
-    assert_eq!(shown["lineage"], golden());
+    assert_eq!(report["lineage"], golden());
     let bundle: Value = serde_json::from_slice(&std::fs::read(place.path().join("web.json")).unwrap()).unwrap();
     assert_eq!(bundle, golden());
     assert_eq!(offline.status.code(), Some(0), "{}", text(&offline.stderr));

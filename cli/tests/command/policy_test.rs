@@ -131,7 +131,7 @@ fn an_app_config_without_a_policy_for_the_document_says_so_and_ends_with_0() {
                   nuon\\ndeny contains \\\"x\\\"\"\n";
     std::fs::write(directory.path().join("demo/policies.toml"), images).unwrap();
     let other = freehold(directory.path(), &arguments);
-    let shown = code_and_stdout(&freehold(directory.path(), &["demo", "--plan", "deleted.json"]));
+    let answer = code_and_stdout(&freehold(directory.path(), &["demo", "--plan", "deleted.json"]));
 
     let note = |output: &Output| serde_json::from_slice::<Value>(&output.stdout).unwrap()["note"].clone();
     assert_eq!(note(&without), "no policy guards component `settings`: the app config has no policy in Rego");
@@ -140,7 +140,7 @@ fn an_app_config_without_a_policy_for_the_document_says_so_and_ends_with_0() {
         "no policy guards component `settings`: 1 policy in Rego of the app config is for other components or other \
          documents"
     );
-    assert_eq!((shown.0, shown.1.contains("no policy guards this")), (Some(0), true), "{}", shown.1);
+    assert_eq!((answer.0, answer.1.contains("no policy guards this")), (Some(0), true), "{}", answer.1);
 }
 
 #[test]

@@ -285,7 +285,7 @@ fn the_credentials_of_sources_are_listed_by_their_addresses_and_never_shown() {
     let login = source(&["add", "oci://docker.io/acme", "--user", "bot", "--file", "token", "--json"]);
     let again = source(&["add", "https://git.example:8443/team", "--user", "bot", "--file", "token"]);
     let without_file = source(&["add", "https://git.example"]);
-    let (two, listed) = (addresses(), source(&["list"]));
+    let (two, sources) = (addresses(), source(&["list"]));
     let removed = source(&["remove", "https://git.example:8443/team"]);
     let absent = source(&["remove", "https://git.example:8443/team"]);
 
@@ -294,7 +294,7 @@ fn the_credentials_of_sources_are_listed_by_their_addresses_and_never_shown() {
     assert_eq!(addresses(), ["oci://registry-1.docker.io/acme"]);
     assert_eq!(absent.status.code(), Some(3), "{}", output(&absent));
     assert!(output(&without_file).contains("the token is empty"), "{}", output(&without_file));
-    for done in [none, added, login, again, listed, removed, absent, without_file] {
+    for done in [none, added, login, again, sources, removed, absent, without_file] {
         assert!(!output(&done).contains("canary"), "{}", output(&done));
     }
 }

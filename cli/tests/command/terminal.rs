@@ -198,7 +198,7 @@ fn without_escapes(text: &str) -> String {
 
 fn session(columns: u16, environment: &[(&str, &str)]) -> String {
     let api = cloud();
-    let page = |args: &[&str], shown: String| format!("$ freehold {}\n{shown}", args.join(" "));
+    let page = |args: &[&str], output: String| format!("$ freehold {}\n{output}", args.join(" "));
     let mut pages = COMMANDS.map(|args| page(args, on_a_terminal(&api, columns, args, environment))).to_vec();
     let watch = ["workflow", "watch", "wf_00000000000000000001"];
     pages.push(page(&watch, in_a_log(&api, columns, &watch)));
@@ -227,20 +227,20 @@ fn a_long_word_excuses_itself_and_not_its_line() {
 #[test]
 fn what_is_shown_fits_terminals_of_60_and_of_200_columns() {
     for columns in [60, 200] {
-        let shown = without_escapes(&session(columns, &[]));
+        let output = without_escapes(&session(columns, &[]));
 
         // The lines of an excerpt of a config stand below each other, so they are not broken.
         let excerpt =
             |line: &str| line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit()).starts_with(['|', '=']);
         let too_long = |line: &&str| breakable(line) > usize::from(columns) && !excerpt(line);
-        let too_long = shown.lines().find(too_long);
+        let too_long = output.lines().find(too_long);
         assert_eq!(too_long, None);
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/command/golden/terminal-{columns}.txt"));
         if std::env::var_os("FREEHOLD_UPDATE").is_some() {
-            std::fs::write(&path, &shown).unwrap();
+            std::fs::write(&path, &output).unwrap();
         }
         let golden = std::fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(shown, golden, "{} is old; run with FREEHOLD_UPDATE=1", path.display());
+        assert_eq!(output, golden, "{} is old; run with FREEHOLD_UPDATE=1", path.display());
     }
 }
 

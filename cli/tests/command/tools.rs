@@ -204,14 +204,14 @@ fn a_list_is_written_into_a_folder_of_an_app_only() {
 fn a_new_app_with_a_tool_image_has_no_mistake_once_the_image_is_built() {
     let directory = tempfile::tempdir().unwrap();
     let app = directory.path().join("my-app");
-    let shown = app.to_str().unwrap();
-    assert!(freehold(&["app", "init", shown]).status.success());
-    assert!(freehold(&["tools", "init", shown]).status.success());
+    let path = app.to_str().unwrap();
+    assert!(freehold(&["app", "init", path]).status.success());
+    assert!(freehold(&["tools", "init", path]).status.success());
     list(&app.join("tools"));
 
     let pinned = freehold(&["tools", "pin", app.join("tools").to_str().unwrap()]);
     build(&app.join("tools"));
-    let checked = freehold(&["app", "check", shown]);
+    let checked = freehold(&["app", "check", path]);
 
     assert!(pinned.status.success(), "{pinned:?}");
     assert!(checked.status.success(), "{checked:?}");
@@ -223,16 +223,16 @@ fn a_new_app_with_a_tool_image_has_no_mistake_once_the_image_is_built() {
 fn before_the_image_is_built_check_names_the_command_and_the_graph_is_shown() {
     let directory = tempfile::tempdir().unwrap();
     let app = directory.path().join("my-app");
-    let shown = app.to_str().unwrap();
-    assert!(freehold(&["app", "init", shown]).status.success());
-    assert!(freehold(&["tools", "init", shown]).status.success());
+    let path = app.to_str().unwrap();
+    assert!(freehold(&["app", "init", path]).status.success());
+    assert!(freehold(&["tools", "init", path]).status.success());
 
-    let checked = freehold(&["app", "check", shown]);
-    let graph = freehold(&["app", "graph", shown]);
+    let checked = freehold(&["app", "check", path]);
+    let graph = freehold(&["app", "graph", path]);
 
     let stdout = String::from_utf8_lossy(&checked.stdout);
     assert!(checked.status.success() && stdout.contains("no errors, 1 warning"), "{stdout}");
-    assert!(stdout.contains(&format!("= help: make it with `freehold tools build {shown}/tools`")), "{stdout}");
+    assert!(stdout.contains(&format!("= help: make it with `freehold tools build {path}/tools`")), "{stdout}");
     assert!(graph.status.success(), "{graph:?}");
     assert!(String::from_utf8_lossy(&graph.stdout).contains("tools "), "{graph:?}");
 }

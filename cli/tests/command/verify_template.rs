@@ -56,14 +56,14 @@ fn findings_have_lines_and_end_with_1() {
     let worse = RENDERED.replace("BlockPublicPolicy: true", "BlockPublicPolicy: false");
     let line = worse.lines().position(|line| line.contains("BlockPublicPolicy")).unwrap() + 1;
 
-    let shown = verify(worse.as_bytes(), &[]);
+    let answer = verify(worse.as_bytes(), &[]);
     let json = verify(worse.as_bytes(), &["--json"]);
 
-    assert_eq!((shown.status.code(), json.status.code()), (Some(1), Some(1)));
-    assert!(text(&shown.stdout).contains("no-public-access"), "{}", text(&shown.stdout));
+    assert_eq!((answer.status.code(), json.status.code()), (Some(1), Some(1)));
+    assert!(text(&answer.stdout).contains("no-public-access"), "{}", text(&answer.stdout));
     let begins = format!("error: stack.yaml:{line}: no-public-access: ");
-    assert!(text(&shown.stderr).starts_with(&begins), "{}", text(&shown.stderr));
-    assert!(!text(&shown.stderr).contains("more)"), "{}", text(&shown.stderr));
+    assert!(text(&answer.stderr).starts_with(&begins), "{}", text(&answer.stderr));
+    assert!(!text(&answer.stderr).contains("more)"), "{}", text(&answer.stderr));
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["findings"][0]["line"], line);
     assert_eq!(json["findings"][0]["of"], "Bucket");
@@ -74,13 +74,13 @@ fn the_answer_says_whom_and_what_the_template_names() {
     let done = verify(RENDERED.as_bytes(), &[]);
     let json = verify(RENDERED.as_bytes(), &["--json"]);
 
-    let shown = text(&done.stdout);
+    let stdout = text(&done.stdout);
     for line in [
         "- vendor: acme, account 111111111111, public key iojj3XQJ8ZX9UtstPLpdcspnCb8dlBIb83SIAbQPb1w=\n",
         "- install: globex in account 222222222222, eu-west-1\n",
         "- queues: https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme--globex.fifo and https://sqs.",
     ] {
-        assert!(shown.contains(line), "{shown}");
+        assert!(stdout.contains(line), "{stdout}");
     }
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["names"]["tenant_account"], "111111111111");
@@ -102,9 +102,9 @@ fn a_resource_that_freehold_does_not_render_is_found_unless_the_customer_says_th
         "{}",
         text(&found.stderr)
     );
-    let listed = text(&allowed.stdout);
-    assert!(listed.contains("Added by you and not checked:\n- line "), "{listed}");
-    assert!(listed.contains(": Alarm, AWS::SNS::Topic\n"), "{listed}");
+    let stdout = text(&allowed.stdout);
+    assert!(stdout.contains("Added by you and not checked:\n- line "), "{stdout}");
+    assert!(stdout.contains(": Alarm, AWS::SNS::Topic\n"), "{stdout}");
     assert!(text(&wrong.stderr).contains("write its logical id and its type"), "{}", text(&wrong.stderr));
 }
 
@@ -130,9 +130,9 @@ fn findings_beyond_the_hundredth_are_counted_and_not_shown() {
     let done = verify(more.as_bytes(), &[]);
 
     assert_eq!(done.status.code(), Some(1));
-    let shown = text(&done.stdout);
-    assert!(shown.contains("\n\n3 findings more not shown\n"), "{shown}");
-    assert_eq!(shown.matches("this install's stack has no output").count(), 100, "{shown}");
+    let stdout = text(&done.stdout);
+    assert!(stdout.contains("\n\n3 findings more not shown\n"), "{stdout}");
+    assert_eq!(stdout.matches("this install's stack has no output").count(), 100, "{stdout}");
 }
 
 #[test]

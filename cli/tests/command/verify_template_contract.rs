@@ -107,16 +107,16 @@ fn the_answer_lists_the_roles_and_the_questions() {
     let plain = verify(&stack, "", &[]);
     let json: Value = serde_json::from_slice(&verify(&local, "", &["--json"]).stdout).unwrap();
 
-    let shown = text(&plain.stdout);
+    let stdout = text(&plain.stdout);
     for part in [
         "The roles have these permissions:\n- provision: managed policy PowerUserAccess, 1 statement of its own; \
          `EnableProvision` is on\n- maintenance: no permissions of its own; `EnableMaintenance` is on\n",
         "- custom-support: managed policy ReadOnlyAccess; `EnableCustomSupport` is on\n",
         "\n- are part of the policies of roles: InputColour\n",
     ] {
-        assert!(shown.contains(part), "{part}\n{shown}");
+        assert!(stdout.contains(part), "{part}\n{stdout}");
     }
-    assert!(!shown.contains("Warning"), "{shown}");
+    assert!(!stdout.contains("Warning"), "{stdout}");
     let overview = &json["overview"];
     assert!(overview["sent_inputs"].as_array().unwrap().contains(&json!("InputColour")), "{overview}");
     assert!(overview["secret_inputs"].as_array().unwrap().contains(&json!("InputApiToken")), "{overview}");

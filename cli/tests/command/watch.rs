@@ -117,8 +117,8 @@ fn a_workflow_that_is_shown_says_for_which_runner_it_waits_and_in_json_too() {
 
     waiting for the runner of `globex` for N s (it has not announced itself yet); it must run as arn:aws:iam::N:role/fh-acme--globex--runner
     ");
-    let shown: Value = serde_json::from_str(&json).unwrap();
-    let (waiting, workflow) = (shown["waiting"].as_str().unwrap(), shown["workflow"].as_str());
+    let view: Value = serde_json::from_str(&json).unwrap();
+    let (waiting, workflow) = (view["waiting"].as_str().unwrap(), view["workflow"].as_str());
     assert!(waiting.starts_with("waiting for the runner of `globex` for "), "{json}");
     assert_eq!((workflow, text.contains(waiting.split_once(" (").unwrap().1)), (Some(WORKFLOW), true), "{json}");
 }
@@ -186,9 +186,9 @@ fn a_deploy_ends_with_its_verdict_when_the_inputs_cannot_be_read() {
 
 #[test]
 fn a_teardown_ends_with_its_verdict_and_the_list_of_what_is_left_if_it_can_be_read() {
-    let teardown = |state: &'static str, shown: Option<Value>| {
+    let teardown = |state: &'static str, leftovers: Option<Value>| {
         let api = tenant_api::serve(move |path, _| match path {
-            "/v1/installs/globex" => shown.clone(),
+            "/v1/installs/globex" => leftovers.clone(),
             "/v1/installs/globex/teardown" => Some(json!({ "workflow": WORKFLOW })),
             "/v1/workflows/wf_00000000000000000001" => Some(workflow(state, &json!([]), "it broke")),
             _ => None,
@@ -236,9 +236,9 @@ fn the_page_about_messages_shows_the_sentence_of_a_command_that_waits() {
 
     let (_, _, stderr) = run(&api, &["build", "web"]);
 
-    let shown = page.lines().find(|line| line.starts_with("waiting for the build runner")).unwrap();
+    let documented = page.lines().find(|line| line.starts_with("waiting for the build runner")).unwrap();
     let sentence = stderr.lines().find(|line| line.starts_with("waiting for the build runner")).unwrap();
-    assert_eq!(without_numbers(sentence), without_numbers(shown));
+    assert_eq!(without_numbers(sentence), without_numbers(documented));
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn the_reason_of_a_failure_is_said_once_and_fits() {
     });
 
     let (watched, _, stderr) = run(&api, &["workflow", "watch", WORKFLOW]);
-    let (_, shown, _) = run(&api, &["workflow", "show", WORKFLOW]);
+    let (_, details, _) = run(&api, &["workflow", "show", WORKFLOW]);
     let (_, list, _) = run(&api, &["workflow", "list", "globex"]);
 
     assert_eq!(watched, Some(1));
@@ -308,10 +308,10 @@ fn the_reason_of_a_failure_is_said_once_and_fits() {
     web                skipped  a node before it failed
     error: workflow failed (wf_00000000000000000001): `preflight:install` failed: 3 of 20 checks fail; `permissions`: role `fh-acme--globex--provision` may not do what jobs need: `sqs:CreateQueue` on `globex-topic`; `permissions`: role `fh-acme--globex--provision` may not do what jobs need: `sqs:CreateQueue` on `globex-topic`; fix: allow it in the app's policy; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more ...; see `freehold job logs job_00000000000000000001`
     ");
-    for text in [&stderr, &shown, &list] {
+    for text in [&stderr, &details, &list] {
         assert_eq!(text.matches("3 of 20 checks fail").count(), 1, "{text}");
     }
-    assert!(shown.ends_with(&format!("the whole reason: freehold job show {JOB}\n")), "{shown}");
+    assert!(details.ends_with(&format!("the whole reason: freehold job show {JOB}\n")), "{details}");
     assert!(list.lines().all(|line| line.chars().count() < 200), "{list}");
 }
 

@@ -112,12 +112,12 @@ fn list_and_remove_name_what_a_call_starts() {
     let all = json!({ "webhooks": [view(&json!({ "task": "run-runbook", "install": "globex", "runbook": "fix" }))] });
     let place = tempfile::tempdir().unwrap();
     let address = tenant_api::of_answers(vec![("/v1/webhooks", all)]);
-    let (_, listed, _) = webhook(&address, place.path(), &["list"]);
+    let (_, stdout, _) = webhook(&address, place.path(), &["list"]);
     let (_, read, _) = webhook(&address, place.path(), &["list", "--json"]);
     let (address, sent) = api(200, json!({ "webhooks": [] }));
     let (_, removed, _) = webhook(&address, place.path(), &["remove", "ci"]);
 
-    assert!(listed.contains("runs runbook `fix` in install `globex`"), "{listed}");
+    assert!(stdout.contains("runs runbook `fix` in install `globex`"), "{stdout}");
     assert_eq!(serde_json::from_str::<Value>(&read).unwrap()[0]["starts"]["task"], "run-runbook");
     assert!(removed.starts_with("webhook `ci` is removed\n\nthere are no webhooks"), "{removed}");
     assert_eq!(sent.lock().unwrap()[0].0, "/v1/webhooks/ci/remove");

@@ -190,11 +190,11 @@ fn an_address_is_traced_to_the_file_that_names_it() {
 
 #[test]
 fn no_part_of_an_address_that_may_be_a_token_is_shown() {
-    for (address, shown) in [
+    for (address, expected) in [
         ("git::https://TOKEN@host.example/a.git?ref=v1&key=SECRET", "git::https://host.example/a.git?ref=v1"),
         ("https://user:SECRET@host.example/a#SECRET", "https://host.example/a"),
         ("ssh://git@host.example/a", "ssh://git@host.example/a"),
     ] {
-        assert_eq!(without_secrets(address), shown);
+        assert_eq!(without_secrets(address), expected);
     }
 }

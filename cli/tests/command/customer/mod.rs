@@ -152,9 +152,9 @@ fn a_copy_of_the_records_alone_is_said_to_have_no_logs() {
 
     let done = freehold(bucket.place(), &["customer", "ran", "--copy", "audit", "--job", &job]);
 
-    let shown = String::from_utf8(done.stdout).unwrap();
+    let stdout = String::from_utf8(done.stdout).unwrap();
     assert_eq!(done.status.code(), Some(1));
-    assert!(shown.contains("the copy has no `logs/`; copy the whole bucket, not only `audit/`"), "{shown}");
+    assert!(stdout.contains("the copy has no `logs/`; copy the whole bucket, not only `audit/`"), "{stdout}");
 }
 
 #[test]
@@ -164,9 +164,9 @@ fn the_text_of_a_report_is_printed_as_it_was_signed_on_a_narrow_terminal_too() {
 
     let done = command(bucket.place(), &words).env("COLUMNS", "40").output().unwrap();
 
-    let shown = String::from_utf8(done.stdout).unwrap();
-    let text: Value = serde_json::from_str(shown.trim_end().lines().last().unwrap()).unwrap();
-    assert_eq!(text["body"]["event"]["event"], "started", "{shown}");
+    let stdout = String::from_utf8(done.stdout).unwrap();
+    let text: Value = serde_json::from_str(stdout.trim_end().lines().last().unwrap()).unwrap();
+    assert_eq!(text["body"]["event"]["event"], "started", "{stdout}");
 }
 
 #[test]
