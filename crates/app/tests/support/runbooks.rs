@@ -88,11 +88,11 @@ impl World {
 
     /// Checks that the steps of a run name each workflow that was started for it, by their latest tries.
     pub(crate) async fn check_named(&self, run: &RunId) {
-        let listed = read::list_workflows(&*self.memory, &globex(), None).await.unwrap();
-        let shown = read::show_run(&*self.memory, run).await.unwrap();
-        for workflow in listed.items.iter().filter(|workflow| workflow.run.as_ref() == Some(run)) {
-            let is_named = shown.steps.iter().any(|step| step.workflow.as_ref() == Some(&workflow.workflow));
-            assert!(is_named, "{workflow:?} {shown:?}");
+        let workflows = read::list_workflows(&*self.memory, &globex(), None).await.unwrap();
+        let view = read::show_run(&*self.memory, run).await.unwrap();
+        for workflow in workflows.items.iter().filter(|workflow| workflow.run.as_ref() == Some(run)) {
+            let is_named = view.steps.iter().any(|step| step.workflow.as_ref() == Some(&workflow.workflow));
+            assert!(is_named, "{workflow:?} {view:?}");
         }
     }
 

@@ -27,8 +27,8 @@ async fn who_asked_for_a_deploy_is_in_its_row_its_view_and_each_of_its_orders() 
     world.settle().await;
 
     assert_eq!(world.workflow(&workflow).await.asked_by.as_ref(), Some(member()));
-    let listed = read::list_workflows(&*world.memory, &globex(), None).await.unwrap().items;
-    assert!(listed.iter().all(|view| view.asked_by.as_ref() == Some(member())), "{listed:?}");
+    let workflows = read::list_workflows(&*world.memory, &globex(), None).await.unwrap().items;
+    assert!(workflows.iter().all(|view| view.asked_by.as_ref() == Some(member())), "{workflows:?}");
     assert_eq!(signed(&world, &workflow), vec![Some(member().clone()); 2]);
 }
 

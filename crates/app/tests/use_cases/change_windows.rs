@@ -72,7 +72,7 @@ async fn a_deploy_outside_the_window_waits_and_says_until_when_and_continues_onc
     let before = orders_of(&world, "storage");
     let opens = world.now().plus_secs(10 * HOUR - 1);
 
-    let shown = read::show_job(&*world.memory, &job, world.now()).await.unwrap();
+    let view = read::show_job(&*world.memory, &job, world.now()).await.unwrap();
     let nodes = read::show_workflow(&*world.memory, &workflow, world.now()).await.unwrap().nodes;
     let install = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap().changes.unwrap();
     let (_, quiet) = (sweep(&world).await, sweep(&world).await);
@@ -80,8 +80,8 @@ async fn a_deploy_outside_the_window_waits_and_says_until_when_and_continues_onc
     let opened = sweep(&world).await;
     world.run().await;
 
-    assert_eq!((shown.state.as_str(), shown.opens_at), ("waiting_for_window", Some(opens)));
-    assert!(shown.reason.contains("UTC: Sat 22:00-23:00"), "{}", shown.reason);
+    assert_eq!((view.state.as_str(), view.opens_at), ("waiting_for_window", Some(opens)));
+    assert!(view.reason.contains("UTC: Sat 22:00-23:00"), "{}", view.reason);
     let waits: Vec<_> = nodes.iter().filter(|node| node.state == "waiting_for_window").collect();
     assert!(!waits.is_empty() && waits.iter().all(|node| node.opens_at == Some(opens)), "{nodes:?}");
     assert_eq!((install.open, install.until), (false, Some(opens)));
@@ -190,6 +190,6 @@ async fn an_older_hello_does_not_bring_former_windows_back() {
 
     let _ = world.accept_report().accept(&hello, older).await;
 
-    let shown = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
-    assert_eq!(shown.changes, None);
+    let view = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
+    assert_eq!(view.changes, None);
 }

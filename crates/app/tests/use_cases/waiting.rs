@@ -62,11 +62,11 @@ async fn says_hello(world: &World) {
 
 /// Returns the state of the connection, and the seconds since when it has it.
 async fn connection(world: &World) -> (String, u64) {
-    let shown = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap().connection.unwrap();
-    let listed = read::list_installs(&*world.memory, None, world.now()).await.unwrap();
-    let listed = listed.items.into_iter().find(|one| one.install == globex()).unwrap().connection;
-    assert_eq!(listed.as_ref(), Some(&shown));
-    (shown.state, world.now().since(shown.since) / 1000)
+    let of_install = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap().connection.unwrap();
+    let installs = read::list_installs(&*world.memory, None, world.now()).await.unwrap();
+    let in_list = installs.items.into_iter().find(|one| one.install == globex()).unwrap().connection;
+    assert_eq!(in_list.as_ref(), Some(&of_install));
+    (of_install.state, world.now().since(of_install.since) / 1000)
 }
 
 #[tokio::test]
@@ -78,7 +78,7 @@ async fn a_weekend_with_the_runner_off_ends_with_everything_done_once() {
 
     weekend(&world).await;
     let paused = connection(&world).await;
-    let shown = read::show_job(&*world.memory, &job, world.now()).await.unwrap();
+    let view = read::show_job(&*world.memory, &job, world.now()).await.unwrap();
     let nodes = read::show_workflow(&*world.memory, &workflow, world.now()).await.unwrap().nodes;
     world.runner("globex").behaviours.clear();
     says_hello(&world).await;
@@ -89,8 +89,8 @@ async fn a_weekend_with_the_runner_off_ends_with_everything_done_once() {
     world.run().await;
 
     assert_eq!(paused, ("paused".to_owned(), 3 * DAY));
-    assert_eq!((shown.state.as_str(), shown.waits_since), ("waiting_for_runner", Some(ordered)));
-    assert_eq!(shown.waits_until, Some(ordered.plus_secs(13 * DAY)));
+    assert_eq!((view.state.as_str(), view.waits_since), ("waiting_for_runner", Some(ordered)));
+    assert_eq!(view.waits_until, Some(ordered.plus_secs(13 * DAY)));
     let storage = nodes.iter().find(|node| node.name == "storage").unwrap();
     assert_eq!((storage.state.as_str(), storage.waits_since), ("waiting_for_runner", Some(ordered)));
     assert_eq!(world.machines[&workflow].at, At::Ended("succeeded"));
@@ -236,8 +236,8 @@ async fn the_audit_record_that_a_runner_names_when_it_goes_away_is_kept() {
     world.accept_report().accept(&report, world.now()).await.unwrap();
     says_hello(&world).await;
 
-    let shown = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
-    assert_eq!(shown.audit, Some(head));
+    let view = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
+    assert_eq!(view.audit, Some(head));
 }
 
 #[tokio::test]
@@ -249,9 +249,9 @@ async fn a_job_that_waits_for_thirteen_days_is_lost_with_a_reason_that_says_so()
     }
     world.run().await;
 
-    let shown = read::show_job(&*world.memory, &job, world.now()).await.unwrap();
-    assert_eq!(shown.state, "lost");
-    assert!(shown.reason.starts_with("the job waited for its runner until "), "{}", shown.reason);
+    let view = read::show_job(&*world.memory, &job, world.now()).await.unwrap();
+    assert_eq!(view.state, "lost");
+    assert!(view.reason.starts_with("the job waited for its runner until "), "{}", view.reason);
     assert_eq!(world.machines[&workflow].at, At::Ended("failed"));
 }
 

@@ -74,7 +74,7 @@ async fn a_plan_waits_without_an_order_or_a_look_and_its_approval_orders_exactly
     let (mut world, workflow, job) = waiting(&[Side::Vendor]).await;
     let before = orders_of(&world, "storage");
 
-    let shown = read::show_job(&*world.memory, &job, world.now()).await.unwrap();
+    let view = read::show_job(&*world.memory, &job, world.now()).await.unwrap();
     let install = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
     let first = world.sweeper().sweep().await.unwrap();
     world.memory.advance_secs(3600);
@@ -84,8 +84,8 @@ async fn a_plan_waits_without_an_order_or_a_look_and_its_approval_orders_exactly
     let opened = world.sweeper().sweep().await.unwrap();
     world.run().await;
 
-    assert_eq!((shown.state.as_str(), shown.plan.unwrap().waits_for), ("waiting_for_approval", vec![Side::Vendor]));
-    assert!(shown.reason.contains("2 to create"), "{}", shown.reason);
+    assert_eq!((view.state.as_str(), view.plan.unwrap().waits_for), ("waiting_for_approval", vec![Side::Vendor]));
+    assert!(view.reason.contains("2 to create"), "{}", view.reason);
     assert_eq!(install.approvals.iter().map(|one| &one.job).collect::<Vec<_>>(), [&job]);
     assert_eq!((first.opened, quiet.due), (0, 0), "nothing is looked at while it waits: {quiet:?}");
     assert_eq!(opened.opened, 1);

@@ -6,10 +6,10 @@ use crate::support::World;
 async fn each_artifact_is_listed_with_what_keeps_it() {
     let world = World::with_install().await;
 
-    let listed = world.list_artifacts().list(&"demo".parse().unwrap()).await.unwrap();
+    let list = world.list_artifacts().list(&"demo".parse().unwrap()).await.unwrap();
 
     let kept_by = |name: &str| {
-        let found = listed.artifacts.iter().find(|one| one.component.as_str() == name).unwrap();
+        let found = list.artifacts.iter().find(|one| one.component.as_str() == name).unwrap();
         (found.state.as_str(), found.kept_by.join("; "), found.next.as_str())
     };
     let why = "install `globex` runs the artifact; install `globex` is at a version that contains the artifact; newest \
@@ -17,7 +17,7 @@ async fn each_artifact_is_listed_with_what_keeps_it() {
     for name in ["info", "settings", "storage"] {
         assert_eq!(kept_by(name), ("kept", why.to_owned(), ""), "{name}");
     }
-    assert_eq!(listed.artifacts.len(), 3);
+    assert_eq!(list.artifacts.len(), 3);
 }
 
 #[tokio::test]

@@ -83,8 +83,8 @@ async fn what_failed_and_what_was_not_reached_runs_and_says_who_and_why() {
     let why = Some("resumed: the network is back".to_owned());
     assert_eq!(asked[1..], [(2, Some(caller("bea")), why.clone()), (1, Some(caller("bea")), why)]);
     let job = view.nodes[1].job.clone().unwrap();
-    let shown = read::show_job(&*world.memory, &job, world.now()).await.unwrap();
-    let step = shown.history.iter().find(|step| step.what == "resume").unwrap();
+    let job_view = read::show_job(&*world.memory, &job, world.now()).await.unwrap();
+    let step = job_view.history.iter().find(|step| step.what == "resume").unwrap();
     assert_eq!(step.reason, format!("resumed: the network is back, by {}", caller("bea")));
     assert_eq!(table::install(&*world.memory, &globex()).await.unwrap().value.live, None);
 }

@@ -93,8 +93,8 @@ async fn a_check_finds_what_differs_in_the_part_as_it_was_deployed_and_changes_n
     let (name, found) = drift(&world).await.remove(0);
     assert_eq!((name.as_str(), found.state.as_str(), found.workflow), ("storage", "drifted", workflow));
     assert_eq!(found.resources[0].resource.attributes, ["tags.Owner"]);
-    let shown = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
-    let storage = shown.components.iter().find(|one| one.component.as_str() == "storage").unwrap();
+    let view = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
+    let storage = view.components.iter().find(|one| one.component.as_str() == "storage").unwrap();
     assert_eq!(storage.drift.as_ref().unwrap().state, "drifted");
     assert_eq!(storage.outputs["name"], "storage-out", "the outputs of the deploy stay");
 }
@@ -393,8 +393,8 @@ async fn a_check_whose_rows_are_gone_in_part_disturbs_nothing() {
         let gone = freehold_app::ports::Write::Delete { key: row.key.clone() };
         let _ = freehold_app::ports::Store::commit(&*world.memory, vec![gone]).await.unwrap();
 
-        let listed = read::list_workflows(&*world.memory, &globex(), None).await.unwrap().items;
-        assert!(!listed.is_empty() && listed.iter().all(|one| one.workflow != check), "{listed:?}");
+        let workflows = read::list_workflows(&*world.memory, &globex(), None).await.unwrap().items;
+        assert!(!workflows.is_empty() && workflows.iter().all(|one| one.workflow != check), "{workflows:?}");
         read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
         let back = freehold_app::ports::Write::Put {
             key: row.key,

@@ -181,14 +181,14 @@ async fn rows_stay_until_no_function_can_write_one_that_it_decided_on_before() {
     world.forget_install().forget(&globex(), &asked()).await.unwrap();
     let first = world.remove_forgotten().remove().await.unwrap();
     let rows = world.memory.rows().len();
-    let shown = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
+    let view = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
     world.memory.advance_secs(90);
     let second = world.remove_forgotten().remove().await.unwrap();
     let third = world.remove_forgotten().remove().await.unwrap();
 
     assert_eq!((first.forgotten, first.pending), (0, 1));
     assert!(!world.queues.created.lock().unwrap().contains_key(&globex()));
-    assert_eq!(shown.state, "forgetting");
+    assert_eq!(view.state, "forgetting");
     assert_eq!((second.forgotten, second.pending, third), (1, 0, Default::default()));
     assert!(world.memory.rows().len() < rows);
     world.run().await;

@@ -329,7 +329,7 @@ async fn an_input_that_becomes_sensitive_or_stops_being_so_serves_the_parts_of_b
         // The version that has the value in clear is not deployed yet, or not any more.
         let refused = set(&world, json!({ "key": "hunter3" })).await.unwrap_err();
         let deploy = world.deploy(&with_input("key", "hunter3"), "deploy-1").await.unwrap_err();
-        let shown = set(&world, json!({})).await.unwrap();
+        let view = set(&world, json!({})).await.unwrap();
         set(&world, json!({ "key": sealed(&world, 2) })).await.unwrap();
         world.forget_orders();
         world.action("check", "action-1").await.unwrap();
@@ -345,7 +345,7 @@ async fn an_input_that_becomes_sensitive_or_stops_being_so_serves_the_parts_of_b
         world.settle().await;
 
         assert!(refused.message.contains("not sealed") && deploy.message.contains("not sealed"), "{refused} {deploy}");
-        assert_eq!(shown["inputs"][2]["sensitive"], true, "{shown}");
+        assert_eq!(view["inputs"][2]["sensitive"], true, "{view}");
         assert_eq!(action.0.sealed_inputs.len(), 1, "{:?}", action.0.sealed_inputs);
         assert!(action.0.sensitive_inputs.iter().any(|input| input.name == "key" && input.sensitive));
         assert_eq!(action.1, [sealed(&world, 2).as_str().unwrap()]);
@@ -416,19 +416,19 @@ async fn a_runner_without_a_sealing_key_gets_no_sensitive_values() {
     world.settle().await;
 
     let refused = set(&world, json!({ "key": value })).await.unwrap_err();
-    let shown = set(&world, json!({})).await.unwrap();
+    let view = set(&world, json!({})).await.unwrap();
 
     assert!(refused.message.contains("sealed to another key than that of the present runner"), "{refused}");
-    assert_eq!(shown.get("sealing_key"), None);
+    assert_eq!(view.get("sealing_key"), None);
 }
 
 #[tokio::test]
 async fn the_answer_names_the_key_to_seal_to_and_shows_no_value() {
     let world = provisioned().await;
 
-    let shown = set(&world, json!({})).await.unwrap();
+    let view = set(&world, json!({})).await.unwrap();
 
-    assert_eq!(shown["sealing_key"], json!(SealingKey::from_bytes([20; 32])));
-    assert_eq!(shown["inputs"][2]["value"], "(set)");
-    assert!(!shown.to_string().contains("sealed.v1"), "{shown}");
+    assert_eq!(view["sealing_key"], json!(SealingKey::from_bytes([20; 32])));
+    assert_eq!(view["inputs"][2]["value"], "(set)");
+    assert!(!view.to_string().contains("sealed.v1"), "{view}");
 }

@@ -132,8 +132,8 @@ async fn a_new_install_is_provisioned_with_what_its_channel_has_when_the_runner_
         other.message.contains("exists already, and follows channel `stable`; `freehold install release"),
         "{other}"
     );
-    let shown = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
-    assert_eq!(shown.release, Follows::Channel { channel: stable() });
+    let view = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
+    assert_eq!(view.release, Follows::Channel { channel: stable() });
 }
 
 #[tokio::test]

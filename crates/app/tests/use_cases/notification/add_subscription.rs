@@ -37,8 +37,8 @@ async fn a_subscription_is_added_once_and_says_whether_it_is_confirmed() {
     assert_eq!(again, queue);
     assert!(mail.pending);
     let all = list_subscriptions(&*world.memory).await.unwrap().subscriptions;
-    let shown: Vec<_> = all.iter().map(|one| (one.endpoint.as_str(), one.protocol.as_str(), one.pending)).collect();
-    assert_eq!(shown, [(QUEUE, "sqs", false), (MAIL, "email", true)]);
+    let fields: Vec<_> = all.iter().map(|one| (one.endpoint.as_str(), one.protocol.as_str(), one.pending)).collect();
+    assert_eq!(fields, [(QUEUE, "sqs", false), (MAIL, "email", true)]);
 }
 
 #[tokio::test]

@@ -349,12 +349,12 @@ async fn a_release_with_a_revoked_artifact_spreads_to_nobody() {
     world.settle().await;
 
     assert!(deploys(&world).is_empty());
-    let shown = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
-    assert!(shown.problems.iter().any(|why| why.contains("was revoked: CVE-2026-1")), "{:?}", shown.problems);
+    let view = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
+    assert!(view.problems.iter().any(|why| why.contains("was revoked: CVE-2026-1")), "{:?}", view.problems);
     // The reason is about the channel, and an install that leaves it has none.
     follow(&world, Follows::Latest).await.unwrap();
-    let shown = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
-    assert_eq!(shown.problems, Vec::<String>::new());
+    let view = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
+    assert_eq!(view.problems, Vec::<String>::new());
 }
 
 #[tokio::test]

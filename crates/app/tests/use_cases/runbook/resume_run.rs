@@ -27,9 +27,9 @@ async fn the_step_that_failed_runs_again_and_then_the_others() {
 
     assert_eq!(world.run_states(&run).await, ["succeeded"; 4]);
     assert_eq!(world.runners["globex"].started, ["action:check", "info"]);
-    let shown = read::show_run(&*world.memory, &run).await.unwrap();
-    assert_eq!((&shown.resumed[0].by, shown.resumed[0].reason.as_str()), (member(), "fixed by hand"));
-    assert_eq!(shown.steps.iter().map(|step| step.tries).collect::<Vec<_>>(), [1, 2, 1]);
+    let view = read::show_run(&*world.memory, &run).await.unwrap();
+    assert_eq!((&view.resumed[0].by, view.resumed[0].reason.as_str()), (member(), "fixed by hand"));
+    assert_eq!(view.steps.iter().map(|step| step.tries).collect::<Vec<_>>(), [1, 2, 1]);
     assert_eq!(world.resume_run(&run).await.unwrap_err().kind, Kind::Conflict);
 }
 

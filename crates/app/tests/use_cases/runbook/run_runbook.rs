@@ -35,10 +35,10 @@ async fn steps_run_in_their_order_and_without_the_dependents_of_what_they_deploy
 
     assert_eq!(world.runners["globex"].started, ["storage", "action:check", "info"]);
     assert_eq!(world.run_states(&run.id).await, ["succeeded"; 4]);
-    let listed = read::list_workflows(&*world.memory, &globex(), None).await.unwrap();
-    let of_run = listed.items.iter().filter(|workflow| workflow.run.as_ref() == Some(&run.id));
+    let workflows = read::list_workflows(&*world.memory, &globex(), None).await.unwrap();
+    let of_run = workflows.items.iter().filter(|workflow| workflow.run.as_ref() == Some(&run.id));
     assert_eq!(of_run.count(), 3);
-    let triggered = listed.items.iter().find_map(|workflow| workflow.trigger.clone());
+    let triggered = workflows.items.iter().find_map(|workflow| workflow.trigger.clone());
     assert_eq!(triggered.as_deref(), Some(RunTrigger::Runbook.as_str()));
 }
 
@@ -49,11 +49,11 @@ async fn the_runbooks_of_an_install_are_listed_with_their_steps() {
     let world = World::with_runbook(&document).await;
     let install = table::install(&*world.memory, &globex()).await.unwrap().value;
 
-    let listed = read::list_runbooks(&world.versions(), &install).await.unwrap();
+    let list = read::list_runbooks(&world.versions(), &install).await.unwrap();
 
-    assert_eq!((listed.number, listed.runbooks[0].runbook.as_str()), (2, "fix"));
-    assert_eq!(listed.runbooks[0].labels["type"], "repair");
-    assert_eq!(listed.runbooks[0].steps, ["deploy component storage", "run action check", "deploy component info"]);
+    assert_eq!((list.number, list.runbooks[0].runbook.as_str()), (2, "fix"));
+    assert_eq!(list.runbooks[0].labels["type"], "repair");
+    assert_eq!(list.runbooks[0].steps, ["deploy component storage", "run action check", "deploy component info"]);
     let runs = read::list_runs(&*world.memory, &globex(), None).await.unwrap();
     assert!(runs.items.is_empty());
 }
@@ -176,10 +176,10 @@ async fn a_step_that_the_install_refuses_ends_the_run_with_its_reason() {
     world.settle().await;
 
     assert_eq!(world.run_states(&run.id).await, ["failed", "succeeded", "failed", "waiting"]);
-    let shown = read::show_run(&*world.memory, &run.id).await.unwrap();
-    assert!(shown.reason.starts_with("step 2 (run action check): "), "{}", shown.reason);
-    assert!(shown.reason.contains("bill not paid"), "{}", shown.reason);
-    assert_eq!(shown.steps[1].workflow, None);
+    let view = read::show_run(&*world.memory, &run.id).await.unwrap();
+    assert!(view.reason.starts_with("step 2 (run action check): "), "{}", view.reason);
+    assert!(view.reason.contains("bill not paid"), "{}", view.reason);
+    assert_eq!(view.steps[1].workflow, None);
 }
 
 #[tokio::test]
@@ -203,8 +203,8 @@ async fn a_run_waits_for_no_deploy_that_somebody_else_started_and_neither_does_a
     world.run().await;
     world.end_hanging("action:check").await;
     assert_eq!(world.run_states(&run.id).await, ["failed", "succeeded", "succeeded", "failed"]);
-    let shown = read::show_run(&*world.memory, &run.id).await.unwrap();
-    assert!(shown.reason.contains(other.as_str()), "{}", shown.reason);
+    let view = read::show_run(&*world.memory, &run.id).await.unwrap();
+    assert!(view.reason.contains(other.as_str()), "{}", view.reason);
 }
 
 #[tokio::test]
@@ -221,8 +221,8 @@ async fn what_is_removed_already_is_no_failure() {
     world.settle().await;
 
     assert_eq!(world.run_states(&again.id).await, ["succeeded"; 3]);
-    let shown = read::show_run(&*world.memory, &again.id).await.unwrap();
-    assert_eq!((&shown.steps[0].workflow, shown.steps[0].reason.as_str()), (&None, "nothing was left to remove"));
+    let view = read::show_run(&*world.memory, &again.id).await.unwrap();
+    assert_eq!((&view.steps[0].workflow, view.steps[0].reason.as_str()), (&None, "nothing was left to remove"));
 }
 
 #[tokio::test]

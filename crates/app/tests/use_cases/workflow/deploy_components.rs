@@ -114,8 +114,8 @@ async fn a_component_that_failed_half_way_runs_again_with_the_version_that_it_al
 async fn an_install_shows_which_component_is_deployed_only_partly_since_when_and_by_which_workflow() {
     let mut world = World::with_install().await;
     let partial = async |world: &World| {
-        let shown = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
-        let partial = shown.components.into_iter().filter_map(|one| Some((one.component.to_string(), one.partial?)));
+        let view = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
+        let partial = view.components.into_iter().filter_map(|one| Some((one.component.to_string(), one.partial?)));
         partial.collect::<Vec<_>>()
     };
     let failed = Outcome::Failed { reason: "exit status 1".into(), partial: true };

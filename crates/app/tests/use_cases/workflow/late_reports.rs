@@ -61,13 +61,13 @@ async fn an_outcome_after_the_loss_is_kept_and_the_next_deploy_resumes_from_it()
         (&vec!["info skipped".into(), "storage lost".into()], before.clone())
     );
     assert_eq!(storage(&world).await, Some((job.clone(), json!({ "name": "bucket-1" }))));
-    let shown = freehold_app::read::show_job(&*world.memory, &job, world.now()).await.unwrap();
-    assert_eq!(shown.state, "succeeded");
+    let view = freehold_app::read::show_job(&*world.memory, &job, world.now()).await.unwrap();
+    assert_eq!(view.state, "succeeded");
     assert!(
-        shown.reason.starts_with("was lost at 2") && shown.reason.contains(", the report of its end came at "),
-        "{shown:?}"
+        view.reason.starts_with("was lost at 2") && view.reason.contains(", the report of its end came at "),
+        "{view:?}"
     );
-    let steps: Vec<_> = shown.history.iter().map(|step| format!("{} {} {}", step.what, step.from, step.to)).collect();
+    let steps: Vec<_> = view.history.iter().map(|step| format!("{} {} {}", step.what, step.from, step.to)).collect();
     assert_eq!(steps[steps.len() - 2..], ["expire running lost", "finished lost succeeded"]);
     let logs = freehold_app::read::list_logs(&*world.memory, &job, None).await.unwrap();
     assert_eq!(logs.chunks.len(), 1);
@@ -277,10 +277,10 @@ async fn a_list_of_leftovers_that_comes_late_does_not_replace_the_list_of_a_late
     world.runner("globex").behaviours.insert("leftovers".into(), Behaviour::Ends(list(&[])));
     world.teardown(&TeardownInstallRequest::default(), "teardown-2").await.unwrap();
     world.settle().await;
-    let shown = async |world: &World| {
+    let leftovers = async |world: &World| {
         freehold_app::read::show_install(&world.versions(), &globex(), world.now()).await.unwrap().leftovers.unwrap()
     };
-    let later = shown(&world).await;
+    let later = leftovers(&world).await;
 
     let outcome = list(&["arn:aws:ec2:eu-west-1:222222222222:volume/vol-1"]);
     let end = AttemptEvent::Finished { outcome, log: String::new(), policies: Vec::new() };
@@ -288,5 +288,5 @@ async fn a_list_of_leftovers_that_comes_late_does_not_replace_the_list_of_a_late
     world.accept_report().accept(&end, world.now()).await.unwrap();
 
     assert!(matches!(world.job(&job).await.state, JobState::Succeeded { .. }));
-    assert_eq!(shown(&world).await, later);
+    assert_eq!(leftovers(&world).await, later);
 }

@@ -59,15 +59,15 @@ async fn the_list_of_workflows_names_the_action_and_what_started_it() {
     world.handle_due_tasks().handle().await.unwrap();
     world.settle().await;
 
-    let listed = read::list_workflows(&*world.memory, &globex(), None).await.unwrap();
+    let workflows = read::list_workflows(&*world.memory, &globex(), None).await.unwrap();
 
-    let shown = |view: &WorkflowView| {
+    let line = |view: &WorkflowView| {
         let action = view.action.as_ref().map_or("-", |action| action.as_str());
         format!("{} {action} {}", view.kind, view.trigger.as_deref().unwrap_or("-"))
     };
-    let shown: Vec<String> = listed.items.iter().map(shown).collect();
-    assert_eq!(shown[..2], ["run-action check schedule", "run-action check request"]);
-    assert!(shown[2..].iter().all(|other| other.ends_with(" - -")), "{shown:?}");
+    let lines: Vec<String> = workflows.items.iter().map(line).collect();
+    assert_eq!(lines[..2], ["run-action check schedule", "run-action check request"]);
+    assert!(lines[2..].iter().all(|other| other.ends_with(" - -")), "{lines:?}");
 }
 
 #[tokio::test]

@@ -112,18 +112,18 @@ async fn what_still_exists_is_listed_after_a_teardown_and_again_when_nothing_is_
         let ends = Behaviour::Ends(Outcome::Succeeded { outputs, sensitive: Default::default(), artifact: None });
         world.runner("globex").behaviours.insert("leftovers".into(), ends);
     };
-    let shown =
+    let leftovers =
         async |world: &World| read::show_install(&world.versions(), &globex(), world.now()).await.unwrap().leftovers;
     lists(&mut world, &["arn:aws:ec2:eu-west-1:222222222222:volume/vol-1"]);
 
-    let before = shown(&world).await;
+    let before = leftovers(&world).await;
     world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
     world.settle().await;
-    let first = shown(&world).await.unwrap();
+    let first = leftovers(&world).await.unwrap();
     lists(&mut world, &[]);
     let again = world.teardown(&TeardownInstallRequest::default(), "teardown-2").await.unwrap();
     world.settle().await;
-    let second = shown(&world).await.unwrap();
+    let second = leftovers(&world).await.unwrap();
     world.deploy(&with_input("days", 7), "deploy-1").await.unwrap();
     world.settle().await;
 
@@ -131,7 +131,7 @@ async fn what_still_exists_is_listed_after_a_teardown_and_again_when_nothing_is_
     assert_eq!(first.found.resources, ["arn:aws:ec2:eu-west-1:222222222222:volume/vol-1"]);
     assert_eq!(world.node_states(&again).await, ["leftovers:list succeeded"]);
     assert!(second.found.resources.is_empty() && second.job != first.job, "{second:?}");
-    assert_eq!(shown(&world).await, None, "something is deployed again");
+    assert_eq!(leftovers(&world).await, None, "something is deployed again");
     let listing = orders(&world).into_iter().find(|order| matches!(order.work, Work::Leftovers(_))).unwrap();
     assert_eq!((listing.mode, listing.context), (Mode::Deprovision, serde_json::json!({ "nuon": {} })));
 }

@@ -217,10 +217,10 @@ async fn an_install_is_heard_of_by_the_reports_of_its_jobs_without_a_write_of_it
 
         assert_eq!(heard().await, Some(world.now()), "report {seq}");
     }
-    let listed = read::list_installs(&*world.memory, None, world.now()).await.unwrap();
+    let installs = read::list_installs(&*world.memory, None, world.now()).await.unwrap();
 
     assert_eq!(contact().await, before);
-    assert_eq!(listed.items[0].runner.as_ref().unwrap().last_contact, Some(world.now()));
+    assert_eq!(installs.items[0].runner.as_ref().unwrap().last_contact, Some(world.now()));
 }
 
 #[tokio::test]
@@ -231,8 +231,8 @@ async fn a_heartbeat_is_always_a_sign_of_life() {
 
     let _ = accept(&world, &heartbeat).await.unwrap();
 
-    let shown = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
-    assert_eq!(shown.runner.unwrap().last_contact, Some(world.now()));
+    let view = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
+    assert_eq!(view.runner.unwrap().last_contact, Some(world.now()));
 }
 
 #[tokio::test]
