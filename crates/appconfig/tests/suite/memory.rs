@@ -45,21 +45,21 @@ fn configs() -> Vec<Config> {
 #[test]
 fn memory_and_disk_give_the_same_version_sources_and_mistakes() {
     for config in configs() {
-        let (files, shown) = (files(&config.dir), config.dir.display());
+        let (files, place) = (files(&config.dir), config.dir.display());
 
         match (load(&config.dir), load_files("shop", &files, &Fetched::new())) {
             (Ok(disk), Ok(memory)) => {
-                assert_eq!(disk.version, memory.version, "{shown}");
-                assert_eq!(disk.warnings, memory.warnings, "{shown}");
-                assert_eq!(disk.unresolved, memory.unresolved, "{shown}");
+                assert_eq!(disk.version, memory.version, "{place}");
+                assert_eq!(disk.warnings, memory.warnings, "{place}");
+                assert_eq!(disk.unresolved, memory.unresolved, "{place}");
                 let archives = |loaded: &freehold_appconfig::Loaded| {
                     loaded.sources.iter().map(|one| (one.owner.clone(), one.archive.clone())).collect::<Vec<_>>()
                 };
-                assert_eq!(archives(&disk), archives(&memory), "{shown}");
+                assert_eq!(archives(&disk), archives(&memory), "{place}");
             }
-            (disk, memory) => assert_eq!(disk.unwrap_err().to_string(), memory.unwrap_err().to_string(), "{shown}"),
+            (disk, memory) => assert_eq!(disk.unwrap_err().to_string(), memory.unwrap_err().to_string(), "{place}"),
         }
-        assert_eq!(check(&config.dir).to_string(), check_files("shop", &files).to_string(), "{shown}");
+        assert_eq!(check(&config.dir).to_string(), check_files("shop", &files).to_string(), "{place}");
     }
 }
 
