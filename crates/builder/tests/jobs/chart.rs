@@ -165,11 +165,11 @@ async fn a_directory_is_read_back_by_helm_with_all_that_it_needs() {
     assert_eq!(Digest::of(&pulled), *layer(&one));
     let packed = tempfile::tempdir().unwrap();
     fs::write(packed.path().join("shop.tgz"), pulled).unwrap();
-    let listed = Command::new("tar").args(["-tzf", "shop.tgz"]).current_dir(packed.path()).output().unwrap();
+    let tar = Command::new("tar").args(["-tzf", "shop.tgz"]).current_dir(packed.path()).output().unwrap();
     let inside = [".helmignore", "Chart.yaml", "charts/cache/Chart.yaml", "charts/cache/templates/map.yaml"];
     let inside = inside.into_iter().chain(["charts/queue-1.10.0.tgz", "templates/map.yaml"]);
     let inside: String = inside.map(|path| format!("shop/{path}\n")).collect();
-    assert_eq!(String::from_utf8(listed.stdout).unwrap(), inside);
+    assert_eq!(String::from_utf8(tar.stdout).unwrap(), inside);
 }
 
 #[tokio::test]

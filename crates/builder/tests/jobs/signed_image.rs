@@ -203,10 +203,10 @@ async fn signatures_that_refer_to_the_image_count_too() {
     let more = json!({ "artifactType": SIGNATURE_ARTIFACT, "subject": subject });
     let manifest = Key::attach(&[&stranger, &key], &referred, &digest, more).await;
     referred.push_manifest(&manifest, &Version::Digest(manifest.digest.clone())).await.unwrap();
-    let mut listed = json!(manifest.descriptor());
-    listed["artifactType"] = json!(SIGNATURE_ARTIFACT);
+    let mut descriptor = json!(manifest.descriptor());
+    descriptor["artifactType"] = json!(SIGNATURE_ARTIFACT);
     let media_type = "application/vnd.oci.image.index.v1+json";
-    let list = json!({ "schemaVersion": 2, "mediaType": media_type, "manifests": [listed] }).to_string();
+    let list = json!({ "schemaVersion": 2, "mediaType": media_type, "manifests": [descriptor] }).to_string();
     let list = Manifest::new(None, Bytes::from(list)).unwrap();
     referred.push_manifest(&list, &Version::Tag(format!("sha256-{}", digest.hex()))).await.unwrap();
     let build =
