@@ -221,17 +221,17 @@ mod tests {
             ..AppVersion::empty("shop".parse().unwrap())
         };
         let terraform = json!({ "tool": "terraform", "version": "1.11.3" });
-        let shown = |version: AppVersion| undeployable(&version).iter().map(ToString::to_string).collect::<Vec<_>>();
+        let texts = |version: AppVersion| undeployable(&version).iter().map(ToString::to_string).collect::<Vec<_>>();
         let mut named = sandbox(terraform.clone(), json!([]));
         named.components[0].name = "sandbox".parse().unwrap();
 
-        assert_eq!(shown(sandbox(terraform.clone(), json!([]))), [""; 0]);
-        assert_eq!(shown(sandbox(json!({ "tool": "pulumi", "runtime": "go", "version": "" }), json!([]))), [""; 0]);
+        assert_eq!(texts(sandbox(terraform.clone(), json!([]))), [""; 0]);
+        assert_eq!(texts(sandbox(json!({ "tool": "pulumi", "runtime": "go", "version": "" }), json!([]))), [""; 0]);
         assert_eq!(
-            shown(sandbox(terraform, json!([{ "to": "component", "name": "api" }]))),
+            texts(sandbox(terraform, json!([{ "to": "component", "name": "api" }]))),
             ["the sandbox reads component `api`, but is deployed before all components"]
         );
-        assert_eq!(shown(named), ["component `sandbox` has the name of the sandbox; give it another name"]);
+        assert_eq!(texts(named), ["component `sandbox` has the name of the sandbox; give it another name"]);
     }
 
     #[test]

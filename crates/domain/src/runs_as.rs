@@ -174,9 +174,9 @@ mod tests {
     fn found(action: Value, rules: Value, asked: Option<&str>) -> Result<String, String> {
         let version = version(&action, &rules);
         let role = runs_as(&version, Operation::Trigger(&version.actions[0]), asked, Mode::Maintenance);
-        let shown =
+        let lines =
             |role: RunsAs| format!("{} {}", role.mode.as_str(), role.role.map(String::from).unwrap_or_default());
-        role.map(|role| role.map_or_else(String::new, shown)).map_err(|error| error.to_string())
+        role.map(|role| role.map_or_else(String::new, lines)).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -112,9 +112,9 @@ fn boundaries_managed_policies_and_unreadable_texts_are_shown() {
         (role(&admin, None), version(json!({}))),
     ];
 
-    let shown: Vec<String> = cases.iter().map(|(from, to)| shown(&diff(from, to).roles)).collect();
+    let texts: Vec<String> = cases.iter().map(|(from, to)| shown(&diff(from, to).roles)).collect();
 
-    insta::assert_snapshot!(shown.join("\n--\n"), @r"
+    insta::assert_snapshot!(texts.join("\n--\n"), @r"
     mode maintenance
       + managed policy AdministratorAccess
       + no longer has a permissions boundary

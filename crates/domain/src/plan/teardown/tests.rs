@@ -115,16 +115,20 @@ fn a_component_goes_with_what_depends_on_it_and_the_sandbox_only_alone() {
 
 #[test]
 fn what_still_exists_is_listed_after_all_removals_under_the_role_of_the_last_one() {
-    let listed = |deployed_without: &[&str]| {
+    let leftovers_node = |deployed_without: &[&str]| {
         let mut nodes = with_copies(&version(), deployed_without, &TeardownParts::All, true).unwrap();
         add_leftovers(&mut nodes, 3);
         nodes.pop().unwrap()
     };
-    let shown = |node: &Node| format!("{} after {:?}", node.name, node.dependencies);
+    let line = |node: &Node| format!("{} after {:?}", node.name, node.dependencies);
 
-    let (all, web, none) = (listed(&[]), listed(&["sandbox", "db", "site"]), listed(&["sandbox", "db", "site", "web"]));
+    let (all, web, none) = (
+        leftovers_node(&[]),
+        leftovers_node(&["sandbox", "db", "site"]),
+        leftovers_node(&["sandbox", "db", "site", "web"]),
+    );
 
-    assert_eq!(shown(&all), r#"leftovers:list after {"db", "sandbox", "secrets:copies", "site", "web"}"#);
+    assert_eq!(line(&all), r#"leftovers:list after {"db", "sandbox", "secrets:copies", "site", "web"}"#);
     assert_eq!((all.runs_as, all.serial), (None, 3));
     assert_eq!(web.runs_as, Some(RunsAs { mode: Mode::Deprovision, role: Some("custom-remover".parse().unwrap()) }));
     assert_eq!(none.dependencies, ["secrets:copies".to_owned()].into());
