@@ -21,8 +21,8 @@ pub(crate) fn conceal(answer: Answer, install: &Install) -> Answer {
 fn in_element(element: &mut Element, install: &Install) {
     match element.value("Path") {
         Some(real) => {
-            if let Some(shown) = install.shown_path(&name(element), &real) {
-                in_own(element, &shown, install);
+            if let Some(path) = install.shown_path(&name(element), &real) {
+                in_own(element, &path, install);
             }
         }
         // The element is a list of tags or an identity provider, which have no path.
@@ -104,37 +104,37 @@ mod tests {
     fn a_role_of_the_install_shows_what_was_asked_for_and_its_true_name() {
         let own = [tag("freehold:install", "globex"), tag("team", "core"), tag("freehold:tenant", "acme")].concat();
 
-        let shown = read(&role(OWN, &format!("{}<Tags>{own}</Tags>", boundary(&sample().boundary))));
+        let xml = read(&role(OWN, &format!("{}<Tags>{own}</Tags>", boundary(&sample().boundary))));
 
         let expected = format!(
             "<GetRoleResponse><Role><Path>/</Path><Arn>arn:aws:iam::222222222222:role{OWN}a</Arn><Tags>{}</Tags></Role></GetRoleResponse>",
             tag("team", "core")
         );
-        assert_eq!(shown, expected);
+        assert_eq!(xml, expected);
     }
 
     #[test]
     fn a_role_whose_only_tags_are_ours_has_no_list_of_tags() {
-        let shown = read(&role(&format!("{OWN}ci/"), &format!("<Tags>{}</Tags>", tag("freehold:install", "globex"))));
+        let xml = read(&role(&format!("{OWN}ci/"), &format!("<Tags>{}</Tags>", tag("freehold:install", "globex"))));
 
-        assert!(shown.contains("<Path>/ci/</Path>") && !shown.contains("Tags"), "{shown}");
+        assert!(xml.contains("<Path>/ci/</Path>") && !xml.contains("Tags"), "{xml}");
     }
 
     #[test]
     fn a_boundary_that_the_module_asked_for_is_shown() {
-        let shown =
+        let xml =
             read(&role(OWN, &format!("{}<Tags>{}</Tags>", boundary(&sample().boundary), tag(SHOWN_BOUNDARY, "true"))));
 
-        assert!(shown.contains("PermissionsBoundaryArn") && !shown.contains(SHOWN_BOUNDARY), "{shown}");
+        assert!(xml.contains("PermissionsBoundaryArn") && !xml.contains(SHOWN_BOUNDARY), "{xml}");
     }
 
     #[test]
     fn a_name_with_the_installs_prefix_is_its_own_under_any_path() {
         let named = "<Role><RoleName>acme--globex--a</RoleName><Path>/team/</Path>";
 
-        let shown = read(&format!("{named}{}</Role>", boundary(&sample().boundary)));
+        let xml = read(&format!("{named}{}</Role>", boundary(&sample().boundary)));
 
-        assert_eq!(shown, format!("{named}</Role>"));
+        assert_eq!(xml, format!("{named}</Role>"));
     }
 
     #[test]
@@ -165,10 +165,10 @@ mod tests {
             let ours: String = sample().tags.iter().take(own).map(|(key, value)| tag(key, value)).collect();
             let theirs: String = others.iter().map(|(key, value)| tag(key, value)).collect();
 
-            let shown = read(&role(OWN, &format!("<Tags>{ours}{theirs}</Tags>{}", boundary(&sample().boundary))));
+            let xml = read(&role(OWN, &format!("<Tags>{ours}{theirs}</Tags>{}", boundary(&sample().boundary))));
 
             let kept = if others.is_empty() { String::new() } else { format!("<Tags>{theirs}</Tags>") };
-            let after = shown.split_once("</Arn>").unwrap().1.to_owned();
+            let after = xml.split_once("</Arn>").unwrap().1.to_owned();
             prop_assert_eq!(after, format!("{kept}</Role></GetRoleResponse>"));
         }
     }
