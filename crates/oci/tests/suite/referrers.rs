@@ -92,13 +92,13 @@ async fn what_is_listed_but_refers_to_something_else_is_refused_by_name() {
     let foreign = push_referrer(&source, &other, STATEMENT, Bytes::from_static(b"x")).await.unwrap();
     let mut error = Vec::new();
 
-    for listed in [foreign, other] {
-        let list = index(OCI, &[serde_json::json!(listed)]);
+    for entry in [foreign, other] {
+        let list = index(OCI, &[serde_json::json!(entry)]);
         source.push_manifest(&list, &Version::Tag(format!("sha256-{}", top.digest.hex()))).await.unwrap();
         let version = Version::Digest(top.digest.clone());
         error
             .push(copy(&source, &version, &to.repository("b"), &CopyOptions::default()).await.unwrap_err().to_string());
-        assert_eq!(to.repository("b").manifest_digest(&Version::Digest(listed.digest)).await.unwrap(), None);
+        assert_eq!(to.repository("b").manifest_digest(&Version::Digest(entry.digest)).await.unwrap(), None);
     }
 
     assert!(
@@ -142,9 +142,9 @@ async fn statements_that_are_pushed_at_once_are_all_kept_where_tags_are_immutabl
                 assert_eq!(read_referrer(&repository, one).await.unwrap(), format!("{number}"));
             }
             // Without the API, the list is that of the first writer.
-            let listed = referrers(&repository, &subject.digest, Some(STATEMENT)).await.unwrap();
-            assert_eq!(listed.len(), if old { 1 } else { writers });
-            assert!(listed.iter().all(|one| pushed.contains(&one.manifest)));
+            let statements = referrers(&repository, &subject.digest, Some(STATEMENT)).await.unwrap();
+            assert_eq!(statements.len(), if old { 1 } else { writers });
+            assert!(statements.iter().all(|one| pushed.contains(&one.manifest)));
         }
     }
 }
