@@ -84,14 +84,14 @@ mod tests {
         let channel = Follows::Channel { channel: "stable".parse().unwrap() };
         let release = Follows::Release { release: "2026.11".parse().unwrap() };
 
-        for (follows, text, shown) in [
+        for (follows, text, display) in [
             (Follows::Latest, r#"{"follows":"latest"}"#, "the latest version"),
             (release, r#"{"follows":"release","release":"2026.11"}"#, "release `2026.11`"),
             (channel, r#"{"follows":"channel","channel":"stable"}"#, "channel `stable`"),
         ] {
             assert_eq!(serde_json::to_string(&follows).unwrap(), text);
             assert_eq!(serde_json::from_str::<Follows>(text).unwrap(), follows);
-            assert_eq!(follows.to_string(), shown);
+            assert_eq!(follows.to_string(), display);
         }
     }
 }

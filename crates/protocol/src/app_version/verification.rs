@@ -59,10 +59,10 @@ mod tests {
             serde_json::from_value::<Verification>(verification).unwrap().recipe()
         };
 
-        let shown = serde_json::to_value(asked(true)).unwrap();
+        let json = serde_json::to_value(asked(true)).unwrap();
 
         assert_eq!(
-            shown,
+            json,
             json!({ "kind": "signed_image", "signers": [
                 { "by": "keyless", "issuer": "https://accounts.example", "subject_regexp": ".*" },
                 { "by": "key", "public_key": "KEY" },

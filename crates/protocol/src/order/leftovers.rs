@@ -77,15 +77,15 @@ mod tests {
 
     #[test]
     fn an_arn_is_shown_by_its_type_and_its_name() {
-        let shown = |arn| {
+        let text_of = |arn| {
             let (kind, name) = type_and_name(arn);
             format!("{kind}: {name}")
         };
 
-        assert_eq!(shown("arn:aws:ec2:eu-west-1:222222222222:volume/vol-1"), "ec2 volume: vol-1");
-        assert_eq!(shown("arn:aws:logs:eu-west-1:222222222222:log-group:/aws/x"), "logs log-group: /aws/x");
-        assert_eq!(shown("arn:aws:sqs:eu-west-1:222222222222:jobs"), "sqs: jobs");
-        assert_eq!(shown("arn:aws:s3:::acme-data"), "s3: acme-data");
-        assert_eq!(shown("not an arn"), ": not an arn");
+        assert_eq!(text_of("arn:aws:ec2:eu-west-1:222222222222:volume/vol-1"), "ec2 volume: vol-1");
+        assert_eq!(text_of("arn:aws:logs:eu-west-1:222222222222:log-group:/aws/x"), "logs log-group: /aws/x");
+        assert_eq!(text_of("arn:aws:sqs:eu-west-1:222222222222:jobs"), "sqs: jobs");
+        assert_eq!(text_of("arn:aws:s3:::acme-data"), "s3: acme-data");
+        assert_eq!(text_of("not an arn"), ": not an arn");
     }
 }

@@ -116,10 +116,10 @@ fn who_asked_for_jobs_is_listed_once_with_the_number_of_starts() {
 
     let askers = verify(&copy, Known::default()).askers;
 
-    let listed: Vec<_> =
+    let starts: Vec<_> =
         askers.iter().map(|one| (one.asked_by.clone(), one.starts, one.from.as_millis(), one.to.as_millis())).collect();
     let expected = [(ana(), 2, 3000, 6000), (None, 1, 4000, 4000), (Some(AskedBy::Schedule), 1, 5000, 5000)];
-    assert_eq!(listed, expected);
+    assert_eq!(starts, expected);
 }
 
 #[test]

@@ -288,8 +288,8 @@ fn first_broken(change: impl FnOnce(&mut Lineage)) -> String {
 fn an_untouched_lineage_holds_link_by_link() {
     let links = lineage().verify(&root());
 
-    let shown = |link: &Link| format!("{}: {}", link.name.as_str(), link.finding.as_ref().unwrap());
-    insta::assert_snapshot!(links.iter().map(shown).collect::<Vec<_>>().join("\n"), @r"
+    let line = |link: &Link| format!("{}: {}", link.name.as_str(), link.finding.as_ref().unwrap());
+    insta::assert_snapshot!(links.iter().map(line).collect::<Vec<_>>().join("\n"), @r"
     root key: key 34750f98bd59fcfc946da45aaabe933b of tenant acme
     statement: signed by the root key for urn:freehold:tenant:acme:build-runner
     source: oci://registry.example/web sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f
