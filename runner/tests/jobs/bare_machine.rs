@@ -92,8 +92,8 @@ fn image_programs() -> Option<Vec<(&'static str, Vec<u8>)>> {
 
 /// Returns the libraries of a program and their loader.
 fn libraries(program: &Path) -> BTreeSet<PathBuf> {
-    let listed = Command::new("ldd").arg(program).output().unwrap();
-    let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let ldd = Command::new("ldd").arg(program).output().unwrap();
+    let text = String::from_utf8_lossy(&ldd.stdout).into_owned();
     text.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from).collect()
 }
 

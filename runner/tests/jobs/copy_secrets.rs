@@ -106,7 +106,7 @@ async fn a_copy_that_is_not_wanted_any_more_goes_and_one_that_another_manager_to
     bench.change_order(|order| order.work = named(&["three"]));
     let kept = outputs(execute(&bench.job).await);
     let kept_log = bench.log();
-    let listed = inventory(&cloud).await;
+    let recorded = inventory(&cloud).await;
     bench.next_attempt();
     bench.change_order(|order| {
         order.work = named(&[]);
@@ -115,7 +115,7 @@ async fn a_copy_that_is_not_wanted_any_more_goes_and_one_that_another_manager_to
     outputs(execute(&bench.job).await);
 
     let there = |name: &str| !cluster.object("secret", "web", name).is_null();
-    assert_eq!((kept["copies"].clone(), listed), (json!(["Secret web/three"]), vec!["three".to_owned()]));
+    assert_eq!((kept["copies"].clone(), recorded), (json!(["Secret web/three"]), vec!["three".to_owned()]));
     assert!(kept_log.contains("1 to delete, 2 unchanged"), "{kept_log}");
     assert!(
         kept_log.contains("did not remove Secret web/two: it does not exist any more, or it belongs to somebody else")
@@ -142,13 +142,13 @@ async fn copies_that_an_order_keeps_stay_until_an_order_that_does_not_keep_them(
         order.work = Work::CopySecrets(work);
     });
     let kept = outputs(execute(&bench.job).await);
-    let (kept_there, listed) = (["one", "two", "three"].map(there), inventory(&cloud).await);
+    let (kept_there, recorded) = (["one", "two", "three"].map(there), inventory(&cloud).await);
     bench.next_attempt();
     bench.change_order(|order| order.work = named(&["two", "three"]));
     outputs(execute(&bench.job).await);
 
     assert_eq!(kept["copies"], json!(["Secret web/two", "Secret web/three"]));
-    assert_eq!((kept_there, listed), ([true; 3], ["one", "two", "three"].map(str::to_owned).to_vec()));
+    assert_eq!((kept_there, recorded), ([true; 3], ["one", "two", "three"].map(str::to_owned).to_vec()));
     assert_eq!(["one", "two", "three"].map(there), [false, true, true]);
 }
 
@@ -203,9 +203,9 @@ async fn copying_is_taken_up_wherever_it_was_killed_and_no_copy_is_left_unlisted
             .unwrap();
         tokio::time::sleep(whole / 6 * point).await;
         runner.kill().await.unwrap();
-        let listed = inventory(&cloud).await;
+        let recorded = inventory(&cloud).await;
         let left = copies(&cluster);
-        assert!(left.iter().all(|name| listed.contains(name)), "point {point}: {left:?} and {listed:?}");
+        assert!(left.iter().all(|name| recorded.contains(name)), "point {point}: {left:?} and {recorded:?}");
 
         bench.next_attempt();
         bench.change_order(|order| order.work = copies_of(&wanted(point)));

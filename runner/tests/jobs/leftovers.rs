@@ -38,10 +38,10 @@ async fn what_carries_the_tag_of_the_install_is_listed_and_nothing_of_a_neighbou
     let log = bench.log();
     assert_eq!(nothing, json!({ "leftovers": { "resources": [] } }));
     let found = &found["leftovers"];
-    let listed: Vec<&str> = found["resources"].as_array().unwrap().iter().filter_map(|arn| arn.as_str()).collect();
-    assert_eq!((listed.len(), &found["more"], &found["unknown"]), (100, &json!(21), &json!(null)), "{log}");
-    assert_eq!(listed[0], "arn:aws:iam::222222222222:role/acme--globex-prod--web");
-    assert!(listed[1..].iter().all(|arn| arn.contains(":left-")), "{listed:?}");
+    let arns: Vec<&str> = found["resources"].as_array().unwrap().iter().filter_map(|arn| arn.as_str()).collect();
+    assert_eq!((arns.len(), &found["more"], &found["unknown"]), (100, &json!(21), &json!(null)), "{log}");
+    assert_eq!(arns[0], "arn:aws:iam::222222222222:role/acme--globex-prod--web");
+    assert!(arns[1..].iter().all(|arn| arn.contains(":left-")), "{arns:?}");
     assert!(log.contains("left: iam role acme--globex-prod--web\n") && log.contains("and 21 more"), "{log}");
 }
 

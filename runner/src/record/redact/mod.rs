@@ -271,12 +271,12 @@ mod tests {
     fn the_signs_at_the_end_of_a_credential_are_taken_out_and_the_quotes_around_it_stay() {
         let mut secrets = Secrets::default();
         secrets.add_credentials(&["IQoJb3JpZ2luX2VjE4ED+/=="]);
-        for (text, shown) in [
+        for (text, expected) in [
             (r#"{"t": "IQoJb3JpZ2luX2VjE4ED+/==", "n": 1}"#, r#"{"t": "[redacted]", "n": 1}"#),
             (r"T=IQoJb3JpZ2luX2VjE4ED\u002B\/\u003D\u003d;", "T=[redacted];"),
             (r#"T=IQoJb3JpZ2luX2VjE4ED'+'"/"\=\= x"#, "T=[redacted] x"),
         ] {
-            assert_eq!(String::from_utf8_lossy(&secrets.redact(text.as_bytes())), shown);
+            assert_eq!(String::from_utf8_lossy(&secrets.redact(text.as_bytes())), expected);
         }
     }
 
@@ -295,10 +295,10 @@ mod tests {
         fn no_base64_of_anything_around_a_secret_shows_it(before in "[ -~]{0,5}", secret in "[ -~]{12,40}", after in "[ -~]{0,5}") {
             let encoded = STANDARD.encode(format!("{before}{secret}{after}"));
 
-            let shown = redacted(&secret, &encoded);
+            let output = redacted(&secret, &encoded);
 
             // What may be left are digits that mix the secret's edge with its surroundings.
-            prop_assert!(secret.trim().len() < SHORTEST || shown.replace("[redacted]", "").len() <= encoded.len() - (secret.len() * 8 / 6 - 2));
+            prop_assert!(secret.trim().len() < SHORTEST || output.replace("[redacted]", "").len() <= encoded.len() - (secret.len() * 8 / 6 - 2));
         }
     }
 }

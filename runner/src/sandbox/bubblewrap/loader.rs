@@ -94,9 +94,9 @@ mod tests {
 
     #[test]
     fn lines_without_a_file_are_left_out() {
-        let listed = "\tlinux-vdso.so.1 (0x1)\n\tlibm.so.6 => /lib/x/libm.so.6 (0x2)\n\tlibq.so => not found\n\t/lib64/ld.so => \
+        let text = "\tlinux-vdso.so.1 (0x1)\n\tlibm.so.6 => /lib/x/libm.so.6 (0x2)\n\tlibq.so => not found\n\t/lib64/ld.so => \
                       /usr/lib/ld.so (0x3)\n";
 
-        assert_eq!(libraries(listed), [("libm.so.6".to_owned(), PathBuf::from("/lib/x/libm.so.6"))]);
+        assert_eq!(libraries(text), [("libm.so.6".to_owned(), PathBuf::from("/lib/x/libm.so.6"))]);
     }
 }

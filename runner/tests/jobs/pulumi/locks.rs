@@ -17,8 +17,8 @@ const LOCK: &str = "terraform/network/.pulumi/locks/organization/net/globex-prod
 
 /// Returns the names of the locks on the stack.
 async fn locks(cloud: &Cloud) -> Vec<String> {
-    let listed = s3(&cloud.customer).list_objects_v2().bucket(BUCKET).prefix(LOCKS).send().await.unwrap();
-    listed.contents().iter().map(|object| object.key().unwrap().to_owned()).collect()
+    let objects = s3(&cloud.customer).list_objects_v2().bucket(BUCKET).prefix(LOCKS).send().await.unwrap();
+    objects.contents().iter().map(|object| object.key().unwrap().to_owned()).collect()
 }
 
 async fn mark(cloud: &Cloud) -> Value {

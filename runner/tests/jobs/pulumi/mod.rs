@@ -112,8 +112,9 @@ async fn a_program_is_updated_by_its_plan_and_state_plan_and_key_stay_in_the_buc
     assert_eq!(key["secretsprovider"], "awskms://alias/fh-acme--globex-prod?region=eu-west-1");
     let mark: Value = serde_json::from_slice(&cloud.object(MARK).await.unwrap()).unwrap();
     assert_eq!(mark["ended"], true);
-    let listed = s3(&cloud.customer).list_objects_v2().bucket(BUCKET).prefix("terraform/network/.pulumi/").send().await;
-    let keys: Vec<String> = listed.unwrap().contents().iter().filter_map(|one| one.key().map(str::to_owned)).collect();
+    let objects =
+        s3(&cloud.customer).list_objects_v2().bucket(BUCKET).prefix("terraform/network/.pulumi/").send().await;
+    let keys: Vec<String> = objects.unwrap().contents().iter().filter_map(|one| one.key().map(str::to_owned)).collect();
     assert!(keys.iter().any(|key| key.contains("/history/")), "{keys:?}");
     assert!(!keys.iter().any(|key| key.contains("/backups/") || key.contains("/locks/")), "{keys:?}");
 }
