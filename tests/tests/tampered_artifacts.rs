@@ -24,9 +24,9 @@ fn whatever_is_tampered_with_is_refused() {
 
     let outcome = run(&tampers, 2, 0..TAMPERINGS, 4);
 
-    let shown: Vec<String> =
+    let lines: Vec<String> =
         outcome.crashes.iter().map(|crash| format!("{}: {}: {}", crash.number, crash.input, crash.message)).collect();
-    assert_eq!((outcome.attempted, outcome.crashed), (TAMPERINGS, 0), "{}", shown.join("\n"));
+    assert_eq!((outcome.attempted, outcome.crashed), (TAMPERINGS, 0), "{}", lines.join("\n"));
     let refused = tampers.refused();
     let families: BTreeSet<&str> = refused.keys().map(|(family, _)| *family).collect();
     assert_eq!(families.len(), 7, "{families:?}");

@@ -35,8 +35,8 @@ fn no_test_returns_early_without_saying_that_it_is_skipped() {
     let silent: Vec<String> = sources
         .iter()
         .flat_map(|file| {
-            let shown = file.strip_prefix(top()).unwrap().display().to_string();
-            silent_returns(&read(file)).into_iter().map(move |test| format!("{shown}: `{test}`"))
+            let path = file.strip_prefix(top()).unwrap().display().to_string();
+            silent_returns(&read(file)).into_iter().map(move |test| format!("{path}: `{test}`"))
         })
         .collect();
 

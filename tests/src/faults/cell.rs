@@ -398,8 +398,8 @@ impl Cell {
                 let stale = effects.last() != accepted.as_ref() && done;
                 ensure!(!stale, "stale: the last of {effects:?} is not {accepted:?}");
             } else if let (true, Some(round)) = (done, begun.shown) {
-                let shown = self.queues.delay(&self.world, &self.install, &format!("{INSTALL}-{node}")).await?;
-                ensure!(shown == round, "lost: `{node}` shows round {shown}, not {round}");
+                let delay = self.queues.delay(&self.world, &self.install, &format!("{INSTALL}-{node}")).await?;
+                ensure!(delay == round, "lost: `{node}` shows round {delay}, not {round}");
             }
         }
         Ok(())
@@ -424,8 +424,8 @@ impl Cell {
             drop(self.world.run(&["workflow", "cancel", id]).await?);
         }
         let free = || async {
-            let shown = self.world.vendor(&["install", "show", INSTALL]).await?;
-            Ok(shown["live"].is_null().then_some(()))
+            let view = self.world.vendor(&["install", "show", INSTALL]).await?;
+            Ok(view["live"].is_null().then_some(()))
         };
         until("the install is free", LIMIT, free).await?;
         // The try may have killed a runner just before it went wrong.

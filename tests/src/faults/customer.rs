@@ -81,8 +81,8 @@ async fn stack_deleted(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     }
     tokio::time::sleep(Duration::from_secs(5)).await;
     for queue in ["first", "second"] {
-        let shown = cell.queues.delay(&cell.world, &install, &format!("{name}-{queue}")).await;
-        ensure!(shown.context("what was deployed is gone")? == 1, "`{queue}` was changed");
+        let delay = cell.queues.delay(&cell.world, &install, &format!("{name}-{queue}")).await;
+        ensure!(delay.context("what was deployed is gone")? == 1, "`{queue}` was changed");
     }
     let all = cell.world.vendor(&["workflow", "list", &name]).await?;
     let kinds: Vec<_> = all.as_array().into_iter().flatten().map(|one| one["kind"].clone()).collect();

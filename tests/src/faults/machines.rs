@@ -157,8 +157,8 @@ async fn replaced(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
 }
 
 async fn key(cell: &Cell) -> anyhow::Result<String> {
-    let shown = cell.world.vendor(&["install", "show", INSTALL]).await?;
-    Ok(shown["runner"]["key"].as_str().context("the install has no runner")?.to_owned())
+    let view = cell.world.vendor(&["install", "show", INSTALL]).await?;
+    Ok(view["runner"]["key"].as_str().context("the install has no runner")?.to_owned())
 }
 
 /// The runner's clock is ten minutes off, or jumps by ten minutes in the middle of a job.

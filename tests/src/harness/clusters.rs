@@ -39,12 +39,12 @@ impl World {
             json!({"name": name, "roleArn": role, "resourcesVpcConfig": {"subnetIds": ["subnet-1", "subnet-2"]}});
         self.eks(account, "POST", "/clusters", &body).await?;
         let path = format!("/clusters/{name}");
-        let shown = until("the cluster is made", START, || async {
-            let shown = self.eks(account, "GET", &path, &Value::Null).await?;
-            Ok((shown["cluster"]["status"] != "CREATING").then_some(shown))
+        let started = until("the cluster is made", START, || async {
+            let view = self.eks(account, "GET", &path, &Value::Null).await?;
+            Ok((view["cluster"]["status"] != "CREATING").then_some(view))
         });
-        let shown = shown.await?;
-        let cluster = &shown["cluster"];
+        let view = started.await?;
+        let cluster = &view["cluster"];
         ensure!(cluster["status"] == "ACTIVE", "the cluster did not start: {cluster}");
         let text = |value: &Value| value.as_str().map(str::to_owned).context("the cluster lacks a property");
         Ok(Cluster {

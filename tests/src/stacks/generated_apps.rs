@@ -85,9 +85,9 @@ fn statement(draw: &mut Draw, at: usize) -> Value {
     let is_denial = draw.one_in(4);
     // No denial reads what the customer answers: another answer would deny less.
     let resource = loop {
-        let drawn = draw.pick(&resources).clone();
-        if !(is_denial && drawn.to_string().contains(ZONE)) {
-            break drawn;
+        let chosen = draw.pick(&resources).clone();
+        if !(is_denial && chosen.to_string().contains(ZONE)) {
+            break chosen;
         }
     };
     let actions: Vec<&str> = (0..1 + draw.below(3)).map(|_| *draw.pick(&ACTIONS)).collect();

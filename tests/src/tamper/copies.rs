@@ -151,10 +151,10 @@ impl Registries {
         let from = self.from.open(held(images, case.of, case.beside), case.lie.clone());
         let source = self.from.repository(&from);
         let mut refused = "none is listed".to_owned();
-        let listed = referrers(&source, image.top(), Some(REFERRER_TYPE)).await;
+        let found = referrers(&source, image.top(), Some(REFERRER_TYPE)).await;
         let mut all = Vec::new();
-        match listed {
-            Ok(listed) => all = listed,
+        match found {
+            Ok(found) => all = found,
             Err(error) => match reason(&error) {
                 Some(reason) => refused = reason.to_owned(),
                 None => return Ended::Wrong(format!("refused for another reason: {error}")),
@@ -321,10 +321,10 @@ fn kept_copy(draw: &mut Draw, images: &[Image], of: usize) -> CopyCase {
 
 /// A source that lists what refers to another artifact.
 fn listed_copy(draw: &mut Draw, images: &[Image], of: usize) -> CopyCase {
-    let (other, listed) = foreign(draw, images, of);
+    let (other, entry) = foreign(draw, images, of);
     let what = format!("what refers to artifact {other} listed for artifact {of}");
     let by_tag = draw.one_in(3);
-    CopyCase { what, of, from: Some(listed), to: None, by_tag, referrer: true, beside: Some(other) }
+    CopyCase { what, of, from: Some(entry), to: None, by_tag, referrer: true, beside: Some(other) }
 }
 
 /// Returns another artifact, and a list with what refers to it.
@@ -377,8 +377,8 @@ pub(super) fn draw_read(draw: &mut Draw, images: &[Image]) -> ReadCase {
             (format!("layer: {what}"), lie, None)
         }
         _ => {
-            let (other, listed) = foreign(draw, images, of);
-            (format!("the statement of artifact {other}"), listed, Some(other))
+            let (other, entry) = foreign(draw, images, of);
+            (format!("the statement of artifact {other}"), entry, Some(other))
         }
     };
     ReadCase { what: format!("statement of artifact {of}: {what}"), of, lie: Some(lie), beside }

@@ -51,8 +51,8 @@ async fn an_execution_is_started_once_and_ends_by_its_callback() -> anyhow::Resu
     callbacks.heartbeat(token).await?;
     callbacks.succeed(token, &json!({ "state": "succeeded" })).await?;
     let executions = until("the execution ends", SOON, || async {
-        let listed = sfn.list_executions().state_machine_arn(&arn).send().await?.executions;
-        Ok(listed.iter().all(|one| one.status != ExecutionStatus::Running).then_some(listed))
+        let runs = sfn.list_executions().state_machine_arn(&arn).send().await?.executions;
+        Ok(runs.iter().all(|one| one.status != ExecutionStatus::Running).then_some(runs))
     })
     .await?;
 
@@ -61,8 +61,8 @@ async fn an_execution_is_started_once_and_ends_by_its_callback() -> anyhow::Resu
     assert_eq!(ended, [(workflow.as_str(), "SUCCEEDED")]);
     // A workflow that is continued has another execution.
     machines.start(WorkflowKind::RunAction, &workflow, &install, 1).await?;
-    let listed = sfn.list_executions().state_machine_arn(&arn).send().await?.executions;
-    assert!(listed.iter().any(|one| one.name == format!("{workflow}-1")), "{listed:?}");
+    let runs = sfn.list_executions().state_machine_arn(&arn).send().await?.executions;
+    assert!(runs.iter().any(|one| one.name == format!("{workflow}-1")), "{runs:?}");
     // What ends twice is not an error: the second report of a job comes so.
     callbacks.succeed(token, &json!({})).await?;
     callbacks.heartbeat(token).await?;

@@ -60,8 +60,8 @@ async fn a_thousand_canaries_are_read_by_the_runner_alone() -> anyhow::Result<()
     let install = world.install("globex", "small").await?;
     let _runner = world.runner(&install).await?;
     let asks = until("the install asks for its inputs", SOON, || async {
-        let shown = world.vendor(&["install", "show", "globex"]).await?;
-        let problems = shown["problems"].as_array().cloned().unwrap_or_default();
+        let view = world.vendor(&["install", "show", "globex"]).await?;
+        let problems = view["problems"].as_array().cloned().unwrap_or_default();
         Ok((problems.len() == GIVEN).then_some(problems))
     });
     let asks = asks.await?;
@@ -90,8 +90,8 @@ async fn a_thousand_canaries_are_read_by_the_runner_alone() -> anyhow::Result<()
         held.len() > 10_000 && held.contains("given_49") && held.contains("sealed.v1."),
         "another place was searched"
     );
-    let shown = world.run(&["install", "show", "globex", "--json"]).await?.ended_with(0)?;
-    let texts = [&held, &log, &run.to_string(), &seen, &given.to_string(), &show.to_string(), &shown];
+    let install_json = world.run(&["install", "show", "globex", "--json"]).await?.ended_with(0)?;
+    let texts = [&held, &log, &run.to_string(), &seen, &given.to_string(), &show.to_string(), &install_json];
     assert_eq!(texts.iter().map(|text| leaks(MARK, text)).sum::<usize>(), 0);
     a_value_that_is_given_again_is_used(&world).await
 }

@@ -18,9 +18,9 @@ fn cells(row: &str) -> Vec<&str> {
 /// Returns what is wrong with the tests of a row. Its last cell has paths, each with the names of tests behind a colon,
 /// or with none if the path is of a program; and names of figures.
 pub(super) fn mistakes(row: &[&str]) -> Vec<String> {
-    let (name, shown) = (row[0], row[3]);
-    let (open, tests): (Vec<_>, Vec<_>) = shown.split("; ").partition(|part| part.starts_with("open"));
-    if open.is_empty() && !shown.contains('`') {
+    let (name, evidence) = (row[0], row[3]);
+    let (open, tests): (Vec<_>, Vec<_>) = evidence.split("; ").partition(|part| part.starts_with("open"));
+    if open.is_empty() && !evidence.contains('`') {
         return vec![format!("{name}: names no test and is not open")];
     }
     tests.into_iter().flat_map(part_mistakes).map(|what| format!("{name}: {what}")).collect()
@@ -77,7 +77,7 @@ fn a_test_is_found_by_its_name_in_its_file() {
 
 #[test]
 fn a_row_without_tests_or_with_wrong_ones_is_found() {
-    let found = |shown: &str| mistakes(&["C1", "was", "holds", shown]);
+    let found = |evidence: &str| mistakes(&["C1", "was", "holds", evidence]);
 
     assert_eq!(found("open: an issue"), [""; 0]);
     assert_eq!(found("`tests/iam/run`"), [""; 0]);

@@ -131,8 +131,8 @@ fn no_file_of_python_is_too_long_to_read() {
         .into_iter()
         .filter_map(|(file, text)| {
             let lines = text.lines().count();
-            let shown = file.strip_prefix(top()).unwrap().display();
-            (lines > LINES).then(|| format!("{shown} has {lines} lines; split it by subject at {LINES}"))
+            let path = file.strip_prefix(top()).unwrap().display();
+            (lines > LINES).then(|| format!("{path} has {lines} lines; split it by subject at {LINES}"))
         })
         .collect();
 
@@ -328,8 +328,8 @@ fn offences(check: impl Fn(&Path, &str) -> Option<String>) -> Vec<String> {
     sources()
         .iter()
         .filter_map(|file| {
-            let shown = file.strip_prefix(top()).unwrap();
-            Some(format!("{} {}", shown.display(), check(shown, &read(file))?))
+            let path = file.strip_prefix(top()).unwrap();
+            Some(format!("{} {}", path.display(), check(path, &read(file))?))
         })
         .collect()
 }

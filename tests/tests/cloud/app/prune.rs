@@ -43,8 +43,8 @@ async fn age(world: &World, secs: u64) -> anyhow::Result<()> {
 
 async fn held(world: &World) -> anyhow::Result<BTreeSet<String>> {
     let ecr = aws_sdk_ecr::Client::new(&world.administrator(world.tenant_account())?);
-    let listed = ecr.list_images().repository_name(format!("fh-{}", world.tenant())).send().await?;
-    Ok(listed.image_ids().iter().filter_map(|image| image.image_digest().map(str::to_owned)).collect())
+    let images = ecr.list_images().repository_name(format!("fh-{}", world.tenant())).send().await?;
+    Ok(images.image_ids().iter().filter_map(|image| image.image_digest().map(str::to_owned)).collect())
 }
 
 /// The artifacts of `storage` in a state.

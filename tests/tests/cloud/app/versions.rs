@@ -26,12 +26,12 @@ async fn a_large_app_is_synced_installed_and_run() -> anyhow::Result<()> {
 
     let synced = world.vendor(&["app", "sync", &path]).await?;
     let again = world.vendor(&["app", "sync", &path]).await?;
-    let shown = world.vendor(&["app", "show", "small"]).await?;
-    let listed = world.vendor(&["app", "versions", "small"]).await?;
+    let app_view = world.vendor(&["app", "show", "small"]).await?;
+    let versions = world.vendor(&["app", "versions", "small"]).await?;
 
     assert_eq!((&synced["changed"], &again["changed"]), (&true.into(), &false.into()));
-    assert_eq!((&synced["version"], &listed[0]["version"]), (&shown["version"], &shown["version"]));
-    let text = shown["document"]["actions"][0]["steps"][0]["inline_contents"].as_str().context("a script")?;
+    assert_eq!((&synced["version"], &versions[0]["version"]), (&app_view["version"], &app_view["version"]));
+    let text = app_view["document"]["actions"][0]["steps"][0]["inline_contents"].as_str().context("a script")?;
     ensure!(text.len() > MAX_TABLE_VERSION_BYTES, "the script has {} bytes", text.len());
     let install = world.install("globex", "small").await?;
     let _runner = world.runner(&install).await?;
@@ -66,7 +66,7 @@ async fn an_install_gets_the_releases_of_its_channel_and_a_pin_holds() -> anyhow
     world.vendor(&["channel", "move", "small", "stable", "two"]).await?;
     has_version(&world, &versions[1]).await?;
     let followed = world.newest_workflow("globex").await?;
-    let listed = world.vendor(&["channel", "list", "small"]).await?;
+    let channels = world.vendor(&["channel", "list", "small"]).await?;
     let again = world.vendor(&["channel", "move", "small", "stable", "two", "--again"]).await?;
     let none = world.run(&["channel", "move", "small", "beta", "two", "--again"]).await?.ended_with(3)?;
     let pinned = world.vendor(&["install", "release", "globex", "--pin", "one"]).await?;
@@ -75,10 +75,10 @@ async fn an_install_gets_the_releases_of_its_channel_and_a_pin_holds() -> anyhow
 
     assert_eq!((&followed["release"], &followed["state"]), (&"two".into(), &"succeeded".into()), "{followed}");
     assert_eq!(
-        (&listed[0]["release"], &listed[0]["installs"], &listed[0]["moves"]),
+        (&channels[0]["release"], &channels[0]["installs"], &channels[0]["moves"]),
         (&"two".into(), &1.into(), &2.into())
     );
-    assert_eq!(followed["asked_by"], listed[0]["moved_by"], "{followed}");
+    assert_eq!(followed["asked_by"], channels[0]["moved_by"], "{followed}");
     assert_eq!((&again["release"], &again["moves"]), (&"two".into(), &3.into()), "{again}");
     ensure!(none.contains("has no channel `beta` yet"), "{none}");
     assert_eq!(pinned["release"]["release"], "one", "{pinned}");
@@ -91,8 +91,8 @@ async fn an_install_gets_the_releases_of_its_channel_and_a_pin_holds() -> anyhow
 async fn has_version(world: &World, version: &Value) -> anyhow::Result<()> {
     until("the install has the release of its channel", SOON, || async {
         clients::invoke(&world.administrator(world.tenant_account())?, world.tenant(), "sweep").await?;
-        let shown = world.vendor(&["install", "show", "globex"]).await?;
-        Ok((shown["version"] == *version && shown["live"].is_null()).then_some(()))
+        let view = world.vendor(&["install", "show", "globex"]).await?;
+        Ok((view["version"] == *version && view["live"].is_null()).then_some(()))
     })
     .await
 }

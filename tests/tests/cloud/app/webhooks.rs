@@ -54,8 +54,8 @@ async fn a_ci_without_credentials_moves_a_channel_by_a_signed_call() -> anyhow::
     assert_eq!((&called["started"], &called["release"]), (&"channel".into(), &"two".into()), "{called}");
     assert_eq!(again.json()?, called);
     has_version(&world, &versions[1]).await?;
-    let listed = world.vendor(&["channel", "list", "small"]).await?;
-    assert_eq!((&listed[0]["moves"], &listed[0]["moved_by"]["webhook"]), (&2.into(), &"ci".into()), "{listed}");
+    let channels = world.vendor(&["channel", "list", "small"]).await?;
+    assert_eq!((&channels[0]["moves"], &channels[0]["moved_by"]["webhook"]), (&2.into(), &"ci".into()), "{channels}");
     let workflow = world.newest_workflow("globex").await?;
     assert_eq!(
         (&workflow["asked_by"]["by"], &workflow["state"]),
@@ -149,8 +149,8 @@ async fn has_caught_up(world: &World) -> anyhow::Result<()> {
 async fn has_version(world: &World, version: &Value) -> anyhow::Result<()> {
     until("the install has the release of its channel", SOON, || async {
         clients::invoke(&world.administrator(world.tenant_account())?, world.tenant(), "sweep").await?;
-        let shown = world.vendor(&["install", "show", "globex"]).await?;
-        Ok((shown["version"] == *version && shown["live"].is_null()).then_some(()))
+        let view = world.vendor(&["install", "show", "globex"]).await?;
+        Ok((view["version"] == *version && view["live"].is_null()).then_some(()))
     })
     .await
 }

@@ -235,8 +235,8 @@ async fn stacks_images_and_modules_wait_until_the_customer_approves_each() -> an
     let workflow = until("the provisioning ends", SOON * 3, || {
         let (world, install) = (&world, &install);
         async move {
-            let shown = world.newest_workflow("globex").await?;
-            for node in shown["nodes"].as_array().into_iter().flatten() {
+            let workflow_view = world.newest_workflow("globex").await?;
+            for node in workflow_view["nodes"].as_array().into_iter().flatten() {
                 let (Some(job), "waiting_for_approval") =
                     (node["job"].as_str(), node["state"].as_str().unwrap_or_default())
                 else {
@@ -249,7 +249,7 @@ async fn stacks_images_and_modules_wait_until_the_customer_approves_each() -> an
                 let words = [&words[..], &["--tenant", world.tenant(), "--json"]].concat();
                 world.command(&install.account, &words).await?.json()?;
             }
-            Ok((!shown["ended_at"].is_null()).then_some(shown))
+            Ok((!workflow_view["ended_at"].is_null()).then_some(workflow_view))
         }
     })
     .await?;

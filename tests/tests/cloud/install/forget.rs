@@ -58,8 +58,8 @@ async fn nothing_of_a_forgotten_install_is_left_in_the_tenant() -> anyhow::Resul
     until("the install is forgotten", FORGOTTEN, || async {
         // The schedule runs it every minute.
         clients::invoke(&world.administrator(world.tenant_account())?, world.tenant(), "sweep").await?;
-        let shown = world.run(&["install", "show", "globex"]).await?;
-        Ok(shown.ended_with(3).is_ok().then_some(()))
+        let output = world.run(&["install", "show", "globex"]).await?;
+        Ok(output.ended_with(3).is_ok().then_some(()))
     })
     .await?;
 
@@ -89,8 +89,8 @@ async fn everything(world: &World) -> anyhow::Result<Tenant> {
     let s3 = aws_sdk_s3::Client::new(&account);
     let mut objects = BTreeSet::new();
     for bucket in s3.list_buckets().send().await?.buckets().iter().filter_map(|bucket| bucket.name()) {
-        let listed = s3.list_objects_v2().bucket(bucket).send().await?;
-        objects.extend(listed.contents().iter().filter_map(|object| Some(format!("{bucket}/{}", object.key()?))));
+        let page = s3.list_objects_v2().bucket(bucket).send().await?;
+        objects.extend(page.contents().iter().filter_map(|object| Some(format!("{bucket}/{}", object.key()?))));
     }
     let logs = aws_sdk_cloudwatchlogs::Client::new(&account);
     let groups = logs.describe_log_groups().send().await?;

@@ -90,8 +90,8 @@ async fn a_customers_answers_reach_the_apps_jobs_and_a_sensitive_one_no_further(
         (&SECRET.len().into(), &"[redacted]".into()),
         "{outputs}"
     );
-    let shown: Vec<_> = changed["inputs"].as_array().context("no inputs")?.iter().map(|one| &one["value"]).collect();
-    assert_eq!(serde_json::to_string(&shown)?, r#"[null,"good morning",null,3]"#, "{changed}");
+    let values: Vec<_> = changed["inputs"].as_array().context("no inputs")?.iter().map(|one| &one["value"]).collect();
+    assert_eq!(serde_json::to_string(&values)?, r#"[null,"good morning",null,3]"#, "{changed}");
     the_vendor_may_not_answer_for_the_customer(&world).await?;
     the_secret_is_nowhere_in_the_tenant(&world).await
 }

@@ -44,13 +44,13 @@ async fn the_customer_has_what_was_deployed(world: &World, install: &Install) ->
     let objects: Vec<&str> = objects.filter(|key| !key.ends_with(".fence.json")).collect();
     assert_eq!(objects, ["terraform/settings.tfstate", "terraform/store-info.tfstate"], "states, and no lock");
 
-    let shown = world.vendor(&["install", "show", "globex"]).await?;
-    assert_eq!(shown["state"], "ready", "{shown}");
-    let summary = &component(&shown, "store-info")?["outputs"]["summary"];
+    let view = world.vendor(&["install", "show", "globex"]).await?;
+    assert_eq!(view["state"], "ready", "{view}");
+    let summary = &component(&view, "store-info")?["outputs"]["summary"];
     let summary = summary.as_str().context("`store-info` has no output `summary`")?;
     assert!(summary.contains(&bucket), "{summary}");
     assert!(summary.contains(queue.queue_url().unwrap_or("no queue")), "{summary}");
-    let settings = component(&shown, "settings")?;
+    let settings = component(&view, "settings")?;
     assert!(settings["outputs"]["token"].is_null(), "a sensitive output left the account: {settings}");
     Ok(())
 }
@@ -58,8 +58,8 @@ async fn the_customer_has_what_was_deployed(world: &World, install: &Install) ->
 async fn both_registries_have_every_artifact(world: &World, install: &Install, built: &Value) -> anyhow::Result<()> {
     let builds = built["builds"].as_array().context("no builds")?;
     let wanted: BTreeSet<String> = builds.iter().filter_map(|one| Some(one["artifact"].as_str()?.to_owned())).collect();
-    let shown = world.vendor(&["install", "show", "globex"]).await?;
-    let deployed = shown["components"].as_array().context("nothing is deployed")?;
+    let view = world.vendor(&["install", "show", "globex"]).await?;
+    let deployed = view["components"].as_array().context("nothing is deployed")?;
     let deployed: BTreeSet<String> =
         deployed.iter().filter_map(|one| Some(one["artifact"].as_str()?.to_owned())).collect();
 
@@ -85,8 +85,8 @@ async fn only_what_depends_on_a_changed_input_is_deployed(world: &World) -> anyh
 
     assert_eq!(succeeded(&changed)?, BTreeSet::from(["settings", "action:health-check"]));
     assert_eq!(succeeded(&unchanged)?, BTreeSet::new());
-    let shown = world.vendor(&["install", "show", "globex"]).await?;
-    assert_eq!(component(&shown, "settings")?["outputs"]["message"], "good morning from globex");
+    let view = world.vendor(&["install", "show", "globex"]).await?;
+    assert_eq!(component(&view, "settings")?["outputs"]["message"], "good morning from globex");
     Ok(())
 }
 
@@ -114,8 +114,8 @@ async fn the_same_key_starts_nothing_twice_and_a_second_deploy_is_refused(world:
     let ended = world.vendor(&["workflow", "watch", workflow]).await?;
     assert_eq!(succeeded(&ended)?.len(), 5, "{ended}");
     let free = until("the install is free again", SOON, || async {
-        let shown = world.vendor(&["install", "show", "globex"]).await?;
-        Ok(shown["live"].is_null().then_some(shown))
+        let view = world.vendor(&["install", "show", "globex"]).await?;
+        Ok(view["live"].is_null().then_some(view))
     });
     assert_eq!(free.await?["state"], "ready");
     let after = world.vendor(&deploy).await?;

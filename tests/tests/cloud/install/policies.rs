@@ -86,9 +86,9 @@ async fn job(world: &World) -> anyhow::Result<freehold_protocol::api::JobView> {
 /// Returns what the audit log of the install says about policies.
 async fn recorded(world: &World, install: &Install) -> anyhow::Result<Vec<Vec<PolicyResult>>> {
     let s3 = aws_sdk_s3::Client::new(&world.administrator(&install.account)?);
-    let listed = s3.list_objects_v2().bucket(bucket(install)).prefix("audit/0").send().await?;
+    let page = s3.list_objects_v2().bucket(bucket(install)).prefix("audit/0").send().await?;
     let mut found = Vec::new();
-    for key in listed.contents().iter().filter_map(|object| object.key()) {
+    for key in page.contents().iter().filter_map(|object| object.key()) {
         let body = s3.get_object().bucket(bucket(install)).key(key).send().await?.body.collect().await?;
         let record: AuditRecord = Envelope::parse(&body.to_vec())?.peek()?;
         if let AuditEvent::PoliciesAsked { results, .. } = record.event {

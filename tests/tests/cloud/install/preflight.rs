@@ -108,8 +108,8 @@ async fn nothing_was_made(world: &World, install: &Install, workflow: &Value) ->
     let objects =
         aws_sdk_s3::Client::new(&customer).list_objects_v2().bucket(state).prefix("terraform/").send().await?;
     assert!(objects.contents().is_empty(), "{objects:?}");
-    let shown = world.vendor(&["install", "show", "globex"]).await?;
-    assert_eq!((&shown["components"], &shown["live"]), (&json!([]), &json!(null)), "{shown}");
+    let view = world.vendor(&["install", "show", "globex"]).await?;
+    assert_eq!((&view["components"], &view["live"]), (&json!([]), &json!(null)), "{view}");
     Ok(())
 }
 
@@ -126,8 +126,8 @@ async fn what_was_found_can_be_read(world: &World, deployed: &Value) -> anyhow::
         assert!(state(check).iter().all(|state| *state != "fail") && !state(check).is_empty(), "{check}: {job}");
     }
     assert!(state("permissions").contains(&"pass"), "{job}");
-    let shown = world.run(&["job", "show", id]).await?.ended_with(0)?;
-    assert!(shown.contains("CHECK") && shown.contains("state bucket"), "{shown}");
+    let output = world.run(&["job", "show", id]).await?.ended_with(0)?;
+    assert!(output.contains("CHECK") && output.contains("state bucket"), "{output}");
     let line = "pass  state bucket: ";
     let log = world.log(id, |log| log.contains(line)).await?;
     assert!(log.contains(line), "{log}");

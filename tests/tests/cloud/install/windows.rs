@@ -29,8 +29,8 @@ async fn customer(world: &World, install: &Install, words: &[&str]) -> anyhow::R
 
 /// Returns the nodes of a workflow that wait for the customer's window.
 async fn waiting(world: &World, workflow: &str) -> anyhow::Result<Vec<Value>> {
-    let shown = world.vendor(&["workflow", "show", workflow]).await?;
-    let nodes = shown["nodes"].as_array().cloned().unwrap_or_default();
+    let view = world.vendor(&["workflow", "show", workflow]).await?;
+    let nodes = view["nodes"].as_array().cloned().unwrap_or_default();
     Ok(nodes.into_iter().filter(|node| node["state"] == "waiting_for_window").collect())
 }
 
@@ -51,12 +51,12 @@ async fn a_change_outside_the_window_waits_and_says_until_when_whatever_the_vend
     })
     .await?;
     let job = waits[0]["job"].as_str().context("no job")?;
-    let shown = world.vendor(&["job", "show", job]).await?;
+    let job_view = world.vendor(&["job", "show", job]).await?;
     let vendors = world.vendor(&["install", "show", "globex"]).await?;
     let customers = customer(&world, &install, &["windows", "globex"]).await?;
 
     assert!(waits.iter().all(|node| node["opens_at"] == opens), "{waits:?}");
-    assert_eq!((&shown["state"], &shown["opens_at"]), (&Value::from("waiting_for_window"), &Value::from(opens)));
+    assert_eq!((&job_view["state"], &job_view["opens_at"]), (&Value::from("waiting_for_window"), &Value::from(opens)));
     assert_eq!((&vendors["changes"]["open"], &vendors["changes"]["until"]), (&Value::from(false), &Value::from(opens)));
     assert_eq!((&customers["open"], &customers["until"]), (&Value::from(false), &Value::from(opens)));
     assert!(world.rows(&format!("job#{job}"), "order#").await?.is_empty(), "an order was made");
@@ -157,8 +157,8 @@ async fn in_a_freeze_only_whom_the_customer_names_passes_and_texts_that_never_op
     ] {
         change_in_the_console(&world, &install, &[("ChangeWindows", windows), ("ChangeFreezes", freezes)]).await?;
         let words = ["customer", "windows", "globex", "--tenant", world.tenant()];
-        let shown = world.command(&install.account, &words).await?;
-        assert!(shown.code != 0 && shown.error.contains(why), "{windows}: {} {}", shown.code, shown.error);
+        let output = world.command(&install.account, &words).await?;
+        assert!(output.code != 0 && output.error.contains(why), "{windows}: {} {}", output.code, output.error);
         runner.kill().await?;
         runner.start_again()?;
         let deploy = started(&world, &[]).await?;
@@ -228,8 +228,8 @@ async fn reason(world: &World, workflow: &str) -> anyhow::Result<String> {
 /// Waits until a workflow has ended, and checks how.
 async fn ended(world: &World, workflow: &str, state: &str) -> anyhow::Result<()> {
     let found = until("the workflow ends", SOON, || async {
-        let shown = world.vendor(&["workflow", "show", workflow]).await?;
-        Ok((!shown["ended_at"].is_null()).then_some(shown))
+        let view = world.vendor(&["workflow", "show", workflow]).await?;
+        Ok((!view["ended_at"].is_null()).then_some(view))
     })
     .await?;
     anyhow::ensure!(found["state"] == state, "the workflow is not {state}: {found}");

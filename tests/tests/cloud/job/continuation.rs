@@ -92,8 +92,8 @@ async fn what_failed_for_a_reason_outside_continues_where_it_stopped() -> anyhow
     ensure!(skipped["state"] == "succeeded", "{skipped}");
     let note = skipped["nodes"][0]["reason"].as_str().unwrap_or_default();
     ensure!(note.starts_with("skipped by arn:") && note.ends_with(reason), "{note}");
-    let shown = world.run(&["workflow", "show", &id]).await?.ended_with(0)?;
-    ensure!(shown.contains("`net` retried at") && shown.contains("`net` skipped at"), "{shown}");
+    let details = world.run(&["workflow", "show", &id]).await?.ended_with(0)?;
+    ensure!(details.contains("`net` retried at") && details.contains("`net` skipped at"), "{details}");
     let after = world.vendor(&["install", "show", "globex"]).await?;
     ensure!(after["version"] == version, "the install counts as deployed: {after}");
     let text = world.run(&["install", "show", "globex"]).await?.ended_with(0)?;
@@ -105,8 +105,8 @@ async fn what_failed_for_a_reason_outside_continues_where_it_stopped() -> anyhow
     let begun = world.vendor(&["deploy", "globex", "--no-wait"]).await?;
     let silent = begun["workflow"].as_str().context("no workflow")?.to_owned();
     until("the job is queued", SOON, || async {
-        let shown = world.vendor(&["workflow", "show", &silent]).await?;
-        Ok(shown["nodes"].as_array().is_some_and(|nodes| nodes.iter().any(|node| !node["job"].is_null())).then_some(()))
+        let view = world.vendor(&["workflow", "show", &silent]).await?;
+        Ok(view["nodes"].as_array().is_some_and(|nodes| nodes.iter().any(|node| !node["job"].is_null())).then_some(()))
     })
     .await?;
     let cancel = ["workflow", "cancel", silent.as_str(), "--reason", "the wrong week"];
@@ -122,8 +122,8 @@ async fn what_failed_for_a_reason_outside_continues_where_it_stopped() -> anyhow
     .await?;
     runner.start_again()?;
     let cancelled = until("the cancelled deploy ends", SOON, || async {
-        let shown = world.vendor(&["workflow", "show", &silent]).await?;
-        Ok((!shown["ended_at"].is_null()).then_some(shown))
+        let view = world.vendor(&["workflow", "show", &silent]).await?;
+        Ok((!view["ended_at"].is_null()).then_some(view))
     })
     .await?;
     ensure!(cancelled["state"] == "cancelled", "{cancelled}");
@@ -167,9 +167,9 @@ async fn policy(world: &World, install: &Install, text: &str) -> anyhow::Result<
 /// Returns the signed orders that the runner has put into the customer's bucket.
 async fn orders(world: &World, install: &Install) -> anyhow::Result<Vec<Order>> {
     let s3 = aws_sdk_s3::Client::new(&world.administrator(&install.account)?);
-    let listed = s3.list_objects_v2().bucket(bucket(install)).prefix("audit/orders/").send().await?;
+    let page = s3.list_objects_v2().bucket(bucket(install)).prefix("audit/orders/").send().await?;
     let mut found = Vec::new();
-    for key in listed.contents().iter().filter_map(|object| object.key()) {
+    for key in page.contents().iter().filter_map(|object| object.key()) {
         let body = s3.get_object().bucket(bucket(install)).key(key).send().await?.body.collect().await?;
         let envelope = Envelope::parse(&body.to_vec())?;
         if envelope.payload_type == Order::TYPE {

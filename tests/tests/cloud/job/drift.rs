@@ -52,8 +52,8 @@ async fn what_was_changed_behind_freeholds_back_is_found_acknowledged_and_repair
         "{found}"
     );
     ensure!(found["state"] == "drifted" && found["since"].is_null(), "{found}");
-    let shown = world.run(&["install", "show", "globex"]).await?.ended_with(0)?;
-    ensure!(shown.contains("drifted since") && shown.contains("terraform_data.page"), "{shown}");
+    let details = world.run(&["install", "show", "globex"]).await?.ended_with(0)?;
+    ensure!(details.contains("drifted since") && details.contains("terraform_data.page"), "{details}");
 
     // Neither the list nor the log of the job has the value, and nothing was repaired.
     let check = world.vendor(&["workflow", "show", text(&found["workflow"])]).await?;
@@ -71,9 +71,9 @@ async fn what_was_changed_behind_freeholds_back_is_found_acknowledged_and_repair
     let ignore = ["drift", "ignore", "globex", "terraform_data.o*", "--reason", "gone for good"];
     world.run(&ignore).await?.ended_with(0)?;
     world.run(&["drift", "detect", "globex"]).await?.ended_with(0)?;
-    let listed = world.run(&["drift", "list", "globex"]).await?.ended_with(0)?;
-    ensure!(part(&world).await?["state"] == "acknowledged", "{listed}");
-    ensure!(listed.contains("until Friday") && listed.contains("ignored by a rule"), "{listed}");
+    let list = world.run(&["drift", "list", "globex"]).await?.ended_with(0)?;
+    ensure!(part(&world).await?["state"] == "acknowledged", "{list}");
+    ensure!(list.contains("until Friday") && list.contains("ignored by a rule"), "{list}");
     let absent = ["drift", "acknowledge", "globex", "terraform_data.none", "--reason", "x"];
     world.run(&absent).await?.ended_with(3)?;
 
@@ -113,8 +113,8 @@ fn text(value: &Value) -> &str {
 
 /// Returns what is known of the drift of the only component.
 async fn part(world: &World) -> anyhow::Result<Value> {
-    let listed = world.vendor(&["drift", "list", "globex"]).await?;
-    Ok(listed["parts"][0].clone())
+    let list = world.vendor(&["drift", "list", "globex"]).await?;
+    Ok(list["parts"][0].clone())
 }
 
 async fn state(world: &World, install: &Install) -> anyhow::Result<Value> {

@@ -27,9 +27,9 @@ async fn a_deploy_ends_right_while_one_call_in_ten_of_the_functions_fails() -> a
     }
     let failed = proxies.functions.counts().injected("*");
     assert!(failed > 10, "only {failed} calls failed");
-    let shown = world.vendor(&["install", "show", "globex"]).await?;
-    assert_eq!(shown["components"].as_array().map(Vec::len), Some(4), "{shown}");
-    let settings = shown["components"].as_array().and_then(|all| all.iter().find(|one| one["component"] == "settings"));
+    let view = world.vendor(&["install", "show", "globex"]).await?;
+    assert_eq!(view["components"].as_array().map(Vec::len), Some(4), "{view}");
+    let settings = view["components"].as_array().and_then(|all| all.iter().find(|one| one["component"] == "settings"));
     assert_eq!(settings.map(|one| &one["outputs"]["message"]), Some(&"good morning from globex".into()));
     let sqs = aws_sdk_sqs::Client::new(&world.administrator(&install.account)?);
     sqs.get_queue_url().queue_name("globex-demo").send().await?;

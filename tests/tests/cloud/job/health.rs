@@ -110,8 +110,8 @@ async fn a_gate_stops_what_depends_on_it_and_a_verified_deploy_goes_back() -> an
     let after = world.vendor(&["install", "show", "globex"]).await?;
     ensure!(Ran::of(&after)? == before, "{after}");
     ensure!(after["health"]["state"] == "healthy", "{after}");
-    let shown = world.run(&["workflow", "show", &by]).await?.ended_with(0)?;
-    ensure!(shown.contains(&format!("roll back of {}", deploy["workflow"].as_str().unwrap_or_default())), "{shown}");
+    let output = world.run(&["workflow", "show", &by]).await?.ended_with(0)?;
+    ensure!(output.contains(&format!("roll back of {}", deploy["workflow"].as_str().unwrap_or_default())), "{output}");
 
     // Who asked and why is in the customer's own account.
     let why = format!("roll back of {}: `health:net` blocked", deploy["workflow"].as_str().unwrap_or_default());
@@ -178,9 +178,9 @@ async fn server() -> anyhow::Result<String> {
 async fn orders(world: &World, install: &Install) -> anyhow::Result<Vec<Order>> {
     let s3 = aws_sdk_s3::Client::new(&world.administrator(&install.account)?);
     let bucket = format!("fh-acme--globex--{}", install.account);
-    let listed = s3.list_objects_v2().bucket(&bucket).prefix("audit/orders/").send().await?;
+    let page = s3.list_objects_v2().bucket(&bucket).prefix("audit/orders/").send().await?;
     let mut found = Vec::new();
-    for key in listed.contents().iter().filter_map(|object| object.key()) {
+    for key in page.contents().iter().filter_map(|object| object.key()) {
         let body = s3.get_object().bucket(&bucket).key(key).send().await?.body.collect().await?;
         let envelope = Envelope::parse(&body.to_vec())?;
         if envelope.payload_type == Order::TYPE {

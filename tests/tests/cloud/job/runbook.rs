@@ -60,8 +60,8 @@ async fn a_runbook_stops_at_a_failure_and_continues_where_it_stopped() -> anyhow
     world.provisioned(&install).await?;
 
     // What is wrong is refused before anything runs.
-    let listed = world.run(&["runbook", "list", "globex"]).await?.ended_with(0)?;
-    ensure!(listed.contains("--input ticket=TEXT  The ticket of the change (required)"), "{listed}");
+    let list = world.run(&["runbook", "list", "globex"]).await?.ended_with(0)?;
+    ensure!(list.contains("--input ticket=TEXT  The ticket of the change (required)"), "{list}");
     let unknown = world.run(&["runbook", "run", "globex", "maintian"]).await?.ended_with(3)?;
     ensure!(unknown.contains("did you mean `maintain`?"), "{unknown}");
     let missing = world.run(&["runbook", "run", "globex", "maintain"]).await?.ended_with(2)?;
@@ -73,9 +73,9 @@ async fn a_runbook_stops_at_a_failure_and_continues_where_it_stopped() -> anyhow
     ensure!(failed.contains("step 2 (run action runbook-maintain-step-2)"), "{failed}");
     let all = world.vendor(&["runbook", "runs", "globex"]).await?;
     let id = all[0]["run"].as_str().context("no run")?.to_owned();
-    let shown = world.vendor(&["runbook", "show", &id]).await?;
-    ensure!(states(&shown) == ["succeeded", "failed", "waiting", "waiting", "waiting"], "{shown}");
-    let log = log_of(&world, &shown["steps"][1], "ticket OPS-42").await?;
+    let view = world.vendor(&["runbook", "show", &id]).await?;
+    ensure!(states(&view) == ["succeeded", "failed", "waiting", "waiting", "waiting"], "{view}");
+    let log = log_of(&world, &view["steps"][1], "ticket OPS-42").await?;
     ensure!(log.contains("ticket OPS-42"), "{log}");
 
     // What was wrong is put right, and the run continues. Its runner dies in the last step.
@@ -83,15 +83,15 @@ async fn a_runbook_stops_at_a_failure_and_continues_where_it_stopped() -> anyhow
     let resume = ["runbook", "resume", &id, "--reason", "five days now", "--no-wait"];
     world.vendor(&resume).await?;
     let napping = until("the last step runs", 4 * SOON, || async {
-        let shown = world.vendor(&["runbook", "show", &id]).await?;
-        ensure!(shown["state"] == "running", "{shown}");
-        let workflow = shown["steps"][4]["workflow"].as_str().map(str::to_owned);
+        let view = world.vendor(&["runbook", "show", &id]).await?;
+        ensure!(view["state"] == "running", "{view}");
+        let workflow = view["steps"][4]["workflow"].as_str().map(str::to_owned);
         let Some(workflow) = workflow else { return Ok(None) };
         let nap = world.vendor(&["workflow", "show", &workflow]).await?;
         let job = nap["nodes"][0]["job"].as_str().map(str::to_owned);
         let Some(job) = job else { return Ok(None) };
         let job = world.vendor(&["job", "show", &job]).await?;
-        Ok((job["state"] == "running").then_some(shown))
+        Ok((job["state"] == "running").then_some(view))
     })
     .await?;
     ensure!(napping["steps"][0]["tries"] == 1 && napping["steps"][1]["tries"] == 2, "{napping}");
@@ -111,25 +111,25 @@ async fn a_runbook_stops_at_a_failure_and_continues_where_it_stopped() -> anyhow
     let ended = world.run(&["runbook", "resume", &id, "--reason", "for good"]).await?.ended_with(0)?;
     ensure!(ended.contains("runbook `maintain` of `globex` succeeded"), "{ended}");
 
-    let shown = world.vendor(&["runbook", "show", &id]).await?;
-    ensure!(states(&shown) == ["succeeded"; 5], "{shown}");
+    let view = world.vendor(&["runbook", "show", &id]).await?;
+    ensure!(states(&view) == ["succeeded"; 5], "{view}");
     let reasons: Vec<&str> =
-        shown["resumed"].as_array().into_iter().flatten().filter_map(|one| one["reason"].as_str()).collect();
-    ensure!(reasons == ["five days now", "five days now", "for good"], "{shown}");
-    ensure!(shown["asked_by"]["arn"].is_string() && shown["steps"][3]["tries"] == 1, "{shown}");
+        view["resumed"].as_array().into_iter().flatten().filter_map(|one| one["reason"].as_str()).collect();
+    ensure!(reasons == ["five days now", "five days now", "for good"], "{view}");
+    ensure!(view["asked_by"]["arn"].is_string() && view["steps"][3]["tries"] == 1, "{view}");
     let again = world.run(&["runbook", "resume", &id, "--reason", "once more"]).await?.ended_with(4)?;
     ensure!(again.contains("has succeeded; start a new run"), "{again}");
     Ok(())
 }
 
-fn states(shown: &Value) -> Vec<&str> {
-    shown["steps"].as_array().into_iter().flatten().filter_map(|step| step["state"].as_str()).collect()
+fn states(view: &Value) -> Vec<&str> {
+    view["steps"].as_array().into_iter().flatten().filter_map(|step| step["state"].as_str()).collect()
 }
 
 /// Returns the log of the only job of a step, once it has `line`.
 async fn log_of(world: &World, step: &Value, line: &str) -> anyhow::Result<String> {
     let workflow = step["workflow"].as_str().context("the step has no workflow")?;
-    let shown = world.vendor(&["workflow", "show", workflow]).await?;
-    let job = shown["nodes"][0]["job"].as_str().context("the workflow has no job")?;
+    let view = world.vendor(&["workflow", "show", workflow]).await?;
+    let job = view["nodes"][0]["job"].as_str().context("the workflow has no job")?;
     world.log(job, |log| log.contains(line)).await
 }

@@ -125,8 +125,8 @@ async fn an_order_that_somebody_kept_does_nothing_on_a_new_machine() -> anyhow::
     let mut runner = world.runner(&install).await?;
     world.provisioned(&install).await?;
     let first = runner_key(&world).await?;
-    let shown = world.vendor(&["install", "show", "globex"]).await?;
-    let accepted: Option<Digest> = serde_json::from_value(shown["accepted_contract"].clone())?;
+    let view = world.vendor(&["install", "show", "globex"]).await?;
+    let accepted: Option<Digest> = serde_json::from_value(view["accepted_contract"].clone())?;
     let order = Order {
         runner: Some(first.clone()),
         group: "leftovers".parse()?,
@@ -266,8 +266,8 @@ fn reports(world: &World, install: &Value, job: &str) -> anyhow::Result<Vec<Stri
 }
 
 async fn runner_key(world: &World) -> anyhow::Result<KeyId> {
-    let shown = world.vendor(&["install", "show", "globex"]).await?;
-    Ok(serde_json::from_value(shown["runner"]["key"].clone())?)
+    let view = world.vendor(&["install", "show", "globex"]).await?;
+    Ok(serde_json::from_value(view["runner"]["key"].clone())?)
 }
 
 async fn live_install(world: &World) -> anyhow::Result<Install> {

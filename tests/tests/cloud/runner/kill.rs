@@ -87,8 +87,8 @@ async fn a_runner_killed_in_the_middle_of_an_image_copy_copies_the_rest() -> any
     everything_ended_right_once(&world, &install, &ended, "web").await?;
     let ecr = aws_sdk_ecr::Client::new(&world.administrator(&install.account)?);
     let images = ecr.describe_images().repository_name("fh-acme/globex").send().await?;
-    let shown = world.vendor(&["install", "show", "globex"]).await?;
-    let web = shown["components"].as_array().and_then(|all| all.iter().find(|one| one["component"] == "web"));
+    let view = world.vendor(&["install", "show", "globex"]).await?;
+    let web = view["components"].as_array().and_then(|all| all.iter().find(|one| one["component"] == "web"));
     let digest = web.and_then(|web| web["artifact"].as_str()).context("`web` is not deployed")?;
     assert!(images.image_details().iter().any(|image| image.image_digest() == Some(digest)));
     Ok(())
@@ -122,8 +122,8 @@ fn is_running(nap: &str) -> anyhow::Result<bool> {
 }
 
 async fn runner_key(world: &World) -> anyhow::Result<String> {
-    let shown = world.vendor(&["install", "show", "globex"]).await?;
-    Ok(shown["runner"]["key"].as_str().context("the install has no runner")?.to_owned())
+    let view = world.vendor(&["install", "show", "globex"]).await?;
+    Ok(view["runner"]["key"].as_str().context("the install has no runner")?.to_owned())
 }
 
 /// Asserts that each job succeeded once, the one of `interrupted` at its second try, and what is there then.

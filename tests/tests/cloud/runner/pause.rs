@@ -114,8 +114,8 @@ fn gone(world: &World, runner: &Identity) -> anyhow::Result<String> {
 /// Waits until the connection of the install has this state, and returns it.
 async fn connection(world: &World, state: &str) -> anyhow::Result<Value> {
     until(&format!("the install is {state}"), SOON, || async {
-        let shown = world.vendor(&["install", "show", "globex"]).await?["connection"].take();
-        Ok((shown["state"] == state).then_some(shown))
+        let view = world.vendor(&["install", "show", "globex"]).await?["connection"].take();
+        Ok((view["state"] == state).then_some(view))
     })
     .await
 }

@@ -75,8 +75,8 @@ impl Bench {
         until("the workflow has ended", Duration::from_secs(300), || async {
             // A job that was interrupted naps again.
             self.wake()?;
-            let shown = self.world.vendor(&["workflow", "show", workflow]).await?;
-            Ok(Some(shown).filter(|shown| !["pending", "running"].iter().any(|open| shown["state"] == **open)))
+            let view = self.world.vendor(&["workflow", "show", workflow]).await?;
+            Ok(Some(view).filter(|view| !["pending", "running"].iter().any(|open| view["state"] == **open)))
         })
         .await
     }
@@ -128,8 +128,8 @@ impl Bench {
 
     /// Returns the only job of a workflow.
     async fn job(&self, workflow: &str) -> anyhow::Result<Value> {
-        let shown = self.world.vendor(&["workflow", "show", workflow]).await?;
-        let Some(job) = shown["nodes"][0]["job"].as_str() else { return Ok(Value::Null) };
+        let view = self.world.vendor(&["workflow", "show", workflow]).await?;
+        let Some(job) = view["nodes"][0]["job"].as_str() else { return Ok(Value::Null) };
         self.world.vendor(&["job", "show", job]).await
     }
 

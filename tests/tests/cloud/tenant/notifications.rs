@@ -91,10 +91,10 @@ async fn a_subscriber_gets_the_plan_that_waits_and_the_deploy_that_fails_and_not
     let words =
         ["subscription", "add", &subscriber.arn, "--install", "globex", "--only", "approval-asked,workflow-failed"];
     let added = world.vendor(&words).await?;
-    let listed = world.vendor(&["subscription", "list"]).await?;
+    let subscriptions = world.vendor(&["subscription", "list"]).await?;
     let sent = world.vendor(&["subscription", "test", "--install", "globex"]).await?;
     let test = subscriber.next().await?;
-    assert_eq!((added["pending"].as_bool(), &listed[0]), (Some(false), &added), "{listed}");
+    assert_eq!((added["pending"].as_bool(), &subscriptions[0]), (Some(false), &added), "{subscriptions}");
     assert_eq!((test.kind, test.id.as_str()), (NotificationKind::Test, sent["id"].as_str().unwrap_or_default()));
 
     // A plan waits, and its apply fails. A success in between is not told: the subscriber did not choose it.

@@ -177,7 +177,7 @@ async fn what_is_not_built_is_not_deployed(world: &World) -> anyhow::Result<()> 
         assert!(output.contains("has no artifact") && output.contains("`freehold build demo`"), "{output}");
     }
     assert!(unknown.contains(&format!("app `demo` has no version `{missing}`; sync it first")), "{unknown}");
-    let shown = world.vendor(&["install", "show", "hooli"]).await?;
-    assert_eq!((&shown["components"], &shown["live"]), (&json!([]), &json!(null)), "{shown}");
+    let view = world.vendor(&["install", "show", "hooli"]).await?;
+    assert_eq!((&view["components"], &view["live"]), (&json!([]), &json!(null)), "{view}");
     Ok(())
 }

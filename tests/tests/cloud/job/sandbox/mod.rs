@@ -105,9 +105,9 @@ async fn everything_is_removed_once_the_customer_allows_it(world: &World, instal
 
     assert!(refused.contains("`EnableDeprovision`"), "{refused}");
     assert_eq!(removed["state"], "succeeded", "{removed}");
-    let shown = world.vendor(&["install", "show", "globex"]).await?;
-    assert_eq!((&shown["state"], &shown["components"]), (&json!("idle"), &json!([])), "{shown}");
-    assert_eq!(shown["leftovers"]["found"], json!({ "resources": [] }), "{shown}");
+    let view = world.vendor(&["install", "show", "globex"]).await?;
+    assert_eq!((&view["state"], &view["components"]), (&json!("idle"), &json!([])), "{view}");
+    assert_eq!(view["leftovers"]["found"], json!({ "resources": [] }), "{view}");
     let again = world.vendor(&teardown).await?;
     assert_eq!(names(&again), ["leftovers:list"], "{again}");
     Ok(())
@@ -119,8 +119,8 @@ fn names(workflow: &Value) -> Vec<&str> {
 }
 
 async fn summary(world: &World) -> anyhow::Result<String> {
-    let shown = world.vendor(&["install", "show", "globex"]).await?;
-    let components = shown["components"].as_array().context("nothing is deployed")?;
+    let view = world.vendor(&["install", "show", "globex"]).await?;
+    let components = view["components"].as_array().context("nothing is deployed")?;
     let site = components.iter().find(|one| one["component"] == "site").context("no `site`")?;
     Ok(site["outputs"]["summary"].as_str().context("no summary")?.to_owned())
 }
