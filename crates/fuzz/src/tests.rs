@@ -9,9 +9,9 @@ use crate::{Configs, Draw, Outcome, Target, Templates, run};
 const INPUTS: u64 = 20_000;
 
 fn crashes(outcome: &Outcome) -> String {
-    let shown =
+    let lines =
         outcome.crashes.iter().take(3).map(|crash| format!("{}: {}\n{}", crash.number, crash.message, crash.input));
-    format!("{} of {} crashed\n{}", outcome.crashed, outcome.attempted, shown.collect::<Vec<_>>().join("\n"))
+    format!("{} of {} crashed\n{}", outcome.crashed, outcome.attempted, lines.collect::<Vec<_>>().join("\n"))
 }
 
 #[test]

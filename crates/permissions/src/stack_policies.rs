@@ -560,9 +560,9 @@ mod tests {
             let entries = keys.iter().zip(&values).map(|(key, value)| (key.clone(), json!(value.replace('Q', QUOTE))));
             let text = json!({ "Statement": [Value::Object(entries.collect())] }).to_string();
 
-            if let (Ok(shown), Ok(granted)) = (policy_text::parse(&text), rendered(&text)) {
-                prop_assert_eq!(structure(&shown), structure(&granted));
-                prop_assert_eq!(render_each(&shown, &json!({ "nuon": {} })), Ok(granted));
+            if let (Ok(parsed), Ok(granted)) = (policy_text::parse(&text), rendered(&text)) {
+                prop_assert_eq!(structure(&parsed), structure(&granted));
+                prop_assert_eq!(render_each(&parsed, &json!({ "nuon": {} })), Ok(granted));
             }
         }
     }

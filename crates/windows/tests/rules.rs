@@ -27,7 +27,7 @@ fn utc(text: &str) -> Timestamp {
 
 /// The decision as a word and the time until which it holds, in UTC.
 fn at(rules: &Rules, now: &str) -> String {
-    let shown = |until: Option<Timestamp>| {
+    let end = |until: Option<Timestamp>| {
         until.map_or_else(
             || "for ever".to_owned(),
             |until| {
@@ -37,8 +37,8 @@ fn at(rules: &Rules, now: &str) -> String {
         )
     };
     match rules.at(utc(now)) {
-        Decision::Open { until } => format!("open {}", shown(until)),
-        Decision::Closed(closed) => format!("closed {}", shown(closed.until)),
+        Decision::Open { until } => format!("open {}", end(until)),
+        Decision::Closed(closed) => format!("closed {}", end(closed.until)),
     }
 }
 

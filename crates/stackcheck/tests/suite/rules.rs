@@ -156,11 +156,11 @@ fn a_policy_of_an_endpoint_can_only_take_away() {
 
 #[test]
 fn a_role_that_only_the_customers_own_boundary_holds_is_found() {
-    let listed = "- !If [OwnBoundary, !Ref Boundary, !Ref AWS::NoValue]";
+    let boundary = "- !If [OwnBoundary, !Ref Boundary, !Ref AWS::NoValue]";
     let role = RENDERED.find("\n  BreakGlassRole:").unwrap();
     let (before, after) = RENDERED.split_at(role);
 
-    let found = check(&format!("{before}{}", after.replacen(listed, "- !Ref Limits", 1))).unwrap();
+    let found = check(&format!("{before}{}", after.replacen(boundary, "- !Ref Limits", 1))).unwrap();
 
     let rules: Vec<(Rule, &str)> = found.iter().map(|one| (one.rule, one.of.as_str())).collect();
     assert_eq!(rules, [(Rule::Boundary, "BreakGlassRole"), (Rule::NoWildcardAssumeRole, "BreakGlassRole")]);
@@ -221,9 +221,9 @@ fn a_machine_whose_metadata_can_be_asked_from_elsewhere_is_found() {
 
 #[test]
 fn a_boundary_that_is_attached_while_it_allows_is_found() {
-    let listed = "- !If [OwnBoundary, !Ref Boundary, !Ref AWS::NoValue]";
-    let always = RENDERED.replacen(listed, "- !Ref Boundary", 1);
-    let turned = RENDERED.replacen(listed, "- !If [OwnBoundary, !Ref AWS::NoValue, !Ref Boundary]", 1);
+    let boundary = "- !If [OwnBoundary, !Ref Boundary, !Ref AWS::NoValue]";
+    let always = RENDERED.replacen(boundary, "- !Ref Boundary", 1);
+    let turned = RENDERED.replacen(boundary, "- !If [OwnBoundary, !Ref AWS::NoValue, !Ref Boundary]", 1);
 
     for template in [always, turned] {
         let (finding, _) = only(&template);

@@ -38,8 +38,8 @@ fn random_templates_render_as_in_go() {
 
     let different = compare(&helm, &cases);
 
-    let shown = different.iter().take(10).cloned().collect::<Vec<_>>().join("\n");
-    assert!(different.is_empty(), "{} of {} differ:\n{shown}", different.len(), cases.len());
+    let first_ten = different.iter().take(10).cloned().collect::<Vec<_>>().join("\n");
+    assert!(different.is_empty(), "{} of {} differ:\n{first_ten}", different.len(), cases.len());
 }
 
 #[test]

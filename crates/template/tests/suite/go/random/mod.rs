@@ -94,8 +94,8 @@ impl Maker {
             0 => self.pick(&["text", " \n ", "a {b} c", "\t", "}} ", "x{ y"]).to_owned(),
             1 => "{{- /* a comment */ -}}".to_owned(),
             2..=4 => {
-                let shown = self.shown();
-                self.action(&shown)
+                let part = self.shown();
+                self.action(&part)
             }
             5 if looped => {
                 let flag = self.flag(1);
