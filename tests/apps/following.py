@@ -120,7 +120,7 @@ def why_action_failed(app, name, job):
         if what := lacks.unmade(app.config, log, app.stand_ins, [kind for kind, _ in app.kinds]):
             return what
     entry, last = app.config.entries("action").get(name), (log.strip().splitlines() or ["no log"])[-1]
-    read = lacks.told(entry[0].read_text(), app.stand_ins) if entry else []
+    read = lacks.read_stand_ins(entry[0].read_text(), app.stand_ins) if entry else []
     if read:
         ended = f"waited for {app.cut_short[job]} s and was ended" if job in app.cut_short else "failed"
         return f"was told what is made up, by {', '.join(f'`{one}`' for one in read)}, and {ended}: `{last}`"

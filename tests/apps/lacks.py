@@ -37,9 +37,9 @@ OF_PARTS = (
 )
 
 
-def of(said, patterns=OF_ACTIONS):
+def of(log, patterns=OF_ACTIONS):
     """Returns what an action, or another part, lacks here by what it said, or nothing."""
-    matches = ((pattern.search(said), what) for pattern, what in patterns)
+    matches = ((pattern.search(log), what) for pattern, what in patterns)
     return next((what.format(*match.groups()) for match, what in matches if match), None)
 
 
@@ -68,7 +68,7 @@ def unmade(config, log, stand_ins, kinds):
     return None
 
 
-def told(text, stand_ins):
+def read_stand_ins(text, stand_ins):
     """Returns the stand-ins whose outputs the text of an action reads, or to whose deploys it belongs."""
     read = {found[0] or found[1] for found in READ.findall(text)}
     named = {name for name in stand_ins if re.search(rf'"{re.escape(name)}"', text)}

@@ -36,11 +36,11 @@ class Whole(unittest.TestCase):
         """Returns what a run of an example found, and the lines that it printed."""
         if not (shutil.which("terraform") or shutil.which("tofu")):
             self.skipTest("there is neither `terraform` nor `tofu` on PATH")
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said):
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
             found = apps.run(HERE / "example" / example, SOURCES, Tools())
-        self.assertIsNone(found["reason"], said.getvalue())
-        return found, said.getvalue().splitlines()
+        self.assertIsNone(found["reason"], output.getvalue())
+        return found, output.getvalue().splitlines()
 
     def assert_went_through(self, found, lines, *parts):
         for part in parts:

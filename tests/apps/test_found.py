@@ -106,7 +106,7 @@ class ToolImages(unittest.TestCase):
 
 class Refusals(unittest.TestCase):
     def test_file_of_each_error_of_a_sync_is_found(self):
-        said = (
+        stderr = (
             "error: directory `src` does not exist\n  --> actions/alb.toml:11:19\n   |\n11 | x\n\n"
             "warning: `labels` has no effect yet\n  --> actions/alb.toml:1:1\n"
             "error: components/crds.toml: cannot fetch `https://x.example/crds`: no answer\n"
@@ -117,18 +117,18 @@ class Refusals(unittest.TestCase):
                 ("actions/alb.toml", "directory `src` does not exist"),
                 ("components/crds.toml", "cannot fetch `https://x.example/crds`: no answer"),
             ],
-            vendor.errors_in(said),
+            vendor.errors_in(stderr),
         )
 
     def test_what_the_product_cannot_deploy_is_found_by_name(self):
-        said = (
+        message = (
             "app `x` cannot be deployed yet: component `a` is a `job`, action `b` reads outputs of the sandbox, "
             "and 2 more"
         )
 
         self.assertEqual(
             [("component", "a", "is a `job`"), ("action", "b", "reads outputs of the sandbox")],
-            install.IN_THE_WAY.findall(said),
+            install.IN_THE_WAY.findall(message),
         )
 
 
@@ -139,7 +139,7 @@ class Lacking(unittest.TestCase):
         self.assertEqual(["aws", "kubectl", "psql"], [found[1] for found in sources.CALLED.finditer(script)])
 
     def test_what_an_action_lacks_on_this_machine_is_found_in_its_log(self):
-        said = {
+        reasons = {
             "step.sh: line 3: aws: command not found": "needs `aws`, which is not here",
             "[freehold: refused a connection to a.b:443: `a.b:443` is not among": "reaches `a.b`, which is not among "
             "the hosts of the contract",
@@ -150,7 +150,7 @@ class Lacking(unittest.TestCase):
             "all is well": None,
         }
 
-        self.assertEqual(list(said.values()), [lacks.of(log) for log in said])
+        self.assertEqual(list(reasons.values()), [lacks.of(log) for log in reasons])
 
     def test_what_the_cluster_here_lacks_is_found_in_the_reason_of_a_part(self):
         reasons = {
@@ -168,19 +168,19 @@ class Lacking(unittest.TestCase):
 
     def test_what_a_part_that_was_left_out_would_have_made_is_lacking(self):
         config = SimpleNamespace(removed={("action", "init"): "kubectl create secret generic db-login"})
-        said = 'Error from server (NotFound): secrets "{}" not found'
+        log = 'Error from server (NotFound): secrets "{}" not found'
 
-        found = [lacks.removed(config, said.format(name)) for name in ("db-login", "other")]
+        found = [lacks.removed(config, log.format(name)) for name in ("db-login", "other")]
 
         self.assertEqual(["needs `db-login`, which action `init` would make, and that is left out", None], found)
 
     def test_empty_list_is_lacking_only_when_a_component_was_left_out(self):
-        said = 'error executing jsonpath "{.items[0]}": array index out of bounds: index 0, length 0. Printing more'
+        log = 'error executing jsonpath "{.items[0]}": array index out of bounds: index 0, length 0. Printing more'
         configs = [
             SimpleNamespace(removed=removed) for removed in ({("component", "client"): ""}, {("action", "a"): ""})
         ]
 
-        found = [lacks.removed(config, said) for config in configs]
+        found = [lacks.removed(config, log) for config in configs]
 
         self.assertEqual(["finds an empty list in the cluster; left out are `client`", None], found)
 

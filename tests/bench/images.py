@@ -80,13 +80,13 @@ def _copy(results, name, command):
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         sys.exit(f"a copy failed: {' '.join(command[4:])}")
-    *said, measured = done.stdout.splitlines()
+    *lines, measured = done.stdout.splitlines()
     wall, cpu, memory = json.loads(measured)
-    said = json.loads(said[-1]) if said else {}
-    memory = said["peak_kib"] / 1024 if said else memory
+    report = json.loads(lines[-1]) if lines else {}
+    memory = report["peak_kib"] / 1024 if report else memory
     if results is None:
         return
     for what, value in (("wall", wall), ("cpu", cpu), ("memory", memory)):
         results.add(f"{name}.{what}", value)
-    if said:
-        results.add(f"{name}.sent", said["sent_bytes"] / MIB)
+    if report:
+        results.add(f"{name}.sent", report["sent_bytes"] / MIB)

@@ -23,10 +23,10 @@ class Line:
 
     def words(self):
         """Returns the columns."""
-        said = {"over": "OVER", "known": "over, known", "back": "BACK UNDER ITS GATE"}.get(self.verdict, self.verdict)
+        text = {"over": "OVER", "known": "over, known", "back": "BACK UNDER ITS GATE"}.get(self.verdict, self.verdict)
         if self.verdict == "skipped":
-            said = f"skipped: {self.detail}"
-        return self.what, self.gate, self.aim, self.measured, said
+            text = f"skipped: {self.detail}"
+        return self.what, self.gate, self.aim, self.measured, text
 
 
 def judge(rows, results, known):

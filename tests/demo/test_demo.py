@@ -48,17 +48,17 @@ class Cloud(unittest.TestCase):
             place = Path(folder, "target", "local", "endpoint")
             place.parent.mkdir(parents=True)
             place.write_text("that of make up\n")
-            said = io.StringIO()
+            output = io.StringIO()
             chosen = {}
             for is_up, has_tenant in [(False, False), (True, False), (True, True)]:
                 on = OnCloud(is_up, has_tenant)
-                with contextlib.redirect_stdout(said):
+                with contextlib.redirect_stdout(output):
                     on.start_cloud()
                 chosen[is_up, has_tenant] = on.endpoint
 
         expected = {(False, False): "its own", (True, False): "that of make up", (True, True): "its own"}
         self.assertEqual(chosen, expected)
-        self.assertIn("`make down up` empties it", said.getvalue())
+        self.assertIn("`make down up` empties it", output.getvalue())
 
 
 class Words(unittest.TestCase):
@@ -71,12 +71,12 @@ class Words(unittest.TestCase):
         self.assertIn("\ncluster: ", (ROOT / "Makefile").read_text())
 
     def test_each_part_that_is_left_out_is_a_line_of_its_own(self):
-        said = io.StringIO()
+        output = io.StringIO()
 
-        with contextlib.redirect_stdout(said):
+        with contextlib.redirect_stdout(output):
             demo.tell_left_out(BARE, NO_CHART)
 
-        lines = said.getvalue().splitlines()
+        lines = output.getvalue().splitlines()
         self.assertEqual(["left out: the Terraform components", "left out: the sandbox of jobs"], heads(lines[:2]))
         self.assertEqual([f"left out: {NO_HELM}"], lines[2:])
 
@@ -141,16 +141,16 @@ class Shown(unittest.TestCase):
     PODS = {"kind": "Deployment", "metadata": {"name": "greeter"}, "status": {"readyReplicas": 2}}
 
     def shown(self, objects, greeting="good morning"):
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said):
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
             ALL.show_objects(objects, greeting)
-        return said.getvalue()
+        return output.getvalue()
 
     def test_it_says_that_nothing_runs_in_the_pods(self):
-        said = self.shown([self.QUOTA, self.NETWORK, self.TEXT, self.PODS])
+        output = self.shown([self.QUOTA, self.NETWORK, self.TEXT, self.PODS])
 
-        self.assertIn("2 of 2 pods are ready", said)
-        self.assertIn("a small fake kubelet makes its pods ready: nothing runs", said)
+        self.assertIn("2 of 2 pods are ready", output)
+        self.assertIn("a small fake kubelet makes its pods ready: nothing runs", output)
 
     def test_missing_or_wrong_object_fails_the_demo(self):
         all_but = {

@@ -43,8 +43,8 @@ def answer(name, seen):
         return look(seen)
     if "verdict" in seen.outputs:
         return {"verdict": seen.outputs["verdict"], "how": seen.outputs["how"]}
-    if (said := seen.ended["log"].rpartition("[freehold: stopped the program, ")[2]) != seen.ended["log"]:
-        return refused(said.partition(";")[0].strip())
+    if (stop_reason := seen.ended["log"].rpartition("[freehold: stopped the program, ")[2]) != seen.ended["log"]:
+        return refused(stop_reason.partition(";")[0].strip())
     # It was killed, or its box was not made.
     return refused(f"{seen.reason} {seen.ended['log'][-300:]}".strip())
 

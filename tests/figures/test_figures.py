@@ -190,24 +190,24 @@ def figures_run():
 
 class Counters(unittest.TestCase):
     def count(self, script):
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said):
-            return *figures_run()._count("sh", ["sh", "-c", script], "2026-01-01", "0123abc"), said.getvalue()
+        progress = io.StringIO()
+        with contextlib.redirect_stderr(progress):
+            return *figures_run()._count("sh", ["sh", "-c", script], "2026-01-01", "0123abc"), progress.getvalue()
 
     def test_lines_of_a_counter_that_are_not_figures_are_its_progress(self):
         figure = json.dumps({**FIGURE, "name": "a.b"})
 
-        rows, code, said = self.count(f"echo half; echo '{figure}'; exit 3")
+        rows, code, progress = self.count(f"echo half; echo '{figure}'; exit 3")
 
         self.assertEqual((["a.b"], 3), ([each.name for each in rows], code))
-        self.assertIn("half\n", said)
+        self.assertIn("half\n", progress)
 
     def test_a_broken_figure_fails_its_group_and_says_what_is_wrong(self):
         for broken, wrong in (("{half", "JSONDecodeError"), ('{"name": "a.b"}', "KeyError('attempted')")):
-            rows, code, said = self.count(f"echo '{broken}'")
+            rows, code, progress = self.count(f"echo '{broken}'")
 
             self.assertEqual(([], 1), (rows, code))
-            self.assertIn(wrong, said)
+            self.assertIn(wrong, progress)
 
     def test_the_groups_after_one_that_fails_are_run_and_the_end_names_those_that_failed(self):
         figure = json.dumps({**FIGURE, "name": "a.b"})
@@ -225,14 +225,14 @@ class Counters(unittest.TestCase):
             run = figures_run()
             words = ["tests/figures/run", "--out", str(page)]
             with (
-                Path(folder, "said").open("w+") as said,
+                Path(folder, "output").open("w+") as output,
                 mock.patch.object(run, "GROUPS", groups),
                 mock.patch.object(sys, "argv", words),
-                contextlib.redirect_stdout(said),
-                contextlib.redirect_stderr(said),
+                contextlib.redirect_stdout(output),
+                contextlib.redirect_stderr(output),
             ):
                 code = run.main()
-            printed = Path(folder, "said").read_text()
+            printed = Path(folder, "output").read_text()
             self.assertEqual([each.command for each in table.rows_in(page.read_text())], ["second"])
         self.assertEqual(code, 1)
         self.assertIn("figures: failed: first, third, fourth; the lines above say why", printed)
@@ -258,10 +258,10 @@ class Groups(unittest.TestCase):
                 self.assertTrue(is_file or f'"{group.program}"' in sources, group.program)
 
     def test_help_teaches_every_group(self):
-        told = subprocess.run([ROOT / "tests/figures/run", "--help"], capture_output=True, text=True, check=True).stdout
+        text = subprocess.run([ROOT / "tests/figures/run", "--help"], capture_output=True, text=True, check=True).stdout
         for group in GROUPS:
-            self.assertIn(f"  {group.name} ", told)
-        self.assertIn("make figures ONLY=", told)
+            self.assertIn(f"  {group.name} ", text)
+        self.assertIn("make figures ONLY=", text)
 
 
 if __name__ == "__main__":

@@ -84,8 +84,8 @@ def _lines(text):
 def _progress():
     """Returns the pattern of lines that a command prints only when it takes longer than two seconds."""
     sources = (ROOT / "cli/src").rglob("*.rs")
-    said = r'\bprogress\s*\.now\(\s*(?:format!\(\s*)?"((?:[^"\\]|\\.)*)"'
-    texts = sorted({text for source in sources for text in re.findall(said, source.read_text())})
+    pattern = r'\bprogress\s*\.now\(\s*(?:format!\(\s*)?"((?:[^"\\]|\\.)*)"'
+    texts = sorted({text for source in sources for text in re.findall(pattern, source.read_text())})
     return re.compile("|".join(re.sub(r"\\\{[^}]*\\\}", ".*", re.escape(text)) for text in texts))
 
 

@@ -51,9 +51,9 @@ class Blocks(unittest.TestCase):
         self.assertEqual((block.kind, block.exit, block.text, block.place), ("sh", 4, "false\n", "guide.md:5"))
 
     def test_a_reader_is_told_of_an_exit_code_right_before_its_block(self):
-        told = "It ends with exit code 4:\n"
+        sentence = "It ends with exit code 4:\n"
         block = "```sh exit=4\nfalse\n```\n"
-        for text in (f"# One\n{block}", f"{told}# One\n{block}", f"# One\n{told}{block}{block}"):
+        for text in (f"# One\n{block}", f"{sentence}# One\n{block}", f"# One\n{sentence}{block}{block}"):
             with self.assertRaises(blocks.Unreadable):
                 self.read(text)
 

@@ -161,13 +161,13 @@ async function decide(question) {
 
 let answers = []
 for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
-  const said = JSON.parse(line)
-  if (said.principals) {
-    world = sharing(said)
-  } else if (said.end) {
+  const message = JSON.parse(line)
+  if (message.principals) {
+    world = sharing(message)
+  } else if (message.end) {
     process.stdout.write(answers.join('') + '\n')
     answers = []
   } else {
-    answers.push((await decide(said)) === 'Allowed' ? '1' : '0')
+    answers.push((await decide(message)) === 'Allowed' ? '1' : '0')
   }
 }

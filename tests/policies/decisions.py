@@ -71,13 +71,13 @@ def _opa(engine_of, text, documents):
     """Returns what OPA says about each document, and nothing for a policy that it refuses."""
     engine = engine_of()
     package = text.split("package ", 1)[1].split()[0]
-    said = []
+    results = []
     try:
         engine.add_policy("policy.rego", text)
         engine.eval_query("x := 1", {})
         for document in documents:
-            said.append(_said(engine, package, document))
-        return said
+            results.append(_result(engine, package, document))
+        return results
     except Exception as error:
         if any(word in str(error) for word in ("rego_type_error", "rego_compile_error", "rego_unsafe_var_error")):
             return None
@@ -86,7 +86,7 @@ def _opa(engine_of, text, documents):
         engine.close()
 
 
-def _said(engine, package, document):
+def _result(engine, package, document):
     try:
         found = engine.eval_query(f"x := data.{package}", document)
     except Exception as error:
@@ -99,13 +99,13 @@ def _said(engine, package, document):
 
 def _here(text, documents):
     """Returns what the process of a runner says about each document."""
-    said = []
+    answers = []
     for document in documents:
         question = {"policies": [{"file": "policy.rego", "text": text}], "inputs": [document], "memory_mib": 1024}
         ran = subprocess.run([ASKER, "policy-asker"], input=json.dumps(question).encode(), capture_output=True)
         answer = json.loads(ran.stdout) if ran.stdout else {"failed": f"exit code {ran.returncode}"}
-        said.append(answer.get("says", answer))
-    return said
+        answers.append(answer.get("says", answer))
+    return answers
 
 
 def _arguments():

@@ -72,12 +72,12 @@ def replace_program(program, settings, reads, lists, facts):
     that a plan shows a changed one. `reads`, `lists` and `facts` are those of `replace`.
     """
     variables, keys = settings
-    told = {f"told_{name}": f"env:{name}" for name in variables if not name.startswith("PULUMI_")}
-    told |= {"told_" + re.sub(r"\W", "_", key): f"config:{key}" for key in keys}
+    of_settings = {f"told_{name}": f"env:{name}" for name in variables if not name.startswith("PULUMI_")}
+    of_settings |= {"told_" + re.sub(r"\W", "_", key): f"config:{key}" for key in keys}
     names = sorted({read.partition(".")[0] for read in reads})
     outputs = {name: _shape([name], None, reads, lists, facts) for name in names}
     resources = [{"name": "stand-in", "type": "stand-in:index:Part"}]
-    (program / "program.json").write_text(json.dumps({"resources": resources, "outputs": {**told, **outputs}}))
+    (program / "program.json").write_text(json.dumps({"resources": resources, "outputs": {**of_settings, **outputs}}))
 
 
 def _tables(module):
