@@ -50,14 +50,14 @@ class Cluster:
     def __init__(self, account, name):
         self.account, self.name = account, name
         self.eks = account.client("eks")
-        shown = waiting.until(self._settled, f"the cluster `{name}` settles", START_SECS)
-        self.status, self.health = shown["status"], shown.get("health", {})
-        self.endpoint, self.ca = shown.get("endpoint"), shown.get("certificateAuthority", {}).get("data")
+        view = waiting.until(self._settled, f"the cluster `{name}` settles", START_SECS)
+        self.status, self.health = view["status"], view.get("health", {})
+        self.endpoint, self.ca = view.get("endpoint"), view.get("certificateAuthority", {}).get("data")
         self.folder = folder(account, name)
 
     def _settled(self):
-        shown = self.eks.describe_cluster(name=self.name)["cluster"]
-        return shown["status"] != "CREATING" and shown
+        view = self.eks.describe_cluster(name=self.name)["cluster"]
+        return view["status"] != "CREATING" and view
 
     def admit(self, arn, policy=None, namespaces=()):
         """Gives a principal an access entry, and a policy for the cluster or for some namespaces."""

@@ -69,10 +69,10 @@ class Topics(Contract):
         policy = {"kind": ["test"]}
         _, arn = self.subscribed("some", policy)
 
-        [listed] = self.sns.list_subscriptions_by_topic(TopicArn=self.topic)["Subscriptions"]
+        [subscription] = self.sns.list_subscriptions_by_topic(TopicArn=self.topic)["Subscriptions"]
         attributes = self.sns.get_subscription_attributes(SubscriptionArn=arn)["Attributes"]
 
-        self.assertEqual((listed["Protocol"], listed["SubscriptionArn"]), ("sqs", arn))
+        self.assertEqual((subscription["Protocol"], subscription["SubscriptionArn"]), ("sqs", arn))
         self.assertEqual((json.loads(attributes["FilterPolicy"]), attributes["PendingConfirmation"]), (policy, "false"))
         self.assertTrue(arn.startswith(f"{self.topic}:"), arn)
 
@@ -85,8 +85,8 @@ class Topics(Contract):
 
         self.taken(kept)
         self.assertNotIn("Messages", self.sqs.receive_message(QueueUrl=url))
-        listed = self.sns.list_subscriptions_by_topic(TopicArn=self.topic)["Subscriptions"]
-        self.assertNotIn(arn, [one["SubscriptionArn"] for one in listed])
+        subscriptions = self.sns.list_subscriptions_by_topic(TopicArn=self.topic)["Subscriptions"]
+        self.assertNotIn(arn, [one["SubscriptionArn"] for one in subscriptions])
 
     def test_role_publishes_to_the_topic_that_its_policy_names_and_to_no_other(self):
         other = self.sns.create_topic(Name="other")["TopicArn"]

@@ -26,9 +26,9 @@ def _created_and_active(create):
         deadline = time.monotonic() + READY_SECS + 30
         while eks._clusters[name]["status"] == "CREATING" and time.monotonic() < deadline:
             time.sleep(0.1)
-        shown = eks._sanitize(eks._clusters[name])
-        if shown["status"] != "ACTIVE":
-            reason = shown.get("health", {}).get("issues", [{}])[0].get("message", shown["status"])
+        view = eks._sanitize(eks._clusters[name])
+        if view["status"] != "ACTIVE":
+            reason = view.get("health", {}).get("issues", [{}])[0].get("message", view["status"])
             eks._delete_cluster(name)
             raise ValueError(f"AWS::EKS::Cluster create failed: {reason}")
         return name, provisioners._eks_cluster_attrs(eks._clusters[name])

@@ -32,25 +32,25 @@ def make(programs):
     eks.create_cluster(name=INSTALL, roleArn=role["Arn"], resourcesVpcConfig={"subnetIds": ["subnet-1", "subnet-2"]})
 
     def settled():
-        shown = eks.describe_cluster(name=INSTALL)["cluster"]
-        return shown["status"] != "CREATING" and shown
+        view = eks.describe_cluster(name=INSTALL)["cluster"]
+        return view["status"] != "CREATING" and view
 
     programs.wait_until("the cluster is made", settled)
-    shown = settled()
-    if shown["status"] != "ACTIVE":
-        raise Failed(f"the cluster did not start: {shown.get('health')}")
+    view = settled()
+    if view["status"] != "ACTIVE":
+        raise Failed(f"the cluster did not start: {view.get('health')}")
     return {
         "name": INSTALL,
         "arn": f"arn:aws:eks:{REGION}:{CUSTOMER}:cluster/{INSTALL}",
-        "endpoint": shown["endpoint"],
-        "certificate_authority_data": shown["certificateAuthority"]["data"],
+        "endpoint": view["endpoint"],
+        "certificate_authority_data": view["certificateAuthority"]["data"],
     }
 
 
 def make_namespaces(programs, config):
     """Makes the namespaces that the variables of the sandbox name, and what EKS brings."""
-    listed = ",".join(NAMESPACES.findall(config.text()))
-    names = dict.fromkeys([INSTALL, *re.findall(r'"([a-z0-9-]+)"', listed)])
+    names_text = ",".join(NAMESPACES.findall(config.text()))
+    names = dict.fromkeys([INSTALL, *re.findall(r'"([a-z0-9-]+)"', names_text)])
     documents = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names] + [STORAGE]
     made = apply(programs, documents)
     if made.returncode:

@@ -20,11 +20,11 @@ def follow(app, workflow):
     that wait long for what a stand-in has told them of."""
     deadline, cancelled, began = time.monotonic() + WORKFLOW_SECS, set(), {}
     while time.monotonic() < deadline:
-        shown = app.ask("workflow", "show", workflow)
-        if shown["state"] in ("succeeded", "failed", "cancelled"):
-            app.ran_actions |= {action_of(node) for node in shown["nodes"] if node["state"] == "succeeded"} - {None}
-            return shown
-        for node in shown["nodes"]:
+        view = app.ask("workflow", "show", workflow)
+        if view["state"] in ("succeeded", "failed", "cancelled"):
+            app.ran_actions |= {action_of(node) for node in view["nodes"] if node["state"] == "succeeded"} - {None}
+            return view
+        for node in view["nodes"]:
             job = node.get("job")
             if not action_of(node) or not job or job in cancelled or not (log := _log_on_disk(app, job)):
                 continue
@@ -45,12 +45,12 @@ def through(app, workflow, again=None):
     """
     done = 0
     for _ in range(20):
-        shown = follow(app, workflow)
-        done += sum(node["state"] == "succeeded" for node in shown["nodes"])
-        if shown["state"] == "succeeded":
+        view = follow(app, workflow)
+        done += sum(node["state"] == "succeeded" for node in view["nodes"])
+        if view["state"] == "succeeded":
             return done
-        if not leave_out_lacking(app, shown):
-            raise Failed(f"{why(shown)}; {last_words(app, shown)}")
+        if not leave_out_lacking(app, view):
+            raise Failed(f"{why(view)}; {last_words(app, view)}")
         vendor.sync_what_is_valid(app)
         app.ask("build", app.config.name)
         workflow = app.ask("deploy", INSTALL, "--no-wait")["workflow"]
@@ -60,10 +60,10 @@ def through(app, workflow, again=None):
     raise Failed("another action cannot work here, each time")
 
 
-def leave_out_lacking(app, shown):
+def leave_out_lacking(app, view):
     """Mends or leaves out parts of a workflow that failed because of this machine; returns whether there were any."""
     found = False
-    for node in shown["nodes"]:
+    for node in view["nodes"]:
         if node["state"] == "succeeded":
             continue
         reason, name = node.get("reason", ""), action_of(node)
@@ -127,16 +127,16 @@ def why_action_failed(app, name, job):
     return None
 
 
-def why(shown):
+def why(view):
     """Returns the reasons why a workflow did not succeed."""
-    failed = [one for one in shown["nodes"] if one["state"] not in ("succeeded", "skipped")]
+    failed = [one for one in view["nodes"] if one["state"] not in ("succeeded", "skipped")]
     reasons = "; ".join(f"{one['name']}: {one.get('reason') or one['state']}" for one in failed)
-    return f"the workflow ended as {shown['state']}: {reasons or shown.get('reason')}"
+    return f"the workflow ended as {view['state']}: {reasons or view.get('reason')}"
 
 
-def last_words(app, shown):
+def last_words(app, view):
     """Returns the last line that the job of a failed node wrote."""
-    jobs = [node["job"] for node in shown["nodes"] if node.get("job") and node["state"] != "succeeded"]
+    jobs = [node["job"] for node in view["nodes"] if node.get("job") and node["state"] != "succeeded"]
     lines = app.programs.output("job", "logs", jobs[-1]).strip().splitlines() if jobs else []
     return lines[-1] if lines else "no log"
 

@@ -112,12 +112,12 @@ def act(app):
 
 
 def run_action(app, name):
-    shown = following.follow(app, app.ask("action", "run", INSTALL, name, "--no-wait")["workflow"])
-    if shown["state"] == "succeeded":
+    view = following.follow(app, app.ask("action", "run", INSTALL, name, "--no-wait")["workflow"])
+    if view["state"] == "succeeded":
         return f"`{name}` ran"
-    if following.leave_out_lacking(app, shown):
+    if following.leave_out_lacking(app, view):
         return f"`{name}` failed for a reason of this machine"
-    raise Failed(f"action `{name}`: {following.why(shown)}; {following.last_words(app, shown)}")
+    raise Failed(f"action `{name}`: {following.why(view)}; {following.last_words(app, view)}")
 
 
 def tear_down(app):
@@ -125,8 +125,8 @@ def tear_down(app):
     template = app.programs.files / "stack.yaml"
     on = ("--parameter", "EnableDeprovision=true")
     app.ask("install", "launch", INSTALL, "--template", template, *on, account=CUSTOMER)
-    shown = app.ask("install", "show", INSTALL)
-    if not shown["components"] and not app.config.sandbox():
+    view = app.ask("install", "show", INSTALL)
+    if not view["components"] and not app.config.sandbox():
         return "left out: nothing is deployed"
 
     def begin():

@@ -353,13 +353,13 @@ class Served(WithFolder):
             return subprocess.run(["git", *words], env=env, capture_output=True, text=True)
 
         address = "https://github.com/acme/modules"
-        listed = git("ls-remote", address, "refs/heads/v1")
-        commit = listed.stdout.partition("\t")[0]
+        remote = git("ls-remote", address, "refs/heads/v1")
+        commit = remote.stdout.partition("\t")[0]
         git("init", "--quiet", self.folder / "clone")
         fetched = git("-C", self.folder / "clone", "fetch", "--depth", "1", "--", address, commit)
         elsewhere = git("ls-remote", "https://gitlab.com/acme/modules")
 
-        self.assertEqual((40, 0), (len(commit), fetched.returncode), listed.stderr + fetched.stderr)
+        self.assertEqual((40, 0), (len(commit), fetched.returncode), remote.stderr + fetched.stderr)
         self.assertIn("403", elsewhere.stderr)
 
 

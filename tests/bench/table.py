@@ -58,13 +58,13 @@ def report(lines, known):
 
 
 def _line(row, medians, results, known):
-    shown = Line(row.what, row.shown_gate(), row.aim)
+    line = Line(row.what, row.shown_gate(), row.aim)
     reason = _why_skipped(row, results)
     if reason:
-        return Line(row.what, shown.gate, row.aim, verdict="skipped", detail=reason)
+        return Line(row.what, line.gate, row.aim, verdict="skipped", detail=reason)
     value = row.value(medians)
     verdict, detail = _verdict(row, value, results, known)
-    return Line(row.what, shown.gate, row.aim, row.show(value), verdict, detail)
+    return Line(row.what, line.gate, row.aim, row.show(value), verdict, detail)
 
 
 def _verdict(row, value, results, known):

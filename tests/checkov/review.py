@@ -31,15 +31,15 @@ def main():
 
 def compared(name, found, reasons):
     """Returns what is wrong: findings without a reason, reasons without a finding, and empty reasons."""
-    listed = {(each["check"], resource) for each in reasons for resource in each["resources"]}
+    expected = {(each["check"], resource) for each in reasons for resource in each["resources"]}
     empty = [f"{name}: {each['check']} has no reason" for each in reasons if not each.get("reason", "").strip()]
     new = [
         f"{name}: {resource}: {check}: {found[check, resource]}; mend it, or give the reason in {REASONS.name}"
-        for check, resource in sorted(found.keys() - listed)
+        for check, resource in sorted(found.keys() - expected)
     ]
     stale = [
         f"{name}: {resource}: {check} is not found any more; take it out of {REASONS.name}"
-        for check, resource in sorted(listed - found.keys())
+        for check, resource in sorted(expected - found.keys())
     ]
     print(f"checkov: {name}: {len(found)} findings, {len(found) - len(new)} with a reason")
     return empty + new + stale

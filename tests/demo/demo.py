@@ -111,8 +111,8 @@ def tell_left_out(programs, cluster):
 def parts(programs, cluster):
     """Returns the parts of the app, in words."""
     modules = ["two Terraform modules"] if programs.terraform else []
-    listed = ["an image", *modules, "a CloudFormation stack", *cluster.parts()]
-    return f"{', '.join(listed)} and an action"
+    parts = ["an image", *modules, "a CloudFormation stack", *cluster.parts()]
+    return f"{', '.join(parts)} and an action"
 
 
 def change_of(programs, cluster):

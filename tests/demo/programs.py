@@ -103,8 +103,8 @@ class Programs:
         done = self._start(command, account, **streams)
         if done.returncode != 0:
             reason = (done.stderr or "").strip().splitlines()
-            shown = " ".join(_short(part) for part in command[:4])
-            raise Failed(f"`{shown}` ended with {done.returncode}" + (f": {reason[-1]}" if reason else ""))
+            words = " ".join(_short(part) for part in command[:4])
+            raise Failed(f"`{words}` ended with {done.returncode}" + (f": {reason[-1]}" if reason else ""))
         return done
 
     def _start(self, command, account, **streams):

@@ -140,14 +140,14 @@ class Shown(unittest.TestCase):
     TEXT = {"kind": "ConfigMap", "metadata": {"name": "greeter"}, "data": {"index.html": "good morning"}}
     PODS = {"kind": "Deployment", "metadata": {"name": "greeter"}, "status": {"readyReplicas": 2}}
 
-    def shown(self, objects, greeting="good morning"):
+    def print_of(self, objects, greeting="good morning"):
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
             ALL.show_objects(objects, greeting)
         return output.getvalue()
 
     def test_it_says_that_nothing_runs_in_the_pods(self):
-        output = self.shown([self.QUOTA, self.NETWORK, self.TEXT, self.PODS])
+        output = self.print_of([self.QUOTA, self.NETWORK, self.TEXT, self.PODS])
 
         self.assertIn("2 of 2 pods are ready", output)
         self.assertIn("a small fake kubelet makes its pods ready: nothing runs", output)
@@ -159,9 +159,9 @@ class Shown(unittest.TestCase):
         }
         for kind, objects in all_but.items():
             with self.assertRaisesRegex(Failed, f"no {kind}"):
-                self.shown(objects)
+                self.print_of(objects)
         with self.assertRaisesRegex(Failed, "instead of `hello`"):
-            self.shown([self.QUOTA, self.NETWORK, self.TEXT, self.PODS], greeting="hello")
+            self.print_of([self.QUOTA, self.NETWORK, self.TEXT, self.PODS], greeting="hello")
 
 
 if __name__ == "__main__":

@@ -81,8 +81,8 @@ def arguments():
 
 
 def known_probes(names):
-    listed = subprocess.run([sys.executable, HERE / "probes/main.py"], stdout=subprocess.PIPE, check=True, text=True)
-    probes = [json.loads(line) for line in listed.stdout.splitlines()]
+    done = subprocess.run([sys.executable, HERE / "probes/main.py"], stdout=subprocess.PIPE, check=True, text=True)
+    probes = [json.loads(line) for line in done.stdout.splitlines()]
     if unknown := set(names) - {probe["name"] for probe in probes}:
         sys.exit(f"there is no probe {', '.join(sorted(unknown))}; `python3 {HERE}/probes/main.py` lists all")
     return [probe for probe in probes if not names or probe["name"] in names]

@@ -141,11 +141,11 @@ def _try_mutant(at):
     simulator, (mutant, _, _) = SHARED["simulator"], SHARED["mutants"][at]
     world = World(2, 2, mutant.apply)
     change = Change(SHARED["world"], world)
-    denied, drawn = SHARED["denied"], random.Random(at)
+    denied, draw = SHARED["denied"], random.Random(at)
     asked, others = change.split(denied)
     # Some question of a few of all kinds answers sooner than all of the first principal.
-    drawn.shuffle(asked)
-    others = drawn.sample(others, min(SPARED, len(others)))
+    draw.shuffle(asked)
+    others = draw.sample(others, min(SPARED, len(others)))
     asked, others = ([denied.every[each] for each in places] for places in (asked, others))
     world.keep(asked + others)
     unforeseen = [f"{mutant}: {each}" for each in simulator.wrong_decisions(world, others)]

@@ -49,47 +49,47 @@ class World:
         }
 
 
-def statement(drawn, **more):
+def statement(draw, **more):
     """Draws a statement; one in two has no condition, and one in four names what it is not about."""
-    found = {"Effect": drawn.choice(("Allow", "Allow", "Deny")), **more}
-    found[drawn.choice(("Action", "Action", "Action", "NotAction"))] = drawn.sample(
-        ACTION_PATTERNS, drawn.randint(1, 3)
+    found = {"Effect": draw.choice(("Allow", "Allow", "Deny")), **more}
+    found[draw.choice(("Action", "Action", "Action", "NotAction"))] = draw.sample(
+        ACTION_PATTERNS, draw.randint(1, 3)
     )
-    key = "Resource" if more else drawn.choice(("Resource", "Resource", "Resource", "NotResource"))
-    found[key] = drawn.sample(ARN_PATTERNS, drawn.randint(1, 3))
-    if drawn.random() < 0.5:
-        found["Condition"] = drawn.choice(CONDITIONS)
+    key = "Resource" if more else draw.choice(("Resource", "Resource", "Resource", "NotResource"))
+    found[key] = draw.sample(ARN_PATTERNS, draw.randint(1, 3))
+    if draw.random() < 0.5:
+        found["Condition"] = draw.choice(CONDITIONS)
     return found
 
 
-def changed(drawn, policy, **more):
+def changed(draw, policy, **more):
     """Draws a policy that differs in one statement: dropped, another, or with another action, resource or condition."""
     statements = list(policy["Statement"])
-    at = drawn.randrange(len(statements))
-    one, other = statements[at], statement(drawn, **more)
-    key = drawn.choice([*one, "dropped", "another"])
+    at = draw.randrange(len(statements))
+    one, other = statements[at], statement(draw, **more)
+    key = draw.choice([*one, "dropped", "another"])
     if key == "dropped":
         statements[at : at + 1] = []
     elif key == "another" or key not in other:
         statements[at] = other
     else:
         statements[at] = {**one, key: other[key]}
-    return policies.document(*(statements or [statement(drawn, **more)]))
+    return policies.document(*(statements or [statement(draw, **more)]))
 
 
 class Touched(unittest.TestCase):
     def test_what_the_simulator_decides_otherwise_is_touched(self):
-        drawn, everybody = random.Random(1), {"Principal": {"AWS": "*"}}
+        draw, everybody = random.Random(1), {"Principal": {"AWS": "*"}}
         questions = Questions(("p", arn, action, {}, None) for arn in ARNS for action in ACTIONS if _fits(action, arn))
         different = untouched = 0
         with Simulator() as simulator:
             for _ in range(400):
                 parts = [
-                    policies.document(*(statement(drawn, **more) for _ in range(3))) for more in ({}, {}, everybody)
+                    policies.document(*(statement(draw, **more) for _ in range(3))) for more in ({}, {}, everybody)
                 ]
                 parts[1]["Statement"].append(policies.allow("*", Resource="*"))
-                at = drawn.randrange(3)
-                others = [*parts[:at], changed(drawn, parts[at], **(everybody if at == 2 else {})), *parts[at + 1 :]]
+                at = draw.randrange(3)
+                others = [*parts[:at], changed(draw, parts[at], **(everybody if at == 2 else {})), *parts[at + 1 :]]
                 before, after = World(*parts), World(*others)
                 change = Change(before, after)
                 was, now = (simulator.decide(world, questions.every) for world in (before, after))

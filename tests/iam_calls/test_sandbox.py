@@ -103,5 +103,5 @@ class Sandbox(unittest.TestCase):
 
     def roles(self):
         """The roles that the sandbox made, as IAM has them."""
-        listed = self.world.root.list_roles(PathPrefix=PATH)["Roles"]
-        return [self.world.root.get_role(RoleName=role["RoleName"])["Role"] for role in listed]
+        roles = self.world.root.list_roles(PathPrefix=PATH)["Roles"]
+        return [self.world.root.get_role(RoleName=role["RoleName"])["Role"] for role in roles]

@@ -174,8 +174,8 @@ class Walls(unittest.TestCase):
         made = self.iam.create_role(RoleName="team", Path="/team/", AssumeRolePolicyDocument=own)["Role"]
 
         self.assertEqual((made["Path"], made["Arn"]), ("/team/", f"arn:aws:iam::{ACCOUNT}:role{PATH}team/team"))
-        listed = self.iam.list_roles(PathPrefix="/team/")["Roles"]
-        self.assertEqual([role["RoleName"] for role in listed], ["team"])
+        roles = self.iam.list_roles(PathPrefix="/team/")["Roles"]
+        self.assertEqual([role["RoleName"] for role in roles], ["team"])
         self.iam.delete_role(RoleName="team")
 
     def test_a_name_with_the_installs_prefix_needs_no_path(self):

@@ -164,10 +164,10 @@ def allowed(policy, action, arn):
 def needed(type_):
     """Returns what CloudFormation needs to make, read, change, tag and remove a resource of a type."""
     schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema(REGION, type_).schema
-    listed = [
+    permissions = [
         schema["handlers"].get(handler, {}).get("permissions", []) for handler in ("create", "read", "update", "delete")
     ]
-    return set().union(*listed, schema.get("tagging", {}).get("permissions", [])) - UNUSED.get(type_, set())
+    return set().union(*permissions, schema.get("tagging", {}).get("permissions", [])) - UNUSED.get(type_, set())
 
 
 def filled(template, value):
@@ -243,9 +243,9 @@ class DeployPolicy(unittest.TestCase):
     def test_what_is_left_out_is_still_listed_by_a_handler_and_not_allowed(self):
         for type_, actions in UNUSED.items():
             schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema(REGION, type_).schema
-            listed = {action for handler in schema["handlers"].values() for action in handler["permissions"]}
+            needed = {action for handler in schema["handlers"].values() for action in handler["permissions"]}
             with self.subTest(type_):
-                self.assertEqual(actions - listed, set())
+                self.assertEqual(actions - needed, set())
         other = set().union(*map(needed, self.types))
         self.assertEqual(set().union(*UNUSED.values()) & self.actions - other - {"s3:GetObject"}, set())
 
@@ -398,7 +398,7 @@ class Boundary(unittest.TestCase):
     def test_it_grants_nothing_that_no_role_lists(self):
         template, boundary = templates.tenant(), templates.tenant_boundary()
         holders = of_type(template, "AWS::IAM::Role") | of_type(template, "AWS::IAM::ManagedPolicy")
-        listed = {
+        expected = {
             action
             for holder in holders.values()
             for s in statements(holder)
@@ -408,7 +408,7 @@ class Boundary(unittest.TestCase):
 
         for statement in boundary["Statement"]:
             if statement["Sid"] != "KeyOfTheTable":
-                self.assertEqual(set(as_list(statement["Action"])) - listed, set(), statement["Sid"])
+                self.assertEqual(set(as_list(statement["Action"])) - expected, set(), statement["Sid"])
 
     def test_no_role_of_the_own_account_is_taken_and_iam_is_not_written(self):
         boundary = templates.tenant_boundary()

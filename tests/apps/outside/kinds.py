@@ -30,8 +30,8 @@ def stand_in(programs, kinds):
 
 def older(programs, kind, version):
     """Returns the newest version of a kind's group in which the API server has the kind, or nothing."""
-    listed = clusters.kubectl(programs, "get", "--raw", f"/apis/{version.partition('/')[0]}")
-    found = json.loads(listed.stdout)["versions"] if listed.returncode == 0 else []
+    done = clusters.kubectl(programs, "get", "--raw", f"/apis/{version.partition('/')[0]}")
+    found = json.loads(done.stdout)["versions"] if done.returncode == 0 else []
     versions = sorted((one["groupVersion"] for one in found), key=_age)
     return next((one for one in versions if kind in _kinds_of(programs, one)), None)
 
@@ -78,5 +78,5 @@ def _is_served(programs, kind, version):
 
 
 def _kinds_of(programs, version):
-    listed = clusters.kubectl(programs, "get", "--raw", f"/apis/{version}")
-    return {one["kind"] for one in json.loads(listed.stdout)["resources"]} if listed.returncode == 0 else set()
+    done = clusters.kubectl(programs, "get", "--raw", f"/apis/{version}")
+    return {one["kind"] for one in json.loads(done.stdout)["resources"]} if done.returncode == 0 else set()

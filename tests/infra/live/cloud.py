@@ -70,10 +70,10 @@ class Cloud:
     def stack(self, name, parameters, account, **template):
         """Makes a stack; returns its status and its outputs."""
         client = self.client("cloudformation", account)
-        listed = [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()]
+        pairs = [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()]
         if len(template.get("TemplateBody", "").encode()) > MOST_IN_A_REQUEST:
             template = {"TemplateURL": self.in_a_bucket(template["TemplateBody"], account)}
-        client.create_stack(StackName=name, Parameters=listed, Capabilities=["CAPABILITY_NAMED_IAM"], **template)
+        client.create_stack(StackName=name, Parameters=pairs, Capabilities=["CAPABILITY_NAMED_IAM"], **template)
         stack = until(lambda: settled(client, name), f"stack {name}")
         return stack, {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
 

@@ -63,8 +63,8 @@ class Launched(unittest.TestCase):
         until(lambda: not self.kept(), "the stack is gone")
         s3 = self.cloud.client("s3", ACCOUNT)
         bucket = self.out["BucketName"]
-        for listed in s3.list_object_versions(Bucket=bucket).get("Versions", []):
-            s3.delete_object(Bucket=bucket, Key=listed["Key"], VersionId=listed["VersionId"])
+        for version in s3.list_object_versions(Bucket=bucket).get("Versions", []):
+            s3.delete_object(Bucket=bucket, Key=version["Key"], VersionId=version["VersionId"])
         s3.delete_bucket(Bucket=bucket)
         self.cloud.client("ecr", ACCOUNT).delete_repository(repositoryName=self.out["RepositoryName"], force=True)
 
