@@ -10,7 +10,7 @@ use crate::xml::Element;
 
 /// The result of reading a resource.
 #[derive(Debug)]
-pub(crate) enum Look<T> {
+pub(crate) enum Lookup<T> {
     /// The resource belongs to the install.
     Own(T),
     /// The response of IAM for the job: the resource does not exist or cannot be read.
@@ -25,10 +25,10 @@ pub(crate) struct OwnRole {
 }
 
 /// Reads a role and checks that it belongs to the install.
-pub(crate) async fn role(name: &str, install: &Install, upstream: &Upstream) -> Result<Look<OwnRole>, Refusal> {
+pub(crate) async fn role(name: &str, install: &Install, upstream: &Upstream) -> Result<Lookup<OwnRole>, Refusal> {
     let answer = upstream.iam(&Query::new("GetRole", &[("RoleName", name)])).await?;
     if !answer.is_success() {
-        return Ok(Look::Answered(answer));
+        return Ok(Lookup::Answered(answer));
     }
     let tree = answer.tree();
     let role = tree.as_ref().and_then(|tree| tree.child("GetRoleResult")?.child("Role"));
@@ -37,7 +37,7 @@ pub(crate) async fn role(name: &str, install: &Install, upstream: &Upstream) -> 
             == Some(&install.boundary)
     };
     match role.filter(|role| is_own(role, install)) {
-        Some(role) if bounded(role) => Ok(Look::Own(OwnRole { shows_boundary: has_tag(role, SHOWN_BOUNDARY) })),
+        Some(role) if bounded(role) => Ok(Lookup::Own(OwnRole { shows_boundary: has_tag(role, SHOWN_BOUNDARY) })),
         Some(_) => Err(Refusal::Denied(format!(
             "role `{name}` does not carry the install's boundary `{}`; ask the customer to put it back on the role",
             install.boundary
@@ -47,24 +47,24 @@ pub(crate) async fn role(name: &str, install: &Install, upstream: &Upstream) -> 
 }
 
 /// Reads an instance profile and checks that it belongs to the install.
-pub(crate) async fn profile(name: &str, install: &Install, upstream: &Upstream) -> Result<Look<()>, Refusal> {
+pub(crate) async fn profile(name: &str, install: &Install, upstream: &Upstream) -> Result<Lookup<()>, Refusal> {
     let answer = upstream.iam(&Query::new("GetInstanceProfile", &[("InstanceProfileName", name)])).await?;
     if !answer.is_success() {
-        return Ok(Look::Answered(answer));
+        return Ok(Lookup::Answered(answer));
     }
     let tree = answer.tree();
     let profile = tree.as_ref().and_then(|tree| tree.child("GetInstanceProfileResult")?.child("InstanceProfile"));
     let own = profile.is_some_and(|profile| is_own(profile, install));
-    if own { Ok(Look::Own(())) } else { Err(not_own("instance profile", name)) }
+    if own { Ok(Lookup::Own(())) } else { Err(not_own("instance profile", name)) }
 }
 
 /// Reads an identity provider and checks, by its tags, that it belongs to the install. An identity provider has no
 /// path.
-pub(crate) async fn provider(arn: &str, install: &Install, upstream: &Upstream) -> Result<Look<()>, Refusal> {
+pub(crate) async fn provider(arn: &str, install: &Install, upstream: &Upstream) -> Result<Lookup<()>, Refusal> {
     let query = Query::new("GetOpenIDConnectProvider", &[("OpenIDConnectProviderArn", arn)]);
     let answer = upstream.iam(&query).await?;
     if !answer.is_success() {
-        return Ok(Look::Answered(answer));
+        return Ok(Lookup::Answered(answer));
     }
     let tree = answer.tree();
     let provider = tree.as_ref().and_then(|tree| tree.child("GetOpenIDConnectProviderResult"));
@@ -72,7 +72,7 @@ pub(crate) async fn provider(arn: &str, install: &Install, upstream: &Upstream) 
         let known: Vec<(String, String)> = tags(provider).collect();
         install.tags.iter().all(|(key, value)| known.iter().any(|(known, own)| known == key && own == value))
     });
-    if own { Ok(Look::Own(())) } else { Err(not_own("identity provider", arn)) }
+    if own { Ok(Lookup::Own(())) } else { Err(not_own("identity provider", arn)) }
 }
 
 /// Checks, by the ARN of a policy, that the policy belongs to the install.

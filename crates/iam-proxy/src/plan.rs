@@ -4,7 +4,7 @@ use crate::answer::Answer;
 use crate::clusters::Clusters;
 use crate::held_policies;
 use crate::install::{Install, RESERVED, SHOWN_BOUNDARY, is_reserved};
-use crate::ownership::{self, Look};
+use crate::ownership::{self, Lookup};
 use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::rules::Target;
@@ -142,8 +142,8 @@ impl Planner<'_> {
             self.own_boundary(asked)?;
         }
         let role = match ownership::role(name, self.install, self.upstream).await? {
-            Look::Own(role) => role,
-            Look::Answered(answer) => return Ok(Plan::Answered(answer)),
+            Lookup::Own(role) => role,
+            Lookup::Answered(answer) => return Ok(Plan::Answered(answer)),
         };
         let hold = |sent, instead: &str| Ok(Plan::Hold { sent, instead: instead.to_owned() });
         if query.action() == "PutRolePermissionsBoundary" {
@@ -173,7 +173,7 @@ impl Planner<'_> {
 
     async fn profile_role(&self, query: Query) -> Result<Plan, Refusal> {
         if query.action() == "AddRoleToInstanceProfile"
-            && let Look::Answered(answer) =
+            && let Lookup::Answered(answer) =
                 ownership::role(query.required("RoleName")?, self.install, self.upstream).await?
         {
             return Ok(Plan::Answered(answer));
@@ -227,10 +227,10 @@ impl Planner<'_> {
     }
 }
 
-fn sent_if_own<T>(look: Look<T>, query: Query) -> Plan {
+fn sent_if_own<T>(look: Lookup<T>, query: Query) -> Plan {
     match look {
-        Look::Own(_) => Plan::Send(query),
-        Look::Answered(answer) => Plan::Answered(answer),
+        Lookup::Own(_) => Plan::Send(query),
+        Lookup::Answered(answer) => Plan::Answered(answer),
     }
 }
 
