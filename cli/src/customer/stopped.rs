@@ -33,7 +33,7 @@ pub(crate) struct Stopped {
 
 /// One check: whether the runner or a mode can do something.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Look {
+struct Check {
     /// The checked operation, such as to receive orders.
     what: String,
     /// Whether nobody can perform the operation at this moment.
@@ -46,7 +46,7 @@ struct Look {
 struct Answer {
     question: &'static str,
     stopped: bool,
-    looked_up: Vec<Look>,
+    looked_up: Vec<Check>,
     rests_on: &'static str,
 }
 
@@ -90,7 +90,7 @@ impl Stopped {
 }
 
 /// Asks IAM whether its current policies let the runner do something.
-async fn simulate(iam: &Client, runner: &str, (what, action): (&str, &str), resource: &str) -> Result<Look> {
+async fn simulate(iam: &Client, runner: &str, (what, action): (&str, &str), resource: &str) -> Result<Check> {
     let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let entry = |key: &str, value: &str, kind| {
         ContextEntry::builder().context_key_name(key).context_key_values(value).context_key_type(kind).build()
@@ -106,18 +106,18 @@ async fn simulate(iam: &Client, runner: &str, (what, action): (&str, &str), reso
         Ok(answer) => answer,
         Err(error) if error.code() == Some("NoSuchEntity") => {
             let (what, found) = (format!("the runner: {what}"), "the role does not exist".to_owned());
-            return Ok(Look { what, stopped: true, found });
+            return Ok(Check { what, stopped: true, found });
         }
         Err(error) => return Err(error).doing(format!("ask IAM about `{runner}`")),
     };
     let decision = answer.evaluation_results().first().map(|result| result.eval_decision().clone());
     let stopped = !matches!(decision, None | Some(PolicyEvaluationDecisionType::Allowed));
     let found = decision.map_or_else(|| "no answer".to_owned(), |decision| decision.as_str().to_owned());
-    Ok(Look { what: format!("the runner: {what} (`{action}`)"), stopped, found })
+    Ok(Check { what: format!("the runner: {what} (`{action}`)"), stopped, found })
 }
 
 /// Checks whether a policy of the role denies everything, also in live sessions.
-async fn sessions(iam: &Client, name: &str, arn: &str) -> Result<Look> {
+async fn sessions(iam: &Client, name: &str, arn: &str) -> Result<Check> {
     let role = names::name_of_arn(arn);
     let what = format!("live sessions of {name}");
     let mut attached = iam.list_attached_role_policies().role_name(role).into_paginator().send();
@@ -125,7 +125,7 @@ async fn sessions(iam: &Client, name: &str, arn: &str) -> Result<Look> {
         let page = match page {
             Ok(page) => page,
             Err(error) if error.code() == Some("NoSuchEntity") => {
-                return Ok(Look { what, stopped: true, found: "the role does not exist".to_owned() });
+                return Ok(Check { what, stopped: true, found: "the role does not exist".to_owned() });
             }
             Err(error) => return Err(error).doing(format!("list the policies of role `{role}`")),
         };
@@ -140,11 +140,11 @@ async fn sessions(iam: &Client, name: &str, arn: &str) -> Result<Look> {
             let document = percent_decode_str(document).decode_utf8_lossy();
             if denies_all(&serde_json::from_str(&document).unwrap_or_default(), arn) {
                 let found = format!("policy `{}` denies everything", policy.policy_name().unwrap_or_default());
-                return Ok(Look { what, stopped: true, found });
+                return Ok(Check { what, stopped: true, found });
             }
         }
     }
-    Ok(Look { what, stopped: false, found: "no policy denies live sessions everything".to_owned() })
+    Ok(Check { what, stopped: false, found: "no policy denies live sessions everything".to_owned() })
 }
 
 /// Returns the trust policy of a role, or a policy that trusts nobody if the role does not exist.
@@ -160,25 +160,25 @@ async fn trust(iam: &Client, arn: &str) -> Result<Value> {
 }
 
 /// Checks that no principal except the runner may assume a role.
-fn others(name: &str, trust: &Value, runner: &str) -> Look {
+fn others(name: &str, trust: &Value, runner: &str) -> Check {
     let what = format!("another principal than the runner: assume the role of {name}");
     let others = trusted(trust, runner);
     if others.is_empty() {
-        return Look { what, stopped: true, found: "the role trusts nobody else".to_owned() };
+        return Check { what, stopped: true, found: "the role trusts nobody else".to_owned() };
     }
-    Look { what, stopped: false, found: format!("the role trusts {}", others.join(", ")) }
+    Check { what, stopped: false, found: format!("the role trusts {}", others.join(", ")) }
 }
 
 /// Returns the result for a role that does not trust the runner. The runner's own policies do not matter then.
-fn not_admitted(look: Look) -> Look {
+fn not_admitted(look: Check) -> Check {
     if look.stopped {
         return look;
     }
-    Look { stopped: true, found: "the role does not trust the runner".to_owned(), ..look }
+    Check { stopped: true, found: "the role does not trust the runner".to_owned(), ..look }
 }
 
 /// Checks for machines in the stack's Auto Scaling group.
-async fn machines(own: &OwnInstall) -> Result<Look> {
+async fn machines(own: &OwnInstall) -> Result<Check> {
     let group = names::install_part(&own.tenant, &own.install, "runner");
     let client = aws_sdk_autoscaling::Client::new(&own.config);
     let found = client.describe_auto_scaling_groups().auto_scaling_group_names(&group).send().await;
@@ -186,11 +186,11 @@ async fn machines(own: &OwnInstall) -> Result<Look> {
     let what = "machines of the stack".to_owned();
     let Some(group) = found.auto_scaling_groups().first() else {
         let found = "the stack has no Auto Scaling group: if you run the runner elsewhere, stop it there".to_owned();
-        return Ok(Look { what, stopped: true, found });
+        return Ok(Check { what, stopped: true, found });
     };
     let (count, wanted) = (group.instances().len(), group.desired_capacity().unwrap_or_default());
     let found = format!("{}, desired capacity {wanted}", plural(count, "machine"));
-    Ok(Look { what, stopped: count == 0 && wanted == 0, found })
+    Ok(Check { what, stopped: count == 0 && wanted == 0, found })
 }
 
 /// Returns whether a statement denies this role everything, with no condition except the role's name.
