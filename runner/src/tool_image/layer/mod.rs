@@ -72,21 +72,21 @@ impl From<io::Error> for LayerError {
 }
 
 /// The number of bytes and of entries that may still be unpacked from an image.
-struct Left {
+struct Budget {
     bytes: u64,
     entries: u64,
 }
 
 /// Unpacks `layers`, the lowest first, into the empty directory `root`, for as long as the image is `wanted`.
 pub(crate) fn unpack(layers: &[Layer], root: &Path, wanted: impl Fn() -> bool) -> Result<(), LayerError> {
-    let mut left = Left { bytes: MAX_BYTES, entries: MAX_ENTRIES };
+    let mut left = Budget { bytes: MAX_BYTES, entries: MAX_ENTRIES };
     let mut directories = MAX_ENTRIES;
     let check_wanted = || if wanted() { Ok(()) } else { Err(LayerError::NotWanted) };
     for (index, layer) in layers.iter().enumerate() {
         if index > 0 {
             // The removals of a layer apply to the layers below it. They come before the layer's own entries, in
             // whatever order its archive has them.
-            for_each(layer, &mut Left { bytes: MAX_BYTES, entries: MAX_ENTRIES }, |_, path| {
+            for_each(layer, &mut Budget { bytes: MAX_BYTES, entries: MAX_ENTRIES }, |_, path| {
                 check_wanted()?;
                 remove_below(root, path)
             })?;
@@ -124,7 +124,7 @@ impl Read for &Limited {
 /// Calls `with` for each entry of the layer, with its path in the image.
 fn for_each(
     layer: &Layer,
-    left: &mut Left,
+    left: &mut Budget,
     mut with: impl FnMut(&mut Entry<'_, &Limited>, &Path) -> Result<(), LayerError>,
 ) -> Result<(), LayerError> {
     let source = RefCell::new(open(layer)?);

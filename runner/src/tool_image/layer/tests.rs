@@ -153,7 +153,7 @@ fn a_layer_of_another_kind_is_refused() {
 
 #[test]
 fn an_image_without_end_is_refused() {
-    let mut left = Left { bytes: 2000, entries: 10 };
+    let mut left = Budget { bytes: 2000, entries: 10 };
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("layer");
     std::fs::write(&file, tar(&[(FILE, "a", &"x".repeat(4000))])).unwrap();
@@ -170,7 +170,7 @@ fn tried(bytes: &[u8], most: u64, mut directories: u64) -> Result<(), LayerError
     let file = directory.path().join("layer");
     std::fs::write(&file, bytes).unwrap();
     let layer = Layer { file, media_type: TAR.to_owned() };
-    let mut left = Left { bytes: most, entries: 10 };
+    let mut left = Budget { bytes: most, entries: 10 };
     let root = directory.path().join("root");
     std::fs::create_dir(&root).unwrap();
     for_each(&layer, &mut left, |entry, path| write(&root, entry, path, &mut directories))
