@@ -29,8 +29,8 @@ pub(crate) enum Kind {
     Comma,
     Declare,
     Assign,
-    Left,
-    Right,
+    LeftParen,
+    RightParen,
 }
 
 /// The characters that Go accepts as space inside actions and trims around them.
@@ -156,8 +156,8 @@ impl<'a> Lexer<'a> {
         match first {
             '|' => self.push(Kind::Pipe, 1),
             ',' => self.push(Kind::Comma, 1),
-            '(' => self.push(Kind::Left, 1),
-            ')' => self.push(Kind::Right, 1),
+            '(' => self.push(Kind::LeftParen, 1),
+            ')' => self.push(Kind::RightParen, 1),
             '=' => self.push(Kind::Assign, 1),
             ':' if rest.starts_with(":=") => self.push(Kind::Declare, 2),
             '.' => {
@@ -209,7 +209,7 @@ impl<'a> Lexer<'a> {
     fn chains(&self) -> bool {
         matches!(
             self.tokens.last().map(|token| &token.kind),
-            Some(Kind::Field(_) | Kind::Variable(_) | Kind::Word(_) | Kind::Right)
+            Some(Kind::Field(_) | Kind::Variable(_) | Kind::Word(_) | Kind::RightParen)
         )
     }
 

@@ -224,8 +224,8 @@ impl Parser<'_> {
             Some(Kind::Comma) => "`,`".to_owned(),
             Some(Kind::Declare) => "`:=`".to_owned(),
             Some(Kind::Assign) => "`=`".to_owned(),
-            Some(Kind::Left) => "`(`".to_owned(),
-            Some(Kind::Right) => "`)`".to_owned(),
+            Some(Kind::LeftParen) => "`(`".to_owned(),
+            Some(Kind::RightParen) => "`)`".to_owned(),
         };
         self.fail(format!("expected {wanted}, found {found}"))
     }
@@ -308,7 +308,7 @@ impl Parser<'_> {
         let operand = self.operand()?;
         self.spaces();
         match self.peek() {
-            Some(Kind::Pipe | Kind::Close | Kind::Right) => Ok(Command::Operand(operand)),
+            Some(Kind::Pipe | Kind::Close | Kind::RightParen) => Ok(Command::Operand(operand)),
             _ => self.unexpected("`|` or the end of the action (a value takes no arguments)"),
         }
     }
@@ -330,7 +330,7 @@ impl Parser<'_> {
             let spaced = self.peek() == Some(&Kind::Space);
             self.spaces();
             match self.peek() {
-                Some(Kind::Pipe | Kind::Close | Kind::Right) => return Ok(arguments),
+                Some(Kind::Pipe | Kind::Close | Kind::RightParen) => return Ok(arguments),
                 Some(_) if spaced => arguments.push(self.operand()?),
                 _ => return self.unexpected("a space before the next argument"),
             }
@@ -369,11 +369,11 @@ impl Parser<'_> {
                 self.function(&word)?;
                 return self.unexpected("a value");
             }
-            Some(Kind::Left) => {
+            Some(Kind::LeftParen) => {
                 self.bump();
                 let pipeline = self.pipeline(false)?;
                 self.spaces();
-                if self.peek() != Some(&Kind::Right) {
+                if self.peek() != Some(&Kind::RightParen) {
                     return self.unexpected("`)`");
                 }
                 Base::Group(Box::new(pipeline))
