@@ -43,7 +43,7 @@ pub(crate) struct Sent {
 
 /// A report that left the account.
 #[derive(Debug, Serialize)]
-struct Left {
+struct SentReport {
     /// The number of the record that names the report.
     record: u64,
     at: Timestamp,
@@ -60,18 +60,18 @@ struct Left {
 impl Sent {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let evidence = self.records.read(context).await?;
-        let (mut left, doubts) = left(&evidence.copy, evidence.chain.to);
+        let (mut sent, doubts) = sent_reports(&evidence.copy, evidence.chain.to);
         if let Some(wanted) = &self.report {
-            left.retain(|one| one.report == *wanted);
-            let one = left.first_mut().ok_or_else(|| {
+            sent.retain(|one| one.report == *wanted);
+            let one = sent.first_mut().ok_or_else(|| {
                 Error::not_found(format!("no record names report {wanted}"))
                     .or("`freehold customer sent` without `--report` lists all reports")
             })?;
             one.text = text(&evidence.copy, wanted);
         }
         let texts = self.report.iter().filter_map(|report| signed_text(&evidence.copy, report)).collect();
-        let render = |out| render(&left, out);
-        answer::give_with_texts(Question::Sent, &evidence, (&left, &doubts), context, (render, texts))
+        let render = |out| render(&sent, out);
+        answer::give_with_texts(Question::Sent, &evidence, (&sent, &doubts), context, (render, texts))
     }
 }
 
@@ -86,8 +86,8 @@ fn signed_text(copy: &RecordsCopy, digest: &Digest) -> Option<String> {
 }
 
 /// Returns the reports that the records name, and what is missing. `to` is the time of the last record.
-fn left(copy: &RecordsCopy, to: Option<Timestamp>) -> (Vec<Left>, Vec<String>) {
-    let (mut left, mut doubts, mut named) = (Vec::new(), Vec::new(), BTreeSet::new());
+fn sent_reports(copy: &RecordsCopy, to: Option<Timestamp>) -> (Vec<SentReport>, Vec<String>) {
+    let (mut sent, mut doubts, mut named) = (Vec::new(), Vec::new(), BTreeSet::new());
     for record in records(copy) {
         let AuditEvent::Sent { reports } = record.event else { continue };
         for report in reports {
@@ -99,7 +99,7 @@ fn left(copy: &RecordsCopy, to: Option<Timestamp>) -> (Vec<Left>, Vec<String>) {
             let size = copy.reports.get(&message_name(&report)).map_or(0, Vec::len);
             named.insert(message_name(&report));
             let says = text.as_ref().map(|text| word(&text.body));
-            left.push(Left { record: record.seq, at: record.at, report, says, bytes: size, text: None });
+            sent.push(SentReport { record: record.seq, at: record.at, report, says, bytes: size, text: None });
         }
     }
     for (name, bytes) in copy.reports.iter().filter(|(name, _)| !named.contains(*name)) {
@@ -110,7 +110,7 @@ fn left(copy: &RecordsCopy, to: Option<Timestamp>) -> (Vec<Left>, Vec<String>) {
             doubts.push(format!("report `{name}` was sent, and no record names it"));
         }
     }
-    (left, doubts)
+    (sent, doubts)
 }
 
 const fn word(body: &ReportBody) -> &'static str {
@@ -129,12 +129,12 @@ const fn word(body: &ReportBody) -> &'static str {
     }
 }
 
-fn render(left: &[Left], out: Output) -> String {
+fn render(sent: &[SentReport], out: Output) -> String {
     let mut table = Table::new(&["AT", "RECORD", "REPORT", "SAYS", "SIZE"]);
-    for one in left {
+    for one in sent {
         let says = one.says.unwrap_or("its text is not in the bucket").to_owned();
         let size = bytes(u64::try_from(one.bytes).unwrap_or(u64::MAX));
         table.row([time(one.at), one.record.to_string(), one.report.to_string(), says, size]);
     }
-    if left.is_empty() { "no report was sent".to_owned() } else { out.table(&table) }
+    if sent.is_empty() { "no report was sent".to_owned() } else { out.table(&table) }
 }
