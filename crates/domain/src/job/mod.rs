@@ -414,7 +414,7 @@ impl Job {
             to: state.as_str().to_owned(),
             fence: event.attempt().map(|(fence, _)| fence),
             runner: event.attempt().map(|(_, runner)| runner.clone()),
-            reason: state.reason().unwrap_or_else(|| event.words()),
+            reason: state.reason().unwrap_or_else(|| event.comment()),
         };
         let mut job = self.clone();
         job.last_report = self.last_report().max(event.attempt().map(|_| now));
