@@ -364,7 +364,7 @@ async fn toggles_to_change(api: &Api, file: &InstallFile) -> Result<BTreeMap<Com
 fn render(answer: &Answer, out: Output) -> String {
     let mut table = Table::new(&["INSTALL", "FILE", if answer.dry_run { "WOULD CHANGE" } else { "CHANGED" }]);
     for one in &answer.installs {
-        table.row([one.install.to_string(), one.file.clone(), words(&one.change)]);
+        table.row([one.install.to_string(), one.file.clone(), describe(&one.change)]);
     }
     let mut text = out.table(&table);
     for Synced { install, change, .. } in answer.installs.iter().filter(|_| !answer.dry_run) {
