@@ -91,7 +91,7 @@ impl Signed {
         let expected = Expected { tenant: &self.tenant, artifact: &self.artifact, app, component: &self.component };
         provenance.verify(&PublicKey::from(self.root.verifying_key()), &expected).map_err(|error| match error {
             ProvenanceError::Missing(_) => "missing".to_owned(),
-            ProvenanceError::Envelope { source, .. } => words(&source.to_string()),
+            ProvenanceError::Envelope { source, .. } => beginning(&source.to_string()),
             ProvenanceError::Other { what, .. } => format!("about another {what}"),
         })
     }
@@ -102,7 +102,7 @@ impl Signed {
 }
 
 /// Returns what a message begins with, without what it names.
-fn words(message: &str) -> String {
+fn beginning(message: &str) -> String {
     let begins = message.split(['`', ':']).next().unwrap_or_default();
     begins.trim().to_owned()
 }
