@@ -13,7 +13,6 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-import imports
 import rust_text
 import table
 from groups import GROUPS, MAY_LACK_A_ROW, OF_ANOTHER_COMMAND, ROOT, Group
@@ -66,42 +65,6 @@ class Table(unittest.TestCase):
     def test_a_page_without_the_table_is_refused(self):
         with self.assertRaisesRegex(ValueError, "no table"):
             table.page("# Figures\n", [])
-
-
-class Source:
-    """Source files of one crate in the folder `a/`, by their path below `src`."""
-
-    only_tests = frozenset()
-
-    def __init__(self, **files):
-        self.files = {"a/Cargo.toml": ""} | {
-            f"a/src/{name.replace('__', '/')}.rs": text for name, text in files.items()
-        }
-
-    def code(self, path):
-        return self.files[path]
-
-
-class Circles(unittest.TestCase):
-    def test_a_name_that_a_module_passes_on_and_uses_itself_is_an_arrow(self):
-        parent = "mod inner; pub use inner::Thing; struct Parent { things: Vec<Thing> }"
-        read = Source(lib="mod folder;", folder__mod=parent, folder__inner="use super::Parent; pub struct Thing;")
-        self.assertEqual(imports.circles(read), [("a/", ["folder", "folder::inner"])])
-
-    def test_a_parent_that_calls_a_child_that_uses_the_parent_is_a_circle(self):
-        parent = "mod image; pub struct Done; fn run() { image::run() }"
-        read = Source(lib="mod kinds;", kinds__mod=parent, kinds__image="use super::Done; fn run() {}")
-        self.assertEqual(imports.circles(read), [("a/", ["kinds", "kinds::image"])])
-
-    def test_a_name_that_is_only_passed_on_is_not_an_arrow(self):
-        parent = "mod inner; pub use inner::a; pub struct Parent { a: u8 } fn f(p: Parent) -> u8 { p.a }"
-        read = Source(lib="mod folder;", folder__mod=parent, folder__inner="use super::Parent; pub fn a() {}")
-        self.assertEqual(imports.circles(read), [])
-
-    def test_who_may_see_an_item_is_not_an_arrow(self):
-        inner = "pub(in crate::folder) struct Thing;"
-        read = Source(lib="mod folder;", folder__mod="mod inner; fn f() { inner::g() }", folder__inner=inner)
-        self.assertEqual(imports.circles(read), [])
 
 
 class Text(unittest.TestCase):

@@ -1,11 +1,12 @@
-//! No source file imports a file that imports it back, directly or through others: each crate reads bottom-up.
+//! No source file imports a file that imports it back, directly or through others: each crate reads bottom-up. The same
+//! holds of the modules at the top of a crate, each with all of its files.
 
 #![cfg(test)]
 
 mod graph;
 mod imports;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ use imports::Sources;
 
 #[test]
 fn no_crate_has_a_circle_of_imports() {
-    let (mut found, mut hidden) = (Vec::new(), Vec::new());
+    let (mut found, mut hidden, mut modules) = (Vec::new(), Vec::new(), Vec::new());
     let mut files = 0;
 
     for folder in source_folders() {
@@ -32,6 +33,8 @@ fn no_crate_has_a_circle_of_imports() {
         let circle =
             |circle: Vec<String>| format!("{} in {}:\n  {}", circle.len(), shown(&folder), circle.join("\n  "));
         found.extend(circles(&imports).into_iter().map(circle));
+        let circle = |circle: Vec<String>| format!("{}: {}", shown(&folder), circle.join(", "));
+        modules.extend(circles(&of_top_modules(&imports)).into_iter().map(circle));
     }
 
     assert!(files > 300, "read only {files} source files; the folders have moved");
@@ -42,6 +45,43 @@ fn no_crate_has_a_circle_of_imports() {
         found.len(),
         found.join("\n")
     );
+    assert!(
+        modules.is_empty(),
+        "modules that need each other, although no file does; move what they need below them:\n{}",
+        modules.join("\n")
+    );
+}
+
+#[test]
+fn modules_that_need_each_other_are_found_although_no_file_does() {
+    let arrows = [
+        ("a/one.rs", vec!["b/one.rs", "a/two.rs"]),
+        ("b/two.rs", vec!["a.rs", "lib.rs"]),
+        ("c.rs", vec!["a/one.rs"]),
+        ("lib.rs", vec!["a/one.rs", "c.rs"]),
+    ];
+    let imports =
+        arrows.map(|(from, to)| (from.to_owned(), to.into_iter().map(str::to_owned).collect::<BTreeSet<_>>())).into();
+
+    assert_eq!(circles(&imports), Vec::<Vec<String>>::new());
+    assert_eq!(circles(&of_top_modules(&imports)), [["a", "b"]]);
+}
+
+/// Returns for each module at the top of a crate the others of them whose names its files use.
+fn of_top_modules(imports: &BTreeMap<String, BTreeSet<String>>) -> BTreeMap<String, BTreeSet<String>> {
+    let mut modules: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (file, used) in imports {
+        let Some(module) = top_module(file) else { continue };
+        let others = used.iter().filter_map(|other| top_module(other)).filter(|other| *other != module);
+        modules.entry(module.to_owned()).or_default().extend(others.map(str::to_owned));
+    }
+    modules
+}
+
+/// Returns the module at the top of its crate that a file belongs to; nothing for the root of the crate.
+fn top_module(file: &str) -> Option<&str> {
+    let top = file.split('/').next()?.trim_end_matches(".rs");
+    (!["lib", "main"].contains(&top)).then_some(top)
 }
 
 /// Returns whether a file gives the root of its crate another name, behind which an import cannot be followed.
