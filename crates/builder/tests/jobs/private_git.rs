@@ -17,7 +17,7 @@ use crate::builds::{build_bench, built};
 use crate::cloud::Cloud;
 use crate::fixture::{Bench, reason};
 use crate::mirror::Certificates;
-use crate::stand_in::{Asked, Said, StandIn, basic, places, store};
+use crate::stand_in::{Asked, Reply, StandIn, basic, places, store};
 use crate::step::files;
 
 const CANARY: &str = "canary-5c1f0a7e-token";
@@ -41,7 +41,7 @@ pub(crate) fn repository(root: &Path, path: &str) -> String {
 }
 
 /// Answers as Git's own server does (git-http-backend(1)).
-fn backend(root: &Path, asked: &Asked) -> Said {
+fn backend(root: &Path, asked: &Asked) -> Reply {
     let mut git = Command::new("git");
     git.arg("http-backend").stdin(Stdio::piped()).stdout(Stdio::piped()).env("GIT_PROJECT_ROOT", root);
     git.env("GIT_HTTP_EXPORT_ALL", "1").env("REQUEST_METHOD", &asked.method).env("PATH_INFO", &asked.path);
@@ -57,7 +57,7 @@ fn backend(root: &Path, asked: &Asked) -> Said {
     let status = headers.iter().find(|(name, _)| *name == "Status").map_or("200", |(_, value)| &value[..3]);
     let headers = headers.iter().filter(|(name, _)| *name != "Status");
     let headers = headers.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Said(status.parse().unwrap(), headers, output[end + 4..].to_vec())
+    Reply(status.parse().unwrap(), headers, output[end + 4..].to_vec())
 }
 
 /// A Git server that wants a token, and the local cloud with that token.
@@ -80,7 +80,7 @@ impl Place {
     }
 
     /// Starts a server that gives the repositories to whom knows the token, and otherwise answers as `otherwise` says.
-    async fn server(&self, otherwise: impl Fn(&Asked) -> Option<Said> + Send + Sync + 'static) -> StandIn {
+    async fn server(&self, otherwise: impl Fn(&Asked) -> Option<Reply> + Send + Sync + 'static) -> StandIn {
         let root = self.root.path().to_owned();
         let answer = move |asked: &Asked| {
             if let Some(reply) = otherwise(asked) {
@@ -89,7 +89,7 @@ impl Place {
             if asked.header("authorization") == basic("bot", CANARY) {
                 return backend(&root, asked);
             }
-            let mut reply = Said::status(401, "no");
+            let mut reply = Reply::status(401, "no");
             reply.1.push(("www-authenticate".into(), "Basic realm=\"git\"".into()));
             reply
         };
@@ -164,7 +164,7 @@ async fn a_token_that_is_refused_is_named_by_its_address_alone() {
     for (status, words) in
         [(401, "refuses the token of"), (403, "refuses the token of"), (404, "or the token of"), (500, "answers 500")]
     {
-        let server = place.server(move |_| Some(Said::status(status, &format!("token {CANARY} has expired"))));
+        let server = place.server(move |_| Some(Reply::status(status, &format!("token {CANARY} has expired"))));
         let server = server.await;
         place.store(&server, "", CANARY).await;
 
@@ -186,7 +186,7 @@ async fn a_token_goes_to_its_own_address_only() {
     let other = place.server(|_| None).await;
     let elsewhere = other.address.clone();
     let server = place.server(move |asked| {
-        let target = |to: String| Said(301, vec![("location".into(), to)], Vec::new());
+        let target = |to: String| Reply(301, vec![("location".into(), to)], Vec::new());
         let end = asked.path.strip_prefix("/acme/moved").map(|end| format!("{end}?{}", asked.query));
         let far = asked.path.strip_prefix("/acme/gone").map(|end| format!("{end}?{}", asked.query));
         let up = asked.path.strip_prefix("/acme/up").map(|end| format!("{end}?{}", asked.query));

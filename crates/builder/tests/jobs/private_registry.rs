@@ -20,13 +20,13 @@ use crate::cloud::Cloud;
 use crate::docker_build::{push_base, recipe};
 use crate::fixture::reason;
 use crate::registry::{Registry, push_index};
-use crate::stand_in::{Asked, Said, StandIn, basic, places, store};
+use crate::stand_in::{Asked, Reply, StandIn, basic, places, store};
 
 const CANARY: &str = "canary-9d27c3b1-password";
 const BEARER: &str = "Bearer a-token-for-an-hour";
 
 /// Asks the registry behind a server (HTTP/1.0, so that the answer has no chunks).
-fn forward(registry: &str, asked: &Asked) -> Said {
+fn forward(registry: &str, asked: &Asked) -> Reply {
     let mut stream = TcpStream::connect(registry).unwrap();
     let (method, path, accept) = (&asked.method, &asked.path, asked.header("accept"));
     write!(stream, "{method} {path} HTTP/1.0\r\nhost: {registry}\r\naccept: {accept}\r\n\r\n").unwrap();
@@ -38,7 +38,7 @@ fn forward(registry: &str, asked: &Asked) -> Said {
     let kept = ["content-type", "docker-content-digest"];
     let headers = head.lines().filter_map(|line| line.split_once(": "));
     let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
-    Said(status, headers.filter(|(name, _)| kept.contains(&name.as_str())).collect(), answer[end + 4..].to_vec())
+    Reply(status, headers.filter(|(name, _)| kept.contains(&name.as_str())).collect(), answer[end + 4..].to_vec())
 }
 
 /// Starts a server that passes requests with the header `wanted` to `registry`, and asks others for `challenge`.
@@ -51,7 +51,7 @@ async fn guard(registry: &Registry, wanted: String, challenge: String) -> StandI
         // A careless server repeats the login in its answer.
         let login = asked.header("authorization").trim_start_matches("Basic ");
         let login = String::from_utf8(STANDARD.decode(login).unwrap_or_default()).unwrap();
-        let mut reply = Said::status(401, &format!("no: {login}"));
+        let mut reply = Reply::status(401, &format!("no: {login}"));
         reply.1.push(("www-authenticate".into(), challenge.clone()));
         reply
     };
@@ -62,9 +62,9 @@ async fn guard(registry: &Registry, wanted: String, challenge: String) -> StandI
 async fn token_service(password: &'static str) -> StandIn {
     let answer = move |asked: &Asked| {
         if asked.header("authorization") == basic("bot", password) {
-            Said::status(200, &json!({ "token": BEARER.trim_start_matches("Bearer ") }).to_string())
+            Reply::status(200, &json!({ "token": BEARER.trim_start_matches("Bearer ") }).to_string())
         } else {
-            Said::status(401, "no")
+            Reply::status(401, "no")
         }
     };
     StandIn::start(None, answer).await
@@ -149,9 +149,9 @@ async fn a_token_service_elsewhere_gets_the_password_only_when_it_is_named() {
 async fn a_redirect_does_not_carry_the_login() {
     const TEST: &str = "private_registry::a_redirect_does_not_carry_the_login";
     let Some(cloud) = Cloud::here(TEST).await else { return };
-    let elsewhere = StandIn::start(None, |_| Said::status(404, "nothing here")).await;
+    let elsewhere = StandIn::start(None, |_| Reply::status(404, "nothing here")).await;
     let target = format!("http://{}/v2/stolen", elsewhere.address);
-    let server = StandIn::start(None, move |_| Said(307, vec![("location".into(), target.clone())], Vec::new())).await;
+    let server = StandIn::start(None, move |_| Reply(307, vec![("location".into(), target.clone())], Vec::new())).await;
     stored(&cloud, &server, CANARY, &[]).await;
 
     reason(copy(&server, "team/app").await);

@@ -32,15 +32,15 @@ impl Asked {
 }
 
 /// An answer: a status, headers and a body.
-pub(crate) struct Said(pub(crate) u16, pub(crate) Vec<(String, String)>, pub(crate) Vec<u8>);
+pub(crate) struct Reply(pub(crate) u16, pub(crate) Vec<(String, String)>, pub(crate) Vec<u8>);
 
-impl Said {
+impl Reply {
     pub(crate) fn status(status: u16, text: &str) -> Self {
         Self(status, vec![("content-type".into(), "text/plain".into())], text.as_bytes().to_vec())
     }
 }
 
-type Answer = Arc<dyn Fn(&Asked) -> Said + Send + Sync>;
+type Answer = Arc<dyn Fn(&Asked) -> Reply + Send + Sync>;
 
 /// A server on loopback.
 #[derive(Clone)]
@@ -52,7 +52,7 @@ pub(crate) struct StandIn {
 impl StandIn {
     pub(crate) async fn start(
         tls: Option<TlsAcceptor>,
-        answer: impl Fn(&Asked) -> Said + Send + Sync + 'static,
+        answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = Self { address: listener.local_addr().unwrap().to_string(), asked: Arc::default() };
@@ -87,7 +87,7 @@ impl StandIn {
         asked.body = vec![0; length];
         stream.read_exact(&mut asked.body).await?;
         self.asked.lock().unwrap().push(asked.clone());
-        let Said(status, headers, body) = tokio::task::spawn_blocking(move || answer(&asked)).await.unwrap();
+        let Reply(status, headers, body) = tokio::task::spawn_blocking(move || answer(&asked)).await.unwrap();
         let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let length = body.len();
         let head = format!("HTTP/1.1 {status} x\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n");
