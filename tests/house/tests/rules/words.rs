@@ -37,6 +37,21 @@ fn product_code_names_values_for_what_they_hold() {
 }
 
 #[test]
+fn tests_name_values_for_what_they_hold() {
+    let wrong = offences(|file, text| {
+        let tests = if is_product(file) { text.strip_prefix(without_tests(text))? } else { text };
+        if !VAGUE.iter().any(|word| tests.contains(word)) {
+            return None;
+        }
+        // The name of a test is a sentence, which may have these words as its parts.
+        let name = first_name(tests, |name| VAGUE.contains(&name))?;
+        Some(format!("has a `{name}`; name it for what it holds"))
+    });
+
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
 fn product_code_and_pages_have_one_word_for_one_thing() {
     let mut wrong = offences(|file, text| {
         let is_left_out = PREFIXES.iter().any(|one| file == Path::new(one)) || file == Path::new(FILLER);
@@ -154,14 +169,19 @@ fn vague(text: &str) -> Option<String> {
         let (first, last) = (name.split('_').next(), name.rsplit('_').next());
         VAGUE.into_iter().any(|vague| first == Some(vague) || last == Some(vague))
     }
-    fn first(tokens: TokenStream) -> Option<String> {
+    first_name(text, is_vague)
+}
+
+/// Returns the first name in the code of `text` that `is_wanted`.
+fn first_name(text: &str, is_wanted: fn(&str) -> bool) -> Option<String> {
+    fn first(tokens: TokenStream, is_wanted: fn(&str) -> bool) -> Option<String> {
         tokens.into_iter().find_map(|token| match token {
-            TokenTree::Ident(name) => Some(name.to_string()).filter(|name| is_vague(name)),
-            TokenTree::Group(group) => first(group.stream()),
+            TokenTree::Ident(name) => Some(name.to_string()).filter(|name| is_wanted(name)),
+            TokenTree::Group(group) => first(group.stream(), is_wanted),
             TokenTree::Punct(_) | TokenTree::Literal(_) => None,
         })
     }
-    first(TokenStream::from_str(text).ok()?)
+    first(TokenStream::from_str(text).ok()?, is_wanted)
 }
 
 /// Returns what is wrong with the first uncommon word of `text`, if there is one.
