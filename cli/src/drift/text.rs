@@ -1,6 +1,6 @@
 //! The output of the commands about drift, for people.
 
-use freehold_protocol::api::{DriftView, DriftedView, InstallDrift};
+use freehold_protocol::api::{DriftRuleView, DriftView, DriftedView, InstallDrift, PartDrift};
 use freehold_protocol::approval::ChangeKind;
 
 use crate::api::{IN_A_TABLE, brief};
@@ -12,9 +12,27 @@ pub(super) fn list(found: &InstallDrift, out: Output) -> String {
     if found.parts.is_empty() && found.rules.is_empty() {
         return format!("no drift check of `{install}` has ended; `freehold drift detect {install}` starts one");
     }
-    let mut parts = Table::new(&["COMPONENT", "STATE", "CHECKED", "DIFFERS", "REASON"]);
-    for part in &found.parts {
-        parts.row([
+    let has_resources = found.parts.iter().any(|part| count(&part.drift) > 0);
+    let repair = found.parts.iter().find(|part| part.drift.state == "drifted").map(|part| &part.component);
+    let next = repair.map(|name| {
+        format!(
+            "next: `freehold deploy {install} --component {name}` repairs it, `freehold drift acknowledge {install} \
+             ADDRESS --reason TEXT` accepts it for now"
+        )
+    });
+    let paragraphs = [
+        (!found.parts.is_empty()).then(|| out.table(&table_of_parts(&found.parts))),
+        has_resources.then(|| out.table(&table_of_resources(&found.parts))),
+        (!found.rules.is_empty()).then(|| out.table(&table_of_rules(&found.rules))),
+        next,
+    ];
+    paragraphs.into_iter().flatten().map(|text| text.trim_end().to_owned()).collect::<Vec<_>>().join("\n\n")
+}
+
+fn table_of_parts(parts: &[PartDrift]) -> Table {
+    let mut table = Table::new(&["COMPONENT", "STATE", "CHECKED", "DIFFERS", "REASON"]);
+    for part in parts {
+        table.row([
             part.component.to_string(),
             part.drift.state.clone(),
             time(part.drift.checked_at),
@@ -22,10 +40,14 @@ pub(super) fn list(found: &InstallDrift, out: Output) -> String {
             brief(&part.drift.reason, IN_A_TABLE),
         ]);
     }
-    let mut resources = Table::new(&["COMPONENT", "RESOURCE", "DIFFERS IN", "SINCE", "NOTE"]);
-    for part in &found.parts {
+    table
+}
+
+fn table_of_resources(parts: &[PartDrift]) -> Table {
+    let mut table = Table::new(&["COMPONENT", "RESOURCE", "DIFFERS IN", "SINCE", "NOTE"]);
+    for part in parts {
         for one in &part.drift.resources {
-            resources.row([
+            table.row([
                 part.component.to_string(),
                 one.resource.address.clone(),
                 differs_in(one),
@@ -35,12 +57,16 @@ pub(super) fn list(found: &InstallDrift, out: Output) -> String {
         }
         if part.drift.more > 0 {
             let more = format!("and {} more", part.drift.more);
-            resources.row([part.component.to_string(), more, String::new(), String::new(), String::new()]);
+            table.row([part.component.to_string(), more, String::new(), String::new(), String::new()]);
         }
     }
-    let mut rules = Table::new(&["RULE", "COMPONENT", "ATTRIBUTES", "REASON", "BY"]);
-    for rule in &found.rules {
-        rules.row([
+    table
+}
+
+fn table_of_rules(rules: &[DriftRuleView]) -> Table {
+    let mut table = Table::new(&["RULE", "COMPONENT", "ATTRIBUTES", "REASON", "BY"]);
+    for rule in rules {
+        table.row([
             rule.address.clone(),
             rule.component.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string),
             if rule.attributes.is_empty() { "all".to_owned() } else { names(rule.attributes.iter()) },
@@ -48,21 +74,7 @@ pub(super) fn list(found: &InstallDrift, out: Output) -> String {
             rule.by.to_string(),
         ]);
     }
-    let has_resources = found.parts.iter().any(|part| count(&part.drift) > 0);
-    let repair = found.parts.iter().find(|part| part.drift.state == "drifted").map(|part| &part.component);
-    let next = repair.map(|name| {
-        format!(
-            "next: `freehold deploy {install} --component {name}` repairs it, `freehold drift acknowledge {install} \
-             ADDRESS --reason TEXT` accepts it for now"
-        )
-    });
-    let shown = [
-        (!found.parts.is_empty()).then(|| out.table(&parts)),
-        has_resources.then(|| out.table(&resources)),
-        (!found.rules.is_empty()).then(|| out.table(&rules)),
-        next,
-    ];
-    shown.into_iter().flatten().map(|text| text.trim_end().to_owned()).collect::<Vec<_>>().join("\n\n")
+    table
 }
 
 /// Returns the sentence about the drift of one component, for `freehold install show`.

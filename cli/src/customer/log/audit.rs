@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
-use freehold_protocol::audit::verify::Verified;
+use freehold_protocol::audit::verify::{Asker, Verified, Writer};
 use serde::Serialize;
 
 use super::super::question::Question;
@@ -99,20 +99,9 @@ fn render(answer: &Answer<'_>, any_key: bool, out: Output) -> String {
         let records = plural(chain.records, "record");
         lines.push(format!("{records} of install {install} of tenant {tenant}, {} to {}", time(from), time(to)));
     }
-    let mut table = Table::new(&["RUNNER KEY", "MACHINE", "RECORDS", "FIRST", "LAST"]);
-    for writer in &chain.runners {
-        let numbers = [writer.records, writer.from, writer.to].map(|number| number.to_string());
-        let [records, from, to] = numbers;
-        table.row([writer.key.to_string(), clean(&writer.host), records, from, to]);
-    }
-    lines.push(out.table(&table));
+    lines.push(out.table(&table_of_runners(&chain.runners)));
     if !chain.askers.is_empty() {
-        let mut table = Table::new(&["ASKED BY", "STARTS", "FIRST", "LAST"]);
-        for asker in &chain.askers {
-            let by = asker.asked_by.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
-            table.row([by, asker.starts.to_string(), time(asker.from), time(asker.to)]);
-        }
-        lines.push(out.table(&table));
+        lines.push(out.table(&table_of_askers(&chain.askers)));
     }
     let problems = merged_texts(&chain.problems);
     let mut rest: Vec<String> = problems.iter().take(SHOWN).map(|text| clean(text)).collect();
@@ -130,27 +119,51 @@ fn render(answer: &Answer<'_>, any_key: bool, out: Output) -> String {
     rest.extend(local_copy::skipped_line(answer.skipped));
     if let Some(last) = &chain.last {
         rest.push(format!("last record: {last}"));
-        if chain.problems.is_empty() {
-            rest.push(format!("the records are complete and unchanged up to record {}", last.seq));
-        }
-        match chain.confirmed {
-            Some(seq) if answer.root_key_compared => {
-                rest.push(format!("the control plane confirmed the records up to {seq}; {}", receipts(chain)));
-            }
-            Some(seq) => rest.push(format!(
-                "receipts confirm the records up to {seq}, but their signatures were not verified: pass the vendor's key as `--root-key KEY`"
-            )),
-            None => rest.push("there is no receipt of the control plane yet".to_owned()),
-        }
-        if any_key {
-            rest.push(
-                "the runner keys come from the directory of the records; `--runner KEY` accepts only keys that you know"
-                    .to_owned(),
-            );
-        }
+        rest.extend(proofs(answer, last.seq, any_key));
     }
     lines.push(rest.join("\n"));
     lines.join("\n\n")
+}
+
+fn table_of_runners(runners: &[Writer]) -> Table {
+    let mut table = Table::new(&["RUNNER KEY", "MACHINE", "RECORDS", "FIRST", "LAST"]);
+    for writer in runners {
+        let [records, from, to] = [writer.records, writer.from, writer.to].map(|number| number.to_string());
+        table.row([writer.key.to_string(), clean(&writer.host), records, from, to]);
+    }
+    table
+}
+
+fn table_of_askers(askers: &[Asker]) -> Table {
+    let mut table = Table::new(&["ASKED BY", "STARTS", "FIRST", "LAST"]);
+    for asker in askers {
+        let by = asker.asked_by.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
+        table.row([by, asker.starts.to_string(), time(asker.from), time(asker.to)]);
+    }
+    table
+}
+
+/// Returns what the records up to `last` prove, and what they do not.
+fn proofs(answer: &Answer<'_>, last: u64, any_key: bool) -> Vec<String> {
+    let (chain, mut lines) = (answer.chain, Vec::new());
+    if chain.problems.is_empty() {
+        lines.push(format!("the records are complete and unchanged up to record {last}"));
+    }
+    match chain.confirmed {
+        Some(seq) if answer.root_key_compared => {
+            lines.push(format!("the control plane confirmed the records up to {seq}; {}", receipts(chain)));
+        }
+        Some(seq) => lines.push(format!(
+            "receipts confirm the records up to {seq}, but their signatures were not verified: pass the vendor's key as `--root-key KEY`"
+        )),
+        None => lines.push("there is no receipt of the control plane yet".to_owned()),
+    }
+    if any_key {
+        lines.push(
+            "the runner keys come from the directory of the records; `--runner KEY` accepts only keys that you know".to_owned(),
+        );
+    }
+    lines
 }
 
 fn receipts(chain: &Verified) -> String {
