@@ -7,6 +7,7 @@ use clap::Args;
 use freehold_permissions::{TermsDiff, compare_terms};
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::{Digest, InstallId};
+use freehold_stackcheck::Names;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
@@ -94,36 +95,24 @@ impl Changes {
                 .or("`freehold customer permissions` lists what is wrong with the template")
         })?;
         let key = launched.vendors_key(&names)?;
-        let mut doubts = Vec::new();
-        let mut offered = None;
-        let template = match &self.new_template {
+        let (template, new_names) = match &self.new_template {
             Some(path) => {
                 let new = Launched::read(context, None, Some(path)).await?;
-                match new.check(None)?.names {
-                    Some(new) => {
-                        if ![&names.tenant_key, &names.tenant_second_key].contains(&&new.tenant_key) {
-                            doubts.push(format!("the new template trusts another key, {}", new.tenant_key));
-                        }
-                        offered = Some(new.contract);
-                    }
-                    None => doubts.push("the new template is not one that Freehold renders".to_owned()),
-                }
-                Some(lines(&launched.template, &new.template))
+                (Some(lines(&launched.template, &new.template)), new.check(None)?.names)
             }
-            None => None,
+            None => (None, None),
         };
         let contract = match (&self.agreed, &self.new_contract) {
             (Some(agreed), Some(new)) => Some(terms(agreed, new, &key)?),
             (_, _) => None,
         };
+        let mut doubts = Vec::new();
+        if template.is_some() {
+            doubts.extend(doubt_about_template(&names, new_names.as_ref()));
+        }
         if let Some(terms) = &contract {
             let accepted = launched.parameters.get(ACCEPTED_CONTRACT).map_or(names.contract.as_str(), String::as_str);
-            if accepted != terms.agreed.as_str() {
-                doubts.push(format!("the stack has accepted {accepted}, and you passed {} as agreed", terms.agreed));
-            }
-            if let Some(offered) = offered.filter(|offered| *offered != terms.new) {
-                doubts.push(format!("the new template names the contract {offered}, and you passed {}", terms.new));
-            }
+            doubts.extend(doubts_about_contract(terms, accepted, new_names.as_ref()));
         }
         let answer = Answer {
             question: Question::Changed.text(),
@@ -133,8 +122,15 @@ impl Changes {
             rests_on: Question::Changed.rests_on(),
         };
         context.out.show_verbatim(&answer, |answer| render(answer, context.out))?;
-        let wider = answer.contract.as_ref().map_or(0, |terms| terms.diff.widened.len());
-        match (answer.doubts.first(), wider) {
+        answer.verdict()
+    }
+}
+
+impl Answer {
+    /// Returns an error for a doubt, and for a contract that allows more.
+    fn verdict(&self) -> Result<()> {
+        let wider = self.contract.as_ref().map_or(0, |terms| terms.diff.widened.len());
+        match (self.doubts.first(), wider) {
             (Some(first), _) => {
                 Err(Error::failed(first.clone()).or("do not launch the template; ask the vendor about the difference"))
             }
@@ -144,6 +140,25 @@ impl Changes {
                      template")),
         }
     }
+}
+
+/// Returns the doubt about a new template with the names `new`, which has none if Freehold does not render it.
+fn doubt_about_template(launched: &Names, new: Option<&Names>) -> Option<String> {
+    let Some(new) = new else { return Some("the new template is not one that Freehold renders".to_owned()) };
+    let is_known = [&launched.tenant_key, &launched.tenant_second_key].contains(&&new.tenant_key);
+    (!is_known).then(|| format!("the new template trusts another key, {}", new.tenant_key))
+}
+
+/// Returns the doubts about two contracts, of which the stack has accepted `accepted`, and the new template names one.
+fn doubts_about_contract(terms: &Terms, accepted: &str, new: Option<&Names>) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if accepted != terms.agreed.as_str() {
+        doubts.push(format!("the stack has accepted {accepted}, and you passed {} as agreed", terms.agreed));
+    }
+    if let Some(new) = new.filter(|new| new.contract != terms.new) {
+        doubts.push(format!("the new template names the contract {}, and you passed {}", new.contract, terms.new));
+    }
+    doubts
 }
 
 /// Compares two contracts that the vendor signed.

@@ -49,15 +49,8 @@ impl Launch {
             leftovers::check(&config, &tenant, &self.install, &account).await?;
         }
         template::check_values(&facts, &file, &parameters.keys().chain(kept.keys()).collect())?;
-        if let (false, Err(wrong)) = (self.unverified, template::check_as_rendered(&template, &file, &self.own.all())) {
-            // An earlier release of Freehold may have rendered the launched template. Another launch of this template
-            // changes parameters only.
-            let is_launched =
-                former.is_some() && stacks.template(&name).await.is_ok_and(|launched| launched == template);
-            if !is_launched {
-                return Err(wrong);
-            }
-        }
+        let launched = former.as_ref().map(|_| name.as_str());
+        self.check_as_rendered(&template, &file, &stacks, launched).await?;
         // The messages of the rules come from the template. They are texts of Freehold only in a template that is as
         // rendered.
         template::check_rules(&facts, &file, &parameters, kept)?;
@@ -73,6 +66,38 @@ impl Launch {
         }
         let (outcome, stack) = applied?;
         drop(progress);
+        self.show(context, &name, (outcome, &stack), (former.as_ref(), agreed))
+    }
+
+    /// Refuses a template that Freehold does not render, unless it is the template of the stack `launched`.
+    async fn check_as_rendered(
+        &self,
+        template: &str,
+        file: &str,
+        stacks: &Stacks,
+        launched: Option<&str>,
+    ) -> Result<()> {
+        if self.unverified {
+            return Ok(());
+        }
+        let Err(wrong) = template::check_as_rendered(template, file, &self.own.all()) else { return Ok(()) };
+        // An earlier release of Freehold may have rendered it. To launch it again changes parameters only.
+        let is_launched = match launched {
+            Some(name) => stacks.template(name).await.is_ok_and(|text| text == template),
+            None => false,
+        };
+        if is_launched { Ok(()) } else { Err(wrong) }
+    }
+
+    /// Prints what the launch changed, and what to do next. `former` is the stack before the launch, and `agreed` is
+    /// that stack if it had agreed to a contract.
+    fn show(
+        &self,
+        context: &Context,
+        name: &str,
+        (outcome, stack): (Outcome, &Stack),
+        (former, agreed): (Option<&Stack>, Option<&Stack>),
+    ) -> Result<()> {
         let state = match outcome {
             Outcome::Created => "is launched",
             Outcome::Updated => "is updated",
@@ -80,12 +105,11 @@ impl Launch {
         };
         let value = json!({ "stack": name, "changed": outcome != Outcome::Unchanged, "outputs": stack.outputs });
         context.out.show(&value, |_| {
-            let was = former.as_ref();
-            let changed = was.is_none_or(|was| config_of(&was.outputs) != config_of(&stack.outputs));
+            let changed = former.is_none_or(|former| config_of(&former.outputs) != config_of(&stack.outputs));
             let next = next(outcome, &self.install, &stack.parameters, changed);
-            let consent = consent::about_consent(agreed, &stack);
+            let consent = consent::about_consent(agreed, stack);
             let consent = consent.map(|sentence| format!("\n{sentence}")).unwrap_or_default();
-            let is_other = was.is_none_or(|was| was.outputs != stack.outputs);
+            let is_other = former.is_none_or(|former| former.outputs != stack.outputs);
             let outputs = if is_other { outputs(&stack.outputs, context) } else { String::new() };
             format!("{outputs}stack `{name}` {state}{consent}\nnext: {next}")
         })
