@@ -2,7 +2,7 @@
 //! manifests. A second build of the same source gives the same digest and changes nothing.
 
 use async_trait::async_trait;
-use freehold_protocol::order::{BuildArtifact, Package, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER, Work};
+use freehold_protocol::order::{Artifact, BuildArtifact, Package, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER, Work};
 use freehold_protocol::report::Outcome;
 use freehold_runner::job::failure::{Failure, until_stopped};
 use freehold_runner::job::{Execute, Job, sdk_config};
@@ -61,28 +61,11 @@ async fn build(job: &Job, work: &BuildArtifact) -> Result<Done, Failure> {
         (Package::Image, Source::EcrImage { reference, region, role_arn }) => {
             until_stopped(job, image::copy_private(job, work, reference, region, role_arn, &mut facts)).await?
         }
-        (Package::Image, Source::Directory { .. } | Source::Git { .. }) => {
-            if image::signers(work)?.is_some() {
-                return Err(Failure::new(
-                    "the signatures of an image on disk cannot be checked: they are in its registry; take the image \
-                     from its registry, with `public` or `aws_ecr`, or remove `require_signature`",
-                ));
-            }
-            let directory = source::fetch(job, &work.source).await?;
-            until_stopped(job, async {
-                let repository = ecr_repository(&sdk_config(job).await, &work.repository).await?;
-                layout::push(&repository, &directory).await
-            })
-            .await?
-        }
+        (Package::Image, Source::Directory { .. } | Source::Git { .. }) => image_on_disk(job, work).await?,
         (Package::TerraformModule, Source::Directory { .. } | Source::Git { .. }) => {
             terraform::build(job, work, &mut facts).await?
         }
-        (Package::CloudformationTemplate, Source::Directory { .. } | Source::Git { .. }) => {
-            let directory = source::fetch(job, &work.source).await?;
-            let template = package::find_template(&directory).map_err(Failure::new)?;
-            until_stopped(job, push_layer(job, work, &template, TEMPLATE_LAYER, TEMPLATE_ARTIFACT)).await?
-        }
+        (Package::CloudformationTemplate, Source::Directory { .. } | Source::Git { .. }) => template(job, work).await?,
         (Package::HelmChart, _) => chart::build(job, work, &mut facts).await?,
         (Package::DockerImage, Source::Directory { .. } | Source::Git { .. }) => {
             dockerfile::build(job, work, &mut facts).await?
@@ -111,4 +94,27 @@ async fn build(job: &Job, work: &BuildArtifact) -> Result<Done, Failure> {
     .await?;
     job.log.line(&format!("built `{}` as {}", work.component, artifact.digest));
     Ok(Done { artifact: Some(artifact), ..Done::default() })
+}
+
+/// Pushes an image that its source has as an OCI image layout.
+async fn image_on_disk(job: &Job, work: &BuildArtifact) -> Result<Artifact, Failure> {
+    if image::signers(work)?.is_some() {
+        return Err(Failure::new(
+            "the signatures of an image on disk cannot be checked: they are in its registry; take the image \
+             from its registry, with `public` or `aws_ecr`, or remove `require_signature`",
+        ));
+    }
+    let directory = source::fetch(job, &work.source).await?;
+    until_stopped(job, async {
+        let repository = ecr_repository(&sdk_config(job).await, &work.repository).await?;
+        layout::push(&repository, &directory).await
+    })
+    .await
+}
+
+/// Pushes the CloudFormation template of the source.
+async fn template(job: &Job, work: &BuildArtifact) -> Result<Artifact, Failure> {
+    let directory = source::fetch(job, &work.source).await?;
+    let template = package::find_template(&directory).map_err(Failure::new)?;
+    until_stopped(job, push_layer(job, work, &template, TEMPLATE_LAYER, TEMPLATE_ARTIFACT)).await
 }
