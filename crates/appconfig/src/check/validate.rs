@@ -12,7 +12,7 @@ use crate::check::references;
 use crate::kinds::spec::{Holds, Key, seconds};
 use crate::kinds::{COMPONENT_TYPES, Kind, component_keys};
 use crate::read::addresses::{Naming, naming};
-use crate::read::document::{Data, Node, Offsets};
+use crate::read::document::{Data, Entry, Node, Offsets};
 use crate::read::files::Place;
 use crate::report::draft::Draft;
 use crate::state::app::App;
@@ -171,25 +171,8 @@ impl Validator<'_> {
                     self.drafts().push(draft.expected(holds.expected()));
                 }
             },
-            (Holds::Texts, Data::List(items)) => {
-                for item in items {
-                    if let Some(text) = item.as_text() {
-                        self.inline_template(item, text);
-                        continue;
-                    }
-                    let draft = Draft::error(self.place(&item.span), format!("`{key}` holds {}", item.kind()));
-                    self.drafts().push(draft.expected("a string"));
-                }
-            }
-            (Holds::Scalars, Data::Table(entries)) => {
-                for entry in entries {
-                    match &entry.value.data {
-                        Data::Text(text) => self.inline_template(&entry.value, text),
-                        Data::List(_) | Data::Table(_) => self.wrong(&entry.value, &Holds::Text, &entry.key),
-                        Data::Whole(_) | Data::Fraction(_) | Data::Flag(_) | Data::Date(_) => {}
-                    }
-                }
-            }
+            (Holds::Texts, Data::List(items)) => self.texts(items, key),
+            (Holds::Scalars, Data::Table(entries)) => self.scalars(entries),
             (Holds::Values, Data::Table(_)) => self.values(node),
             (Holds::Table(keys), Data::Table(_)) => self.table(node, &[keys], true),
             (Holds::Tables(keys), Data::List(items)) => {
@@ -201,6 +184,27 @@ impl Validator<'_> {
                 }
             }
             _ => self.wrong(node, holds, key),
+        }
+    }
+
+    fn texts(&mut self, items: &[Node], key: &str) {
+        for item in items {
+            if let Some(text) = item.as_text() {
+                self.inline_template(item, text);
+                continue;
+            }
+            let draft = Draft::error(self.place(&item.span), format!("`{key}` holds {}", item.kind()));
+            self.drafts().push(draft.expected("a string"));
+        }
+    }
+
+    fn scalars(&mut self, entries: &[Entry]) {
+        for entry in entries {
+            match &entry.value.data {
+                Data::Text(text) => self.inline_template(&entry.value, text),
+                Data::List(_) | Data::Table(_) => self.wrong(&entry.value, &Holds::Text, &entry.key),
+                Data::Whole(_) | Data::Fraction(_) | Data::Flag(_) | Data::Date(_) => {}
+            }
         }
     }
 
