@@ -81,7 +81,8 @@ impl Launch {
             return Ok(());
         }
         let Err(wrong) = template::check_as_rendered(template, file, &self.own.all()) else { return Ok(()) };
-        // An earlier release of Freehold may have rendered it. To launch it again changes parameters only.
+        // An earlier release of Freehold may have rendered the launched template. Another launch of this template changes
+        // parameters only.
         let is_launched = match launched {
             Some(name) => stacks.template(name).await.is_ok_and(|text| text == template),
             None => false,

@@ -300,14 +300,90 @@ fn denial(
     condition: &Map<String, Value>,
     own: &Own,
 ) -> Result<Vec<Value>, String> {
-    let statement = |element: &str, actions: Vec<String>, need: Option<&Need<'_>>| {
+    let denial = Denial { kept, condition, own };
+    match actions {
+        Actions::All { but } => denial.of_all_but(but),
+        Actions::These(actions) => {
+            check_separable(actions, own)?;
+            denial.of(actions)
+        }
+    }
+}
+
+/// Refuses actions of which a part is needed by every job and cannot be left out of the denial.
+fn check_separable(actions: &[String], own: &Own) -> Result<(), String> {
+    let needs = own.needs();
+    for action in actions {
+        if let Some(needed) = ON_ALL.iter().find(|needed| meet(action, needed)) {
+            return Err(format!(
+                "`{action}` is denied or limited, and every job needs `{needed}`, which `{action}` matches; name the \
+                 actions that you mean, such as `iam:Create*`"
+            ));
+        }
+        let of = needs.iter().filter(|need| need.actions.iter().any(|needed| meet(action, needed)));
+        if of.count() > 1 {
+            return Err(format!("`{action}` matches several services; name the actions that you mean"));
+        }
+    }
+    Ok(())
+}
+
+/// What the statements of a denial have in common.
+struct Denial<'a> {
+    /// The resources to which the denial does not apply.
+    kept: Option<&'a [String]>,
+    condition: &'a Map<String, Value>,
+    own: &'a Own,
+}
+
+impl Denial<'_> {
+    /// Returns the denials of all actions but `but`.
+    fn of_all_but(&self, but: &[String]) -> Result<Vec<Value>, String> {
+        let missing = |needed: &[&str]| -> Vec<String> {
+            let is_missing = |needed: &&&str| !but.iter().any(|action| meet(action, needed));
+            needed.iter().filter(is_missing).map(|&needed| needed.to_owned()).collect()
+        };
+        let mut rest: BTreeSet<String> = but.iter().cloned().chain(missing(&ON_ALL)).collect();
+        let mut found = Vec::new();
+        for need in &self.own.needs() {
+            let missing = missing(need.actions);
+            rest.extend(missing.clone());
+            if !missing.is_empty() {
+                found.push(self.statement("Action", missing, Some(need))?);
+            }
+        }
+        found.insert(0, self.statement("NotAction", rest.into_iter().collect(), None)?);
+        Ok(found)
+    }
+
+    /// Returns the denials of `actions`.
+    fn of(&self, actions: &[String]) -> Result<Vec<Value>, String> {
+        let needs = self.own.needs();
+        let of = |need: &Need<'_>, action: &String| need.actions.iter().any(|needed| meet(action, needed));
+        let (needed, rest): (Vec<_>, Vec<_>) =
+            actions.iter().cloned().partition(|action| needs.iter().any(|need| of(need, action)));
+        let mut found = Vec::new();
+        if !rest.is_empty() {
+            found.push(self.statement("Action", rest, None)?);
+        }
+        for need in &needs {
+            let actions: Vec<String> = needed.iter().filter(|action| of(need, action)).cloned().collect();
+            if !actions.is_empty() {
+                found.push(self.statement("Action", actions, Some(need))?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the statement that denies `actions`, or all others with `NotAction`, without the resources of `need`.
+    fn statement(&self, element: &str, actions: Vec<String>, need: Option<&Need<'_>>) -> Result<Value, String> {
         let on = need.map(|need| need.on).unwrap_or_default();
-        let resources: Vec<&String> = kept.into_iter().flatten().chain(on).collect();
-        let mut condition = condition.clone();
+        let resources: Vec<&String> = self.kept.into_iter().flatten().chain(on).collect();
+        let mut condition = self.condition.clone();
         if need.is_some_and(|need| need.on.is_empty()) {
             let tests = condition.entry("StringNotEquals").or_insert_with(|| json!({}));
             let tests = tests.as_object_mut().ok_or("its condition `StringNotEquals` is not an object")?;
-            if tests.insert(TAG.to_owned(), json!(own.install)).is_some() {
+            if tests.insert(TAG.to_owned(), json!(self.own.install)).is_some() {
                 return Err(format!(
                     "its condition has `{TAG}`, by which the install's own key is recognized; use another tag"
                 ));
@@ -320,53 +396,7 @@ fn denial(
             let _ = found.insert("Condition".to_owned(), Value::Object(condition));
         }
         Ok(found)
-    };
-    let needs = own.needs();
-    let mut found = Vec::new();
-    match actions {
-        Actions::All { but } => {
-            let missing = |needed: &[&str]| -> Vec<String> {
-                let is_missing = |needed: &&&str| !but.iter().any(|action| meet(action, needed));
-                needed.iter().filter(is_missing).map(|&needed| needed.to_owned()).collect()
-            };
-            let mut rest: BTreeSet<String> = but.iter().cloned().chain(missing(&ON_ALL)).collect();
-            for need in &needs {
-                let missing = missing(need.actions);
-                rest.extend(missing.clone());
-                if !missing.is_empty() {
-                    found.push(statement("Action", missing, Some(need))?);
-                }
-            }
-            found.insert(0, statement("NotAction", rest.into_iter().collect(), None)?);
-        }
-        Actions::These(actions) => {
-            for action in actions {
-                if let Some(needed) = ON_ALL.iter().find(|needed| meet(action, needed)) {
-                    return Err(format!(
-                        "`{action}` is denied or limited, and every job needs `{needed}`, which `{action}` matches; \
-                         name the actions that you mean, such as `iam:Create*`"
-                    ));
-                }
-                let of = needs.iter().filter(|need| need.actions.iter().any(|needed| meet(action, needed)));
-                if of.count() > 1 {
-                    return Err(format!("`{action}` matches several services; name the actions that you mean"));
-                }
-            }
-            let of = |need: &Need<'_>, action: &String| need.actions.iter().any(|needed| meet(action, needed));
-            let (needed, rest): (Vec<_>, Vec<_>) =
-                actions.iter().cloned().partition(|action| needs.iter().any(|need| of(need, action)));
-            if !rest.is_empty() {
-                found.push(statement("Action", rest, None)?);
-            }
-            for need in &needs {
-                let actions: Vec<String> = needed.iter().filter(|action| of(need, action)).cloned().collect();
-                if !actions.is_empty() {
-                    found.push(statement("Action", actions, Some(need))?);
-                }
-            }
-        }
     }
-    Ok(found)
 }
 
 /// Returns the denials of `actions` beyond the limits of the statement that allows them.
