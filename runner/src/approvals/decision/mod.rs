@@ -55,68 +55,89 @@ pub fn recalled(
     facts: &Facts,
     found: Found<'_>,
 ) -> Result<PlanRecord, NotApplied> {
-    let refused = |why: String| Err(NotApplied::Refused(format!("plan `{}` is not applied: {why}", named.plan)));
-    let Some(bytes) = found.record else {
-        return refused("the install's bucket has no record of it".to_owned());
-    };
+    let record = record_of(named, found.record)?;
+    check_subject(order, named, &record)?;
+    let until = record.until.min(named.until);
+    if found.now > until {
+        let until = rfc3339::text(until).unwrap_or_default();
+        return Err(refused(named, &format!("its approval expired at {until}")));
+    }
+    if record.policies != named.policies {
+        return Err(refused(named, "its approval was given for other results of the policies"));
+    }
+    if let Some(used) = found.used {
+        check_use(order, named, used)?;
+    }
+    check_unchanged(order, named, facts, &record)?;
+    Ok(record)
+}
+
+fn refused(named: &OrderApproval, why: &str) -> NotApplied {
+    NotApplied::Refused(format!("plan `{}` is not applied: {why}", named.plan))
+}
+
+/// Reads the record of a plan, whose bytes must have the digest that names the plan.
+fn record_of(named: &OrderApproval, bytes: Option<&[u8]>) -> Result<PlanRecord, NotApplied> {
+    let bytes = bytes.ok_or_else(|| refused(named, "the install's bucket has no record of it"))?;
     let digest = Digest::of(bytes);
     if digest != named.plan {
-        return refused(format!("the bytes of its record have changed: their digest is `{digest}`"));
+        return Err(refused(named, &format!("the bytes of its record have changed: their digest is `{digest}`")));
     }
-    let record: PlanRecord = match serde_json::from_slice(bytes) {
-        Ok(record) => record,
-        Err(error) => return refused(format!("its record cannot be read: {error}")),
-    };
+    serde_json::from_slice(bytes).map_err(|error| refused(named, &format!("its record cannot be read: {error}")))
+}
+
+/// Checks that the plan is for the install, the job and the change of the order.
+fn check_subject(order: &Order, named: &OrderApproval, record: &PlanRecord) -> Result<(), NotApplied> {
     if (&record.tenant, &record.install) != (&order.tenant, &order.install) {
-        return refused(format!("it is for install `{}` of `{}`", record.install, record.tenant));
+        return Err(refused(named, &format!("it is for install `{}` of `{}`", record.install, record.tenant)));
     }
     let (changes, removal) = (order.work.changes(), is_removal(order));
     if (record.changes.as_str(), record.removal) != (changes.as_str(), removal) {
         let what = if record.removal { "the removal of " } else { "" };
-        return refused(format!("it is for {what}`{}`, and this job changes `{changes}`", record.changes));
+        let why = format!("it is for {what}`{}`, and this job changes `{changes}`", record.changes);
+        return Err(refused(named, &why));
     }
     if record.job != order.job {
-        return refused(format!("it is the plan of job `{}`", record.job));
+        return Err(refused(named, &format!("it is the plan of job `{}`", record.job)));
     }
-    let until = record.until.min(named.until);
-    if found.now > until {
-        return refused(format!("its approval expired at {}", rfc3339::text(until).unwrap_or_default()));
-    }
-    if record.policies != named.policies {
-        return refused("its approval was given for other results of the policies".to_owned());
-    }
-    if let Some(used) = found.used {
-        let this = Use { job: order.job.to_string(), dispatch: order.dispatch };
-        match serde_json::from_slice::<Use>(used) {
-            // The same order was delivered again. The state shows whether its first delivery changed something.
-            Ok(used) if used == this => {}
-            // The machine failed while it applied the plan, and the job was ordered again. What is left needs a new plan.
-            Ok(used) if used.job == this.job => {
-                return Err(NotApplied::Outdated(format!(
-                    "dispatch {} has begun to apply plan `{}`",
-                    used.dispatch, named.plan
-                )));
-            }
-            Ok(used) => {
-                let Use { job, dispatch } = used;
-                return refused(format!("dispatch {dispatch} of job `{job}` has applied it already"));
-            }
-            Err(error) => {
-                return refused(format!("the note that names the order which applied it cannot be read: {error}"));
-            }
+    Ok(())
+}
+
+/// Checks that no other order has begun to apply the plan. `used` is the note of the order that has.
+fn check_use(order: &Order, named: &OrderApproval, used: &[u8]) -> Result<(), NotApplied> {
+    let this = Use { job: order.job.to_string(), dispatch: order.dispatch };
+    match serde_json::from_slice::<Use>(used) {
+        // The same order was delivered again. The state shows whether its first delivery changed something.
+        Ok(used) if used == this => Ok(()),
+        // The machine failed while it applied the plan, and the job was ordered again. What is left needs a new plan.
+        Ok(used) if used.job == this.job => {
+            Err(NotApplied::Outdated(format!("dispatch {} has begun to apply plan `{}`", used.dispatch, named.plan)))
+        }
+        Ok(Use { job, dispatch }) => {
+            Err(refused(named, &format!("dispatch {dispatch} of job `{job}` has applied it already")))
+        }
+        Err(error) => {
+            let why = format!("the note that names the order which applied it cannot be read: {error}");
+            Err(refused(named, &why))
         }
     }
+}
+
+/// Checks that the work, the values and the state are those that the plan was made from.
+fn check_unchanged(order: &Order, named: &OrderApproval, facts: &Facts, record: &PlanRecord) -> Result<(), NotApplied> {
     let moved = |what: &str| Err(NotApplied::Outdated(format!("{what} since the approved plan `{}`", named.plan)));
     match (work_digest(order), inputs_digest(&facts.inputs, &record.salt)) {
         (Ok(work), _) if work != record.work => return moved("the artifact or the config has changed"),
         (Ok(_), Ok(inputs)) if inputs != record.inputs => return moved("the values have changed"),
         (Ok(_), Ok(_)) => {}
-        (Err(error), _) | (_, Err(error)) => return refused(format!("its inputs have no canonical form: {error}")),
+        (Err(error), _) | (_, Err(error)) => {
+            return Err(refused(named, &format!("its inputs have no canonical form: {error}")));
+        }
     }
     if facts.state != record.state {
         return moved("the state has changed");
     }
-    Ok(record)
+    Ok(())
 }
 
 /// The plan that the job would apply now, and the sides that have to approve it now.
