@@ -139,15 +139,7 @@ pub async fn run(
     } else {
         queue
     };
-    match cgroup::claim(&config.state_dir) {
-        Err(reason) => {
-            warn!("Limits apply to each process of a job, not to the memory and processors of the whole job: {reason}");
-        }
-        Ok(Some(reason)) if config.limits.disk_mib_per_sec.is_some() => {
-            warn!("`limits.disk_mib_per_sec` does not apply: {reason}");
-        }
-        Ok(_) => {}
-    }
+    claim_cgroup(&config);
     agent.boxes.refill();
     info!(
         install.id = %config.install,
@@ -171,6 +163,19 @@ pub async fn run(
     tokio::select! {
         exit = supervise_loops(&agent, &spool, (&outbox, &texts), prover, (identity.public_key(), signals)) => Ok(exit),
         () = changed => Ok(Exit::Drained),
+    }
+}
+
+/// Claims the cgroup in which jobs run, and warns of each limit that does not apply to a whole job.
+fn claim_cgroup(config: &Config) {
+    match cgroup::claim(&config.state_dir) {
+        Err(reason) => {
+            warn!("Limits apply to each process of a job, not to the memory and processors of the whole job: {reason}");
+        }
+        Ok(Some(reason)) if config.limits.disk_mib_per_sec.is_some() => {
+            warn!("`limits.disk_mib_per_sec` does not apply: {reason}");
+        }
+        Ok(_) => {}
     }
 }
 

@@ -38,12 +38,7 @@ pub(super) async fn run(job: &Job, program: Program<'_>, purpose: Purpose) -> Re
         writable: program.writable.clone(),
         memory_files: job.config.limits.memory_files(),
     };
-    let waiting = job.first_box.take::<WaitingBox>();
-    let waiting = waiting.filter(|waiting| spec.is_plain() && waiting.shows(image) && waiting.made.is_alive());
-    let mut made = match waiting {
-        Some(waiting) => waiting.made,
-        None => Boxed::make(&spec, &user, &job.config.limits).await?,
-    };
+    let mut made = take_or_make_box(job, &spec, &user).await?;
     let services: Vec<Service> =
         egress::services(job, &program, purpose).into_iter().chain(program.services.clone()).collect();
     let (pump, outputs) = output::pump(job, &program.output).map_err(not_run)?;
@@ -67,23 +62,36 @@ pub(super) async fn run(job: &Job, program: Program<'_>, purpose: Purpose) -> Re
     let listeners = made.start(start, outputs).await.map_err(not_run)?;
     // Dropping the set ends the tasks that serve the box.
     let _serving = serve(&services, listeners).map_err(not_run)?;
-    let ended = tokio::select! {
-        code = follow(job, &mut made) => Ok(code),
-        reason = job.stop.stopped() => Err(reason),
-    };
-    let ended = match ended {
-        Ok(code) => Ok(code),
-        Err(reason) => {
-            stop(&mut made, program.interrupt, reason).await;
-            Err(reason)
-        }
-    };
+    let ended = until_ended(job, &mut made, program.interrupt).await;
     drop(made);
     let last_words = pump.finish().await;
     Ok(match ended {
         Ok(code) => Ended::Code { code, last_words },
         Err(reason) => Ended::Stopped(reason),
     })
+}
+
+/// Returns the box that waits for the job's first program, if the program fits into it, and otherwise a new box.
+async fn take_or_make_box(job: &Job, spec: &Spec, user: &JobUser) -> Result<Boxed, SandboxError> {
+    let waiting = job.first_box.take::<WaitingBox>();
+    let fits = |waiting: &WaitingBox| spec.is_plain() && waiting.shows(job.image.get()) && waiting.made.is_alive();
+    match waiting.filter(fits) {
+        Some(waiting) => Ok(waiting.made),
+        None => Boxed::make(spec, user, &job.config.limits).await,
+    }
+}
+
+/// Waits until the program has ended, and returns its exit code. If the attempt must stop, stops the program and
+/// returns the reason.
+async fn until_ended(job: &Job, made: &mut Boxed, interrupt: Interrupt) -> Result<i32, StopReason> {
+    let ended = tokio::select! {
+        code = follow(job, made) => Ok(code),
+        reason = job.stop.stopped() => Err(reason),
+    };
+    if let Err(reason) = ended {
+        stop(made, interrupt, reason).await;
+    }
+    ended
 }
 
 fn serve(services: &[Service], listeners: Vec<std::net::TcpListener>) -> std::io::Result<JoinSet<()>> {
