@@ -12,7 +12,7 @@ use freehold_domain::toggles;
 use freehold_domain::workflow::{Request, RollBack, WorkflowKind};
 use freehold_protocol::api::CreateInstallRequest;
 use freehold_protocol::order::{AskedBy, Mode};
-use freehold_protocol::{InstallId, Timestamp, WorkflowId};
+use freehold_protocol::{ComponentName, InstallId, Timestamp, WorkflowId};
 
 use crate::AppError;
 use crate::app_version::install_release::{followed, following};
@@ -51,30 +51,9 @@ impl CreateInstall {
             return self.existing(known.value, request).await;
         }
         self.check_names(id).await?;
-        let version = followed(&self.versions, &request.app, &request.release).await?.version;
-        check_deployable(&version.document)?;
-        let sealing = Sealing { install: id, key: None };
-        check_given(&version.document, &BTreeMap::new(), &request.inputs, sealing)?;
-        let chosen = request.toggles.iter().map(|(component, on)| (component.clone(), Some(*on))).collect();
-        let toggles = toggles::changed(&version.document, &BTreeMap::new(), &chosen)?;
-        crate::stack::render_stack::check(&version.document)?;
+        let toggles = self.check_version(request).await?;
         let now = self.clock.now();
-        let serves = Serves::App { app: request.app.clone(), version: None };
-        let (account, region) = (request.account.clone(), request.region.clone());
-        let generation = table::gone_installs(&*self.store).await?.0.count;
-        let fresh = Install {
-            generation,
-            // A runner that served a forgotten install of this name accepts only orders with higher serials than
-            // before.
-            next_serial: 1 + (u64::from(generation) << 32),
-            inputs: merged(&BTreeMap::new(), &request.inputs),
-            toggles,
-            approval_option: request.approval_option,
-            follows: request.release.clone(),
-            // Most installs follow the latest version, and a short row costs one write unit.
-            follows_since: if request.release.is_latest() { Timestamp::default() } else { now },
-            ..Install::new(id.clone(), serves, account, region, now)
-        };
+        let fresh = self.fresh(request, toggles, now).await?;
         let workflow_id = fresh.provisioning();
         let (install, serial) = fresh.begin(&workflow_id, true)?;
         let new = NewWorkflow {
@@ -105,6 +84,44 @@ impl CreateInstall {
         self.machines.start(WorkflowKind::ProvisionInstall, &workflow_id, id, 0).await?;
         tracing::info!(install.id = %id, "Created install `{id}` of app `{}`", request.app);
         Ok((install, workflow_id))
+    }
+
+    /// Checks the inputs and the toggles of the request against the version that the install follows. Returns the
+    /// toggles.
+    async fn check_version(&self, request: &CreateInstallRequest) -> Result<BTreeMap<ComponentName, bool>, AppError> {
+        let version = followed(&self.versions, &request.app, &request.release).await?.version;
+        check_deployable(&version.document)?;
+        let sealing = Sealing { install: &request.install, key: None };
+        check_given(&version.document, &BTreeMap::new(), &request.inputs, sealing)?;
+        let chosen = request.toggles.iter().map(|(component, on)| (component.clone(), Some(*on))).collect();
+        let toggles = toggles::changed(&version.document, &BTreeMap::new(), &chosen)?;
+        crate::stack::render_stack::check(&version.document)?;
+        Ok(toggles)
+    }
+
+    /// Returns the install that the request describes, before its first workflow.
+    async fn fresh(
+        &self,
+        request: &CreateInstallRequest,
+        toggles: BTreeMap<ComponentName, bool>,
+        now: Timestamp,
+    ) -> Result<Install, AppError> {
+        let serves = Serves::App { app: request.app.clone(), version: None };
+        let (account, region) = (request.account.clone(), request.region.clone());
+        let generation = table::gone_installs(&*self.store).await?.0.count;
+        Ok(Install {
+            generation,
+            // A runner that served a forgotten install of this name accepts only orders with higher serials than
+            // before.
+            next_serial: 1 + (u64::from(generation) << 32),
+            inputs: merged(&BTreeMap::new(), &request.inputs),
+            toggles,
+            approval_option: request.approval_option,
+            follows: request.release.clone(),
+            // Most installs follow the latest version, and a short row costs one write unit.
+            follows_since: if request.release.is_latest() { Timestamp::default() } else { now },
+            ..Install::new(request.install.clone(), serves, account, region, now)
+        })
     }
 
     async fn existing(

@@ -10,6 +10,7 @@ use freehold_domain::plan::check_deployable;
 use freehold_domain::sealed_inputs::is_sealed;
 use freehold_domain::workflow::{Request, RollBack, WorkflowKind};
 use freehold_protocol::api::DeployComponentsRequest;
+use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::Mode;
 use freehold_protocol::{AppName, InstallId, WorkflowId};
 use serde_json::Value;
@@ -61,18 +62,8 @@ impl DeployComponents {
         let (version, release) = (wanted.version, wanted.release);
         check_deployable(&version.document)?;
         self.check_sealed(&app, &stored.value, &request.inputs).await?;
-        let roll_back = match request.verified {
-            true => {
-                let before = Box::new(what_ran(&self.versions, &stored.value).await?);
-                RollBack::Verified { before, followed: None }
-            }
-            false => RollBack::None,
-        };
-        let kept = known_inputs(&version.document, &stored.value.inputs);
-        let given = merged(&kept, &request.inputs);
-        resolve_inputs(&version.document, &given, &stored.value.answers, stored.value.sealing())?;
-        let former_inputs = former(&stored.value.inputs, &request.inputs);
-        stored.value.inputs = merged(&stored.value.inputs, &request.inputs);
+        let roll_back = self.roll_back(request, &stored.value).await?;
+        let former_inputs = change_inputs(&mut stored.value, &version.document, &request.inputs)?;
         require_runner(&stored.value)?;
         stored.value.begin(&id, true)?;
         let only = request.components.iter().cloned().collect();
@@ -113,6 +104,15 @@ impl DeployComponents {
         Ok(id)
     }
 
+    /// Returns what follows a failure of the deploy: of a verified one, the deploy of what runs now.
+    async fn roll_back(&self, request: &DeployComponentsRequest, install: &Install) -> Result<RollBack, AppError> {
+        if !request.verified {
+            return Ok(RollBack::None);
+        }
+        let before = Box::new(what_ran(&self.versions, install).await?);
+        Ok(RollBack::Verified { before, followed: None })
+    }
+
     /// Refuses new values that are not sealed, for inputs that are sensitive in the latest version or in a version that
     /// the install has. The version to deploy may be another one, in which such an input is not sensitive.
     async fn check_sealed(
@@ -146,6 +146,19 @@ impl DeployComponents {
         let named = Named { version: request.version.as_ref(), release: request.release.as_ref() };
         wanted(&self.versions, install, named).await
     }
+}
+
+/// Changes inputs of the install, if the version accepts the values that it then has. Returns the former values.
+fn change_inputs(
+    install: &mut Install,
+    version: &AppVersion,
+    changes: &BTreeMap<String, Value>,
+) -> Result<BTreeMap<String, Value>, AppError> {
+    let given = merged(&known_inputs(version, &install.inputs), changes);
+    resolve_inputs(version, &given, &install.answers, install.sealing())?;
+    let former = former(&install.inputs, changes);
+    install.inputs = merged(&install.inputs, changes);
+    Ok(former)
 }
 
 /// Returns the former values of the inputs in `changes`; null for an input that had no value.
