@@ -13,8 +13,8 @@ use freehold_domain::required_checks::ReportedCheck;
 use freehold_domain::toggles;
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::api::{
-    ChangesView, ConnectionView, DeployedView, Follows, HealthView, InstallHealthView, InstallView, LeftoversView,
-    Page, PartialView, RunnerView, SkippedView, WaitingPlan,
+    ChangesView, ConnectionView, DeployedView, Follows, HealthView, InputView, InstallHealthView, InstallView,
+    LeftoversView, Page, PartialView, RunnerView, SkippedView, WaitingPlan,
 };
 use freehold_protocol::report::ChangeTimes;
 use freehold_protocol::time::rfc3339;
@@ -47,16 +47,13 @@ pub async fn show_install(versions: &Versions, id: &InstallId, now: Timestamp) -
     let store = &*versions.store;
     let install = table::install(store, id).await?.value;
     let components: Vec<DeployedRecord> = load_all(store, &install_pk(id), "component#").await?;
-    let shown = match install.app() {
-        Some(_) => show_inputs::show_inputs(versions, &install).await?.inputs,
-        None => Vec::new(),
-    };
-    let off = match install.app() {
+    let (inputs, off) = match install.app() {
         Some(app) => {
+            let inputs = show_inputs::show_inputs(versions, &install).await?.inputs;
             let version = followed(versions, app, &install.follows).await?.version;
-            toggles::off(&version.document, &install.toggles).into_iter().collect()
+            (inputs, toggles::off(&version.document, &install.toggles).into_iter().collect())
         }
-        None => Vec::new(),
+        None => (Vec::new(), Vec::new()),
     };
     let jobs = match &install.live {
         Some(live) if install.forgetting.is_none() => active_jobs(store, live).await?,
@@ -69,27 +66,14 @@ pub async fn show_install(versions: &Versions, id: &InstallId, now: Timestamp) -
     // The list of leftovers is from the last teardown of everything. The list is no longer valid when a component is
     // deployed again.
     if components.is_empty() {
-        let record = load::<LeftoversRecord>(store, &table::leftovers_key(id)).await?;
-        view.leftovers = record.map(|record| LeftoversView {
-            at: record.value.at,
-            job: record.value.job,
-            found: record.value.found,
-        });
+        view.leftovers = leftovers(store, id).await?;
     }
     // The customer's values of inputs arrive when the runner announces itself. Before that, missing values are not a
     // problem.
     if view.runner.is_some() {
-        view.problems = shown.iter().filter_map(|input| input.problem.clone()).collect();
-        let skipped: Vec<SkippedRun> = load_all(store, &install_pk(id), SKIPPED_PREFIX).await?;
-        view.problems.extend(skipped.iter().map(skipped_text));
-        let not_followed = load::<NotFollowed>(store, &table::not_followed_key(id)).await?;
-        // The stored reason may be about a channel that the install does not follow any more.
-        let standing = not_followed
-            .map(|known| known.value)
-            .filter(|known| matches!(&view.release, Follows::Channel { channel } if *channel == known.channel));
-        view.problems.extend(standing.iter().map(not_followed_text));
+        view.problems = problems(store, id, &inputs, &view.release).await?;
     }
-    view.inputs = show_inputs::by_name(&shown);
+    view.inputs = show_inputs::by_name(&inputs);
     view.off = off;
     let checks: Vec<HealthRecord> = load_all(store, &install_pk(id), HEALTH_PREFIX).await?;
     let reported = table::reported_checks(store, id).await?;
@@ -100,8 +84,8 @@ pub async fn show_install(versions: &Versions, id: &InstallId, now: Timestamp) -
     let component_view = |record: DeployedRecord| {
         let name = &record.deployed.component;
         let required = awaited.get(name).or_else(|| checks.get(name).map(|check| &check.required));
-        let shown = checks_of(&record.deployed, required.unwrap_or(&BTreeSet::new()), &reported);
-        DeployedView { checks: shown, ..deployed_view(record, &rules, &checks) }
+        let results = checks_of(&record.deployed, required.unwrap_or(&BTreeSet::new()), &reported);
+        DeployedView { checks: results, ..deployed_view(record, &rules, &checks) }
     };
     view.components = components.into_iter().map(component_view).collect();
     Ok(view)
@@ -148,16 +132,7 @@ async fn install_view(store: &dyn Store, install: Install, now: Timestamp) -> Re
         Serves::App { version, .. } => version.clone(),
         Serves::Builds => None,
     };
-    let state = match (&install.runner, live.as_ref().map(|workflow| workflow.kind)) {
-        _ if install.forgetting.is_some() => "forgetting",
-        _ if install.disabled.is_some() => "disabled",
-        (None, _) => "waiting for runner",
-        (Some(_), Some(WorkflowKind::ProvisionInstall)) => "provisioning",
-        (Some(_), Some(WorkflowKind::TeardownInstall)) => "tearing down",
-        (Some(_), Some(_)) => "deploying",
-        (Some(_), None) if version.is_some() => "ready",
-        (Some(_), None) => "idle",
-    };
+    let state = state(&install, live.as_ref().map(|workflow| workflow.kind), version.is_some());
     Ok(InstallView {
         app: install.app().cloned(),
         install: install.id,
@@ -191,6 +166,46 @@ async fn install_view(store: &dyn Store, install: Install, now: Timestamp) -> Re
         orders_queue_url: install.orders_queue_url,
         audit,
     })
+}
+
+/// Returns the state of an install in few words. `live` is the kind of its running workflow.
+const fn state(install: &Install, live: Option<WorkflowKind>, has_version: bool) -> &'static str {
+    match (&install.runner, live) {
+        _ if install.forgetting.is_some() => "forgetting",
+        _ if install.disabled.is_some() => "disabled",
+        (None, _) => "waiting for runner",
+        (Some(_), Some(WorkflowKind::ProvisionInstall)) => "provisioning",
+        (Some(_), Some(WorkflowKind::TeardownInstall)) => "tearing down",
+        (Some(_), Some(_)) => "deploying",
+        (Some(_), None) if has_version => "ready",
+        (Some(_), None) => "idle",
+    }
+}
+
+/// Returns the list of resources that the last teardown of everything left, if there is one.
+async fn leftovers(store: &dyn Store, id: &InstallId) -> Result<Option<LeftoversView>, AppError> {
+    let record = load::<LeftoversRecord>(store, &table::leftovers_key(id)).await?;
+    Ok(record.map(|record| LeftoversView { at: record.value.at, job: record.value.job, found: record.value.found }))
+}
+
+/// Returns what needs attention: answers that are missing or wrong, runs of actions that were skipped, and a release
+/// of the channel `follows` that is not deployed yet.
+async fn problems(
+    store: &dyn Store,
+    id: &InstallId,
+    inputs: &[InputView],
+    follows: &Follows,
+) -> Result<Vec<String>, AppError> {
+    let mut problems: Vec<String> = inputs.iter().filter_map(|input| input.problem.clone()).collect();
+    let skipped: Vec<SkippedRun> = load_all(store, &install_pk(id), SKIPPED_PREFIX).await?;
+    problems.extend(skipped.iter().map(skipped_text));
+    let not_followed = load::<NotFollowed>(store, &table::not_followed_key(id)).await?;
+    // The stored reason may be about a channel that the install does not follow any more.
+    let standing = not_followed
+        .map(|known| known.value)
+        .filter(|known| matches!(follows, Follows::Channel { channel } if *channel == known.channel));
+    problems.extend(standing.iter().map(not_followed_text));
+    Ok(problems)
 }
 
 /// Returns the jobs of the running workflow that have not ended.

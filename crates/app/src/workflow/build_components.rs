@@ -68,23 +68,9 @@ impl BuildComponents {
         let mut builds: BTreeMap<ComponentName, Build> =
             sources.iter().filter_map(|one| Some((one.component.clone(), one.known.as_ref()?.value.clone()))).collect();
         if due.is_empty() {
-            let under_way = builds.values().find_map(|build| match &build.state {
-                BuildState::Building { workflow } => Some(workflow.clone()),
-                BuildState::Built { .. } | BuildState::Failed { .. } | BuildState::Removed { .. } => None,
-            });
-            if let Some(before) = &before {
-                return self.answer_again(&version, &before.value, under_way, &builds).await;
-            }
-            if under_way.is_none() && !self.has_contract(&version, &builds).await? {
-                self.begin(
-                    &install,
-                    building(app, &version, (workflow.clone(), asked.by, digest), Vec::new()),
-                    Vec::new(),
-                )
-                .await?;
-                return Ok(answer(&version, Some(workflow), &builds));
-            }
-            return Ok(answer(&version, under_way, &builds));
+            let new = building(app, &version, (workflow, asked.by, digest), Vec::new());
+            let before = before.as_ref().map(|before| &before.value);
+            return self.start_without_builds(&install, &version, (before, &builds), new).await;
         }
         // The machine is started by the first order.
         if install.value.runner.is_none() && !self.has_build_machine {
@@ -102,6 +88,30 @@ impl BuildComponents {
         let due = due.iter().map(|one| (one.component.clone(), one.id.clone())).collect();
         self.begin(&install, building(app, &version, (workflow.clone(), asked.by, digest), due), writes).await?;
         Ok(answer(&version, Some(workflow), &builds))
+    }
+
+    /// Answers a request for which nothing has to be built. Starts the workflow `new`, which has no builds, if the
+    /// contract of the version is not signed.
+    async fn start_without_builds(
+        &self,
+        install: &Stored<Install>,
+        version: &Version,
+        (before, builds): (Option<&Workflow>, &BTreeMap<ComponentName, Build>),
+        new: NewWorkflow,
+    ) -> Result<BuildStarted, AppError> {
+        let under_way = builds.values().find_map(|build| match &build.state {
+            BuildState::Building { workflow } => Some(workflow.clone()),
+            BuildState::Built { .. } | BuildState::Failed { .. } | BuildState::Removed { .. } => None,
+        });
+        if let Some(before) = before {
+            return self.answer_again(version, before, under_way, builds).await;
+        }
+        if under_way.is_some() || self.has_contract(version, builds).await? {
+            return Ok(answer(version, under_way, builds));
+        }
+        let workflow = new.id.clone();
+        self.begin(install, new, Vec::new()).await?;
+        Ok(answer(version, Some(workflow), builds))
     }
 
     /// Answers a repeated request. If its workflow has not ended, this also starts the execution if it was not started.

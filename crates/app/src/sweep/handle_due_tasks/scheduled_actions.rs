@@ -5,6 +5,7 @@ use std::sync::Arc;
 use freehold_domain::install::Install;
 use freehold_domain::workflow::RunTrigger;
 use freehold_protocol::api::RunActionRequest;
+use freehold_protocol::app_version::Action;
 use freehold_protocol::order::AskedBy;
 use freehold_protocol::{ActionName, InstallId, Timestamp, WorkflowId};
 
@@ -26,18 +27,7 @@ impl HandleDueTasks {
         now: Timestamp,
         counts: &mut Handled,
     ) -> Result<Option<Due>, AppError> {
-        let last = match &row.value.what {
-            DueWhat::Run { last, .. } => last.as_ref(),
-            DueWhat::Schedules { .. }
-            | DueWhat::Drift
-            | DueWhat::Health
-            | DueWhat::Runbook { .. }
-            | DueWhat::RollBack { .. }
-            | DueWhat::Channel { .. }
-            | DueWhat::Follow { .. }
-            | DueWhat::RunnerAway
-            | DueWhat::Notify { .. } => None,
-        };
+        let last = last_run(&row.value.what);
         let version = self.load_deployed_version(Some(install)).await?;
         let action = version.as_ref().and_then(|version| version.action(name));
         let Some((action, next)) = action.and_then(|action| Some((action, next_run(action, now)?))) else {
@@ -45,16 +35,7 @@ impl HandleDueTasks {
             return Ok(None);
         };
         let due = row.value.time();
-        let skipped = if !schedules(action).any(|schedule| schedule.is_due(due)) {
-            // The schedule has changed since the row was written.
-            Some(String::new())
-        } else if now.since(due) / 1000 > LATE_SECS {
-            Some("it was due more than an hour ago".to_owned())
-        } else if self.is_open(last).await? {
-            Some("the previous run has not ended".to_owned())
-        } else {
-            None
-        };
+        let skipped = self.reason_to_skip(action, last, due, now).await?;
         let is_asked = skipped.is_none();
         let started = match skipped {
             Some(reason) => Err(reason),
@@ -77,6 +58,25 @@ impl HandleDueTasks {
             }
         };
         Ok(Some(Due::at(next, install.id.clone(), DueWhat::Run { action: name.clone(), last })))
+    }
+
+    /// Returns the reason to skip a run that was due at `due`. The reason is empty when the schedule has changed since
+    /// the row was written.
+    async fn reason_to_skip(
+        &self,
+        action: &Action,
+        last: Option<&WorkflowId>,
+        due: Timestamp,
+        now: Timestamp,
+    ) -> Result<Option<String>, AppError> {
+        if !schedules(action).any(|schedule| schedule.is_due(due)) {
+            return Ok(Some(String::new()));
+        }
+        if now.since(due) / 1000 > LATE_SECS {
+            return Ok(Some("it was due more than an hour ago".to_owned()));
+        }
+        let is_open = self.is_open(last).await?;
+        Ok(is_open.then(|| "the previous run has not ended".to_owned()))
     }
 
     /// Stores the reason why the install refused a run, for `freehold install show`; after a run that was not refused,
@@ -126,5 +126,21 @@ impl HandleDueTasks {
         let Some(workflow) = workflow else { return Ok(false) };
         let found = table::find_workflow(&*self.store, workflow).await?;
         Ok(found.is_some_and(|found| !found.value.state.is_terminal()))
+    }
+}
+
+/// Returns the last run of the action whose task is due.
+const fn last_run(task: &DueWhat) -> Option<&WorkflowId> {
+    match task {
+        DueWhat::Run { last, .. } => last.as_ref(),
+        DueWhat::Schedules { .. }
+        | DueWhat::Drift
+        | DueWhat::Health
+        | DueWhat::Runbook { .. }
+        | DueWhat::RollBack { .. }
+        | DueWhat::Channel { .. }
+        | DueWhat::Follow { .. }
+        | DueWhat::RunnerAway
+        | DueWhat::Notify { .. } => None,
     }
 }

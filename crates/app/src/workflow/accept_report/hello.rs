@@ -42,10 +42,38 @@ impl AcceptReport {
             let runner = Some(hello.public_key.key_id());
             self.record(table::install_pk(&install.id), body, runner, reason.clone()).await?;
         }
+        match self.announce(envelope, install, (hello, arrival), too_much.is_some()).await? {
+            Ok((next, changed)) => {
+                if changed {
+                    tracing::info!(install.id = %next.id, "Runner of `{}` announced itself", next.id);
+                }
+                self.note_changes(&next, hello.changes.as_ref(), arrival.sent_at).await?;
+                self.note_decisions(&next, &hello.decisions).await?;
+                self.after_hello(&next, arrival.sent_at, reported_head(&report, arrival.sent_at)).await
+            }
+            Err(reason) => {
+                tracing::warn!(install.id = %install.id, "Refused a hello: {reason}");
+                let runner = Some(hello.public_key.key_id());
+                self.record(table::install_pk(&install.id), body, runner, reason.clone()).await?;
+                self.notify_retired(install, &hello.public_key.key_id()).await?;
+                Ok(Accepted::Refused(reason))
+            }
+        }
+    }
+
+    /// Makes the install accept the key of a hello. Returns the install and whether it has changed, or the reason of a
+    /// refusal. With `keeps_answers`, the install keeps the customer's answers that it has.
+    async fn announce(
+        &self,
+        envelope: &Envelope,
+        install: &Install,
+        (hello, arrival): (&Hello, &Arrival),
+        keeps_answers: bool,
+    ) -> Result<Result<(Install, bool), String>, AppError> {
         let announced = table::change(&*self.store, ("install", &install.id), || async {
             let current = table::install(&*self.store, &install.id).await?;
             let mut hello = hello.clone();
-            if too_much.is_some() {
+            if keeps_answers {
                 hello.inputs.clone_from(&current.value.answers);
                 hello.secrets = None;
             }
@@ -66,23 +94,7 @@ impl AcceptReport {
             let answer = if late { Err(too_late(&hello.public_key.key_id())) } else { Ok((next, true)) };
             Ok(Decided::Commit(vec![write], answer))
         });
-        match announced.await? {
-            Ok((next, changed)) => {
-                if changed {
-                    tracing::info!(install.id = %next.id, "Runner of `{}` announced itself", next.id);
-                }
-                self.note_changes(&next, hello.changes.as_ref(), arrival.sent_at).await?;
-                self.note_decisions(&next, &hello.decisions).await?;
-                self.after_hello(&next, arrival.sent_at, reported_head(&report, arrival.sent_at)).await
-            }
-            Err(reason) => {
-                tracing::warn!(install.id = %install.id, "Refused a hello: {reason}");
-                let runner = Some(hello.public_key.key_id());
-                self.record(table::install_pk(&install.id), body, runner, reason.clone()).await?;
-                self.notify_retired(install, &hello.public_key.key_id()).await?;
-                Ok(Accepted::Refused(reason))
-            }
-        }
+        announced.await
     }
 
     /// Stores the first announcement of a runner's key.
