@@ -193,55 +193,68 @@ fn show(view: &JobView, out: Output) -> String {
     let mut parts = vec![format!("{}  {}  {}", view.job, view.node, out.state(&view.state))];
     let role = view.role.as_ref().map(|role| format!(", role {role}")).unwrap_or_default();
     parts.push(format!("install {}, {}, mode {}{role}", view.install, view.workflow, view.mode.as_str()));
-    if view.state == "waiting_for_window" {
-        let until = view.opens_at.map(|at| format!(" until {}", time(at))).unwrap_or_default();
-        parts.push(format!("waits for the customer's change window{until}"));
-    } else if let Some(waiting) = &view.plan {
-        parts.push(plan::waiting(waiting, &view.job, &view.install));
-    } else if view.state == "waiting_for_checks" {
-        let install = &view.install;
-        parts.push(format!(
-            "report a check with `freehold check report {install} COMPONENT NAME passed`; `freehold install show {install}` \
-             shows the results"
-        ));
-    } else if let Some(since) = view.waits_since {
-        let until = view.waits_until.map(|until| format!(", at most until {}", time(until))).unwrap_or_default();
-        let install = &view.install;
-        parts.push(format!(
-            "no runner has taken the job since {}; it waits{until}; `freehold install show {install}` shows the connection",
-            time(since)
-        ));
-    }
+    parts.extend(waiting(view));
     parts.extend(view.approval.as_ref().map(plan::approved));
     if !view.reason.is_empty() && view.plan.is_none() {
         parts.push(view.reason.clone());
     }
-    let found = findings(view);
-    if let Some(findings) = &found {
+    let tables = [
+        results(view, out),
+        (!view.policies.is_empty()).then(|| policies(view)),
+        (!view.history.is_empty()).then(|| history(view)),
+    ];
+    parts.extend(tables.iter().flatten().map(|table| format!("\n{}", out.table(table))));
+    parts.join("\n")
+}
+
+/// Returns what the job waits for.
+fn waiting(view: &JobView) -> Option<String> {
+    let install = &view.install;
+    if view.state == "waiting_for_window" {
+        let until = view.opens_at.map(|at| format!(" until {}", time(at))).unwrap_or_default();
+        return Some(format!("waits for the customer's change window{until}"));
+    }
+    if let Some(waiting) = &view.plan {
+        return Some(plan::waiting(waiting, &view.job, install));
+    }
+    if view.state == "waiting_for_checks" {
+        return Some(format!(
+            "report a check with `freehold check report {install} COMPONENT NAME passed`; `freehold install show {install}` \
+             shows the results"
+        ));
+    }
+    let since = time(view.waits_since?);
+    let until = view.waits_until.map(|until| format!(", at most until {}", time(until))).unwrap_or_default();
+    Some(format!(
+        "no runner has taken the job since {since}; it waits{until}; `freehold install show {install}` shows the \
+         connection"
+    ))
+}
+
+/// Returns the findings of a preflight, or else the outputs of the job.
+fn results(view: &JobView, out: Output) -> Option<Table> {
+    if let Some(findings) = findings(view) {
         let mut table = Table::new(&["CHECK", "STATE", "FOUND", "FIX"]);
         for Finding { check, state, detail, fix } in findings {
-            table.row([check.clone(), out.state(state.as_str()), detail.clone(), fix.clone()]);
+            table.row([check, out.state(state.as_str()), detail, fix]);
         }
-        parts.push(format!("\n{}", out.table(&table)));
-    } else if !view.outputs.is_empty() {
-        let mut table = Table::new(&["OUTPUT", "VALUE"]);
-        for (name, value) in &view.outputs {
-            table.row([name.clone(), plain(value)]);
-        }
-        parts.push(format!("\n{}", out.table(&table)));
+        return Some(table);
     }
-    if !view.policies.is_empty() {
-        parts.push(format!("\n{}", out.table(&policies(view))));
+    let mut table = Table::new(&["OUTPUT", "VALUE"]);
+    for (name, value) in &view.outputs {
+        table.row([name.clone(), plain(value)]);
     }
-    if !view.history.is_empty() {
-        let mut table = Table::new(&["AT", "WHAT", "FROM", "TO", "REASON"]);
-        for one in &view.history {
-            let reason = if one.reason == view.reason { String::new() } else { one.reason.clone() };
-            table.row([time(one.at), one.what.clone(), one.from.clone(), one.to.clone(), reason]);
-        }
-        parts.push(format!("\n{}", out.table(&table)));
+    (!view.outputs.is_empty()).then_some(table)
+}
+
+/// Returns the steps of the job, without reasons that repeat the one of the job.
+fn history(view: &JobView) -> Table {
+    let mut table = Table::new(&["AT", "WHAT", "FROM", "TO", "REASON"]);
+    for one in &view.history {
+        let reason = if one.reason == view.reason { String::new() } else { one.reason.clone() };
+        table.row([time(one.at), one.what.clone(), one.from.clone(), one.to.clone(), reason]);
     }
-    parts.join("\n")
+    table
 }
 
 /// Returns the result of each policy that the runner evaluated.

@@ -200,8 +200,19 @@ fn in_roll_back(view: &WorkflowView) -> Option<String> {
 }
 
 fn show(view: &WorkflowView, out: Output) -> String {
+    let head = head(view, out);
+    if view.nodes.is_empty() {
+        return head;
+    }
+    let cut = view.nodes.iter().find(|node| brief(&node.reason, IN_A_TABLE).ends_with(" ..."));
+    let whole = cut.and_then(|node| node.job.as_ref());
+    let whole = whole.map(|job| format!("\n\nthe whole reason: freehold job show {job}")).unwrap_or_default();
+    format!("{head}\n\n{}{whole}", out.table(&table_of_nodes(&view.nodes)))
+}
+
+fn table_of_nodes(nodes: &[NodeView]) -> Table {
     let mut table = Table::new(&["NODE", "STATE", "JOB", "AFTER", "REASON"]);
-    for node in &view.nodes {
+    for node in nodes {
         let job = node.job.as_ref().map(ToString::to_string).unwrap_or_default();
         let reason = match node.waits_since {
             Some(_) if node.state == "waiting_for_window" => awaited_window(node),
@@ -213,6 +224,11 @@ fn show(view: &WorkflowView, out: Output) -> String {
         };
         table.row([node.name.clone(), state_of(node), job, node.dependencies.join(", "), reason]);
     }
+    table
+}
+
+/// Returns the lines about the workflow as a whole.
+fn head(view: &WorkflowView, out: Output) -> String {
     let mut head = format!("{}  {}  {}  of `{}`", view.workflow, view.kind, out.state(&view.state), view.install);
     if view.action.is_some() {
         head.push_str(&format!("\naction {}", run(view)));
@@ -248,10 +264,7 @@ fn show(view: &WorkflowView, out: Output) -> String {
     if let Some(why) = &view.nothing_ran {
         head.push_str(&format!("\n{why}"));
     }
-    let cut = view.nodes.iter().find(|node| brief(&node.reason, IN_A_TABLE).ends_with(" ..."));
-    let whole = cut.and_then(|node| node.job.as_ref());
-    let whole = whole.map(|job| format!("\n\nthe whole reason: freehold job show {job}")).unwrap_or_default();
-    if view.nodes.is_empty() { head } else { format!("{head}\n\n{}{whole}", out.table(&table)) }
+    head
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ pub(super) fn runs(copy: &RecordsCopy, roots: Option<&Roots>) -> Vec<Run> {
         match record.event {
             AuditEvent::Started { workflow, job, fence, work, mode, role, asked_by, order, .. } => {
                 at.insert((job.clone(), fence.to_string()), runs.len());
-                let mut run = Run {
+                let run = Run {
                     record: record.seq,
                     at: record.at,
                     workflow,
@@ -98,15 +98,7 @@ pub(super) fn runs(copy: &RecordsCopy, roots: Option<&Roots>) -> Vec<Run> {
                     doubt: None,
                     signed: None,
                 };
-                match proven(&run, copy, roots) {
-                    Ok(order) => {
-                        run.now = order.now;
-                        run.asked_why.clone_from(&order.asked_why);
-                        run.signed = Some(order);
-                    }
-                    Err(why) => run.doubt = Some(why),
-                }
-                runs.push(run);
+                runs.push(with_order(run, copy, roots));
             }
             AuditEvent::Ended { job, fence, result, log, .. } => {
                 let started = at.get(&(job, fence.to_string())).and_then(|index| runs.get_mut(*index));
@@ -128,6 +120,14 @@ pub(super) fn runs(copy: &RecordsCopy, roots: Option<&Roots>) -> Vec<Run> {
         }
     }
     runs
+}
+
+/// Adds to an attempt what its signed order states, or the doubt about the order.
+fn with_order(run: Run, copy: &RecordsCopy, roots: Option<&Roots>) -> Run {
+    match proven(&run, copy, roots) {
+        Ok(order) => Run { now: order.now, asked_why: order.asked_why.clone(), signed: Some(order), ..run },
+        Err(why) => Run { doubt: Some(why), ..run },
+    }
 }
 
 /// Returns the signed order of an attempt, if the order is the one that the record names and agrees with the record.
