@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use aws_config::SdkConfig;
-use freehold_protocol::{Digest, TenantName};
+use freehold_protocol::{AccountId, Digest, TenantName};
 use serde_json::json;
 
 use super::concurrency::{self, Reserves};
@@ -72,21 +72,8 @@ impl Deploy {
         if reserves == Reserves::No {
             note(concurrency::NONE);
         }
-        let api = stack.output("ApiUrl")?;
         let changed = made || uploaded > 0 || mended || outcome != Outcome::Unchanged;
-        let state = match (outcome, changed) {
-            (Outcome::Created, _) => "is deployed",
-            (Outcome::Updated, _) | (Outcome::Unchanged, true) => "is updated",
-            (Outcome::Unchanged, false) => "is up to date",
-        };
-        let next = if outcome == Outcome::Created { next_steps(&tenant) } else { Vec::new() };
-        let value = json!({
-            "tenant": tenant, "account": account, "api_url": api, "changed": changed, "stack": stack.name, "next": next,
-        });
-        context.out.show(&value, |_| {
-            let steps = if next.is_empty() { String::new() } else { format!("\n\nnext:\n  {}", next.join("\n  ")) };
-            format!("tenant `{tenant}` {state}\n{api}{steps}")
-        })
+        show(context, (&tenant, &account), &stack, (outcome, changed))
     }
 
     fn parameters(
@@ -141,6 +128,29 @@ async fn apply(
     };
     build_machine::remove(config, tenant, former.as_ref(), progress).await?;
     Ok(applied)
+}
+
+/// Prints what the deploy changed, and after the first one the next steps.
+fn show(
+    context: &Context,
+    (tenant, account): (&TenantName, &AccountId),
+    stack: &Stack,
+    (outcome, changed): (Outcome, bool),
+) -> Result<()> {
+    let api = stack.output("ApiUrl")?;
+    let state = match (outcome, changed) {
+        (Outcome::Created, _) => "is deployed",
+        (Outcome::Updated, _) | (Outcome::Unchanged, true) => "is updated",
+        (Outcome::Unchanged, false) => "is up to date",
+    };
+    let next = if outcome == Outcome::Created { next_steps(tenant) } else { Vec::new() };
+    let value = json!({
+        "tenant": tenant, "account": account, "api_url": api, "changed": changed, "stack": stack.name, "next": next,
+    });
+    context.out.show(&value, |_| {
+        let steps = if next.is_empty() { String::new() } else { format!("\n\nnext:\n  {}", next.join("\n  ")) };
+        format!("tenant `{tenant}` {state}\n{api}{steps}")
+    })
 }
 
 /// Returns the commands to run after the first deploy of a tenant.
