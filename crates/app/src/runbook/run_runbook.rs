@@ -1,16 +1,19 @@
 //! Starts a run of a runbook.
 
+use std::collections::BTreeMap;
+
 use freehold_domain::install::Install;
 use freehold_domain::runbook::{
     MAX_RUN_BYTES, Run, RunState, RunbookError, Step, StepState, check_steps, inputs_of_step, runbook_inputs,
 };
 use freehold_domain::suggestion::Known;
 use freehold_protocol::api::RunRunbookRequest;
-use freehold_protocol::app_version::StepKind;
-use freehold_protocol::{Digest, InstallId, RunId, RunbookName, WorkflowId};
+use freehold_protocol::app_version::{AppVersion, Runbook, StepKind};
+use freehold_protocol::{AppName, Digest, InstallId, RunId, RunbookName, WorkflowId};
 
 use crate::AppError;
 use crate::app_version::install_release::followed;
+use crate::app_version::versions::Version;
 use crate::new_workflow::{Asked, digest_of, require_runner, used_before};
 use crate::ports::{Committed, Expect, Store};
 use crate::runbook::advance_run::AdvanceRun;
@@ -43,24 +46,14 @@ impl RunRunbook {
         }
         let stored = table::install(&*self.advance.store, install).await?;
         let app = stored.value.require_app()?.clone();
-        let version = match stored.value.version() {
-            Some(version) => self.advance.versions.load(&app, Some(version)).await?,
-            None => followed(&self.advance.versions, &app, &stored.value.follows).await?.version,
-        };
+        let version = self.version_of(&stored.value, &app).await?;
         let Some(found) = version.document.runbooks.iter().find(|known| known.name == *runbook) else {
             let names = version.document.runbooks.iter().map(|known| known.name.as_str());
             let known = Known::instead_of(runbook.as_str(), names);
             return Err(RunbookError::Unknown { app, runbook: runbook.clone(), number: version.number, known }.into());
         };
         check_steps(found)?;
-        let inputs = runbook_inputs(found, &request.inputs)?;
-        for step in &found.steps {
-            if let StepKind::Action { action } = &step.does
-                && let Some(action) = version.document.action(action)
-            {
-                inputs_of_step(action, &inputs)?;
-            }
-        }
+        let inputs = checked_inputs(found, &version.document, &request.inputs)?;
         require_runner(&stored.value)?;
         let steps = found.steps.iter().map(|step| Step { step: step.clone(), tries: 0, state: StepState::Waiting });
         let run = Run {
@@ -92,6 +85,14 @@ impl RunRunbook {
         self.begin(&run, &stored).await?;
         tracing::info!(run.id = %id, install.id = %install, "Started run `{id}` of runbook `{runbook}` in `{install}`");
         self.advance.try_advance(&id).await
+    }
+
+    /// Loads the version whose runbooks the install runs.
+    async fn version_of(&self, install: &Install, app: &AppName) -> Result<Version, AppError> {
+        match install.version() {
+            Some(version) => self.advance.versions.load(app, Some(version)).await,
+            None => Ok(followed(&self.advance.versions, app, &install.follows).await?.version),
+        }
     }
 
     /// Commits the rows of the run. The unchanged install is written too: the commit fails if the install was forgotten
@@ -140,4 +141,21 @@ pub(super) async fn busy(store: &dyn Store, install: &InstallId) -> Result<AppEr
 
 fn changed(install: &InstallId) -> AppError {
     AppError::new(crate::Kind::Transient, format!("install `{install}` was changed meanwhile; try again"))
+}
+
+/// Returns the inputs of a run, if the runbook and each action among its steps accept them.
+fn checked_inputs(
+    runbook: &Runbook,
+    version: &AppVersion,
+    given: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, AppError> {
+    let inputs = runbook_inputs(runbook, given)?;
+    for step in &runbook.steps {
+        if let StepKind::Action { action } = &step.does
+            && let Some(action) = version.action(action)
+        {
+            inputs_of_step(action, &inputs)?;
+        }
+    }
+    Ok(inputs)
 }
