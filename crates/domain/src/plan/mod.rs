@@ -102,32 +102,13 @@ fn cluster_policies(version: &AppVersion, component: &Component) -> BTreeSet<Dig
 /// does not have.
 pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<Node>, PlanError> {
     let version = input.version;
-    for name in &scope.only {
-        if version.part(name).is_none() {
-            let known = Known::instead_of(name.as_str(), version.components.iter().map(|c| c.name.as_str()));
-            let (app, component) = (version.app.to_string(), name.clone());
-            return Err(PlanError::UnknownComponent { app, component, known });
-        }
-    }
+    check_names(version, &scope.only)?;
     // A deploy that changes nothing has no node that would name the role.
     if let Some(role) = &scope.role {
         check_role(version, role)?;
     }
-    let mut targets = BTreeMap::new();
-    let mut touched = BTreeSet::new();
     let off = input.toggles.off;
-    for part in version.parts().filter(|part| !off.contains(&part.name)) {
-        let (target, fingerprint) = part_target(version, &part, input)?;
-        let wanted = if scope.only.is_empty() {
-            input.is_changed(&part, &fingerprint)? || scope.all
-        } else {
-            scope.only.contains(&part.name)
-        };
-        if wanted {
-            touched.insert(part.name.clone());
-        }
-        targets.insert(part.name.clone(), target);
-    }
+    let (mut targets, mut touched) = targets_and_wanted(input, scope)?;
     if !scope.alone {
         add_dependents(version, &mut touched);
     }
@@ -149,19 +130,58 @@ pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<N
     if scope.provision || scope.first {
         preflight::precede(&mut nodes, version);
     }
-    let mode = if scope.provision { Mode::Provision } else { Mode::Maintenance };
     for node in &mut nodes {
         node.serial = input.serial;
-        match &node.target {
-            Target::Teardown { .. } => {}
-            target if of_removals.contains(&node.name) => {
-                let own = role_of(input, target, scope.role.as_deref(), Mode::Deprovision)?;
-                node.runs_as = Some(own.unwrap_or(RunsAs { mode: Mode::Deprovision, role: None }));
-            }
-            target => node.runs_as = role_of(input, target, scope.role.as_deref(), mode)?,
-        }
+        set_role(input, scope, &of_removals, node)?;
     }
     Ok(nodes)
+}
+
+/// Refuses names of parts that the version does not have.
+fn check_names(version: &AppVersion, names: &BTreeSet<ComponentName>) -> Result<(), PlanError> {
+    let Some(name) = names.iter().find(|name| version.part(name).is_none()) else { return Ok(()) };
+    let known = Known::instead_of(name.as_str(), version.components.iter().map(|c| c.name.as_str()));
+    Err(PlanError::UnknownComponent { app: version.app.to_string(), component: name.clone(), known })
+}
+
+/// Returns the targets of all parts that are on, and the names of those that the scope asks for.
+fn targets_and_wanted(
+    input: DeployInput<'_>,
+    scope: &DeployScope,
+) -> Result<(BTreeMap<ComponentName, Target>, BTreeSet<ComponentName>), PlanError> {
+    let (mut targets, mut wanted) = (BTreeMap::new(), BTreeSet::new());
+    for part in input.version.parts().filter(|part| !input.toggles.off.contains(&part.name)) {
+        let (target, fingerprint) = part_target(input.version, &part, input)?;
+        let is_wanted = if scope.only.is_empty() {
+            input.is_changed(&part, &fingerprint)? || scope.all
+        } else {
+            scope.only.contains(&part.name)
+        };
+        if is_wanted {
+            wanted.insert(part.name.clone());
+        }
+        targets.insert(part.name.clone(), target);
+    }
+    Ok((targets, wanted))
+}
+
+/// Sets the mode and the role under which a node runs. `of_removals` are the actions that removals trigger.
+fn set_role(
+    input: DeployInput<'_>,
+    scope: &DeployScope,
+    of_removals: &BTreeSet<String>,
+    node: &mut Node,
+) -> Result<(), PlanError> {
+    let mode = if scope.provision { Mode::Provision } else { Mode::Maintenance };
+    match &node.target {
+        Target::Teardown { .. } => {}
+        target if of_removals.contains(&node.name) => {
+            let own = role_of(input, target, scope.role.as_deref(), Mode::Deprovision)?;
+            node.runs_as = Some(own.unwrap_or(RunsAs { mode: Mode::Deprovision, role: None }));
+        }
+        target => node.runs_as = role_of(input, target, scope.role.as_deref(), mode)?,
+    }
+    Ok(())
 }
 
 /// Returns the node of the sandbox and the nodes of the components, which come after the sandbox.
