@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use reqwest::header::HeaderMap;
-use reqwest::{Client, RequestBuilder, Url};
+use reqwest::{Client, RequestBuilder, Response, Url};
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
@@ -147,19 +147,8 @@ impl Auth {
         }
         let transport = |source| RegistryError::Transport { host: host.clone(), what: what.clone(), source };
         let answer = request.send().await.map_err(transport)?;
-        let status = answer.status();
-        if !status.is_success() {
-            return Err(match status.as_u16() {
-                401 | 403 => RegistryError::Denied {
-                    host,
-                    repository: repository.to_owned(),
-                    detail: format!("its token service returned status {status}"),
-                },
-                status => {
-                    let retry_after = super::http::retry_after(&answer);
-                    RegistryError::Status { host, what, status, detail: String::new(), retry_after }
-                }
-            });
+        if !answer.status().is_success() {
+            return Err(no_token(&answer, host, what, repository));
         }
         let token: Token = answer.json().await.map_err(transport)?;
         token.token.or(token.access_token).map(Zeroizing::new).ok_or_else(|| RegistryError::BadAnswer {
@@ -167,6 +156,22 @@ impl Auth {
             what: what.clone(),
             detail: "it has no token".to_owned(),
         })
+    }
+}
+
+/// Returns the error for an answer of the token service that is not a success.
+fn no_token(answer: &Response, host: String, what: String, repository: &str) -> RegistryError {
+    let status = answer.status();
+    match status.as_u16() {
+        401 | 403 => RegistryError::Denied {
+            host,
+            repository: repository.to_owned(),
+            detail: format!("its token service returned status {status}"),
+        },
+        status => {
+            let retry_after = super::http::retry_after(answer);
+            RegistryError::Status { host, what, status, detail: String::new(), retry_after }
+        }
     }
 }
 
