@@ -123,14 +123,20 @@ impl InStack {
                 }
             }
         }
-        let length: usize = found.inline.iter().map(|policy| policy.get("PolicyDocument").map_or(0, length)).sum();
+        found.check_length()?;
+        Ok(found)
+    }
+
+    /// Refuses policies that are longer together than IAM permits for one role.
+    fn check_length(&self) -> Result<(), String> {
+        let length: usize = self.inline.iter().map(|policy| policy.get("PolicyDocument").map_or(0, length)).sum();
         if length > MOST_OF_A_ROLE {
             return Err(format!(
                 "the policies of the role have {length} characters with its boundary, and IAM permits at most \
                  {MOST_OF_A_ROLE}; name fewer actions, or use policies that AWS manages"
             ));
         }
-        Ok(found)
+        Ok(())
     }
 }
 
