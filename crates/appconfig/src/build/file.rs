@@ -16,30 +16,15 @@ pub(crate) fn read(app: &mut App, path: &str, kind: Option<Kind>) {
     let file = match app.files.read(path) {
         Ok(file) => file,
         Err(reason) => {
-            let file = app.files.add(path.to_owned(), String::new());
-            let help = match app.files.tree().is_link(path) {
-                true => "correct the link, or remove it",
-                false => "save it as UTF-8 text that you are permitted to read, or remove it",
-            };
-            let draft = Draft::error(Place { file, span: 0..0 }, format!("the file cannot be read: {reason}"));
-            app.drafts.push(draft.help(help));
+            let message = format!("the file cannot be read: {reason}");
+            report_unreadable(app, path, message);
             app.broken.extend(kind);
             return;
         }
     };
     let kind = match kind {
         None | Some(Kind::Runner) if is_of_a_runner(app.files.text(file)) => {
-            let place = Place { file, span: 0..0 };
-            // An app also has a file of this name, with other keys.
-            let (message, help) = match kind {
-                None => ("an app config has no such file", "move it out of the app's directory"),
-                Some(_) => (
-                    "the app's file of this name has other keys",
-                    "move it out of the app's directory, and write the app's file with `freehold tools init DIR`",
-                ),
-            };
-            let draft = Draft::warning(place, format!("`{path}` is the config of a runner; {message}"));
-            app.drafts.push(draft.help(help));
+            report_runner_config(app, file, path, kind);
             return;
         }
         kind => kind,
@@ -66,6 +51,28 @@ pub(crate) fn read(app: &mut App, path: &str, kind: Option<Kind>) {
             });
         }
     }
+}
+
+fn report_unreadable(app: &mut App, path: &str, message: String) {
+    let file = app.files.add(path.to_owned(), String::new());
+    let help = match app.files.tree().is_link(path) {
+        true => "correct the link, or remove it",
+        false => "save it as UTF-8 text that you are permitted to read, or remove it",
+    };
+    app.drafts.push(Draft::error(Place { file, span: 0..0 }, message).help(help));
+}
+
+/// Warns of the config of a runner. An app has a file of this name too, with other keys.
+fn report_runner_config(app: &mut App, file: usize, path: &str, kind: Option<Kind>) {
+    let (message, help) = match kind {
+        None => ("an app config has no such file", "move it out of the app's directory"),
+        Some(_) => (
+            "the app's file of this name has other keys",
+            "move it out of the app's directory, and write the app's with `freehold tools init DIR`",
+        ),
+    };
+    let draft = Draft::warning(Place { file, span: 0..0 }, format!("`{path}` is the config of a runner; {message}"));
+    app.drafts.push(draft.help(help));
 }
 
 /// Returns how to fix the mistake at `at`, if the text there looks like another language than TOML.
