@@ -170,22 +170,7 @@ fn config(
         let text = text.ok_or_else(|| StackError::NoOutput { stack: stack.to_owned(), output })?;
         file.insert(key, value(text));
     }
-    // The template of an earlier release lacks these outputs.
-    if let Some(images) = outputs.get("ClusterImages") {
-        file.insert("cluster_images", value(images));
-    }
-    if let Some(second) = outputs.get("TenantSecondKey") {
-        file.insert("tenant_second_key", value(second));
-    }
-    if let (Some(mode), Some(days)) = (outputs.get("AuditLock"), outputs.get("AuditLockDays")) {
-        file.insert("audit_lock", value(format!("{mode} {days}")));
-    }
-    if let Some(loosened) = outputs.get("LoosenedPolicies") {
-        file.insert("policies", policies(loosened, outputs).into());
-    }
-    if let Some(key) = outputs.get("RunnerReleaseKey") {
-        file.insert("release_key", value(key));
-    }
+    insert_later_outputs(&mut file, outputs);
     file.insert("region", value(region));
     file.insert("stack", value(stack));
     file.insert("state_dir", value(state_dir.display().to_string()));
@@ -211,6 +196,25 @@ fn config(
         file.insert(name, table.into());
     }
     Ok(Config::parse(&file.to_string(), &format!("stack {stack}"), Role::Install)?)
+}
+
+/// Adds the settings of outputs that the template of an earlier release lacks.
+fn insert_later_outputs(file: &mut DocumentMut, outputs: &BTreeMap<String, String>) {
+    if let Some(images) = outputs.get("ClusterImages") {
+        file.insert("cluster_images", value(images));
+    }
+    if let Some(second) = outputs.get("TenantSecondKey") {
+        file.insert("tenant_second_key", value(second));
+    }
+    if let (Some(mode), Some(days)) = (outputs.get("AuditLock"), outputs.get("AuditLockDays")) {
+        file.insert("audit_lock", value(format!("{mode} {days}")));
+    }
+    if let Some(loosened) = outputs.get("LoosenedPolicies") {
+        file.insert("policies", policies(loosened, outputs).into());
+    }
+    if let Some(key) = outputs.get("RunnerReleaseKey") {
+        file.insert("release_key", value(key));
+    }
 }
 
 /// Returns the table `policies`. A stack with these outputs permits the runner to read the customer's policies.
