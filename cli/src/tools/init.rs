@@ -53,16 +53,9 @@ impl Init {
         if matches!(settings, Settings::New) {
             paths.push(&runner);
         }
-        let (app, tools) = (self.app.display(), self.app.join("tools"));
+        let tools = self.app.join("tools");
+        let next = next_commands(&self.app, &tools);
         let tools = tools.display();
-        let next = [
-            (format!("freehold tools pin {tools}"), "fetches the items of the list and writes their checksums"),
-            (format!("freehold tools build {tools}"), "makes the image"),
-            (format!("freehold app sync {app}"), "makes a version of the app with the image"),
-            ("freehold build APP".to_owned(), "copies the image to your registry, with the other artifacts"),
-        ];
-        let width = next.iter().map(|(command, _)| command.chars().count()).max().unwrap_or_default();
-        let next = next.map(|(command, what)| format!("  {command:<width$}  {what}")).join("\n");
         context.out.show(&json!({ "files": paths }), |_| {
             let written: Vec<String> = paths.iter().map(|path| format!("  {}", path.display())).collect();
             format!(
@@ -72,6 +65,19 @@ impl Init {
             )
         })
     }
+}
+
+/// Returns the commands that make the image and let the app use it, with what each of them does.
+fn next_commands(app: &Path, tools: &Path) -> String {
+    let (app, tools) = (app.display(), tools.display());
+    let next = [
+        (format!("freehold tools pin {tools}"), "fetches the items of the list and writes their checksums"),
+        (format!("freehold tools build {tools}"), "makes the image"),
+        (format!("freehold app sync {app}"), "makes a version of the app with the image"),
+        ("freehold build APP".to_owned(), "copies the image to your registry, with the other artifacts"),
+    ];
+    let width = next.iter().map(|(command, _)| command.chars().count()).max().unwrap_or_default();
+    next.map(|(command, what)| format!("  {command:<width$}  {what}")).join("\n")
 }
 
 /// The effect of this command on `runner.toml`.
