@@ -11,7 +11,7 @@ use freehold_domain::install::Install;
 use freehold_domain::job::JobState;
 use freehold_domain::workflow::{Request, Target, Workflow};
 use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal, ManifestBytes, max_rounds};
-use freehold_protocol::order::Artifact;
+use freehold_protocol::order::{Artifact, Descriptor};
 use freehold_protocol::provenance::{BuildFacts, ExternalParameters, InternalParameters, Statement};
 use freehold_protocol::{BuildId, Digest, Envelope, GrantId, KeyUse, TenantName};
 
@@ -256,13 +256,7 @@ impl GrantArtifact {
                 format!("the last manifest in the request is not the manifest of artifact `{}`", request.artifact);
             return Ok(Err(deny(GrantRefusal::OtherDigest, reason)));
         };
-        let lacking = match self.registry.manifest(top).await {
-            Ok(bytes) if Digest::of(&bytes) == artifact.digest => None,
-            Ok(_) => Some("the manifest in the registry has another digest".to_owned()),
-            Err(PortError::Failed { reason, .. }) => Some(reason),
-            Err(error @ (PortError::Transient { .. } | PortError::Denied { .. })) => return Err(error.into()),
-        };
-        if let Some(why) = lacking {
+        if let Some(why) = self.lacking_in_registry(top).await? {
             let reason = format!("tenant registry does not hold artifact `{}`: {why}", artifact.digest);
             return Ok(Err(deny(GrantRefusal::NotInRegistry, reason)));
         }
@@ -282,6 +276,16 @@ impl GrantArtifact {
         let statement = self.signer.attest(&statement).await?;
         tracing::info!(job.id = %job.id, "Signed the statement about artifact `{}`", artifact.digest);
         Ok(Ok(GrantAnswer::Attested { statement }))
+    }
+
+    /// Returns why the tenant registry does not hold the artifact with this manifest; `None` if it does.
+    async fn lacking_in_registry(&self, manifest: &Descriptor) -> Result<Option<String>, AppError> {
+        match self.registry.manifest(manifest).await {
+            Ok(bytes) if Digest::of(&bytes) == manifest.digest => Ok(None),
+            Ok(_) => Ok(Some("the manifest in the registry has another digest".to_owned())),
+            Err(PortError::Failed { reason, .. }) => Ok(Some(reason)),
+            Err(error @ (PortError::Transient { .. } | PortError::Denied { .. })) => Err(error.into()),
+        }
     }
 
     /// Marks the grant as used. Returns false when another request used it before. For a redelivery of the request that

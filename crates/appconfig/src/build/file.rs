@@ -68,7 +68,7 @@ fn report_runner_config(app: &mut App, file: usize, path: &str, kind: Option<Kin
         None => ("an app config has no such file", "move it out of the app's directory"),
         Some(_) => (
             "the app's file of this name has other keys",
-            "move it out of the app's directory, and write the app's with `freehold tools init DIR`",
+            "move it out of the app's directory, and write the app's file with `freehold tools init DIR`",
         ),
     };
     let draft = Draft::warning(Place { file, span: 0..0 }, format!("`{path}` is the config of a runner; {message}"));

@@ -1,6 +1,7 @@
 //! Sends the order of a job, so that its queue gets one copy. The queue drops a second copy for five minutes only. After
 //! that, an order is sent again only if SQS refused every earlier try.
 
+use freehold_domain::install::Install;
 use freehold_domain::job::{Job, JobEvent, WindowEvent};
 use freehold_domain::sealed_inputs;
 use freehold_protocol::order::Order;
@@ -44,25 +45,8 @@ impl DispatchJob {
     pub(super) async fn send_order(&self, job: &Job, dispatch: u32) -> Result<bool, AppError> {
         let Some(install) = self.install(&job.install).await? else { return Ok(false) };
         let url = queue_url(&install)?;
-        let now = self.clock.now();
-        // A stored order is sent without a change. It may be in the install's queue already, and the records that it
-        // refers to may have changed since, so that the same order could not be made again.
-        let key = evidence::order_key(&job.id, dispatch);
-        let (mut envelope, claim) = match evidence::kept_row(&*self.store, &key).await? {
-            Some(first) => {
-                let Some(claim) = self.claim(job, dispatch, (first.value.stored_at(), now)).await? else {
-                    tracing::warn!(job.id = %job.id, "Order of job `{}` is too old to be sent a second time", job.id);
-                    return Ok(false);
-                };
-                let envelope = if claim.is_first {
-                    self.signed_in_time(job, dispatch, &first).await?
-                } else {
-                    first.value.signed().envelope()
-                };
-                (envelope, claim)
-            }
-            None if self.keeps_back(job, dispatch, now).await? => return Ok(false),
-            None => (self.new_order(job, &install, dispatch, now).await?, Claim { is_first: true, rev: None }),
+        let Some((mut envelope, claim)) = self.order_to_send(job, &install, dispatch).await? else {
+            return Ok(false);
         };
         let named = envelope.peek::<Order>()?.sealed_inputs;
         // Only an order that was stored before can name an older value.
@@ -93,6 +77,37 @@ impl DispatchJob {
         }
         tracing::info!(job.id = %job.id, install.id = %install.id, "Sent order {dispatch} of job `{}`", job.id);
         Ok(true)
+    }
+
+    /// Returns the order that was stored, or else a new one, with the claim to send it. `None` if no order is to be
+    /// sent now.
+    async fn order_to_send(
+        &self,
+        job: &Job,
+        install: &Install,
+        dispatch: u32,
+    ) -> Result<Option<(Envelope, Claim)>, AppError> {
+        let now = self.clock.now();
+        // A stored order is sent without a change. It may be in the install's queue already, and the records that it
+        // refers to may have changed since, so that the same order could not be made again.
+        let key = evidence::order_key(&job.id, dispatch);
+        let Some(first) = evidence::kept_row(&*self.store, &key).await? else {
+            if self.keeps_back(job, dispatch, now).await? {
+                return Ok(None);
+            }
+            let envelope = self.new_order(job, install, dispatch, now).await?;
+            return Ok(Some((envelope, Claim { is_first: true, rev: None })));
+        };
+        let Some(claim) = self.claim(job, dispatch, (first.value.stored_at(), now)).await? else {
+            tracing::warn!(job.id = %job.id, "Order of job `{}` is too old to be sent a second time", job.id);
+            return Ok(None);
+        };
+        let envelope = if claim.is_first {
+            self.signed_in_time(job, dispatch, &first).await?
+        } else {
+            first.value.signed().envelope()
+        };
+        Ok(Some((envelope, claim)))
     }
 
     /// Lets the job wait if the customer lets no change start now. The runner would only give the order back. Returns
