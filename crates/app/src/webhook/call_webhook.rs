@@ -46,21 +46,7 @@ impl CallWebhook {
     /// that is meant for an earlier install, or that a later call overtook; Invalid for a body that does not fit what
     /// the webhook starts; or the errors of what it starts.
     pub async fn call(&self, name: &WebhookName, call: &CallHeaders, body: &str) -> Result<WebhookCalled, AppError> {
-        call.check_time(self.clock.now()).map_err(|error| unauthorized(error.to_string()))?;
-        let found = row::find(&*self.store, name).await?.map(|stored| stored.value);
-        // The error does not reveal which webhooks exist.
-        let signed = found.filter(|webhook| self.are_on && call.are_signed_by(&webhook.key, body.as_bytes()));
-        let webhook = signed.ok_or_else(|| {
-            unauthorized(format!(
-                "no webhook `{name}` has the key that signed this call; sign `ID.TIME.BODY` with the private key of the webhook, \
-                 byte for byte as it is sent, or ask the vendor whether the webhook was removed"
-            ))
-        })?;
-        if webhook.is_before_it(call.secs()) {
-            return Err(AppError::conflict(format!(
-                "the call was signed before webhook `{name}` was added, or by a clock that is behind; sign the call again"
-            )));
-        }
+        let webhook = self.authenticate(name, call, body).await?;
         let request = request_of(&webhook, body)?;
         let by = AskedBy::Webhook { webhook: name.clone() };
         let cause = cause_of(&webhook, call)?;
@@ -95,6 +81,26 @@ impl CallWebhook {
                 self.move_to(&webhook, call, (app, channel), release, &by).await
             }
         }
+    }
+
+    /// Returns the webhook, if its key signed the call at a time that is accepted.
+    async fn authenticate(&self, name: &WebhookName, call: &CallHeaders, body: &str) -> Result<Webhook, AppError> {
+        call.check_time(self.clock.now()).map_err(|error| unauthorized(error.to_string()))?;
+        let found = row::find(&*self.store, name).await?.map(|stored| stored.value);
+        // The error does not reveal which webhooks exist.
+        let signed = found.filter(|webhook| self.are_on && call.are_signed_by(&webhook.key, body.as_bytes()));
+        let webhook = signed.ok_or_else(|| {
+            unauthorized(format!(
+                "no webhook `{name}` has the key that signed this call; sign `ID.TIME.BODY` with the private key of the webhook, \
+                 byte for byte as it is sent, or ask the vendor whether the webhook was removed"
+            ))
+        })?;
+        if webhook.is_before_it(call.secs()) {
+            return Err(AppError::conflict(format!(
+                "the call was signed before webhook `{name}` was added, or by a clock that is behind; sign the call again"
+            )));
+        }
+        Ok(webhook)
     }
 
     /// Refuses a call that was meant for an earlier install of the same name.
