@@ -378,7 +378,7 @@ fn render(answer: &Answer, out: Output) -> String {
 }
 
 /// Returns the change of one install as text.
-fn words(change: &Change) -> String {
+fn describe(change: &Change) -> String {
     let place = change.create.iter().map(|place| format!("created in {}, {}", place.account, place.region));
     let inputs = change.inputs.iter().map(|(name, value)| format!("{name}={value}"));
     let toggles = change.toggles.iter().map(|(name, on)| format!("{name} {}", if *on { "on" } else { "off" }));

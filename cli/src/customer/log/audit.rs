@@ -160,7 +160,8 @@ fn proofs(answer: &Answer<'_>, last: u64, any_key: bool) -> Vec<String> {
     }
     if any_key {
         lines.push(
-            "the runner keys come from the directory of the records; `--runner KEY` accepts only keys that you know".to_owned(),
+            "the runner keys come from the directory of the records; `--runner KEY` accepts only keys that you know"
+                .to_owned(),
         );
     }
     lines

@@ -118,7 +118,7 @@ impl JobEvent {
     }
 
     /// Returns the reason of the event, from people or from their checks, for the job's history; empty without one.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn comment(&self) -> String {
         match self {
             Self::Cancel(asked) => asked.text(),
             Self::Resume { why } => why.clone(),
