@@ -204,7 +204,7 @@ fn excerpt(lines: &[Line], at: usize, line: &Line) -> String {
 fn render(answer: &Answer, out: Output) -> String {
     // The doubts that the vendor must explain come first, because the rest of the output may be about the wrong files.
     let mut parts: Vec<String> =
-        answer.doubts.iter().map(|doubt| format!("not as the vendor states: {}", clean(doubt))).collect();
+        answer.doubts.iter().map(|doubt| format!("ask the vendor to explain: {}", clean(doubt))).collect();
     if let Some(terms) = &answer.contract {
         parts.push(contract::difference(&terms.diff, terms.agreed == terms.new, out));
     }

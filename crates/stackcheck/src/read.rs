@@ -96,8 +96,8 @@ fn check_characters(text: &str) -> Result<(), Unreadable> {
     Ok(())
 }
 
-/// Returns a template that is JSON with each pair of surrogates, such as `\\ud83d\\ude00`, as the one escape that YAML has
-/// for the character (RFC 8259, section 7). Other templates stay as they are: readers of YAML refuse such escapes.
+/// Replaces each pair of surrogates in a JSON template, such as `\\ud83d\\ude00` (RFC 8259, section 7), by the one escape
+/// that YAML has for the character, because readers of YAML refuse surrogates. Returns other templates unchanged.
 fn with_joined_surrogates(text: &str) -> Cow<'_, str> {
     let is_json = || serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
     if !text.contains("\\u") || !is_json() {

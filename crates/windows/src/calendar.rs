@@ -89,13 +89,13 @@ pub(crate) fn later(at: Utc, days: i64) -> Utc {
     at.checked_add(SignedDuration::from_hours(days * 24)).unwrap_or(Utc::MAX)
 }
 
-/// Converts the time of a message to a time of a calendar. A time after the year 9999 becomes the last time of that
+/// Converts a [`Timestamp`] to a time of `jiff`'s calendar. A time after the year 9999 becomes the last time of that
 /// year.
 pub(crate) fn instant(at: Timestamp) -> Utc {
     i64::try_from(at.as_millis()).ok().and_then(|millis| Utc::from_millisecond(millis).ok()).unwrap_or(Utc::MAX)
 }
 
-/// Converts a time of a calendar to a time of a message.
+/// Converts a time of `jiff`'s calendar to a [`Timestamp`].
 pub(crate) fn timestamp(at: Utc) -> Timestamp {
     Timestamp::from_millis(u64::try_from(at.as_millisecond()).unwrap_or_default())
 }

@@ -23,8 +23,8 @@ pub(crate) struct HealthPlan {
 }
 
 /// Returns the checks of the components in `only`, or of all deployed components that can be checked. Each component is
-/// checked with the config of the version that the last deploy of all components deployed, or of the version that
-/// deployed the component later.
+/// checked with the config of the version that all components were last deployed with. A component that was deployed
+/// alone after that is checked with the config of its own version.
 ///
 /// # Errors
 /// The errors of the store and of [`Versions::load`], and NotFound for a role that a version names but does not define.

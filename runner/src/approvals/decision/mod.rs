@@ -30,7 +30,7 @@ pub struct Use {
 pub struct Found<'a> {
     /// The bytes of the plan's record in the customer's bucket; absent when there is none.
     pub record: Option<&'a [u8]>,
-    /// The bytes of the note that names the order which applies the plan; absent before the first such order.
+    /// The bytes of the note that names the order under which the plan is applied; absent before the first such order.
     pub used: Option<&'a [u8]>,
     pub now: Timestamp,
 }
@@ -117,7 +117,7 @@ fn check_use(order: &Order, named: &OrderApproval, used: &[u8]) -> Result<(), No
             Err(refused(named, &format!("dispatch {dispatch} of job `{job}` has applied it already")))
         }
         Err(error) => {
-            let why = format!("the note that names the order which applied it cannot be read: {error}");
+            let why = format!("cannot read the note that names the order under which the plan was applied: {error}");
             Err(refused(named, &why))
         }
     }

@@ -102,8 +102,8 @@ impl Job {
     fn not_passed(&self, fence: Fence, problem: &str, event: &JobEvent, now: Timestamp) -> Step {
         let component = self.checks.as_ref().map(|checks| checks.component.to_string()).unwrap_or_default();
         let reason = format!(
-            "component `{component}` is not healthy: {problem}; when it passes, report it with `freehold check report {} \
-             {component} NAME passed`, and then run `freehold job retry {}`",
+            "component `{component}` is not healthy: {problem}; when the check passes, report this result with \
+             `freehold check report {} {component} NAME passed`, and then run `freehold job retry {}`",
             self.install, self.id
         );
         self.ended(event, fence, &Outcome::Blocked { block: Block::Unhealthy, reason }, now)
