@@ -62,7 +62,7 @@ pub(super) const MISTAKES: [Mistake; 61] = [
     mistake("lineage of an install without a component", &["lineage", "--install", "globex"], 2),
     mistake("lineage without an artifact", &["lineage"], 2),
     mistake("lineage of a component without an install", &["lineage", "--component", "web"], 2),
-    mistake("contract of a vendor, asked by a customer", &["contract", "diff", "globex"], 2),
+    mistake("command of the vendor, run by a customer", &["contract", "diff", "globex"], 2),
     mistake(
         "no such contract file",
         &["contract", "verify", "web.json", "--root-key", "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="],
