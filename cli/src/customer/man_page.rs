@@ -1,5 +1,5 @@
 //! The text of one manual page, made from the help of a command: characters that `man` would change are escaped, and
-//! the lines of examples are not filled.
+//! the lines of examples are not wrapped.
 
 use clap::Command;
 
@@ -106,14 +106,14 @@ fn exit_status() -> String {
     entries.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns a part of a help page: filled sentences, and indented lines as they are.
+/// Returns a part of a help page. `man` wraps its sentences, and prints its indented lines as they are.
 fn block(part: &str) -> String {
     let (indented, filled): (Vec<&str>, Vec<&str>) = part.lines().partition(|line| line.starts_with(' '));
     let text = escaped(&filled.join(" "));
     if indented.is_empty() { text } else { format!("{text}\n{}", verbatim(&indented)) }
 }
 
-/// Returns lines that `man` neither fills nor hyphenates.
+/// Returns lines that `man` neither wraps nor hyphenates.
 fn verbatim(lines: &[&str]) -> String {
     let lines = lines.iter().map(|line| escaped(line.strip_prefix("  ").unwrap_or(line)));
     format!(".PP\n.EX\n{}\n.EE", lines.collect::<Vec<_>>().join("\n"))

@@ -21,7 +21,7 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Starts with the builder's version and the current time.
+    /// Returns facts with the builder's version and the current time.
     pub(crate) fn begin() -> Self {
         let own = ("freehold-builder".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
         Self { started_at: clock::local(), resolved: Vec::new(), versions: BTreeMap::from([own]) }

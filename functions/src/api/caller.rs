@@ -23,7 +23,7 @@ impl Call {
         Ok(AskedBy::Caller { arn })
     }
 
-    /// Returns the request for work by `by`, with this request's idempotency key.
+    /// Returns who requests work (`by`), and the idempotency key of this HTTP request as the cause of the work.
     pub const fn asked<'a>(&'a self, by: &'a AskedBy) -> Asked<'a> {
         Asked { by, cause: self.cause.as_str(), step: None }
     }

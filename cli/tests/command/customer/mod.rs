@@ -129,7 +129,7 @@ fn a_cut_tail_is_told_by_the_receipt_and_a_replayed_receipt_by_its_number() {
 
     tells(&cut, &verify, "receipt 4: the chain was cut: it lacks record 4");
     tells(&cut, &QUESTIONS, "the chain was cut");
-    tells(&replayed, &verify, "receipt 5: it confirms record 4, so it replaces another receipt");
+    tells(&replayed, &verify, "receipt 5: it is the receipt of record 4, stored in place of this one");
 }
 
 #[test]

@@ -131,8 +131,9 @@ impl DeployComponents {
         if wrong.is_empty() { Ok(()) } else { Err(InputsError(wrong).into()) }
     }
 
-    /// Returns the version that the request names, directly or by a release, or else what the install follows. The steps of a
-    /// runbook deploy the version that the install has, also when its channel has moved on.
+    /// Returns the version that the request names, directly or by a release. If the request names none, returns the
+    /// version that the install follows. The steps of a runbook deploy the version that the install has, also when its
+    /// channel has moved on.
     async fn wanted(
         &self,
         install: &Install,

@@ -16,7 +16,7 @@ use crate::{
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "task", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum WebhookTask {
-    /// A deploy of what the install follows.
+    /// A deploy of the version that the install follows.
     DeployComponents { install: InstallId },
     /// A run of an action.
     RunAction { install: InstallId, action: ActionName },

@@ -6,8 +6,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One kind of statement that a delegate key signs. Statements of provenance and certificates have no use, because the
-/// root key signs them itself.
+/// One kind of statement that a delegate key may sign. Statements of provenance and certificates are not among them,
+/// because the root key signs these itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyUse {

@@ -97,7 +97,7 @@ fn receipt(bytes: &[u8], roots: Option<&Roots>) -> Result<Receipt, String> {
 
 fn compared(seq: u64, receipt: &Receipt, records: &BTreeMap<u64, &[u8]>) -> Result<(), String> {
     if receipt.head.seq != seq {
-        return Err(format!("it confirms record {}, so it replaces another receipt", receipt.head.seq));
+        return Err(format!("it is the receipt of record {}, stored in place of this one", receipt.head.seq));
     }
     has(records, &receipt.head).map_err(|problem| format!("{problem} that the control plane confirmed"))
 }

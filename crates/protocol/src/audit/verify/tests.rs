@@ -424,7 +424,7 @@ fn a_receipt_of_another_install_of_another_signer_or_in_the_place_of_another_is_
     let foreign = of(receipt(&whole, 3, (ROOT, "initech")));
     let forged = of(receipt(&whole, 3, (7, "globex")));
 
-    assert_eq!(replayed, "receipt 3: it confirms record 2, so it replaces another receipt");
+    assert_eq!(replayed, "receipt 3: it is the receipt of record 2, stored in place of this one");
     assert_eq!(foreign, "receipt 3: it belongs to install `initech` of tenant `acme`");
     assert!(forged.starts_with("receipt 3: the control plane did not sign it: "), "{forged}");
 }
