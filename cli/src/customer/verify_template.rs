@@ -22,7 +22,7 @@ use crate::output::{Output, Table, clean, plural};
 const POLICIES_OF_ROLES: &str = "the permissions of the roles (pass `--contract FILE`)";
 
 /// The way out when a template is not the expected template.
-const DO_NOT_LAUNCH: &str = "do not launch it, and ask the vendor for the template again";
+const DO_NOT_LAUNCH: &str = "do not launch the template, and ask the vendor for it again";
 
 /// Check, without an account or a network, that an install stack's template is the one that Freehold renders and
 /// follows the security rules.

@@ -132,7 +132,7 @@ impl Taken {
     fn finish(mut self) -> Result<Fetched> {
         self.file.rewind().doing("read a temporary file")?;
         let digest = format!("sha256:{}", freehold_protocol::digest::hex(self.hash.finalize().as_slice())).parse();
-        let digest = digest.map_err(|_| Error::internal("a SHA-256 is not a digest"))?;
+        let digest = digest.map_err(|_| Error::internal("cannot make the digest of a downloaded file"))?;
         Ok(Fetched { file: self.file, digest, size: self.size })
     }
 }

@@ -149,12 +149,12 @@ fn a_role_that_may_do_more_than_the_contract_says_is_refused_with_line_and_reaso
     let place = "Resources.ProvisionRole.Properties";
     let expected = format!(
         "error: stack.yaml:{line}: as-rendered: `{place}.Policies[0].PolicyDocument.Statement[0].Action` is `*`, and Freehold renders \
-         `dynamodb:*`; do not launch it, and ask the vendor for the template again\n"
+         `dynamodb:*`; do not launch the template, and ask the vendor for it again\n"
     );
     assert_eq!(text(&everything.stderr), expected);
     let expected = format!(
         "error: stack.yaml:{}: as-rendered: `{place}.ManagedPolicyArns[1]` is `arn:aws:iam::aws:policy/AdministratorAccess`, and Freehold \
-         renders `arn:aws:iam::aws:policy/PowerUserAccess`; do not launch it, and ask the vendor for the template again\n",
+         renders `arn:aws:iam::aws:policy/PowerUserAccess`; do not launch the template, and ask the vendor for it again\n",
         line - 1
     );
     assert_eq!(text(&powerful.stderr), expected);

@@ -64,7 +64,7 @@ pub(super) const RULES: &[(At, Rule)] = &[
     ),
     (&["sandbox"], Rule::Form("drift_schedule", CRON_OR_NONE, A_CRON)),
     (&["sandbox"], Rule::Holds("operation_roles", roles_of_operations, "a table of roles by operation")),
-    (&["install"], Rule::Holds("inputs", answers, "a table of strings by input, or a list of them")),
+    (&["install"], Rule::Holds("inputs", answers, "a table of strings by input name, or a list of such tables")),
     (&["install"], Rule::Holds("component_toggles", toggles, "a table of `true` and `false` by component")),
     (&["branch.install_groups"], Rule::Excludes("label_selector", &["install_ids", "install_names"])),
     (&["branch.preview"], Rule::AtMostOneGiven(&["install_id", "install_name", "label_selector"])),

@@ -104,8 +104,9 @@ type Source = Box<dyn Read>;
 /// A reader of a layer that reads no more bytes than the limits permit.
 struct Limited {
     source: RefCell<Source>,
-    /// The number of bytes that may still be read: of all entries, and until the end of the next header.
+    /// The number of bytes that may still be read from the layer.
     bytes: Cell<u64>,
+    /// The number of bytes that may still be read until the next header ends.
     header: Cell<u64>,
 }
 

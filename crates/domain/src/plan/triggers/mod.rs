@@ -139,7 +139,7 @@ pub struct Fired<'a> {
     pub moment: Moment,
     /// The index of the event in the list of occurrences.
     pub at: usize,
-    /// The place that the config gives the action among those that the event starts.
+    /// The index from the config that orders the actions which the event starts. Actions without one come last.
     pub index: Option<u32>,
 }
 
