@@ -280,7 +280,7 @@ CUSTOMER = {
     "runner": {**RUNNER, "lock": {LOCK}},
     # Its stack has `AuditLock=none`.
     "lockless-runner": RUNNER,
-    # While the kill switch is off: the last reports and audit records, for which it reads the records before them, its
+    # While EnableRunner is false: the last reports and audit records, for which it reads the records before them, its
     # stack, and the release of its machine.
     "killed-runner": {
         "reports": {SEND},

@@ -20,7 +20,7 @@ EFFECT = "/Resources/{}/Properties/AssumeRolePolicyDocument/Statement/0/Effect"
 BASE = "/Resources/Base/Properties/Roles"
 # What the roles of the app are not, by the condition of a statement that is about them alone.
 NOT_OF_THE_STACK = "role/fh-"
-# What is left to the runner while the kill switch is off: to say how its work ended and why, and to let its machine go.
+# What is left to the runner while EnableRunner is false: to say how its work ended and why, and to let its machine go.
 LAST_WORDS = (
     "sqs:SendMessage",
     "s3:GetObject",

@@ -154,7 +154,8 @@ fn a_role_that_may_do_more_than_the_contract_says_is_refused_with_line_and_reaso
     assert_eq!(text(&everything.stderr), expected);
     let expected = format!(
         "error: stack.yaml:{}: as-rendered: `{place}.ManagedPolicyArns[1]` is `arn:aws:iam::aws:policy/AdministratorAccess`, and Freehold \
-         renders `arn:aws:iam::aws:policy/PowerUserAccess`; do not launch the template, and ask the vendor for it again\n",
+         renders `arn:aws:iam::aws:policy/PowerUserAccess`; do not launch the template, and ask the vendor for it \
+         again\n",
         line - 1
     );
     assert_eq!(text(&powerful.stderr), expected);

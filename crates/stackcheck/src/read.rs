@@ -96,8 +96,8 @@ fn check_characters(text: &str) -> Result<(), Unreadable> {
     Ok(())
 }
 
-/// Replaces each pair of surrogates in a JSON template, such as `\\ud83d\\ude00` (RFC 8259, section 7), by the one escape
-/// that YAML has for the character, because readers of YAML refuse surrogates. Returns other templates unchanged.
+/// Replaces each pair of surrogates in a JSON template, such as `\\ud83d\\ude00` (RFC 8259, section 7), by the one
+/// escape that YAML has for the character, because readers of YAML refuse surrogates. Returns other templates unchanged.
 fn with_joined_surrogates(text: &str) -> Cow<'_, str> {
     let is_json = || serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
     if !text.contains("\\u") || !is_json() {

@@ -268,8 +268,8 @@ impl PlanWorkflow {
         }
     }
 
-    /// Returns the version that a deploy names. If the deploy names none, returns the version that the install follows at
-    /// this time: that of its release, that of its channel, or the latest one.
+    /// Returns the version that a deploy names. If the deploy names none, returns the version that the install follows
+    /// at this time: that of its release, that of its channel, or the latest one.
     async fn wanted(
         &self,
         app: &AppName,

@@ -99,8 +99,8 @@ fn a_failed_check_blocks_the_job_and_the_reason_has_a_way_out() {
     assert_eq!(
         ended.reason().unwrap(),
         format!(
-            "component `web` is not healthy: check `load` failed: too slow; when the check passes, report this result with \
-             `freehold check report globex web NAME passed`, and then run `freehold job retry {}`",
+            "component `web` is not healthy: check `load` failed: too slow; when the check passes, report this result \
+             with `freehold check report globex web NAME passed`, and then run `freehold job retry {}`",
             ended.id
         )
     );
