@@ -53,7 +53,11 @@ async fn of_shown_health(
         return of_changed_health(store, install, before, after).await;
     };
     let results = table::reported_checks(store, install).await?;
-    let shown = |health: &LastHealth| health.clone().with_checks(&results, (serial, at));
+    // The results are about the last deploy, and say nothing of the health that was found before it.
+    let shown = |health: &LastHealth| {
+        let health = health.clone();
+        if health.is_since(serial) { health.with_checks(&results, (serial, at)) } else { health }
+    };
     let (before, after) = (before.map(shown), shown(after));
     of_changed_health(store, install, before.as_ref(), &after).await
 }

@@ -43,7 +43,7 @@ mod health {
     mod check_health;
     mod gates;
     mod histories;
-    mod report_check;
+    pub(crate) mod report_check;
     mod roll_back_deploy;
 }
 
@@ -67,6 +67,7 @@ mod notification {
     mod add_subscription;
     mod notifier;
     mod remove_subscription;
+    mod required_checks;
     mod test_subscriptions;
 }
 

@@ -29,29 +29,33 @@ fn storage() -> ComponentName {
     "storage".parse().unwrap()
 }
 
-fn request(result: CheckResult) -> ReportCheckRequest {
+pub(crate) fn request(result: CheckResult) -> ReportCheckRequest {
     ReportCheckRequest { result, reason: None, url: None, deploy: None }
 }
 
-async fn report_with(world: &World, check: &str, request: &ReportCheckRequest) -> Result<CheckView, AppError> {
+pub(crate) async fn report_with(
+    world: &World,
+    check: &str,
+    request: &ReportCheckRequest,
+) -> Result<CheckView, AppError> {
     let check = check.parse().unwrap();
     let report = world.report_check();
     client(async || report.report(&globex(), (&storage(), &check), request, member()).await).await
 }
 
-async fn report(world: &World, check: &str, result: CheckResult) -> CheckView {
+pub(crate) async fn report(world: &World, check: &str, result: CheckResult) -> CheckView {
     report_with(world, check, &request(result)).await.unwrap()
 }
 
 /// Lets time pass, and sweeps.
-async fn pass(world: &mut World, secs: u64) {
+pub(crate) async fn pass(world: &mut World, secs: u64) {
     world.memory.advance_secs(secs);
     world.sweeper().sweep().await.unwrap();
     world.run().await;
 }
 
 /// Returns a world in which the gate of `storage` waits for `ci` and `load` for 30 seconds.
-async fn waiting() -> (World, WorkflowId, JobId) {
+pub(crate) async fn waiting() -> (World, WorkflowId, JobId) {
     let mut world = World::with_checks(true).await;
     let workflow = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap();
     world.run().await;
@@ -64,7 +68,7 @@ async fn state(world: &World, job: &JobId) -> &'static str {
 }
 
 /// Returns what `install show` has about `storage`.
-async fn shown(world: &World) -> DeployedView {
+pub(crate) async fn shown(world: &World) -> DeployedView {
     let view = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
     view.components.into_iter().find(|one| one.component == storage()).unwrap()
 }
