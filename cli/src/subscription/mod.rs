@@ -32,6 +32,7 @@ pub(crate) enum SubscriptionCommand {
 Kinds:
   approval-asked      a plan waits for its approval
   change-held         a change waits for the customer's change window
+  checks-awaited      a gate waits for required checks that have no result
   workflow-failed     a workflow failed
   workflow-succeeded  a workflow that a person started succeeded
   deploy-rolled-back  a verified deploy failed and was rolled back

@@ -1,12 +1,14 @@
 //! Writes the tasks that send notifications. A task is in the commit of the change that its notification is about, so
 //! that none is lost. The sweep performs the tasks.
 
+use std::collections::BTreeSet;
+
 use freehold_domain::health::LastHealth;
-use freehold_domain::notification::{DriftSeen, of_health, of_job, of_run, of_workflow};
+use freehold_domain::notification::{DriftSeen, of_checks, of_health, of_job, of_run, of_workflow};
 use freehold_domain::runbook::Run;
 use freehold_domain::{Install, Job, Workflow};
 use freehold_protocol::notification::Notification;
-use freehold_protocol::{InstallId, Timestamp};
+use freehold_protocol::{CheckName, InstallId, Timestamp};
 
 use crate::AppError;
 use crate::ports::{Expect, Store, Write};
@@ -39,6 +41,24 @@ pub(crate) async fn of_changed_job(
     }
     let install: Option<Stored<Install>> = load(store, &table::install_key(&job.install)).await?;
     let notification = of_job(job, install.as_ref().and_then(|install| install.value.app()));
+    notification.map(|notification| notify_at(now, &job.install, notification)).transpose()
+}
+
+/// Returns the write of the task that sends the notification of a job that waits for required checks, of which `missing`
+/// have no result.
+///
+/// # Errors
+/// The store's errors.
+pub(crate) async fn of_awaited_checks(
+    store: &dyn Store,
+    job: &Job,
+    missing: &BTreeSet<CheckName>,
+    now: Timestamp,
+) -> Result<Option<Write>, AppError> {
+    let install: Option<Stored<Install>> = load(store, &table::install_key(&job.install)).await?;
+    let app = install.as_ref().and_then(|install| install.value.app());
+    let version = table::workflow(store, &job.workflow).await?.value.version;
+    let notification = of_checks(job, app, version.as_ref(), missing);
     notification.map(|notification| notify_at(now, &job.install, notification)).transpose()
 }
 

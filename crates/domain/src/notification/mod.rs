@@ -2,6 +2,7 @@
 //! sent. A notification contains names, counts and times: no value, no reason that a program wrote, and no text of a
 //! log.
 
+mod checks;
 mod draft;
 mod health;
 mod runner;
@@ -12,6 +13,7 @@ use freehold_protocol::{AppName, InstallId, Timestamp};
 
 use draft::draft;
 
+pub use checks::of_checks;
 pub use health::of_health;
 pub use runner::{runner_away, runner_back};
 pub use work::{DriftSeen, of_job, of_run, of_workflow};

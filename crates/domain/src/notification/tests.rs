@@ -5,13 +5,14 @@ use freehold_protocol::notification::{MAX_SUBJECT_CHARS, MAX_TEXT_BYTES};
 use freehold_protocol::order::health::HealthState;
 use freehold_protocol::order::{AskedBy, Mode};
 use freehold_protocol::report::Fence;
-use freehold_protocol::{Digest, JobId, RunId, WorkflowId};
+use freehold_protocol::{CheckName, Digest, JobId, RunId, WorkflowId};
 use proptest::prelude::*;
 
 use super::*;
 use crate::health::LastHealth;
 use crate::install::connection::{Connection, ConnectionState};
 use crate::job::{Job, JobState, NewJob, WaitLimits};
+use crate::required_checks::{AwaitedChecks, RequiredChecks};
 use crate::runbook::{Run, RunState};
 use crate::workflow::tests::pending;
 use crate::workflow::{Node, NodeState, Request, RollBack, RunTrigger, Target, Workflow, WorkflowKind, WorkflowState};
@@ -82,6 +83,25 @@ fn waits_for_approval(plan: &str) -> JobState {
     JobState::WaitingForApproval { fence, runner, since: AT, plan: Box::new(plan), vendor: None, customer: None }
 }
 
+/// Returns the job of the gate of `web` that waits for `ci` and `load` after this dispatch.
+fn waits_for_checks(dispatch: u32) -> Job {
+    let names: BTreeSet<CheckName> = ["ci", "load"].map(|name| name.parse().unwrap()).into();
+    let (fence, runner) = (Fence { dispatch, receive: 1 }, serde_json::from_value("a".into()).unwrap());
+    let outputs = BTreeMap::from([("health".to_owned(), SECRET.into())]);
+    let (until, missing) = (AT.plus_secs(30), names.clone());
+    let required = RequiredChecks { names, window_secs: 30 };
+    let checks = AwaitedChecks { component: "web".parse().unwrap(), required };
+    Job {
+        checks: Some(checks),
+        ..job(JobState::WaitingForChecks { fence, runner, since: AT, until, missing, outputs })
+    }
+}
+
+fn of_missing(job: &Job, missing: &[&str]) -> Option<Notification> {
+    let missing: BTreeSet<CheckName> = missing.iter().map(|name| name.parse().unwrap()).collect();
+    of_checks(job, Some(&shop()), Some(&Digest::of(b"version")), &missing)
+}
+
 fn run(state: RunState) -> Run {
     Run {
         id: RunId::derive(&globex(), "test"),
@@ -130,6 +150,7 @@ fn all() -> Vec<Notification> {
     vec![
         of_job(&job(waits_for_approval("a")), Some(&shop())).unwrap(),
         of_job(&job(held), Some(&shop())).unwrap(),
+        of_missing(&waits_for_checks(1), &["ci"]).unwrap(),
         of(&Workflow { nodes: vec![failed_node("storage")], ..deploy(failed()) }).unwrap(),
         of(&deploy(succeeded())).unwrap(),
         of(&Workflow { roll_back: rolls_back, ..deploy(succeeded()) }).unwrap(),
@@ -179,6 +200,32 @@ fn another_plan_of_the_same_job_is_told_anew() {
 
     assert_eq!(id("a"), id("a"));
     assert_ne!(id("a"), id("b"));
+}
+
+#[test]
+fn a_gate_that_waits_names_the_version_the_missing_checks_and_the_way_to_report_them() {
+    let notification = of_missing(&waits_for_checks(1), &["ci", "load"]).unwrap();
+
+    assert_eq!(notification.subject, "Freehold: globex: web waits for required checks");
+    assert_eq!(
+        notification.text,
+        format!(
+            "Component web of install globex is deployed in version {} and healthy. Its gate waits for checks `ci`, `load` until \
+             {}. Report each result with `freehold check report globex web NAME passed`, or with `failed`.",
+            Digest::of(b"version").short(),
+            freehold_protocol::time::rfc3339::text(AT.plus_secs(30)).unwrap()
+        )
+    );
+    assert_eq!(notification.command, format!("freehold job show {}", notification.job.unwrap()));
+}
+
+#[test]
+fn each_dispatch_of_a_gate_is_told_with_one_id_and_no_other_job_is() {
+    let id = |dispatch, missing: &[&str]| of_missing(&waits_for_checks(dispatch), missing).unwrap().id;
+
+    assert_eq!(id(1, &["ci", "load"]), id(1, &["load"]));
+    assert_ne!(id(1, &["ci"]), id(2, &["ci"]));
+    assert_eq!(of_missing(&job(waits_for_approval("a")), &["ci"]), None);
 }
 
 #[test]

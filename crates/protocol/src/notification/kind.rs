@@ -14,6 +14,8 @@ pub enum NotificationKind {
     ApprovalAsked,
     /// A change waits for the customer's change window, freeze or hold to end.
     ChangeHeld,
+    /// The gate of a component waits for required checks that have no result.
+    ChecksAwaited,
     /// A workflow failed.
     WorkflowFailed,
     /// A workflow that a person asked for succeeded.
@@ -38,9 +40,10 @@ pub enum NotificationKind {
 
 impl NotificationKind {
     /// All kinds, in the order in which people read them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::ApprovalAsked,
         Self::ChangeHeld,
+        Self::ChecksAwaited,
         Self::WorkflowFailed,
         Self::WorkflowSucceeded,
         Self::DeployRolledBack,
@@ -58,6 +61,7 @@ impl NotificationKind {
         match self {
             Self::ApprovalAsked => "approval-asked",
             Self::ChangeHeld => "change-held",
+            Self::ChecksAwaited => "checks-awaited",
             Self::WorkflowFailed => "workflow-failed",
             Self::WorkflowSucceeded => "workflow-succeeded",
             Self::DeployRolledBack => "deploy-rolled-back",

@@ -12,6 +12,7 @@ use freehold_protocol::report::Outcome;
 use freehold_protocol::{Envelope, JobId, Timestamp};
 
 use crate::AppError;
+use crate::health::awaited_checks;
 use crate::messages::DispatchMessage;
 use crate::notification::task;
 use crate::ports::{Expect, Outbox, Store, Write};
@@ -132,6 +133,7 @@ async fn apply(
             writes.extend(table::sweep_soon_writes(store, &stored.value.workflow, now).await?);
         }
         writes.extend(task::of_changed_job(store, &current.value, &stored.value, now).await?);
+        writes.extend(awaited_checks::notification_write(store, &current.value, &stored.value, now).await?);
         let (job, workflow) = (Box::new(stored.value), workflow.map(Box::new));
         Ok(Decided::Commit(writes, Advanced::Now { job, workflow, started, changed }))
     });

@@ -62,6 +62,15 @@ impl Job {
         }
     }
 
+    /// Returns whether the job, which was `before`, begins to wait for its required checks. A further attempt of the same dispatch may
+    /// begin to wait again; this is the same wait to the people who report the checks.
+    pub fn begins_to_await_checks(&self, before: &Self) -> bool {
+        let JobState::WaitingForChecks { fence, .. } = &self.state else { return false };
+        !before.history.iter().any(|line| {
+            line.to == self.state.as_str() && line.fence.is_some_and(|earlier| earlier.dispatch == fence.dispatch)
+        })
+    }
+
     /// Returns the time from which a missing result blocks the job: a report from before `until` may be stored a little later.
     pub fn checks_end_at(&self) -> Option<Timestamp> {
         let JobState::WaitingForChecks { until, .. } = &self.state else { return None };

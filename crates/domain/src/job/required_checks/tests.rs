@@ -38,10 +38,13 @@ fn failed() -> JobEvent {
 
 const PASSED: JobEvent = JobEvent::Checks(Verdict::Passed);
 
-fn succeeds(receive: u32) -> JobEvent {
+fn succeeded() -> Outcome {
     let outputs = [("health".to_owned(), json!({ "state": "healthy" }))].into();
-    let outcome = Outcome::Succeeded { outputs, sensitive: BTreeMap::new(), artifact: None };
-    JobEvent::finished(fence(receive), runner("a"), outcome)
+    Outcome::Succeeded { outputs, sensitive: BTreeMap::new(), artifact: None }
+}
+
+fn succeeds(receive: u32) -> JobEvent {
+    JobEvent::finished(fence(receive), runner("a"), succeeded())
 }
 
 fn changed(job: &Job, event: &JobEvent, now: Timestamp) -> Job {
@@ -169,6 +172,23 @@ fn the_end_of_another_attempt_does_not_prolong_the_wait() {
 
     assert_eq!((again.state.as_str(), again.state.fence()), ("waiting_for_checks", Some(fence(2))));
     assert_eq!((again.waits_since(at(21)), again.waits_until()), (Some(at(5)), at(5).plus_secs(WINDOW.into())));
+}
+
+#[test]
+fn a_wait_begins_once_in_each_dispatch() {
+    let gate = gate(&["ci", "load"]);
+    let first = changed(&gate, &succeeds(1), at(5));
+    let half = changed(&first, &missing(&["load"]), at(6));
+    let other = changed(&half, &succeeds(2), at(7));
+    let running = changed(&half, &JobEvent::Started { fence: fence(2), seq: 1, runner: runner("a") }, at(7));
+    let again = changed(&running, &succeeds(2), at(8));
+    let queued = changed(&changed(&half, &failed(), at(9)), &JobEvent::Resume { why: String::new() }, at(10));
+    let second = JobEvent::finished(Fence { dispatch: 2, receive: 1 }, runner("a"), succeeded());
+    let retried = changed(&queued, &second, at(11));
+
+    assert!(first.begins_to_await_checks(&gate) && retried.begins_to_await_checks(&queued));
+    assert!(!half.begins_to_await_checks(&first) && !other.begins_to_await_checks(&half));
+    assert!(!running.begins_to_await_checks(&half) && !again.begins_to_await_checks(&running));
 }
 
 #[test]
