@@ -23,8 +23,8 @@ pub(crate) async fn awaited_verdict(store: &dyn Store, job: &Job) -> Result<Opti
     Ok(Some(verdict(&checks.required.names, own, serial, Some(*until))))
 }
 
-/// Returns the write of the task that sends the notification of a job which waits for required checks since this change. Returns no
-/// write if all results were reported before, because the job then ends at once.
+/// Returns the write of the task that sends the notification of a job which waits for required checks since this
+/// change. Returns no write if all results were reported before, because the job then ends at once.
 ///
 /// # Errors
 /// The store's errors.

@@ -18,6 +18,7 @@ use freehold_protocol::{CheckName, ComponentName, InstallId, WorkflowId};
 use crate::AppError;
 use crate::app_version::versions::{Version, Versions};
 use crate::health::plan::present;
+use crate::health::record::record_report;
 use crate::ports::{Clock, Expect, Store};
 use crate::read::check_view;
 use crate::reason::optional;
@@ -40,8 +41,8 @@ struct AskedGate {
 
 impl ReportCheck {
     /// Stores the result for the last deploy of the component, on request of `by`. If a workflow may wait for the
-    /// result, the commit also makes this workflow due. A repeated report changes nothing, and a repeated result keeps
-    /// the time of its first report.
+    /// result, the commit also makes this workflow due. If the component is healthy again, people are notified. A
+    /// repeated report changes nothing, and a repeated result keeps the time of its first report.
     ///
     /// # Errors
     /// Invalid for a reason that is not one line and for an address of another form, NotFound for an unknown install, a
@@ -64,10 +65,6 @@ impl ReportCheck {
             self.check_name(&found, &deployed, gate.as_ref(), check).await?;
             check_deploy(request, &deployed)?;
             let known: Option<Stored<CheckRecord>> = load(store, &table::check_key(install, component, check)).await?;
-            // A report that repeats a result after the deadline of a gate must not replace the time of the report that
-            // came in time.
-            let is_same = |known: &&ReportedCheck| known.result == request.result && known.serial == deployed.serial;
-            let first = known.as_ref().map(|known| &known.value.reported).filter(is_same);
             let reported = ReportedCheck {
                 component: component.clone(),
                 check: check.clone(),
@@ -75,16 +72,19 @@ impl ReportCheck {
                 reason: reason.clone(),
                 url: url.clone(),
                 by: by.clone(),
-                at: first.map_or(at, |first| first.at),
+                at,
                 serial: deployed.serial,
-                deploy: deployed.job,
+                deploy: deployed.job.clone(),
+                recovered: false,
             };
+            let reported = reported.after(known.as_ref().map(|known| &known.value.reported));
             if let Some(known) = known.as_ref().filter(|known| known.value.reported.is_repeated_by(&reported)) {
                 return Ok(Decided::Keep(known.value.reported.clone()));
             }
             let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
             let record = CheckRecord { install: install.clone(), reported: reported.clone() };
             let mut writes = vec![put(&record, expect)?];
+            writes.extend(record_report(store, install, &deployed, &reported, at).await?);
             if let Some(gate) = &gate {
                 writes.extend(table::sweep_soon_writes(store, &gate.workflow, at).await?);
             }

@@ -62,7 +62,8 @@ pub(crate) async fn of_awaited_checks(
     notification.map(|notification| notify_at(now, &job.install, notification)).transpose()
 }
 
-/// Returns the write of the task that sends the notification of a component's changed health.
+/// Returns the write of the task that sends the notification of a component's changed health. `reported_at` is the time of
+/// the report of a required check, if a report changed the health.
 ///
 /// # Errors
 /// The store's errors.
@@ -71,13 +72,16 @@ pub(crate) async fn of_changed_health(
     install: &InstallId,
     before: Option<&LastHealth>,
     after: &LastHealth,
+    reported_at: Option<Timestamp>,
 ) -> Result<Option<Write>, AppError> {
-    if of_health(install, None, before, after).is_none() {
+    if of_health(install, None, before, after, reported_at).is_none() {
         return Ok(None);
     }
     let found: Option<Stored<Install>> = load(store, &table::install_key(install)).await?;
-    let notification = of_health(install, found.as_ref().and_then(|found| found.value.app()), before, after);
-    notification.map(|notification| notify_at(after.at, install, notification)).transpose()
+    let app = found.as_ref().and_then(|found| found.value.app());
+    let notification = of_health(install, app, before, after, reported_at);
+    let at = reported_at.unwrap_or(after.at);
+    notification.map(|notification| notify_at(at, install, notification)).transpose()
 }
 
 /// Returns the write of the task that sends the notification of the end of a run.

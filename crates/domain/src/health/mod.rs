@@ -29,6 +29,10 @@ pub struct LastHealth {
     /// The required checks of the component in the version that the check used.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub required: BTreeSet<CheckName>,
+    /// Whether only the required checks made the component unhealthy: its runner found it healthy, and its gate stayed
+    /// closed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_checks: bool,
 }
 
 /// The health of an install, which is the health of its worst component.
@@ -77,19 +81,43 @@ impl LastHealth {
         }
         let Health { state, reason } = found_by(job)?;
         let since = before.filter(|before| before.state == state).map_or(now, |before| before.since);
+        let by_checks = job.is_blocked_by_checks();
         let (component, job, serial) = (component.clone(), job.id.clone(), job.serial);
-        Some(Self { component, state, reason, since, at: now, job, serial, required: required.clone() })
+        Some(Self { component, state, reason, since, at: now, job, serial, required: required.clone(), by_checks })
+    }
+
+    /// Returns the health after the report of a required check at the time `now`: a component that only its required
+    /// checks made unhealthy is healthy once all have passed. `reported` may contain results of other components.
+    /// `serial` is that of the component's last deploy.
+    #[must_use]
+    pub fn after_report(self, reported: &[ReportedCheck], serial: u64, now: Timestamp) -> Self {
+        if !self.by_checks || !self.is_since(serial) {
+            return self;
+        }
+        let own = reported.iter().filter(|one| one.component == self.component);
+        match required_checks::verdict(&self.required, own, serial, None) {
+            Verdict::Passed => {
+                Self { state: HealthState::Healthy, reason: String::new(), since: now, by_checks: false, ..self }
+            }
+            Verdict::Failed(_) | Verdict::Missing(_) => self,
+        }
     }
 
     /// Returns the health combined with the required checks: a failed check makes the component unhealthy, and a
-    /// missing result makes its health unknown. `reported` may contain results of other components. `serial` and `at`
-    /// are those of the component's last deploy.
+    /// missing result makes its health unknown. A component is not healthy before its last check passed. `reported` may
+    /// contain results of other components. `serial` and `at` are those of the component's last deploy.
     #[must_use]
     pub fn with_checks(self, reported: &[ReportedCheck], (serial, at): (u64, Timestamp)) -> Self {
         let own: Vec<&ReportedCheck> = reported.iter().filter(|one| one.component == self.component).collect();
         let verdict = required_checks::verdict(&self.required, own.iter().copied(), serial, None);
         let (state, since) = match &verdict {
-            Verdict::Passed => return self,
+            Verdict::Passed => {
+                let is_required = |one: &&ReportedCheck| one.serial == serial && self.required.contains(&one.check);
+                let last = own.iter().copied().filter(is_required).map(|one| one.at).max();
+                let last = last.filter(|_| self.state == HealthState::Healthy);
+                let since = last.map_or(self.since, |last| last.max(self.since));
+                return Self { since, ..self };
+            }
             Verdict::Failed(failed) => {
                 let times = own.iter().filter(|one| failed.contains_key(&one.check)).map(|one| one.at);
                 (HealthState::Unhealthy, times.min().unwrap_or(at))

@@ -73,7 +73,7 @@ fn reported(component: &str, check: &str, result: CheckResult, (serial, time): (
     let deploy = JobId::derive(&WorkflowId::derive("globex", &serial.to_string()), component);
     let (component, check) = (component.parse().unwrap(), check.parse().unwrap());
     let (by, reason, url) = (AskedBy::Schedule, String::new(), String::new());
-    ReportedCheck { component, check, result, reason, url, by, at: at(time), serial, deploy }
+    ReportedCheck { component, check, result, reason, url, by, at: at(time), serial, deploy, recovered: false }
 }
 
 #[test]
@@ -81,12 +81,12 @@ fn required_checks_count_in_the_health_of_their_component_and_deploy() {
     use CheckResult::{Failed, Passed};
     let deployed = (2, at(3));
 
-    let passed = [reported("web", "ci", Passed, (2, 9)), reported("web", "load", Passed, (2, 9))];
+    let passed = [reported("web", "ci", Passed, (2, 9)), reported("web", "load", Passed, (2, 4))];
     let half = [reported("web", "ci", Passed, (2, 9)), reported("api", "load", Passed, (2, 9))];
     let earlier = [reported("web", "ci", Passed, (2, 9)), reported("web", "load", Failed, (1, 2))];
     let failed = [reported("web", "ci", Failed, (2, 9)), reported("web", "load", Failed, (2, 8))];
 
-    assert_eq!(healthy().with_checks(&passed, deployed), healthy());
+    assert_eq!(healthy().with_checks(&passed, deployed), LastHealth { since: at(9), ..healthy() });
     for results in [half, earlier] {
         let unknown = healthy().with_checks(&results, deployed);
         assert_eq!((unknown.state, unknown.since), (HealthState::Unknown, at(3)));
@@ -108,6 +108,21 @@ fn a_check_that_failed_makes_a_component_worse_and_one_without_a_result_does_not
     assert_eq!(unhealthy, found(HealthState::Unhealthy));
     assert_eq!((worse.state, worse.since), (HealthState::Unhealthy, at(9)));
     assert_eq!(worse.reason, "the answer is 503; check `ci` failed");
+}
+
+#[test]
+fn a_component_that_only_its_checks_made_unhealthy_is_healthy_when_all_have_passed() {
+    let closed = LastHealth { state: HealthState::Unhealthy, reason: "late".to_owned(), by_checks: true, ..healthy() };
+    let sick = LastHealth { by_checks: false, ..closed.clone() };
+    let half = [reported("web", "ci", CheckResult::Passed, (2, 8))];
+    let passed = [&half[..], &[reported("web", "load", CheckResult::Passed, (2, 9))]].concat();
+
+    let open = closed.clone().after_report(&passed, 2, at(9));
+
+    assert_eq!(open, LastHealth { since: at(9), ..healthy() });
+    assert_eq!(closed.clone().after_report(&half, 2, at(9)), closed);
+    assert_eq!(closed.clone().after_report(&passed, 3, at(9)), closed, "the component was deployed again");
+    assert_eq!(sick.clone().after_report(&passed, 2, at(9)), sick);
 }
 
 fn any_state() -> impl Strategy<Value = HealthState> {

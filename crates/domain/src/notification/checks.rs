@@ -9,8 +9,9 @@ use super::draft::{draft, utc};
 use crate::job::{Job, JobState};
 use crate::required_checks::named;
 
-/// Returns the notification about the job of a gate that waits for required checks, of which `missing` have no result; `None` for
-/// every other job. `version` is the app version of the job's workflow. Each dispatch of a job has one notification.
+/// Returns the notification about the job of a gate that waits for required checks, of which `missing` have no result;
+/// `None` for every other job. `version` is the app version of the job's workflow. Each dispatch of a job has one
+/// notification.
 pub fn of_checks(
     job: &Job,
     app: Option<&AppName>,

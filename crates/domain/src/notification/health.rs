@@ -2,18 +2,20 @@
 
 use freehold_protocol::notification::{Notification, NotificationKind};
 use freehold_protocol::order::health::HealthState;
-use freehold_protocol::{AppName, InstallId};
+use freehold_protocol::{AppName, InstallId, Timestamp};
 
 use super::draft::{draft, utc};
 use crate::health::LastHealth;
 
 /// Returns the notification about a component that became unhealthy, or healthy again; `None` for every other change.
-/// Unknown health leads to no notification, because the next check may determine it.
+/// Unknown health leads to no notification, because the next check may determine it. `reported_at` is the time of the
+/// report of a required check that changed the health; `None` for a change that the job of a health check found.
 pub fn of_health(
     install: &InstallId,
     app: Option<&AppName>,
     before: Option<&LastHealth>,
     after: &LastHealth,
+    reported_at: Option<Timestamp>,
 ) -> Option<Notification> {
     let was_ill = before.is_some_and(|before| before.state == HealthState::Unhealthy);
     let word = match (was_ill, after.state) {
@@ -22,7 +24,9 @@ pub fn of_health(
         (true, HealthState::Unhealthy) | (false, HealthState::Healthy) | (_, HealthState::Unknown) => return None,
     };
     let LastHealth { component, since, job, .. } = after;
+    let reported_at = reported_at.map(|at| at.as_millis().to_string());
     let cause = [install.as_str(), component.as_str(), word, job.as_str()];
+    let cause: Vec<&str> = cause.into_iter().chain(reported_at.as_deref()).collect();
     let text = format!("Component {component} of install {install} {word} since {}.", utc(*since));
     let subject = format!("Freehold: {install}: {component} {word}");
     let notification = draft(NotificationKind::HealthChanged, &cause, (Some(install), app), (*since, subject, text));
@@ -49,6 +53,7 @@ mod tests {
             job,
             serial: 1,
             required: Default::default(),
+            by_checks: false,
         }
     }
 
@@ -56,7 +61,7 @@ mod tests {
     fn a_component_that_becomes_unhealthy_or_healthy_again_is_told_and_nothing_else() {
         let install: InstallId = "globex".parse().unwrap();
         let subject_of = |before: Option<HealthState>, after: HealthState| {
-            of_health(&install, None, before.map(found).as_ref(), &found(after))
+            of_health(&install, None, before.map(found).as_ref(), &found(after), None)
                 .map(|notification| notification.subject)
         };
         let (healthy, unknown, unhealthy) = (HealthState::Healthy, HealthState::Unknown, HealthState::Unhealthy);
@@ -77,8 +82,23 @@ mod tests {
     }
 
     #[test]
+    fn each_recovery_after_the_same_health_check_has_its_own_id() {
+        let install: InstallId = "globex".parse().unwrap();
+        let id_of = |reported_at: Option<Timestamp>| {
+            let (before, after) = (found(HealthState::Unhealthy), found(HealthState::Healthy));
+            of_health(&install, None, Some(&before), &after, reported_at).unwrap().id
+        };
+        let [first, second] = [1, 2].map(|at| Some(Timestamp::from_millis(at)));
+
+        assert_eq!(id_of(first), id_of(first));
+        assert_ne!(id_of(first), id_of(second));
+        assert_ne!(id_of(first), id_of(None));
+    }
+
+    #[test]
     fn the_reason_is_not_told_because_a_program_may_have_written_it() {
-        let notification = of_health(&"globex".parse().unwrap(), None, None, &found(HealthState::Unhealthy)).unwrap();
+        let globex = "globex".parse().unwrap();
+        let notification = of_health(&globex, None, None, &found(HealthState::Unhealthy), None).unwrap();
 
         assert_eq!(notification.text, "Component web of install globex is unhealthy since 1970-01-01T00:01:00.000Z.");
         assert_eq!(notification.command, "freehold install show globex");

@@ -25,7 +25,7 @@ use crate::support::{World, app, asked_with, client, globex, member, with_input}
 
 use CheckResult::{Failed, Passed};
 
-fn storage() -> ComponentName {
+pub(crate) fn storage() -> ComponentName {
     "storage".parse().unwrap()
 }
 
@@ -388,13 +388,17 @@ async fn people_hear_of_a_closed_gate_once_while_its_check_has_failed() {
     assert_eq!(subjects, ["Freehold: globex: storage is unhealthy"]);
 }
 
-/// Returns what reports that both checks passed, and then says so in `called`.
-fn both(world: &World, called: &Arc<AtomicBool>) -> Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync> {
+/// Returns what reports that these checks passed, and then says so in `called`.
+pub(crate) fn passing(
+    world: &World,
+    checks: &'static [&'static str],
+    called: &Arc<AtomicBool>,
+) -> Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync> {
     let (reports, called) = (world.report_check(), Arc::clone(called));
     Box::new(move || {
         let (reports, called) = (reports.clone(), Arc::clone(&called));
         async move {
-            for check in ["load", "ci"] {
+            for check in checks {
                 let check = check.parse().unwrap();
                 reports.report(&globex(), (&storage(), &check), &request(Passed), member()).await.unwrap();
             }
@@ -412,7 +416,7 @@ async fn a_report_between_any_two_calls_of_another_or_of_a_sweep_is_not_lost() {
         for at in 0.. {
             let mut world = start.copy();
             let called = Arc::new(AtomicBool::new(false));
-            let store = Arc::new(Interleaved::new(world.memory.clone(), at, both(&world, &called)));
+            let store = Arc::new(Interleaved::new(world.memory.clone(), at, passing(&world, &["load", "ci"], &called)));
 
             if sweeps {
                 let sweeper = Sweep { store, ..world.sweeper() };

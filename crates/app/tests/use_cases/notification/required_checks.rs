@@ -1,15 +1,21 @@
 //! Notifications about required checks: when a gate waits for them, and when a component recovers because they passed.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use freehold_app::health::report_check::ReportCheck;
 use freehold_protocol::api::CheckResult::{Failed, Passed};
-use freehold_protocol::api::DeployComponentsRequest;
+use freehold_protocol::api::{CheckHealthRequest, DeployComponentsRequest, ReportCheckRequest};
 use freehold_protocol::notification::{Notification, NotificationKind};
+use freehold_protocol::order::health::HealthState;
 use freehold_protocol::report::Outcome;
 use serde_json::json;
 
-use crate::health::report_check::{pass, report, waiting};
+use crate::health::report_check::{pass, passing, report, report_with, request, shown, storage, waiting};
+use crate::support::interleaving::Interleaved;
 use crate::support::runner::Behaviour;
 use crate::support::walk::Mail;
-use crate::support::{World, app, asked_with, globex, with_input};
+use crate::support::{World, app, asked_with, globex, member, with_input};
 
 /// Lets a minute pass, and returns the notifications of this kind that the tasks of the time sent.
 async fn sent(world: &mut World, kind: NotificationKind) -> Vec<Notification> {
@@ -122,4 +128,143 @@ async fn a_check_that_failed_after_another_deploy_is_told_as_after_the_first_one
 
     assert!(healthy.is_empty(), "{healthy:?}");
     assert_eq!(health_changes(&mut world).await, ["Freehold: globex: storage is unhealthy"]);
+}
+
+const ILL: &str = "Freehold: globex: storage is unhealthy";
+const WELL_AGAIN: &str = "Freehold: globex: storage is healthy again";
+
+/// Returns a world in which `ci` failed, so that the gate of `storage` is closed, and people were notified.
+async fn closed() -> World {
+    let (mut world, _, _) = waiting().await;
+    report(&world, "ci", Failed).await;
+    pass(&mut world, 10).await;
+    world.settle().await;
+    assert_eq!(health_changes(&mut world).await, [ILL]);
+    world
+}
+
+/// Checks the health apart from a deploy.
+async fn check_apart(world: &mut World, cause: &str) {
+    let check = world.check_health();
+    check.check(&globex(), &CheckHealthRequest::default(), asked_with(cause)).await.unwrap();
+    world.settle().await;
+}
+
+#[tokio::test]
+async fn a_component_whose_checks_pass_after_its_gate_closed_is_healthy_again_and_told_once() {
+    let mut world = closed().await;
+
+    report(&world, "ci", Passed).await;
+    let half = (health_changes(&mut world).await, shown(&world).await.health.unwrap().state);
+    report(&world, "load", Passed).await;
+    let now = world.now();
+    let all = (health_changes(&mut world).await, shown(&world).await.health.unwrap());
+    let with_reason = ReportCheckRequest { reason: Some("still fast".to_owned()), ..request(Passed) };
+    for again in [request(Passed), with_reason] {
+        report_with(&world, "load", &again).await.unwrap();
+    }
+    let later = health_changes(&mut world).await;
+    check_apart(&mut world, "check-1").await;
+
+    assert_eq!(half, (Vec::new(), HealthState::Unhealthy));
+    assert_eq!(all.0, [WELL_AGAIN]);
+    assert_eq!((all.1.state, all.1.since, all.1.reason.as_str()), (HealthState::Healthy, now, ""));
+    assert!(later.is_empty(), "{later:?}");
+    assert!(health_changes(&mut world).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_component_that_was_checked_since_its_gate_closed_is_healthy_again_when_all_checks_pass() {
+    for first in ["ci", "load"] {
+        let mut world = closed().await;
+        check_apart(&mut world, "check-1").await;
+        let apart = health_changes(&mut world).await;
+
+        report(&world, first, Passed).await;
+        let half = health_changes(&mut world).await;
+        check_apart(&mut world, "check-2").await;
+        report(&world, if first == "ci" { "load" } else { "ci" }, Passed).await;
+
+        let all = health_changes(&mut world).await;
+        assert!(apart.is_empty() && half.is_empty(), "{first}: {apart:?} {half:?}");
+        assert_eq!(all, [WELL_AGAIN], "{first}");
+        assert_eq!(shown(&world).await.health.unwrap().state, HealthState::Healthy);
+    }
+}
+
+#[tokio::test]
+async fn each_recovery_is_told_with_its_own_id_and_a_failed_report_is_not() {
+    let mut world = World::with_checks(false).await;
+    world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap();
+    world.settle().await;
+    report(&world, "load", Passed).await;
+    let mut ids = Vec::new();
+
+    for _ in 0..2 {
+        report(&world, "ci", Failed).await;
+        let failed = health_changes(&mut world).await;
+        report(&world, "ci", Passed).await;
+        let passed = sent(&mut world, NotificationKind::HealthChanged).await;
+
+        assert!(failed.is_empty(), "{failed:?}");
+        assert_eq!(passed.iter().map(|one| one.subject.as_str()).collect::<Vec<_>>(), [WELL_AGAIN]);
+        ids.extend(passed.into_iter().map(|one| one.id));
+    }
+
+    assert_ne!(ids[0], ids[1]);
+}
+
+#[tokio::test]
+async fn a_component_whose_checks_never_failed_is_not_told_when_the_last_one_passes() {
+    let mut world = World::with_checks(false).await;
+    world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap();
+    world.settle().await;
+
+    for check in ["ci", "load"] {
+        report(&world, check, Passed).await;
+    }
+
+    assert!(health_changes(&mut world).await.is_empty());
+    assert_eq!(shown(&world).await.health.unwrap().state, HealthState::Healthy);
+}
+
+#[tokio::test]
+async fn a_gate_that_recovered_by_a_report_is_not_asked_again_by_the_next_deploy() {
+    let mut world = closed().await;
+    for check in ["ci", "load"] {
+        report(&world, check, Passed).await;
+    }
+    world.runner("globex").started.clear();
+
+    let second = world.deploy(&DeployComponentsRequest::default(), "deploy-2").await.unwrap();
+    world.settle().await;
+
+    assert_eq!(world.runners["globex"].started, ["info"]);
+    assert_eq!(world.workflow(&second).await.state.as_str(), "succeeded");
+}
+
+#[tokio::test]
+async fn reports_at_the_same_moment_are_one_recovery() {
+    let start = closed().await;
+    let others: [&'static [&'static str]; 2] = [&["load"], &["load", "ci"]];
+    for other in others {
+        let mut acts = 0;
+        for at in 0.. {
+            let mut world = start.copy();
+            let called = Arc::new(AtomicBool::new(false));
+            let store = Arc::new(Interleaved::new(world.memory.clone(), at, passing(&world, other, &called)));
+
+            let reports = ReportCheck { store, ..world.report_check() };
+            let check = "ci".parse().unwrap();
+            reports.report(&globex(), (&storage(), &check), &request(Passed), member()).await.unwrap();
+            if !called.load(Ordering::Relaxed) {
+                break;
+            }
+
+            assert_eq!(health_changes(&mut world).await, [WELL_AGAIN], "{other:?} before call {at}");
+            assert_eq!(shown(&world).await.health.unwrap().state, HealthState::Healthy);
+            acts += 1;
+        }
+        assert!(acts > 5, "only {acts} calls");
+    }
 }

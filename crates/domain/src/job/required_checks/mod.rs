@@ -62,8 +62,8 @@ impl Job {
         }
     }
 
-    /// Returns whether the job, which was `before`, begins to wait for its required checks. A further attempt of the same dispatch may
-    /// begin to wait again; this is the same wait to the people who report the checks.
+    /// Returns whether the job, which was `before`, begins to wait for its required checks. A further attempt of the same
+    /// dispatch may begin to wait again; this is the same wait to the people who report the checks.
     pub fn begins_to_await_checks(&self, before: &Self) -> bool {
         let JobState::WaitingForChecks { fence, .. } = &self.state else { return false };
         !before.history.iter().any(|line| {
@@ -75,6 +75,13 @@ impl Job {
     pub fn checks_end_at(&self) -> Option<Timestamp> {
         let JobState::WaitingForChecks { until, .. } = &self.state else { return None };
         Some(until.plus_secs(LOST_GRACE_SECS))
+    }
+
+    /// Returns whether the job is blocked because the component did not pass its required checks. The runner found the
+    /// component healthy.
+    pub fn is_blocked_by_checks(&self) -> bool {
+        matches!(self.state, JobState::Blocked { block: Block::Unhealthy, .. })
+            && self.history.last().is_some_and(|line| line.what == "check_results")
     }
 
     fn on_verdict(&self, verdict: &Verdict, event: &JobEvent, now: Timestamp) -> Step {

@@ -108,6 +108,7 @@ fn a_failed_check_blocks_the_job_and_the_reason_has_a_way_out() {
         )
     );
     assert_eq!(found_by(&ended).unwrap().state.as_str(), "unhealthy");
+    assert!(ended.is_blocked_by_checks());
     assert!(ended.on(&JobEvent::Resume { why: String::new() }, at(10)).is_ok());
 }
 
@@ -172,6 +173,14 @@ fn the_end_of_another_attempt_does_not_prolong_the_wait() {
 
     assert_eq!((again.state.as_str(), again.state.fence()), ("waiting_for_checks", Some(fence(2))));
     assert_eq!((again.waits_since(at(21)), again.waits_until()), (Some(at(5)), at(5).plus_secs(WINDOW.into())));
+}
+
+#[test]
+fn a_job_that_its_runner_blocked_is_not_blocked_by_checks() {
+    let outcome = Outcome::Blocked { block: Block::Unhealthy, reason: "the answer is 503".to_owned() };
+    let blocked = changed(&gate(&["ci"]), &JobEvent::finished(fence(1), runner("a"), outcome), at(5));
+
+    assert!(!blocked.is_blocked_by_checks() && !waiting().is_blocked_by_checks());
 }
 
 #[test]
