@@ -11,26 +11,26 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-const NEEDS: Needs = Needs {
+pub(super) const NEEDS: Needs = Needs {
     cloud: &[Capability::HttpApi, Capability::Registry, Capability::IamEnforced],
     programs: &["bwrap", "terraform|tofu"],
 };
 
-const INPUTS: &str = "[[group]]\nname = \"all\"\ndescription = \"All\"\n[[input]]\nname = \"size\"\ndisplay_name = \"Size\"\n\
+pub(super) const INPUTS: &str = "[[group]]\nname = \"all\"\ndescription = \"All\"\n[[input]]\nname = \"size\"\ndisplay_name = \"Size\"\n\
                       description = \"Size\"\ngroup = \"all\"\ndefault = \"small\"\n";
-const NET: &str = "variable \"size\" { type = string }\nresource \"terraform_data\" \"net\" { input = \"one ${var.size}\" }\n\
+pub(super) const NET: &str = "variable \"size\" { type = string }\nresource \"terraform_data\" \"net\" { input = \"one ${var.size}\" }\n\
                    output \"id\" { value = terraform_data.net.output }\n";
-const SITE: &str =
+pub(super) const SITE: &str =
     "variable \"net\" { type = string }\nresource \"terraform_data\" \"site\" { input = \"page one of ${var.net}\" }\n";
 
-fn component(name: &str, more: &str) -> String {
+pub(super) fn component(name: &str, more: &str) -> String {
     format!(
         "name = \"{name}\"\ntype = \"terraform_module\"\nterraform_version = \"1.11.3\"\nsource = \"../{name}\"\n{more}"
     )
 }
 
 /// Returns the config of `net`, whose gate asks `path`: for long when that is well, because the machine may be busy.
-fn net(at: &str, path: &str) -> String {
+pub(super) fn net(at: &str, path: &str) -> String {
     let vars = "[vars]\nsize = \"{{ .nuon.inputs.inputs.size }}\"\n";
     let window = if path == "well" { "10s" } else { "2s" };
     let health = format!("[health]\nblock_deploy = true\nstabilization_window = \"{window}\"\n");
@@ -148,7 +148,7 @@ impl Ran {
 }
 
 /// Returns the states of the nodes, by name.
-fn states(workflow: &Value) -> Vec<(&str, &str)> {
+pub(super) fn states(workflow: &Value) -> Vec<(&str, &str)> {
     let nodes = workflow["nodes"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut all: Vec<_> =
         nodes.iter().filter_map(|node| Some((node["name"].as_str()?, node["state"].as_str()?))).collect();
@@ -157,7 +157,7 @@ fn states(workflow: &Value) -> Vec<(&str, &str)> {
 }
 
 /// Starts a server that answers `/well` with 200 and everything else with 503. Returns its address.
-async fn server() -> anyhow::Result<String> {
+pub(super) async fn server() -> anyhow::Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let at = listener.local_addr()?;
     tokio::spawn(async move {

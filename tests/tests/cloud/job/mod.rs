@@ -1,8 +1,9 @@
-//! Jobs and their workflows: faults, failures and what continues them, health, drift, runbooks and sandboxes.
+//! Jobs and their workflows: faults, failures and what continues them, health, required checks, drift, runbooks and sandboxes.
 
 mod continuation;
 mod drift;
 mod faults;
 mod health;
+mod required_checks;
 mod runbook;
 mod sandbox;
