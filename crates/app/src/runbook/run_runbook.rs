@@ -1,14 +1,12 @@
 //! Starts a run of a runbook.
 
-use std::collections::BTreeMap;
-
 use freehold_domain::install::Install;
 use freehold_domain::runbook::{
-    MAX_RUN_BYTES, Run, RunState, RunbookError, Step, StepState, check_steps, inputs_of_step, runbook_inputs,
+    MAX_RUN_BYTES, Run, RunState, RunbookError, Step, StepState, check_steps, inputs_of_run,
 };
 use freehold_domain::suggestion::Known;
 use freehold_protocol::api::RunRunbookRequest;
-use freehold_protocol::app_version::{AppVersion, Runbook, StepKind};
+use freehold_protocol::app_version::StepKind;
 use freehold_protocol::{AppName, Digest, InstallId, RunId, RunbookName, WorkflowId};
 
 use crate::AppError;
@@ -53,7 +51,7 @@ impl RunRunbook {
             return Err(RunbookError::Unknown { app, runbook: runbook.clone(), number: version.number, known }.into());
         };
         check_steps(found)?;
-        let inputs = checked_inputs(found, &version.document, &request.inputs)?;
+        let inputs = inputs_of_run(found, &version.document.actions, &request.inputs)?;
         require_runner(&stored.value)?;
         let steps = found.steps.iter().map(|step| Step { step: step.clone(), tries: 0, state: StepState::Waiting });
         let run = Run {
@@ -141,21 +139,4 @@ pub(super) async fn busy(store: &dyn Store, install: &InstallId) -> Result<AppEr
 
 fn changed(install: &InstallId) -> AppError {
     AppError::new(crate::Kind::Transient, format!("install `{install}` was changed meanwhile; try again"))
-}
-
-/// Returns the inputs of a run, if the runbook and each action among its steps accept them.
-fn checked_inputs(
-    runbook: &Runbook,
-    version: &AppVersion,
-    given: &BTreeMap<String, String>,
-) -> Result<BTreeMap<String, String>, AppError> {
-    let inputs = runbook_inputs(runbook, given)?;
-    for step in &runbook.steps {
-        if let StepKind::Action { action } = &step.does
-            && let Some(action) = version.action(action)
-        {
-            inputs_of_step(action, &inputs)?;
-        }
-    }
-    Ok(inputs)
 }

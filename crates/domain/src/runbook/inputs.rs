@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use freehold_protocol::app_version::{Action, RunInput, Runbook};
+use freehold_protocol::app_version::{Action, RunInput, Runbook, StepKind};
 use freehold_protocol::limits::MAX_RUN_INPUT_BYTES;
 
 use crate::suggestion::Known;
@@ -27,6 +27,27 @@ pub fn runbook_inputs(
     given: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, String>, RunInputsError> {
     values(&format!("runbook `{}`", runbook.name), &runbook.inputs, given)
+}
+
+/// Returns the values of a run's inputs as [`runbook_inputs`] does, if each action among the steps accepts them too.
+/// `actions` are those of the app version.
+///
+/// # Errors
+/// [`RunInputsError`].
+pub fn inputs_of_run(
+    runbook: &Runbook,
+    actions: &[Action],
+    given: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, RunInputsError> {
+    let inputs = runbook_inputs(runbook, given)?;
+    for step in &runbook.steps {
+        if let StepKind::Action { action } = &step.does
+            && let Some(action) = actions.iter().find(|known| known.name == *action)
+        {
+            inputs_of_step(action, &inputs)?;
+        }
+    }
+    Ok(inputs)
 }
 
 /// Returns the values of the inputs of an action that a person runs, as [`runbook_inputs`] does.
@@ -128,6 +149,21 @@ mod tests {
         assert_eq!(values, given([("ticket", "OPS-1"), ("count", "3")]));
         assert!(by_hand.starts_with("action `fix` has no input `snapshot`; "), "{by_hand}");
         assert_eq!(missing, "action `fix` requires input `ticket`; give it with `--input ticket=VALUE`");
+    }
+
+    #[test]
+    fn a_run_is_refused_if_an_action_of_its_steps_lacks_an_input() {
+        let runbook: Runbook = serde_json::from_value(json!({
+            "name": "fix", "inputs": [{ "name": "ticket" }],
+            "steps": [{ "does": { "type": "action", "action": "fix" } }],
+        }))
+        .unwrap();
+
+        let missing = inputs_of_run(&runbook, &[action()], &given([])).unwrap_err();
+        let values = inputs_of_run(&runbook, &[action()], &given([("ticket", "OPS-1")])).unwrap();
+
+        assert_eq!(missing.to_string(), "action `fix` requires input `ticket`; give it with `--input ticket=VALUE`");
+        assert_eq!(values, given([("ticket", "OPS-1")]));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use freehold_protocol::order::AskedBy;
 use freehold_protocol::{AppName, Digest, InstallId, RunId, RunbookName, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 
-pub use inputs::{RunInputsError, action_inputs, inputs_of_step, runbook_inputs, with_defaults};
+pub use inputs::{RunInputsError, action_inputs, inputs_of_run, inputs_of_step, runbook_inputs, with_defaults};
 
 use crate::suggestion::Known;
 use crate::workflow::WorkflowState;
