@@ -34,7 +34,7 @@ const AT_ONCE: usize = 8;
 /// The time after which one call handles no further row, in seconds. The same run of the function needs time for the
 /// sweep.
 const MOST_SECS: u64 = 15;
-/// The longest time after which the task of a workflow that is open is handled again, in seconds.
+/// The longest time after which a task that waits for the end of other work is handled again, in seconds.
 const LONGEST_PAUSE_SECS: u64 = 15 * 60;
 /// The time, in seconds, after which a task is tried again if it failed for a reason that is not transient.
 const HELD_SECS: u64 = 10 * 60;
@@ -194,11 +194,7 @@ impl HandleDueTasks {
     async fn add_schedules(&self, row: &Stored<Due>, workflow: &WorkflowId, now: Timestamp) -> Result<(), AppError> {
         let found = table::find_workflow(&*self.store, workflow).await?.map(|found| found.value);
         if let Some(open) = found.filter(|found| !found.state.is_terminal()) {
-            // An open workflow may wait for days. Its task is moved to a later time, so that the other tasks are read.
-            let pause = (now.since(open.began_at()) / 4000).clamp(60, LONGEST_PAUSE_SECS);
-            let later = Due::at(now.plus_secs(pause), row.value.install.clone(), row.value.what.clone());
-            let removed = Write::DeleteAt { key: row.value.key(), rev: row.rev };
-            return self.commit(vec![removed, put(&later, Expect::Absent)?]).await;
+            return self.move_later(row, open.began_at(), now).await;
         }
         let id = &row.value.install;
         let install = self.find_install(id).await?;
@@ -298,6 +294,15 @@ impl HandleDueTasks {
             writes.push(put(due, Expect::Any)?);
         }
         self.commit(writes).await
+    }
+
+    /// Moves a task that has waited since `since` to a later time. It may have to wait for days, and the other tasks are to
+    /// be read.
+    async fn move_later(&self, row: &Stored<Due>, since: Timestamp, now: Timestamp) -> Result<(), AppError> {
+        let pause = (now.since(since) / 4000).clamp(60, LONGEST_PAUSE_SECS);
+        let later = Due::at(now.plus_secs(pause), row.value.install.clone(), row.value.what.clone());
+        let removed = Write::DeleteAt { key: row.value.key(), rev: row.rev };
+        self.commit(vec![removed, put(&later, Expect::Absent)?]).await
     }
 
     /// Postpones a task that failed, because a row that cannot be handled must not block the other rows.
