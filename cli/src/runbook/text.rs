@@ -64,9 +64,10 @@ pub(super) fn runs(install: &InstallId, all: &[RunView], out: Output) -> String 
 
 /// Returns a run with its steps.
 pub(super) fn run(view: &RunView, out: Output) -> String {
+    let after = view.after_deploy.as_ref().map(|deploy| format!(" after deploy {deploy}")).unwrap_or_default();
     let mut facts = vec![
         format!("run {}: runbook {} of {}, {}", view.run, view.runbook, view.install, out.state(&view.state)),
-        format!("started {} by {}, version {}", time(view.created_at), view.asked_by, view.number),
+        format!("started {}{after} by {}, version {}", time(view.created_at), view.asked_by, view.number),
     ];
     facts.extend(view.inputs.iter().map(|(name, value)| format!("input {name}: {value}")));
     facts.extend(view.cancelled_by.iter().map(|by| format!("cancel requested by {by}")));
@@ -175,6 +176,14 @@ mod tests {
 
         next: freehold runbook resume run_00000000000000000001 --reason 'WHY'
         ");
+    }
+
+    #[test]
+    fn a_run_after_a_deploy_names_the_deploy() {
+        let deploy = "wf_00000000000000000009".parse().ok();
+        let text = run(&RunView { after_deploy: deploy, ..view("succeeded") }, Output::plain());
+
+        assert!(text.contains("\nstarted 1970-01-01 00:00:01Z after deploy wf_00000000000000000009 by arn:"), "{text}");
     }
 
     #[test]

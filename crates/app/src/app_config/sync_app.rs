@@ -1,10 +1,12 @@
 //! Stores an app version.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use freehold_domain::cron::{NotCron, Schedule};
 use freehold_domain::graph::component_nodes;
 use freehold_domain::graph::order::{self, Disorder};
+use freehold_domain::runbook::{RunInputsError, check_steps, inputs_of_run};
 use freehold_protocol::api::VersionView;
 use freehold_protocol::app_version::{AppVersion, FORMAT, Trigger, check_size};
 use freehold_protocol::{AppName, Digest, canonical};
@@ -86,6 +88,7 @@ fn check(app: &AppName, document: &AppVersion) -> Result<Vec<u8>, AppError> {
     check_size(&bytes).map_err(|e| AppError::invalid(format!("app `{app}` is too large: {e}")))?;
     check_components(document)?;
     check_schedules(document)?;
+    check_post_deploy_runbooks(document)?;
     terms::digest(document)?;
     crate::stack::render_stack::check(document)?;
     Ok(bytes)
@@ -102,6 +105,26 @@ fn check_components(document: &AppVersion) -> Result<(), AppError> {
             Disorder::Cycle(name) => format!("component `{name}` depends on itself through other components"),
         })
     })
+}
+
+/// Checks the runbooks that run after a deploy again: a runbook that needs a person would never run.
+fn check_post_deploy_runbooks(document: &AppVersion) -> Result<(), AppError> {
+    for name in &document.post_deploy_runbooks {
+        let Some(runbook) = document.runbooks.iter().find(|runbook| runbook.name == *name) else {
+            return Err(AppError::invalid(format!("`post_deploy_runbooks`: the app has no runbook `{name}`")));
+        };
+        check_steps(runbook)?;
+        match inputs_of_run(runbook, &document.actions, &BTreeMap::new()) {
+            Err(RunInputsError::Missing { of, input }) => {
+                return Err(AppError::invalid(format!(
+                    "`post_deploy_runbooks`: {of} requires input `{input}`, and nobody gives inputs to a run after a \
+                     deploy; give the input a default"
+                )));
+            }
+            inputs => inputs.map(drop)?,
+        }
+    }
+    Ok(())
 }
 
 /// Checks the cron schedules again: an action with an unreadable schedule would never run, and nobody would see why. A

@@ -157,6 +157,7 @@ pub fn workflow_of(install: &Install, new: NewWorkflow, serial: u64, now: Timest
         now: new.now,
         run: new.run,
         version: None,
+        post_deploy_runbooks: Vec::new(),
         tool_image: None,
         cancel_requested: None,
         cancelled_by: None,

@@ -192,7 +192,8 @@ fn of_run(run: &Run) -> Vec<HistoryEntry> {
     let view = run_view(run);
     let of = |entry: HistoryEntry| HistoryEntry { run: Some(view.run.clone()), ..entry };
     let result = if view.reason.is_empty() { view.state.clone() } else { format!("{}: {}", view.state, view.reason) };
-    let begun = entry(view.created_at, "run", format!("runbook `{}`", view.runbook));
+    let after = view.after_deploy.as_ref().map(|deploy| format!(" after deploy `{deploy}`")).unwrap_or_default();
+    let begun = entry(view.created_at, "run", format!("runbook `{}`{after}", view.runbook));
     let mut found = vec![of(HistoryEntry { by: Some(view.asked_by.clone()), result, ..begun })];
     found.extend(view.resumed.iter().map(|one| {
         let entry = entry(one.at, "continued", format!("resume runbook `{}`", view.runbook));

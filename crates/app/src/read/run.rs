@@ -71,6 +71,7 @@ pub fn run_view(run: &Run) -> RunView {
         created_at: run.created_at,
         ended_at: run.state.ended_at(),
         asked_by: run.asked_by.clone(),
+        after_deploy: run.after.as_ref().map(|after| after.workflow.clone()),
         inputs: run.inputs.clone(),
         cancelled_by: run.cancelled_by.clone(),
         resumed: resumed.collect(),

@@ -3,4 +3,5 @@
 pub mod advance_run;
 pub mod cancel_run;
 pub mod resume_run;
+pub mod run_after_deploy;
 pub mod run_runbook;

@@ -9,7 +9,7 @@ use crate::new_workflow::Asked;
 use crate::ports::Expect;
 use crate::runbook::advance_run::AdvanceRun;
 use crate::runbook::run_runbook::busy;
-use crate::table::{self, Decided, Due, DueWhat, OpenRun, open_run_key, put};
+use crate::table::{self, Decided, Due, DueWhat, OpenRun, next_run_write, open_run_key, put};
 
 /// The use case that resumes a run.
 #[derive(Clone)]
@@ -37,6 +37,7 @@ impl ResumeRun {
             let next = self.notice_end(&stored.value).await?.resume(resumed)?;
             let install = &next.install;
             let mut writes = vec![put(&next, Expect::Rev(stored.rev))?];
+            writes.extend(next_run_write(&next)?);
             if next.state == RunState::Running {
                 if table::load::<OpenRun>(store, &open_run_key(install)).await?.is_some() {
                     return Err(busy(store, install).await?);

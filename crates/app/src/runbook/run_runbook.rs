@@ -7,7 +7,7 @@ use freehold_domain::runbook::{
 use freehold_domain::suggestion::Known;
 use freehold_protocol::api::RunRunbookRequest;
 use freehold_protocol::app_version::StepKind;
-use freehold_protocol::{AppName, Digest, InstallId, RunId, RunbookName, WorkflowId};
+use freehold_protocol::{AppName, Digest, InstallId, RunId, RunbookName, Timestamp, WorkflowId};
 
 use crate::AppError;
 use crate::app_version::install_release::followed;
@@ -45,40 +45,13 @@ impl RunRunbook {
         let stored = table::install(&*self.advance.store, install).await?;
         let app = stored.value.require_app()?.clone();
         let version = self.version_of(&stored.value, &app).await?;
-        let Some(found) = version.document.runbooks.iter().find(|known| known.name == *runbook) else {
-            let names = version.document.runbooks.iter().map(|known| known.name.as_str());
-            let known = Known::instead_of(runbook.as_str(), names);
-            return Err(RunbookError::Unknown { app, runbook: runbook.clone(), number: version.number, known }.into());
-        };
-        check_steps(found)?;
-        let inputs = inputs_of_run(found, &version.document.actions, &request.inputs)?;
+        let now = self.advance.clock.now();
+        let run = new_run((&stored.value, &version), runbook, request, (asked, now))?;
         require_runner(&stored.value)?;
-        let steps = found.steps.iter().map(|step| Step { step: step.clone(), tries: 0, state: StepState::Waiting });
-        let run = Run {
-            id: id.clone(),
-            install: install.clone(),
-            app,
-            runbook: runbook.clone(),
-            version: version.version.clone(),
-            number: version.number,
-            inputs,
-            request_digest: digest,
-            asked_by: asked.by.clone(),
-            now: request.now,
-            created_at: self.advance.clock.now(),
-            steps: steps.collect(),
-            resumed: Vec::new(),
-            cancelled_by: None,
-            state: RunState::Running,
-        };
-        let bytes = serde_json::to_vec(&run)?.len();
-        if bytes > MAX_RUN_BYTES {
-            return Err(RunbookError::LargeRun { runbook: runbook.clone(), bytes }.into());
-        }
         if table::load::<OpenRun>(&*self.advance.store, &open_run_key(install)).await?.is_some() {
             return Err(busy(&*self.advance.store, install).await?);
         }
-        let is_exclusive = !matches!(found.steps.first().map(|step| &step.does), Some(StepKind::Action { .. }));
+        let is_exclusive = !matches!(run.steps.first().map(|step| &step.step.does), Some(StepKind::Action { .. }));
         let _ = stored.value.begin(&WorkflowId::derive(install.as_str(), &run.cause(0)), is_exclusive)?;
         self.begin(&run, &stored).await?;
         tracing::info!(run.id = %id, install.id = %install, "Started run `{id}` of runbook `{runbook}` in `{install}`");
@@ -95,7 +68,7 @@ impl RunRunbook {
 
     /// Commits the rows of the run. The unchanged install is written too: the commit fails if the install was forgotten
     /// meanwhile.
-    async fn begin(&self, run: &Run, of: &Stored<Install>) -> Result<(), AppError> {
+    pub(super) async fn begin(&self, run: &Run, of: &Stored<Install>) -> Result<(), AppError> {
         let (id, install, created_at) = (run.id.clone(), run.install.clone(), run.created_at);
         let entry = RunEntry { run: id.clone(), install: install.clone(), created_at };
         let due = Due::at(created_at, install.clone(), DueWhat::Runbook { run: id.clone() });
@@ -124,6 +97,50 @@ impl RunRunbook {
             known => Ok(known.is_some()),
         }
     }
+}
+
+/// Returns a run of a runbook of `version`, which is not stored yet.
+///
+/// # Errors
+/// NotFound for a runbook that the version lacks, or Invalid for a runbook that cannot be run, or for wrong inputs.
+pub(super) fn new_run(
+    (install, version): (&Install, &Version),
+    runbook: &RunbookName,
+    request: &RunRunbookRequest,
+    (asked, now): (Asked<'_>, Timestamp),
+) -> Result<Run, AppError> {
+    let app = install.require_app()?.clone();
+    let Some(found) = version.document.runbooks.iter().find(|known| known.name == *runbook) else {
+        let names = version.document.runbooks.iter().map(|known| known.name.as_str());
+        let known = Known::instead_of(runbook.as_str(), names);
+        return Err(RunbookError::Unknown { app, runbook: runbook.clone(), number: version.number, known }.into());
+    };
+    check_steps(found)?;
+    let inputs = inputs_of_run(found, &version.document.actions, &request.inputs)?;
+    let steps = found.steps.iter().map(|step| Step { step: step.clone(), tries: 0, state: StepState::Waiting });
+    let run = Run {
+        id: RunId::derive(&install.id, asked.cause),
+        install: install.id.clone(),
+        app,
+        runbook: runbook.clone(),
+        version: version.version.clone(),
+        number: version.number,
+        inputs,
+        request_digest: digest_of(&(runbook, request))?,
+        asked_by: asked.by.clone(),
+        after: None,
+        now: request.now,
+        created_at: now,
+        steps: steps.collect(),
+        resumed: Vec::new(),
+        cancelled_by: None,
+        state: RunState::Running,
+    };
+    let bytes = serde_json::to_vec(&run)?.len();
+    if bytes > MAX_RUN_BYTES {
+        return Err(RunbookError::LargeRun { runbook: runbook.clone(), bytes }.into());
+    }
+    Ok(run)
 }
 
 /// Returns the error for an install that is busy with another run.

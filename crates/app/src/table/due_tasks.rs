@@ -1,6 +1,7 @@
 //! Rows for the tasks that are due at a minute: to run an action by cron, to check for drift or health, to look up the
-//! schedules of an install, to advance a run of a runbook, to roll a deploy back, to check whether a runner is away, to
-//! send a notification, or to bring an install to the release of its channel.
+//! schedules of an install, to advance a run of a runbook, to start the runbooks of a deploy that succeeded, to roll a
+//! deploy back, to check whether a runner is away, to send a notification, or to bring an install to the release of its
+//! channel.
 
 use freehold_protocol::notification::Notification;
 use freehold_protocol::order::AskedBy;
@@ -40,6 +41,8 @@ pub enum DueWhat {
     Health,
     /// A task to advance a run of a runbook, whose step has begun or ended.
     Runbook { run: RunId },
+    /// A task to start the runbook with the index `at` of those that run after the deploy `workflow`.
+    AfterDeploy { workflow: WorkflowId, at: u32 },
     /// A task to roll back a verified deploy that failed.
     RollBack { workflow: WorkflowId },
     /// A task to store tasks for the installs that follow a channel, beginning after the install `after`. The task does
@@ -70,7 +73,11 @@ impl DueWhat {
     /// Returns whether a person waits for the task, because the person requested it or expects a notification.
     pub const fn is_waited_for(&self) -> bool {
         match self {
-            Self::Runbook { .. } | Self::RollBack { .. } | Self::Channel { .. } | Self::Notify { .. } => true,
+            Self::Runbook { .. }
+            | Self::AfterDeploy { .. }
+            | Self::RollBack { .. }
+            | Self::Channel { .. }
+            | Self::Notify { .. } => true,
             Self::Schedules { .. }
             | Self::Drift
             | Self::Health
@@ -110,6 +117,7 @@ impl Record for Due {
             DueWhat::Health => "health".to_owned(),
             DueWhat::Run { action, .. } => format!("run#{action}"),
             DueWhat::Runbook { run } => format!("runbook#{run}"),
+            DueWhat::AfterDeploy { workflow, at } => format!("after-deploy#{workflow}#{at}"),
             DueWhat::RollBack { workflow } => format!("roll-back#{workflow}"),
             DueWhat::Channel { app, channel, .. } => format!("channel#{app}#{channel}"),
             DueWhat::Follow { .. } => "follow".to_owned(),

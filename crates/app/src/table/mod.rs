@@ -26,7 +26,7 @@
 //! | `workflow#<id>` | `state`, `graph#<digest>` | the workflow, and its nodes as they were planned |
 //! | `open` | workflow | workflows that have not ended |
 //! | `next-sweep` | `<second>#<workflow>` | when `sweep` handles a workflow the next time |
-//! | `due` | `<minute>#<install>#run#<action>`, `...#schedules`, `...#runbook#<run>`, `...#follow`, `...#notify#<id>` | tasks that are due at a minute |
+//! | `due` | `<minute>#<install>#run#<action>`, `...#schedules`, `...#runbook#<run>`, `...#after-deploy#<workflow>#<at>`, `...#follow`, `...#notify#<id>` | tasks that are due at a minute |
 //! | `token#<workflow>` | phase | task tokens: only `accept-report` and `sweep` can read them |
 //! | `job#<id>` | `state`, `log#<fence>#<seq>`, `refused#<message>`, `sending#<dispatch>` | the job |
 //! | `grant#<job>` | grant, `refused#<message>` | the used grants of a job |
@@ -87,7 +87,7 @@ pub use reporting::{
     BudgetRecord, Budgeted, INSTALL_SENDERS_PREFIX, InstallSender, KnownSender, budget_key, known_sender_key,
     report_shard_key, report_shards_key,
 };
-pub use runbook::{OpenRun, RUNS_PREFIX, RunEntry, find_run, open_run_key, run, run_key, run_writes};
+pub use runbook::{OpenRun, RUNS_PREFIX, RunEntry, find_run, next_run_write, open_run_key, run, run_key, run_writes};
 pub use version::{Document, VersionEntry, VersionRecord, version_key};
 pub use workflow::{
     NextSweep, OpenWorkflow, Phase, TaskToken, WorkflowEntry, due_sweeps, moved_sweep, open_key, sweep_soon_writes,

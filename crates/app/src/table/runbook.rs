@@ -5,6 +5,7 @@ use freehold_domain::runbook::{Run, RunState};
 use freehold_protocol::{InstallId, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::due_tasks::{Due, DueWhat};
 use super::install::install_pk;
 use super::record::{Record, Stored, key, load, put};
 use crate::AppError;
@@ -58,7 +59,8 @@ impl Record for OpenRun {
     }
 }
 
-/// Returns the writes of a changed run. The end of the run frees its install for the next one.
+/// Returns the writes of a changed run. The end of the run frees its install for the next one, and a success of a run after
+/// a deploy stores the task for the next one.
 ///
 /// # Errors
 /// Internal when the run cannot be written as JSON.
@@ -67,7 +69,19 @@ pub fn run_writes(run: &Run, expect: Expect) -> Result<Vec<Write>, AppError> {
     if run.state != RunState::Running {
         writes.push(Write::Delete { key: open_run_key(&run.install) });
     }
+    writes.extend(next_run_write(run)?);
     Ok(writes)
+}
+
+/// Returns the write of the task that starts the next runbook of the same deploy; `None` unless the run began after a
+/// deploy and has succeeded. The task does nothing if the list has ended.
+///
+/// # Errors
+/// Internal when the task cannot be written as JSON.
+pub fn next_run_write(run: &Run) -> Result<Option<Write>, AppError> {
+    let (RunState::Succeeded { ended_at }, Some(after)) = (&run.state, &run.after) else { return Ok(None) };
+    let what = DueWhat::AfterDeploy { workflow: after.workflow.clone(), at: after.at.saturating_add(1) };
+    put(&Due::at(*ended_at, run.install.clone(), what), Expect::Any).map(Some)
 }
 
 /// Loads a run, if it exists.

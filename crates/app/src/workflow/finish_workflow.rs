@@ -121,6 +121,10 @@ impl FinishWorkflow {
         }
         if deployed.is_some() {
             writes.extend(self.ran(&released, workflow.serial).await?);
+            if !workflow.post_deploy_runbooks.is_empty() {
+                let what = DueWhat::AfterDeploy { workflow: workflow.id.clone(), at: 0 };
+                writes.push(put(&Due::at(self.clock.now(), workflow.install.clone(), what), Expect::Any)?);
+            }
         }
         if released != install.value {
             writes.push(put(&released, Expect::Rev(install.rev))?);

@@ -11,7 +11,7 @@ use freehold_domain::sealed_inputs;
 use freehold_domain::workflow::{
     Node, Request, RollBack, Target, ToolImageBuild, Workflow, WorkflowKind, WorkflowState,
 };
-use freehold_protocol::{AppName, BuildId, Digest, ReleaseName, WorkflowId};
+use freehold_protocol::{AppName, BuildId, Digest, ReleaseName, RunbookName, WorkflowId};
 use serde::Serialize;
 
 use crate::AppError;
@@ -103,6 +103,7 @@ impl PlanWorkflow {
         let mut planned = workflow.clone();
         planned.planned_from = continuation::planned_from(workflow, &install)?;
         planned.tool_image = self.tool_image(&install, version.as_ref()).await?;
+        planned.post_deploy_runbooks = self.post_deploy_runbooks(workflow, &install, version.as_ref()).await?;
         planned.version = version;
         planned.nodes = nodes;
         if let Some(graph) = table::graph_write(&planned)? {
@@ -140,6 +141,22 @@ impl PlanWorkflow {
             return Err(error.into());
         }
         Ok(Some(ToolImageBuild { component: component.name.clone(), build }))
+    }
+
+    /// Returns the runbooks that run after the workflow if it is a deploy of all components. A step of a runbook names its
+    /// components, so no runbook starts itself again.
+    async fn post_deploy_runbooks(
+        &self,
+        workflow: &Workflow,
+        install: &Install,
+        version: Option<&Digest>,
+    ) -> Result<Vec<RunbookName>, AppError> {
+        match (&workflow.request, install.app(), version) {
+            (Request::Deploy { only, .. }, Some(app), Some(version)) if only.is_empty() => {
+                Ok(self.versions.load(app, Some(version)).await?.document.post_deploy_runbooks.clone())
+            }
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// Stores a task to look up the cron runs of the install after the deploy has ended. The task is stored before the

@@ -70,6 +70,7 @@ enum Part {
     Toggles,
     Upgrade,
     Runbook,
+    AfterDeploy,
     Drift,
     RollBack,
     Checks,
@@ -107,6 +108,7 @@ impl Part {
             Self::Schedule => World::with_schedule().await,
             Self::Toggles => World::with_toggles().await,
             Self::Runbook => World::with_runbook(&app::with_runbook()).await,
+            Self::AfterDeploy => World::with_runbook(&app::with_post_deploy_runbooks(&["verify"; 2])).await,
             Self::Drift => {
                 let mut world = World::with_install().await;
                 world.runner("globex").behaviours.insert("drift:storage".into(), drifts(&["aws_s3_bucket.a"]));
@@ -191,6 +193,12 @@ impl Part {
                 for _ in 0..6 {
                     rescue.rest(world).await;
                     let _ = world.handle_due_tasks().handle().await;
+                }
+            }
+            Self::AfterDeploy => {
+                for _ in 0..8 {
+                    let _ = world.handle_due_tasks().handle().await;
+                    rescue.rest(world).await;
                 }
             }
             Self::Drift => {
@@ -406,6 +414,11 @@ async fn what_a_check_finds_and_a_deploy_repairs_is_the_same_whichever_call_fail
 #[tokio::test]
 async fn each_step_of_a_runbook_runs_once_whichever_call_fails() {
     each_call_fails_once(Part::Runbook).await;
+}
+
+#[tokio::test]
+async fn each_runbook_after_a_deploy_runs_once_whichever_call_fails() {
+    each_call_fails_once(Part::AfterDeploy).await;
 }
 
 #[tokio::test]

@@ -79,6 +79,7 @@ mod release {
 mod runbook {
     mod cancel_run;
     mod resume_run;
+    mod run_after_deploy;
     mod run_runbook;
 }
 

@@ -234,8 +234,8 @@ pub(super) fn policies(from: &AppVersion, to: &AppVersion) -> Items {
     compare(&things(from), &things(to))
 }
 
-/// Compares the settings of the app: sandbox, runner, stack, input groups, Kubernetes contexts and the matrix of
-/// operation roles.
+/// Compares the settings of the app: sandbox, runner, stack, input groups, Kubernetes contexts, the matrix of operation
+/// roles and the runbooks that run after a deploy.
 pub(super) fn settings(from: &AppVersion, to: &AppVersion) -> Items {
     compare(&settings_of(from), &settings_of(to))
 }
@@ -267,6 +267,9 @@ fn settings_of(version: &AppVersion) -> Things {
             .iter()
             .map(|rule| Value::String(format!("{} {} as {}", rule.principal, rule.operation, rule.role)));
         put(&mut things, "operation roles", "", json!({ "rules": rules.collect::<Vec<_>>() }));
+    }
+    if !version.post_deploy_runbooks.is_empty() {
+        put(&mut things, "post-deploy runbooks", "", json!({ "runbooks": version.post_deploy_runbooks }));
     }
     things
 }

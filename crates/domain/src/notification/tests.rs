@@ -113,6 +113,7 @@ fn run(state: RunState) -> Run {
         inputs: BTreeMap::from([("secret".to_owned(), SECRET.to_owned())]),
         request_digest: Digest::of(b"request"),
         asked_by: AskedBy::Schedule,
+        after: None,
         now: false,
         created_at: AT,
         steps: Vec::new(),

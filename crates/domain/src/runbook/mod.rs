@@ -37,7 +37,11 @@ pub struct Run {
     pub inputs: BTreeMap<String, String>,
     /// The digest of the request, by which another request with the same idempotency key is recognized.
     pub request_digest: Digest,
+    /// Who asked for the run, or for the deploy after which it began.
     pub asked_by: AskedBy,
+    /// The deploy after which the run began by itself; absent for a run that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<AfterDeploy>,
     /// Whether the steps also start while the customer's change windows are closed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub now: bool,
@@ -49,6 +53,23 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<AskedBy>,
     pub state: RunState,
+}
+
+/// The place of a run among the runs that begin by themselves after one deploy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AfterDeploy {
+    /// The deploy.
+    pub workflow: WorkflowId,
+    /// The index of the runbook in the deploy's list.
+    pub at: u32,
+}
+
+impl AfterDeploy {
+    /// Returns the cause from which the id of the run is derived. It contains a space, which no idempotency key contains,
+    /// so the id differs from those of runs that callers start.
+    pub fn cause(&self) -> String {
+        format!("after-deploy {} {}", self.workflow, self.at)
+    }
 }
 
 /// One step of a run.

@@ -22,6 +22,7 @@ fn run(steps: usize) -> Run {
         inputs: BTreeMap::new(),
         request_digest: Digest::of(b"request"),
         asked_by: AskedBy::Schedule,
+        after: None,
         now: false,
         created_at: NOW,
         steps: (0..steps).map(step).collect(),

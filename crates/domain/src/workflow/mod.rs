@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::order::{AskedBy, Mode};
 use freehold_protocol::{
-    ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, RunId, Timestamp, WorkflowId,
+    ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, RunId, RunbookName, Timestamp, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -61,6 +61,9 @@ pub struct Workflow {
     /// The app version that the workflow deploys; absent until the workflow is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,
+    /// The runbooks that run after a deploy of all components has succeeded, in this order; known once it is planned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub post_deploy_runbooks: Vec<RunbookName>,
     /// The image in which the workflow's jobs run their programs; absent until the workflow is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_image: Option<ToolImageBuild>,

@@ -23,6 +23,7 @@ pub(crate) fn pending() -> Workflow {
         run: None,
         asked_by: None,
         version: None,
+        post_deploy_runbooks: Vec::new(),
         tool_image: None,
         cancel_requested: None,
         cancelled_by: None,

@@ -66,6 +66,9 @@ pub struct RunView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
     pub asked_by: AskedBy,
+    /// The deploy after which the run began by itself; absent for a run that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_deploy: Option<WorkflowId>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inputs: BTreeMap<String, String>,
     /// Who cancelled the run. Absent if nobody did, and after the run was resumed.

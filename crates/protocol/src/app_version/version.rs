@@ -11,7 +11,7 @@ use super::machine_type::{default_machine_type, machine_type};
 use super::permissions::{ModeRole, NamedRole, OperationRole, Policy};
 use super::settings::{KubernetesContext, RunnerSettings, Sandbox, StackSettings};
 use crate::build::BuildInput;
-use crate::{ActionName, AppName, ComponentName, Digest, canonical};
+use crate::{ActionName, AppName, ComponentName, Digest, RunbookName, canonical};
 
 /// The format of documents that this release reads and writes.
 pub const FORMAT: u32 = 1;
@@ -55,6 +55,9 @@ pub struct AppVersion {
     pub actions: Vec<Action>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runbooks: Vec<Runbook>,
+    /// The runbooks that run after each deploy of all components, in the order of the config.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub post_deploy_runbooks: Vec<RunbookName>,
     /// The role of each mode, sorted by mode. A mode without an entry has no permissions.
     #[serde(default)]
     pub roles: Vec<ModeRole>,
@@ -88,6 +91,7 @@ impl AppVersion {
             components: Vec::new(),
             actions: Vec::new(),
             runbooks: Vec::new(),
+            post_deploy_runbooks: Vec::new(),
             roles: Vec::new(),
             named_roles: Vec::new(),
             operation_roles: Vec::new(),

@@ -1,6 +1,7 @@
 //! Handles the tasks that are due: starts the actions and the checks for drift and health whose cron schedule is due,
-//! advances runs of runbooks, rolls deploys back, brings installs to the releases of their channels, and sends
-//! notifications. A run of an action or a check is started once for its minute, even if a call is repeated.
+//! advances runs of runbooks, starts the runbooks of deploys that succeeded, rolls deploys back, brings installs to the
+//! releases of their channels, and sends notifications. A run of an action or a check is started once for its minute, even
+//! if a call is repeated.
 
 mod scheduled_actions;
 
@@ -23,6 +24,8 @@ use crate::notification::runner_watch;
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
 use crate::release::follow_channel::FollowChannel;
 use crate::runbook::advance_run::AdvanceRun;
+use crate::runbook::run_after_deploy::{RunAfterDeploy, Start};
+use crate::runbook::run_runbook::RunRunbook;
 use crate::table::{self, Due, DueWhat, Record as _, Stored, load, put};
 use crate::workflow::roll_back::RollBackDeploy;
 use crate::workflow::schedules::next_run;
@@ -159,6 +162,10 @@ impl HandleDueTasks {
                 self.advance_run().advance(run).await?;
                 self.replace(row, Vec::new()).await
             }
+            DueWhat::AfterDeploy { workflow, at } => match self.run_after_deploy().start(workflow, *at).await? {
+                Start::Done => self.replace(row, Vec::new()).await,
+                Start::Busy { since } => self.move_later(row, since, now).await,
+            },
             DueWhat::RollBack { workflow } => {
                 self.roll_back().roll_back(workflow).await?;
                 self.replace(row, Vec::new()).await
@@ -266,6 +273,10 @@ impl HandleDueTasks {
     fn roll_back(&self) -> RollBackDeploy {
         let (versions, machines, clock) = (self.versions.clone(), Arc::clone(&self.machines), Arc::clone(&self.clock));
         RollBackDeploy { versions, machines, clock }
+    }
+
+    fn run_after_deploy(&self) -> RunAfterDeploy {
+        RunAfterDeploy { run_runbook: RunRunbook { advance: self.advance_run() } }
     }
 
     fn advance_run(&self) -> AdvanceRun {

@@ -57,7 +57,19 @@ async fn a_document_that_cannot_be_deployed_is_refused_by_name() {
     never.actions[0].triggers = [Trigger::Cron { schedule: "every noon".to_owned() }].into();
     let mut busy = good.clone();
     busy.components[0].settings.drift_schedule = "*/5 * * * *".to_owned();
+    let unknown = app::with_post_deploy_runbooks(&["verifi"]);
+    let mut asking = app::with_post_deploy_runbooks(&["verify", "fix"]);
+    asking.runbooks[0].inputs[0].default.clear();
+    asking.runbooks[0].inputs[0].required = true;
+    let mut idle = app::with_post_deploy_runbooks(&["fix"]);
+    idle.runbooks[0].steps.clear();
     let cases = [
+        (unknown, "`post_deploy_runbooks`: the app has no runbook `verifi`"),
+        (
+            asking,
+            "`post_deploy_runbooks`: runbook `fix` requires input `ticket`, and nobody gives inputs to a run after",
+        ),
+        (idle, "runbook `fix` has no steps"),
         (busy, "`drift_schedule` `*/5 * * * *` is due more than once an hour; write one minute of the hour"),
         (never, "cron schedule `every noon`: "),
         (cycle, "depends on itself through other components"),

@@ -268,6 +268,7 @@ fn settings_texts_policies_and_runbooks_are_compared_too() {
         "runner": { "runner_type": "aws", "instance_type": "t3.small" },
         "policies": [{ "type": "sandbox", "engine": "opa", "contents": "b" }],
         "runbooks": [{ "name": "fix", "steps": [{ "does": { "type": "action", "action": "b" } }] }],
+        "post_deploy_runbooks": ["fix"],
         "operation_roles": [{ "principal": "component:*", "operation": "deploy", "role": "y" }],
         "sandbox": { "tool": { "tool": "terraform", "version": "1.11.3" }, "source": { "from": "version" } },
     }));
@@ -276,6 +277,7 @@ fn settings_texts_policies_and_runbooks_are_compared_too() {
 
     let all = [&diff.settings, &diff.policies, &diff.runbooks].map(of_items).concat() + &shown(&diff.texts);
     insta::assert_snapshot!(all, @r#"
+    + post-deploy runbooks []
     + sandbox []
     ~ operation roles []
     rules: ["component:* deploy as x"] -> ["component:* deploy as y"]
