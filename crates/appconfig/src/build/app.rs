@@ -119,7 +119,7 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     let programs = stack::Programs { components: &mut components, actions: &mut actions, sandbox: sandbox.as_mut() };
     stack::add_environment(app, &index, programs);
     let installs = installs::build(app, &index, &inputs);
-    branch::check(app);
+    let post_deploy_runbooks = branch::build(app, &runbooks, &actions);
     let (role_places, incomplete_roles, is_whole) = (roles.places, roles.incomplete, roles.is_whole);
     let version = AppVersion {
         display_name: metadata.display_name,
@@ -135,6 +135,7 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
         components,
         actions,
         runbooks,
+        post_deploy_runbooks,
         roles: roles.modes,
         named_roles: roles.named,
         operation_roles,

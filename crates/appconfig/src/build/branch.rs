@@ -1,7 +1,11 @@
-//! Checks the files that describe how a branch is rolled out: `branch.toml` and `branches/`. They are not part of an
-//! app version.
+//! Reads the files that describe how a branch is rolled out: `branch.toml` and `branches/`. Only the list of the runbooks
+//! that run after a deploy is part of an app version.
 
 use std::collections::BTreeMap;
+
+use freehold_domain::runbook::{RunInputsError, inputs_of_run};
+use freehold_protocol::RunbookName;
+use freehold_protocol::app_version::{Action, Runbook};
 
 use crate::check::names;
 use crate::check::syntax;
@@ -12,25 +16,16 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
-/// Checks groups, previews, runbooks, and the expression for ignored paths.
-pub(crate) fn check(app: &mut App) {
-    let runbooks: Vec<&str> = app.of(Kind::Runbook).filter_map(|checked| checked.root.text("name")).collect();
+/// Checks groups, previews, runbooks, and the expression for ignored paths. Returns the runbooks that run after a deploy.
+pub(crate) fn build(app: &mut App, runbooks: &[Runbook], actions: &[Action]) -> Vec<RunbookName> {
     let mut drafts = Vec::new();
+    let mut lists: Vec<(Place, Vec<&str>)> = Vec::new();
     for checked in app.of(Kind::Branch) {
         groups(app, checked, &mut drafts);
         drafts.extend(preview(checked));
-        for node in checked.root.tables("post_deploy_runbooks") {
-            if let Some(name) = node.as_text().filter(|name| !runbooks.contains(name))
-                && !app.broken.contains(&Kind::Runbook)
-            {
-                drafts.push(names::unknown(
-                    checked.place(node),
-                    "runbook",
-                    "runbooks/",
-                    name,
-                    runbooks.iter().copied(),
-                ));
-            }
+        if let Some(node) = checked.root.get("post_deploy_runbooks").filter(|node| !node.is_nothing()) {
+            drafts.extend(node.elements().iter().filter_map(|node| unfit(app, checked, node, (runbooks, actions))));
+            lists.push((checked.place(node), node.elements().iter().filter_map(Node::as_text).collect()));
         }
         if let Some(node) = checked.root.get("ignore_changes_regex")
             && let Some(Err(wrong)) = node.as_text().map(syntax::regex)
@@ -40,7 +35,53 @@ pub(crate) fn check(app: &mut App) {
             drafts.push(draft.expected("an expression over paths, such as `^docs/|\\.md$`"));
         }
     }
+    drafts.extend(other_lists(app, &lists));
+    let names = lists.into_iter().next().map(|(_, names)| names).unwrap_or_default();
+    let names = names.iter().filter_map(|name| name.parse().ok()).collect();
     app.drafts.extend(drafts);
+    names
+}
+
+/// Reports an element of `post_deploy_runbooks` that names no runbook, or a runbook that cannot run by itself.
+fn unfit(app: &App, checked: &Checked, node: &Node, (runbooks, actions): (&[Runbook], &[Action])) -> Option<Draft> {
+    let name = node.as_text()?;
+    let files = || app.of(Kind::Runbook).filter(|file| file.root.text("name").is_some());
+    let Some(file) = files().find(|file| file.root.text("name") == Some(name)) else {
+        let known = files().filter_map(|file| file.root.text("name"));
+        let unknown = || names::unknown(checked.place(node), "runbook", "runbooks/", name, known);
+        return (!app.broken.contains(&Kind::Runbook)).then(unknown);
+    };
+    let error = |message: String| {
+        Draft::error(checked.place(node), message).related(file.place_of(&file.root, "name"), "the runbook")
+    };
+    if file.root.tables("steps").is_empty() {
+        let draft = error(format!("runbook `{name}` has no steps"));
+        return Some(draft.help("add a step to it, or remove it from `post_deploy_runbooks`"));
+    }
+    let runbook = runbooks.iter().find(|runbook| runbook.name.as_str() == name)?;
+    match inputs_of_run(runbook, actions, &BTreeMap::new()) {
+        Err(RunInputsError::Missing { of, input }) => {
+            let draft =
+                error(format!("{of} requires input `{input}`, and nobody gives inputs to a run after a deploy"));
+            Some(draft.help("give the input a `default`, or remove the runbook from `post_deploy_runbooks`"))
+        }
+        // Inputs that are too long were reported with the runbook.
+        Ok(_) | Err(RunInputsError::Unknown { .. } | RunInputsError::TooLong { .. }) => None,
+    }
+}
+
+/// Reports the branches whose lists of runbooks differ from the first one: an app version has one list.
+fn other_lists(app: &App, lists: &[(Place, Vec<&str>)]) -> Vec<Draft> {
+    let Some(((first, names), others)) = lists.split_first() else { return Vec::new() };
+    let differing = others.iter().filter(|(_, other)| other != names);
+    let report = |(place, _): &(Place, Vec<&str>)| {
+        let message = "this branch has other `post_deploy_runbooks`, and an app version has one list of them";
+        let draft = Draft::new(app.purpose.unsupported(), place.clone(), message);
+        draft
+            .related(first.clone(), "the first list")
+            .help("write the same list in each branch, or in one of them only")
+    };
+    differing.map(report).collect()
 }
 
 fn groups(app: &App, checked: &Checked, drafts: &mut Vec<Draft>) {

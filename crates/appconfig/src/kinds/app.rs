@@ -129,16 +129,24 @@ pub(super) const INSTALL: &[Key] = &[
 
 pub(super) const BRANCH: &[Key] = &[
     may("name", Text).doc("The branch's name"),
-    may("connected_repo", Table(REPO)).doc("The private repository that the branch follows"),
-    may("public_repo", Table(REPO)).doc("The public repository that the branch follows"),
-    may("installs_directory", Text).doc("Where install files are; default `installs`"),
-    may("install_groups", Tables(INSTALL_GROUP)).doc("Installs that are deployed together, one group after another"),
-    may("preview", Table(PREVIEW)).doc("What a preview of a change does"),
-    may("run", Any).doc("Settings of a branch's runs. Accepted for compatibility with other tools"),
-    may("post_deploy_runbooks", Texts).doc("Runbooks to run on each install after its deploy, in this order"),
+    may("connected_repo", Table(REPO)).doc("The private repository that the branch follows").not_yet(),
+    may("public_repo", Table(REPO)).doc("The public repository that the branch follows").not_yet(),
+    may("installs_directory", Text).doc("Where install files are; default `installs`").not_yet(),
+    may("install_groups", Tables(INSTALL_GROUP))
+        .doc("Installs that are deployed together, one group after another")
+        .not_yet(),
+    may("preview", Table(PREVIEW)).doc("What a preview of a change does").not_yet(),
+    may("run", Any).doc("Settings of a branch's runs. Accepted for compatibility with other tools").never(),
+    may("post_deploy_runbooks", Texts).doc(
+        "Runbooks that run in an install after each deploy of all components, in this order and with the defaults of \
+         their inputs",
+    ),
     may("ignore_changes_regex", Text)
-        .doc("A regular expression; when it matches the path of every changed file, the change deploys nothing"),
-    may("send_statuses_on_ignore", Flag).doc("Whether an ignored change still gets a commit status; default `false`"),
+        .doc("A regular expression; when it matches the path of every changed file, the change deploys nothing")
+        .not_yet(),
+    may("send_statuses_on_ignore", Flag)
+        .doc("Whether an ignored change still gets a commit status; default `false`")
+        .not_yet(),
 ];
 
 const INSTALL_GROUP: &[Key] = &[

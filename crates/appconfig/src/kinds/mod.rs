@@ -76,18 +76,10 @@ pub(crate) const DIRECTORIES: [(&str, Kind); 11] = [
     ("branches", Kind::Branch),
 ];
 
-/// The kinds of files that Freehold only reads and checks so far. A change that makes a kind work has to remove it from
-/// this list.
-const NOT_YET: &[Kind] = &[Kind::Branch];
-
 impl Kind {
     /// Returns whether Freehold acts on files of this kind.
-    pub(crate) fn effect(self) -> Effect {
-        match self {
-            Self::Installer | Self::Triggers => Effect::Never,
-            kind if NOT_YET.contains(&kind) => Effect::NotYet,
-            _ => Effect::Works,
-        }
+    pub(crate) const fn effect(self) -> Effect {
+        if matches!(self, Self::Installer | Self::Triggers) { Effect::Never } else { Effect::Works }
     }
 
     /// Returns the keys of a file of this kind. A component has further keys, which depend on its `type`.

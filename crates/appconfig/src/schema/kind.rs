@@ -152,7 +152,8 @@ pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
         ),
         Kind::Branch => (
             "A branch of the app",
-            "Which installs follow a branch of the config, and in which order. Checked, but not part of an app version.",
+            "The runbooks that run after deploys. The other keys describe how installs follow a branch of the config; they \
+             are only checked.",
         ),
         Kind::Triggers => {
             ("Triggers", "Accepted for compatibility with other tools, and not checked: triggers belong to actions.")
@@ -168,7 +169,7 @@ pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
             "One app in one customer's account, with its answers to the inputs. Not part of an app version: `freehold \
              install sync DIR` creates and changes such installs.",
         ),
-        Kind::Runbook => ("A runbook", "Steps that a person runs in order."),
+        Kind::Runbook => ("A runbook", "Steps that run in order, on request or after a deploy."),
     }
 }
 

@@ -177,6 +177,18 @@ result of another, put both into one action with two steps.
 | `update-inputs` | in a deploy that changes inputs |
 | `secrets-sync` | when secrets are copied into the cluster |
 
+**Runbooks after a deploy.** `post_deploy_runbooks` of a [branch](#branch) names runbooks that run after each deploy of all
+components of an install, once per deploy: the first deploy of the install, a later one by whoever asked for it (a person, a webhook
+or a channel), one that was resumed and has succeeded since, and a roll back, which runs the runbooks of the version that is back. A
+deploy with `--component`, a step of a runbook, and a deploy that continued without one of its nodes do not count. A deploy in which
+nothing differs counts.
+
+They run one after the other, with the defaults of their inputs, in the name of whoever asked for the deploy. A sweep starts the
+first one within a minute. A run that fails does not change the result of the deploy; the next runbook begins after somebody has
+resumed the run and it has succeeded. While another run, deploy or teardown of the install has not ended, they wait; if another
+deploy of all components has succeeded by then, only its runbooks run ([decision 0087](decisions/0087-runbooks.md)). An app version
+has one such list: if the branches of an app have different lists, a sync is refused.
+
 ";
 
 /// Returns the reference of all kinds of file, as Markdown.

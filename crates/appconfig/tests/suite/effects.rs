@@ -52,6 +52,18 @@ fn a_word_without_effect_is_a_warning_and_the_other_words_are_not() {
 }
 
 #[test]
+fn of_a_branch_only_the_runbooks_after_a_deploy_have_an_effect() {
+    let branch = "name = \"main\"\ninstalls_directory = \"x\"\npost_deploy_runbooks = [\"r\"]\n[run]\nx = 1\n";
+    let runbook = "name = \"r\"\n[[steps]]\nname = \"s\"\ntype = \"component_deploy\"\ncomponent_name = \"web\"\n";
+    let config = good().with("runbooks/r.toml", runbook).with("branch.toml", branch);
+
+    assert_eq!(
+        lines(&config.all()),
+        "branch.toml:2: `installs_directory` has no effect yet\nbranch.toml:4: `run` has no effect"
+    );
+}
+
+#[test]
 fn an_index_of_a_trigger_that_starts_one_action_is_a_warning() {
     let trigger = |word: &str, index: u8| format!("[[triggers]]\ntype = \"{word}\"\nindex = {index}\n");
     let triggers = [trigger("manual", 2), trigger("manual", 0), trigger("post-provision", 1)].concat();

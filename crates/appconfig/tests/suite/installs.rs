@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use freehold_appconfig::InstallFile;
+use freehold_appconfig::{Diagnostics, InstallFile};
 use freehold_protocol::api::ApprovalOption;
 
 use crate::config::{Config, good};
@@ -301,4 +301,71 @@ fn a_branch_names_runbooks_paths_and_previews_that_can_be() {
       |
       = help: keep one of them
     "#);
+}
+
+const VERIFY: &str = "name = \"verify\"\n[[inputs]]\nname = \"ticket\"\nrequired = true\ndefault = \"none\"\n[[steps]]\nname = \"s\"\ntype = \"component_deploy\"\ncomponent_name = \"web\"\n";
+
+/// Returns the findings in files of branches, with their lines.
+fn in_branches(found: &Diagnostics) -> Vec<String> {
+    let of_branches = found.iter().filter(|one| one.file.starts_with("branch"));
+    of_branches.map(|one| format!("{}:{}: {}", one.file, one.line, one.message)).collect()
+}
+
+#[test]
+fn the_runbooks_after_a_deploy_are_part_of_the_version_in_their_order() {
+    let config = good()
+        .with("runbooks/verify.toml", VERIFY)
+        .with("runbooks/warm.toml", &VERIFY.replace("verify", "warm"))
+        .with("branches/main.toml", "name = \"main\"\npost_deploy_runbooks = [\"warm\", \"verify\"]\n")
+        .with("branches/next.toml", "name = \"next\"\npost_deploy_runbooks = [\"warm\", \"verify\"]\n")
+        .with("branches/other.toml", "name = \"other\"\npost_deploy_runbooks = []\n");
+
+    let version = config.load().version;
+
+    let names: Vec<&str> = version.post_deploy_runbooks.iter().map(|name| name.as_str()).collect();
+    assert_eq!(names, ["warm", "verify"]);
+}
+
+#[test]
+fn a_runbook_that_cannot_run_by_itself_is_refused_after_a_deploy() {
+    let action =
+        "name = \"a\"\n[[inputs]]\nname = \"ticket\"\nrequired = true\n[[steps]]\nname = \"s\"\ncommand = \"./x.sh\"\n";
+    let look = "name = \"look\"\n[[inputs]]\nname = \"ticket\"\n[[steps]]\nname = \"s\"\ntype = \"action\"\naction_name = \"a\"\n";
+    let list = "post_deploy_runbooks = [\n\"verify\",\n\"fix\",\n\"look\",\n\"idle\",\n]\n";
+    let config = good()
+        .with("actions/a.toml", action)
+        .with("runbooks/verify.toml", VERIFY)
+        .with("runbooks/fix.toml", &VERIFY.replace("verify", "fix").replace("default = \"none\"\n", ""))
+        .with("runbooks/look.toml", look)
+        .with("runbooks/idle.toml", "name = \"idle\"\n")
+        .with("branch.toml", list);
+
+    let found = config.faults();
+
+    assert!(found.has_errors());
+    assert_eq!(
+        in_branches(&found),
+        [
+            "branch.toml:3: runbook `fix` requires input `ticket`, and nobody gives inputs to a run after a deploy",
+            "branch.toml:4: action `a` requires input `ticket`, and nobody gives inputs to a run after a deploy",
+            "branch.toml:5: runbook `idle` has no steps",
+        ]
+    );
+}
+
+#[test]
+fn branches_with_different_runbooks_are_refused_by_a_sync_because_a_version_has_one_list() {
+    let config = good()
+        .with("runbooks/verify.toml", VERIFY)
+        .with("runbooks/warm.toml", &VERIFY.replace("verify", "warm"))
+        .with("branches/main.toml", "post_deploy_runbooks = [\"verify\"]\n")
+        .with("branches/next.toml", "name = \"next\"\npost_deploy_runbooks = [\"verify\", \"warm\"]\n");
+
+    let (synced, checked) = (config.faults(), config.check());
+
+    let expected =
+        ["branches/next.toml:2: this branch has other `post_deploy_runbooks`, and an app version has one list of them"];
+    assert_eq!(in_branches(&synced), expected);
+    assert_eq!(in_branches(&checked), expected);
+    assert!(synced.has_errors() && !checked.has_errors());
 }
