@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use freehold_domain::inputs::{check_given, merged};
-use freehold_domain::install::{Install, InstallError, Serves, check_name};
+use freehold_domain::install::name::check_name;
+use freehold_domain::install::{Install, InstallError, Serves};
 use freehold_domain::plan::check_deployable;
 use freehold_domain::region::check_region;
 use freehold_domain::sealed_inputs::Sealing;

@@ -3,6 +3,7 @@
 pub mod change_gate;
 pub mod connection;
 pub mod follows;
+pub mod name;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,9 +20,6 @@ use crate::sealed_inputs::Sealing;
 
 /// The reserved install whose runner builds artifacts in the tenant's own account.
 pub const BUILD_INSTALL: &str = "build";
-
-/// Names that an install may not have, because they would collide with the tenant's own queues or roles.
-pub const RESERVED_INSTALLS: [&str; 5] = [BUILD_INSTALL, "dead", "dispatch", "grants", "reports"];
 
 /// The maximum number of jobs that are dispatched to a runner at once, even when the runner advertises more slots.
 pub const MAX_SLOTS: u32 = 32;
@@ -472,28 +470,6 @@ impl Install {
         }
         next
     }
-}
-
-/// Checks a new install's name against the existing ones.
-///
-/// # Errors
-/// [`InstallError::Reserved`] or [`InstallError::Prefix`].
-pub fn check_name<'a>(
-    wanted: &InstallId,
-    existing: impl IntoIterator<Item = &'a InstallId>,
-) -> Result<(), InstallError> {
-    // Names of an app's resources begin with `<install>-`, and names of a stack's resources with `fh-`.
-    let of_stacks = wanted.as_str() == "fh" || wanted.as_str().starts_with("fh-");
-    if of_stacks || RESERVED_INSTALLS.contains(&wanted.as_str()) {
-        return Err(InstallError::Reserved(wanted.clone()));
-    }
-    for other in existing {
-        let alike = other.as_str().starts_with(wanted.as_str()) || wanted.as_str().starts_with(other.as_str());
-        if alike && other != wanted {
-            return Err(InstallError::Prefix { wanted: wanted.clone(), existing: other.clone() });
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

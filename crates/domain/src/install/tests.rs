@@ -2,6 +2,7 @@
 
 use ed25519_dalek::SigningKey;
 
+use super::name::check_name;
 use super::*;
 
 fn install() -> Install {
