@@ -18,6 +18,10 @@ pub const MAX_PACKED_ORDER_BYTES: usize = 320 * 1024;
 /// They are part of the install's row, and a row has at most 400 KB.
 pub const MAX_INPUTS_BYTES: usize = 200 * 1024;
 
+/// The maximum size of the labels of an install, keys and values together, in bytes. The default labels of an app have
+/// the same limit of their own. Lists of installs contain both.
+pub const MAX_LABELS_BYTES: usize = 4 * 1024;
+
 /// The largest API request body, in bytes, except for a request that carries an app version. The HTTP API itself
 /// accepts 10 MiB.
 pub const MAX_REQUEST_BYTES: usize = 1024 * 1024;

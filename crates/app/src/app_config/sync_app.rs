@@ -6,6 +6,7 @@ use std::sync::Arc;
 use freehold_domain::cron::{NotCron, Schedule};
 use freehold_domain::graph::component_nodes;
 use freehold_domain::graph::order::{self, Disorder};
+use freehold_domain::install::labels;
 use freehold_domain::runbook::{RunInputsError, check_steps, inputs_of_run};
 use freehold_protocol::api::VersionView;
 use freehold_protocol::app_version::{AppVersion, FORMAT, Trigger, check_size};
@@ -57,7 +58,13 @@ impl SyncApp {
                 return Ok(Decided::Keep((record, false)));
             }
             let number = known.as_ref().map_or(0, |known| known.value.number).max(record.number);
-            let latest = AppRecord { app: app.clone(), latest: version.clone(), number, updated_at: now };
+            let latest = AppRecord {
+                app: app.clone(),
+                latest: version.clone(),
+                number,
+                updated_at: now,
+                default_labels: document.default_labels.clone(),
+            };
             let expect = known.map_or(Expect::Absent, |known| Expect::Rev(known.rev));
             let mut writes = vec![put(&latest, expect)?, put(&record.entry(), Expect::Any)?];
             if existing.is_none() {
@@ -86,6 +93,7 @@ fn check(app: &AppName, document: &AppVersion) -> Result<Vec<u8>, AppError> {
     }
     let bytes = canonical::to_vec(document).map_err(|e| AppError::invalid(format!("app `{app}`: {e}")))?;
     check_size(&bytes).map_err(|e| AppError::invalid(format!("app `{app}` is too large: {e}")))?;
+    labels::check(&document.default_labels).map_err(|e| AppError::invalid(format!("`default_labels`: {e}")))?;
     check_components(document)?;
     check_schedules(document)?;
     check_post_deploy_runbooks(document)?;

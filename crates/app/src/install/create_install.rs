@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use freehold_domain::inputs::{check_given, merged};
 use freehold_domain::install::name::check_name;
-use freehold_domain::install::{Install, InstallError, Serves};
+use freehold_domain::install::{Install, InstallError, Serves, labels};
 use freehold_domain::plan::check_deployable;
 use freehold_domain::region::check_region;
 use freehold_domain::sealed_inputs::Sealing;
@@ -34,22 +34,25 @@ pub struct CreateInstall {
 }
 
 impl CreateInstall {
-    /// Creates the install, on request of `by`. A repeated request gets the same workflow; a different request for the
-    /// same name is refused.
+    /// Creates the install, on request of `by`. A repeated request gets the same workflow, and sets the labels of the
+    /// install if it has labels; a request for the same name that is different in anything else is refused.
     ///
     /// # Errors
-    /// Invalid for wrong inputs or toggles or an unknown region, NotFound for an unknown app, Conflict for a name that
-    /// another install has or that collides with another name, or the ports' errors.
+    /// Invalid for wrong inputs, toggles or labels or an unknown region, NotFound for an unknown app, Conflict for a
+    /// name that another install has or that collides with another name, or the ports' errors.
     pub async fn create(
         &self,
         request: &CreateInstallRequest,
         by: &AskedBy,
     ) -> Result<(Install, WorkflowId), AppError> {
         check_region(&request.region, request.unknown_region).map_err(|e| AppError::invalid(e.to_string()))?;
+        if let Some(labels) = &request.labels {
+            labels::check(labels).map_err(|e| AppError::invalid(e.to_string()))?;
+        }
         let id = &request.install;
         let known: Option<Stored<Install>> = load(&*self.store, &install_key(id)).await?;
         if let Some(known) = known {
-            return self.existing(known.value, request).await;
+            return self.existing(known, request).await;
         }
         self.check_names(id).await?;
         let toggles = self.check_version(request).await?;
@@ -78,7 +81,7 @@ impl CreateInstall {
             // Another copy of the same request may have created the install meanwhile.
             let known: Option<Stored<Install>> = load(&*self.store, &install_key(id)).await?;
             return match known {
-                Some(known) => self.existing(known.value, request).await,
+                Some(known) => self.existing(known, request).await,
                 None => Err(conflict(id, &key)),
             };
         }
@@ -117,6 +120,7 @@ impl CreateInstall {
             next_serial: 1 + (u64::from(generation) << 32),
             inputs: merged(&BTreeMap::new(), &request.inputs),
             toggles,
+            labels: request.labels.clone().unwrap_or_default(),
             approval_option: request.approval_option,
             follows: request.release.clone(),
             // Most installs follow the latest version, and a short row costs one write unit.
@@ -127,9 +131,10 @@ impl CreateInstall {
 
     async fn existing(
         &self,
-        install: Install,
+        known: Stored<Install>,
         request: &CreateInstallRequest,
     ) -> Result<(Install, WorkflowId), AppError> {
+        let Stored { value: install, rev } = known;
         install.check_kept()?;
         let workflow = install.provisioning();
         let same = install.app() == Some(&request.app)
@@ -165,10 +170,24 @@ impl CreateInstall {
                 install.id, install.follows
             )));
         }
+        let install = self.with_labels(Stored { value: install, rev }, request).await?;
         if install.live.as_ref() == Some(&workflow) {
             self.machines.start(WorkflowKind::ProvisionInstall, &workflow, &install.id, 0).await?;
         }
         Ok((install, workflow))
+    }
+
+    /// Returns the install with the labels of the request in place of its own; unchanged if the request has no labels.
+    async fn with_labels(&self, known: Stored<Install>, request: &CreateInstallRequest) -> Result<Install, AppError> {
+        let Stored { value: install, rev } = known;
+        let Some(labels) = request.labels.as_ref().filter(|labels| **labels != install.labels) else {
+            return Ok(install);
+        };
+        let install = Install { labels: labels.clone(), ..install };
+        match self.store.commit(vec![put(&install, Expect::Rev(rev))?]).await? {
+            Committed::Done => Ok(install),
+            Committed::Conflict(_) => Err(table::contended("install", &install.id)),
+        }
     }
 
     /// Checks that the name is free, to return a clear error before the commit. If two installs are created at the same

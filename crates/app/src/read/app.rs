@@ -37,7 +37,7 @@ pub async fn list_versions(
 }
 
 fn app_view(record: AppRecord) -> AppView {
-    let AppRecord { app, latest, number, updated_at } = record;
+    let AppRecord { app, latest, number, updated_at, default_labels: _ } = record;
     AppView { app, latest, number, updated_at }
 }
 

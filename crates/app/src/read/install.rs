@@ -6,7 +6,7 @@ use freehold_domain::drift::DriftRule;
 use freehold_domain::health::{self, LastHealth};
 use freehold_domain::install::change_gate::Gate;
 use freehold_domain::install::connection::Connection;
-use freehold_domain::install::{Install, Serves};
+use freehold_domain::install::{Install, Serves, labels};
 use freehold_domain::job::{Job, JobState};
 use freehold_domain::plan::SkippedBy;
 use freehold_domain::required_checks::ReportedCheck;
@@ -32,8 +32,8 @@ use crate::app_version::show_inputs;
 use crate::app_version::versions::Versions;
 use crate::ports::Store;
 use crate::table::{
-    self, ChangeTimesRecord, Contact, DeployedRecord, HEALTH_PREFIX, HealthRecord, InstallEntry, LeftoversRecord,
-    NotFollowed, OpenRun, SKIPPED_PREFIX, SkippedRun, install_pk, load, load_all,
+    self, AppRecord, ChangeTimesRecord, Contact, DeployedRecord, HEALTH_PREFIX, HealthRecord, InstallEntry,
+    LeftoversRecord, NotFollowed, OpenRun, SKIPPED_PREFIX, SkippedRun, Stored, install_pk, load, load_all,
 };
 
 /// The number of installs that are read concurrently.
@@ -132,9 +132,12 @@ async fn install_view(store: &dyn Store, install: Install, now: Timestamp) -> Re
         Serves::App { version, .. } => version.clone(),
         Serves::Builds => None,
     };
+    let labels = labels::with_defaults(&install.labels, default_labels(store, &install).await?);
     let state = state(&install, live.as_ref().map(|workflow| workflow.kind), version.is_some());
     Ok(InstallView {
         app: install.app().cloned(),
+        labels,
+        own_labels: install.labels,
         install: install.id,
         account: install.account,
         region: install.region,
@@ -166,6 +169,13 @@ async fn install_view(store: &dyn Store, install: Install, now: Timestamp) -> Re
         orders_queue_url: install.orders_queue_url,
         audit,
     })
+}
+
+/// Returns the default labels of the install's app. They are those of its latest version, whatever the install follows.
+async fn default_labels(store: &dyn Store, install: &Install) -> Result<BTreeMap<String, String>, AppError> {
+    let Some(app) = install.app() else { return Ok(BTreeMap::new()) };
+    let app: Option<Stored<AppRecord>> = load(store, &table::app_key(app)).await?;
+    Ok(app.map(|app| app.value.default_labels).unwrap_or_default())
 }
 
 /// Returns the state of an install in few words. `live` is the kind of its running workflow.

@@ -1,5 +1,7 @@
 //! The rows of apps.
 
+use std::collections::BTreeMap;
+
 use freehold_domain::absence::Absence;
 use freehold_protocol::{AppName, Digest, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -15,6 +17,9 @@ pub struct AppRecord {
     pub latest: Digest,
     pub number: u64,
     pub updated_at: Timestamp,
+    /// The default labels of the latest version, so that a list of installs reads no version.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub default_labels: BTreeMap<String, String>,
 }
 
 /// Returns the partition key of an app's rows.

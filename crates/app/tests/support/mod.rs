@@ -321,6 +321,7 @@ impl World {
             toggles: BTreeMap::new(),
             approval_option: Default::default(),
             release: Default::default(),
+            labels: None,
         }
     }
 

@@ -234,8 +234,8 @@ pub(super) fn policies(from: &AppVersion, to: &AppVersion) -> Items {
     compare(&things(from), &things(to))
 }
 
-/// Compares the settings of the app: sandbox, runner, stack, input groups, Kubernetes contexts, the matrix of operation
-/// roles and the runbooks that run after a deploy.
+/// Compares the settings of the app: sandbox, runner, stack, input groups, Kubernetes contexts, default labels, the matrix
+/// of operation roles and the runbooks that run after a deploy.
 pub(super) fn settings(from: &AppVersion, to: &AppVersion) -> Items {
     compare(&settings_of(from), &settings_of(to))
 }
@@ -260,6 +260,9 @@ fn settings_of(version: &AppVersion) -> Things {
     for context in &version.kubernetes_contexts {
         let name = format!("kubernetes context `{}`", context.name);
         put(&mut things, &name, "", Value::Object(value_of(context, &["name"])));
+    }
+    if !version.default_labels.is_empty() {
+        put(&mut things, "default labels", "", json!(version.default_labels));
     }
     if !version.operation_roles.is_empty() {
         let rules = version

@@ -37,8 +37,8 @@ pub struct Diff {
     pub secrets: Items,
     pub runbooks: Items,
     pub policies: Items,
-    /// The settings that differ: sandbox, runner, stack, input groups, Kubernetes contexts, the matrix of operation roles
-    /// and the runbooks that run after a deploy.
+    /// The settings that differ: sandbox, runner, stack, input groups, Kubernetes contexts, default labels, the matrix of
+    /// operation roles and the runbooks that run after a deploy.
     pub settings: Items,
     /// The texts of the app that differ: name, description and readme.
     pub texts: Vec<Change>,

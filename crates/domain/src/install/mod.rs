@@ -3,6 +3,7 @@
 pub mod change_gate;
 pub mod connection;
 pub mod follows;
+pub mod labels;
 pub mod name;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,6 +51,9 @@ pub struct Install {
     /// choice has the default of its config ([`crate::toggles`]).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub toggles: BTreeMap<ComponentName, bool>,
+    /// The install's own labels; [`labels::with_defaults`] adds the default labels of its app.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// Whether plans wait until somebody at the vendor approves them.
     #[serde(default, skip_serializing_if = "ApprovalOption::approves_all")]
     pub approval_option: ApprovalOption,
@@ -238,6 +242,7 @@ impl Install {
             inputs: BTreeMap::new(),
             sealed_at: Timestamp::default(),
             toggles: BTreeMap::new(),
+            labels: BTreeMap::new(),
             approval_option: ApprovalOption::default(),
             follows: Follows::Latest,
             follows_since: Timestamp::default(),

@@ -13,6 +13,7 @@ use crate::order::leftovers::Leftovers;
 use crate::{AccountId, AppName, ComponentName, Digest, InstallId, JobId, KeyId, RunId, Timestamp, WorkflowId};
 
 /// `POST /v1/installs`: creates an install. Its runner proves by its role in `account` that it is the install's runner.
+/// A repeated request changes nothing but the labels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CreateInstallRequest {
@@ -36,6 +37,10 @@ pub struct CreateInstallRequest {
     /// The target that the install deploys when a deploy names neither a version nor a release.
     #[serde(default, skip_serializing_if = "Follows::is_latest")]
     pub release: Follows,
+    /// The install's own labels, of at most 4 KiB. An install that exists already gets these labels instead of its own
+    /// ones, and keeps its own when this field is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<BTreeMap<String, String>>,
 }
 
 #[cfg(feature = "schema")]
@@ -59,6 +64,12 @@ pub struct InstallView {
     pub install: InstallId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<AppName>,
+    /// The labels of the install: its own, and those of the app's default labels whose keys its own labels lack.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// The labels that the install itself was given, without the default labels of its app.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub own_labels: BTreeMap<String, String>,
     pub account: AccountId,
     pub region: String,
     /// The state: `disabled`, `waiting for runner`, `provisioning`, `deploying`, `tearing down`, `forgetting`, `ready`

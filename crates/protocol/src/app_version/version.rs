@@ -1,6 +1,7 @@
 //! The complete document of an app version.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,9 @@ pub struct AppVersion {
     /// Markdown for people; not a template.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub readme: String,
+    /// The labels of every install of the app. An install's own label with the same key takes precedence.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub default_labels: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kubernetes_contexts: Vec<KubernetesContext>,
     /// The groups in the order of the config, in which forms show them.
@@ -81,6 +85,7 @@ impl AppVersion {
             display_name: String::new(),
             description: String::new(),
             readme: String::new(),
+            default_labels: BTreeMap::new(),
             kubernetes_contexts: Vec::new(),
             input_groups: Vec::new(),
             inputs: Vec::new(),

@@ -3,7 +3,7 @@
 use freehold_app::Kind;
 use freehold_app::read;
 use freehold_protocol::app_version::{Component, Trigger};
-use freehold_protocol::limits::MAX_APP_VERSION_BYTES;
+use freehold_protocol::limits::{MAX_APP_VERSION_BYTES, MAX_LABELS_BYTES};
 
 use crate::support::{World, app};
 
@@ -57,6 +57,8 @@ async fn a_document_that_cannot_be_deployed_is_refused_by_name() {
     never.actions[0].triggers = [Trigger::Cron { schedule: "every noon".to_owned() }].into();
     let mut busy = good.clone();
     busy.components[0].settings.drift_schedule = "*/5 * * * *".to_owned();
+    let mut labelled = good.clone();
+    labelled.default_labels = [("team".to_owned(), "x".repeat(MAX_LABELS_BYTES))].into();
     let unknown = app::with_post_deploy_runbooks(&["verifi"]);
     let mut asking = app::with_post_deploy_runbooks(&["verify", "fix"]);
     asking.runbooks[0].inputs[0].default.clear();
@@ -70,6 +72,7 @@ async fn a_document_that_cannot_be_deployed_is_refused_by_name() {
             "`post_deploy_runbooks`: runbook `fix` requires input `ticket`, and nobody gives inputs to a run after",
         ),
         (idle, "runbook `fix` has no steps"),
+        (labelled, "`default_labels`: the labels have 4100 bytes in all, more than the 4096 that an install stores"),
         (busy, "`drift_schedule` `*/5 * * * *` is due more than once an hour; write one minute of the hour"),
         (never, "cron schedule `every noon`: "),
         (cycle, "depends on itself through other components"),

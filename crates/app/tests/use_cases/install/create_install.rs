@@ -1,19 +1,28 @@
 //! Creating installs: names cannot collide, even when two requests come at the same time.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use freehold_app::AppError;
-use freehold_app::Kind;
 use freehold_app::install::create_install::CreateInstall;
+use freehold_app::{AppError, Kind, read};
 use freehold_protocol::AccountId;
-use freehold_protocol::api::CreateInstallRequest;
+use freehold_protocol::api::{CreateInstallRequest, InstallView};
+use freehold_protocol::app_version::AppVersion;
 use serde_json::json;
 
 use crate::support::doubles::{Meanwhile, Racing};
-use crate::support::{World, member};
+use crate::support::{World, app, globex, member};
 
 async fn create(world: &World, request: &CreateInstallRequest) -> Result<(), AppError> {
     world.create_install().create(request, member()).await.map(|_| ())
+}
+
+fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+async fn shown(world: &World) -> InstallView {
+    read::show_install(&world.versions(), &globex(), world.now()).await.unwrap()
 }
 
 /// Creates `second`, while `first` is created right before the commit.
@@ -71,6 +80,51 @@ async fn a_repeated_request_does_not_lose_other_inputs() {
         "install `globex` exists already, with other inputs; `freehold install inputs globex` shows and changes them";
     assert_eq!(error.message, expected);
     assert_eq!(world.memory.rows(), before);
+}
+
+#[tokio::test]
+async fn a_repeated_request_with_labels_sets_them_and_nothing_else() {
+    let world = World::with_app().await;
+    let labelled =
+        |pairs: &[(&str, &str)]| CreateInstallRequest { labels: Some(labels(pairs)), ..world.creation("globex") };
+    create(&world, &labelled(&[("env", "test"), ("team", "shop")])).await.unwrap();
+    let first = shown(&world).await;
+
+    create(&world, &labelled(&[("env", "production")])).await.unwrap();
+    let second = shown(&world).await;
+    let rows = world.memory.rows();
+    create(&world, &world.creation("globex")).await.unwrap();
+    create(&world, &labelled(&[("env", "production")])).await.unwrap();
+    let elsewhere = CreateInstallRequest { region: "us-east-1".into(), ..labelled(&[("env", "lost")]) };
+    let error = create(&world, &elsewhere).await.unwrap_err();
+    let repeated = world.memory.rows();
+    create(&world, &labelled(&[])).await.unwrap();
+
+    assert_eq!(first.own_labels, labels(&[("env", "test"), ("team", "shop")]));
+    let relabelled = labels(&[("env", "production")]);
+    assert_eq!(second, InstallView { labels: relabelled.clone(), own_labels: relabelled, ..first });
+    assert_eq!(error.kind, Kind::Conflict);
+    assert_eq!(repeated, rows);
+    assert_eq!(shown(&world).await.labels, labels(&[]));
+}
+
+#[tokio::test]
+async fn an_install_has_the_default_labels_of_the_latest_version_below_its_own() {
+    let world = World::with_app().await;
+    let own = labels(&[("env", "production")]);
+    let request = CreateInstallRequest { labels: Some(own.clone()), ..world.creation("globex") };
+    create(&world, &request).await.unwrap();
+    let defaults = labels(&[("env", "test"), ("team", "shop")]);
+
+    world.sync(&AppVersion { default_labels: defaults, ..app::document() }).await;
+    let view = shown(&world).await;
+    let list = read::list_installs(&*world.memory, None, world.now()).await.unwrap();
+    world.sync(&app::document()).await;
+
+    let listed = list.items.iter().find(|one| one.install == globex()).unwrap();
+    assert_eq!(view.labels, labels(&[("env", "production"), ("team", "shop")]));
+    assert_eq!((&listed.labels, &listed.own_labels), (&view.labels, &own));
+    assert_eq!(shown(&world).await.labels, own);
 }
 
 #[tokio::test]
@@ -137,6 +191,11 @@ async fn a_request_that_makes_no_sense_is_refused_by_name() {
         (CreateInstallRequest { inputs: [].into(), ..good.clone() }, Kind::Invalid, "input `greeting` is required"),
         (unknown_input, Kind::Invalid, "did you mean `greeting`?"),
         (wrong_type, Kind::Invalid, "input `days` must be a number, found a text of 4 characters"),
+        (
+            CreateInstallRequest { labels: Some(labels(&[("", "x")])), ..good.clone() },
+            Kind::Invalid,
+            "a label has an empty key; give it a key",
+        ),
         (CreateInstallRequest { region: "Ireland".into(), ..good.clone() }, Kind::Invalid, "is not an AWS region"),
         (CreateInstallRequest { region: "eu-west".into(), ..good.clone() }, Kind::Invalid, "is not an AWS region"),
         (

@@ -74,6 +74,16 @@ fn components_name_the_keys_that_differ_with_short_values() {
 }
 
 #[test]
+fn default_labels_are_compared_by_key_and_deploy_nothing() {
+    let labelled = |env: &str| version(json!({ "default_labels": { "env": env, "team": "shop" } }));
+
+    let diff = diff(&labelled("test"), &labelled("production"));
+
+    assert_eq!(of_items(&diff.settings), "~ default labels []\nenv: \"test\" -> \"production\"\n");
+    assert!(diff.deploy.is_empty());
+}
+
+#[test]
 fn a_moved_branch_and_changed_files_are_shown_as_sources() {
     let git = |commit: &str, files: &str| {
         let mut moved = module("moved", &json!({}));
