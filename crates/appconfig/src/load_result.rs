@@ -54,6 +54,8 @@ pub struct InstallFile {
     /// The values of inputs by name, without the values of sensitive inputs and of inputs that the customer answers.
     pub inputs: BTreeMap<String, String>,
     pub toggles: BTreeMap<ComponentName, bool>,
+    /// The install's own labels; absent when the file has no `labels`.
+    pub labels: Option<BTreeMap<String, String>>,
 }
 
 /// A branch or tag of a repository. The app version needs its commit.

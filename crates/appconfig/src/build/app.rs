@@ -125,6 +125,7 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
         display_name: metadata.display_name,
         description: metadata.description,
         readme: metadata.readme,
+        default_labels: metadata.default_labels,
         kubernetes_contexts: metadata.kubernetes_contexts,
         input_groups: inputs::groups(app),
         inputs,

@@ -8,6 +8,7 @@ use freehold_protocol::api::ApprovalOption;
 use freehold_protocol::app_version::Input;
 use freehold_protocol::{ComponentName, InstallId};
 
+use crate::build::values::install_labels;
 use crate::check::index::Thing;
 use crate::check::input_values::misfit;
 use crate::check::links::Index;
@@ -20,8 +21,8 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
-/// Returns the installs, sorted by name. Reports values that do not fit the app's inputs, and toggles of components
-/// that an install cannot switch on or off.
+/// Returns the installs, sorted by name. Reports values that do not fit the app's inputs, toggles of components that an
+/// install cannot switch on or off, and labels that no install can have.
 pub(crate) fn build(app: &mut App, index: &Index, inputs: &[Input]) -> Vec<InstallFile> {
     let mut drafts = Vec::new();
     let mut installs = Vec::new();
@@ -55,6 +56,7 @@ pub(crate) fn build(app: &mut App, index: &Index, inputs: &[Input]) -> Vec<Insta
             None => {}
         }
         drafts.extend(wrong_region(checked));
+        drafts.extend(install_labels(checked, "labels").1);
         toggles(app, checked, index, &mut drafts);
     }
     app.drafts.extend(drafts);
@@ -97,6 +99,7 @@ fn install(app: &App, checked: &Checked, install: InstallId, inputs: &[Input]) -
         }),
         inputs: answers.filter_map(|entry| Some((entry.key.clone(), entry.value.as_text()?.to_owned()))).collect(),
         toggles: toggles.iter().filter_map(toggle).collect(),
+        labels: install_labels(checked, "labels").0,
     }
 }
 

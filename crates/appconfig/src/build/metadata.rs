@@ -1,7 +1,10 @@
-//! Reads the name, description and clusters of an app from `metadata.toml`.
+//! Reads the name, description, default labels and clusters of an app from `metadata.toml`.
+
+use std::collections::BTreeMap;
 
 use freehold_protocol::app_version::KubernetesContext;
 
+use crate::build::values::install_labels;
 use crate::check::links::Index;
 use crate::kinds::Kind;
 use crate::read::document::Node;
@@ -15,6 +18,7 @@ pub(crate) struct Metadata {
     pub(crate) display_name: String,
     pub(crate) description: String,
     pub(crate) readme: String,
+    pub(crate) default_labels: BTreeMap<String, String>,
     /// The Kubernetes contexts, sorted by name.
     pub(crate) kubernetes_contexts: Vec<KubernetesContext>,
 }
@@ -22,17 +26,21 @@ pub(crate) struct Metadata {
 /// The version of the config format that this crate reads.
 const VERSION: &str = "v2";
 
-/// Reads the metadata. Reports Kubernetes contexts whose component does not create a cluster.
+/// Reads the metadata. Reports default labels that no install can have, and Kubernetes contexts whose component does
+/// not create a cluster.
 pub(crate) fn build(app: &mut App, index: &Index) -> Metadata {
     let mut drafts = Vec::new();
     let metadata = app.of(Kind::Metadata).next().map(|checked| {
         let root = &checked.root;
         let text = |key: &str| root.text(key).unwrap_or_default().to_owned();
         drafts.extend(other_version(checked));
+        let (default_labels, refused) = install_labels(checked, "default_labels");
+        drafts.extend(refused);
         Metadata {
             display_name: text("display_name"),
             description: text("description"),
             readme: root.get("readme").and_then(|node| checked.content(node)).unwrap_or_default().to_owned(),
+            default_labels: default_labels.unwrap_or_default(),
             kubernetes_contexts: contexts(app, checked, index, &mut drafts),
         }
     });

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use freehold_domain::install::labels;
 use freehold_protocol::app_version::RunInput;
 use freehold_protocol::limits::MAX_RUN_INPUT_BYTES;
 use freehold_protocol::terraform::{REFUSED_VARIABLE_HELP, is_refused_variable, refused_variable};
@@ -18,6 +19,14 @@ use crate::state::file::Checked;
 pub(crate) fn scalars(node: Option<&Node>) -> BTreeMap<String, String> {
     let entries = node.map(Node::entries).unwrap_or_default();
     entries.iter().filter_map(|entry| Some((entry.key.clone(), entry.value.to_scalar_text()?))).collect()
+}
+
+/// Returns the labels of installs under `key`, if the file has this key. Reports labels that no install can have.
+pub(crate) fn install_labels(checked: &Checked, key: &str) -> (Option<BTreeMap<String, String>>, Option<Draft>) {
+    let labels = checked.root.get(key).map(|node| scalars(Some(node)));
+    let error = labels.as_ref().and_then(|labels| labels::check(labels).err());
+    let draft = error.map(|error| Draft::error(checked.place_of(&checked.root, key), error.to_string()));
+    (labels, draft)
 }
 
 /// Returns an error for each variable under `env_vars` that an app must not set for Terraform.

@@ -1,6 +1,6 @@
 //! The keys of metadata, inputs, secrets, installs and branches.
 
-use crate::kinds::spec::Holds::{Any, File, Flag, Table, Tables, Template, Text, Texts, Whole, Word};
+use crate::kinds::spec::Holds::{Any, File, Flag, Scalars, Table, Tables, Template, Text, Texts, Whole, Word};
 use crate::kinds::spec::{Key, may, must};
 
 use super::components::REPO;
@@ -16,9 +16,11 @@ pub(super) const METADATA: &[Key] = &[
     may("label_colors", Any)
         .doc("Colours of labels by key, such as `env = \"#ff5733\"`; shown by other tools only")
         .never(),
-    may("default_labels", Any)
-        .doc("Labels that every install has. Accepted for compatibility with other tools")
-        .never(),
+    may("default_labels", Scalars).doc(
+        "Labels of every install of the app, by key, such as `team = \"shop\"`; at most 4 KiB in all. The labels of \
+         the latest version apply to all installs at once, whichever version they have. An install's own label with \
+         the same key takes precedence. `freehold install list` shows the labels, and `--label` chooses by them",
+    ),
     may("onboarding", Any)
         .doc("The entry of the app in a catalogue. Accepted for compatibility with other tools")
         .never(),
@@ -101,7 +103,10 @@ pub(super) const INSTALL: &[Key] = &[
         "Whether plans wait for a person (`prompt`) or not (`approve-all`, `auto`); when absent, a new install has \
          `approve-all`, and a sync does not change the setting of an existing install",
     ),
-    may("labels", Any).doc("Labels by key, such as `env = \"production\"`").not_yet(),
+    may("labels", Scalars).doc(
+        "The install's own labels, by key, such as `env = \"production\"`; at most 4 KiB in all. A sync replaces all \
+         own labels of the install by these, and does not change them when this key is absent",
+    ),
     may("aws_account", Table(&[must("region", Text).doc("The region to install into, such as `eu-west-1`")]))
         .doc("The place of the install in AWS"),
     may("azure_account", Table(&[may("location", Text).doc("The location, such as `westeurope`")]))

@@ -35,9 +35,49 @@ fn installs_and_branches_are_checked_and_no_part_of_the_version() {
         approval_option: Some(option),
         inputs: region.clone(),
         toggles: BTreeMap::new(),
+        labels: None,
     };
     let a = InstallFile { toggles: web, ..file("a", Some("eu-west-1"), ApprovalOption::ApproveAll) };
     assert_eq!(more.installs, [a, file("b", None, ApprovalOption::Prompt)]);
+}
+
+#[test]
+fn an_install_has_the_labels_of_its_file() {
+    let labels = |text: &str| {
+        let loaded = with_install(text).load();
+        assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
+        loaded.installs[0].labels.clone()
+    };
+
+    let three = labels("[labels]\ntier = \"free\"\nnode = 3\nshared = true\n").unwrap();
+
+    assert_eq!(
+        three.into_iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>(),
+        ["node=3", "shared=true", "tier=free"]
+    );
+    assert_eq!(labels("labels = {}\n"), Some(BTreeMap::new()));
+    assert_eq!(labels(""), None);
+}
+
+#[test]
+fn labels_that_no_install_can_have_are_errors() {
+    let long = "x".repeat(5000);
+    let config = with_install("[labels]\n\"\" = \"free\"\n")
+        .with("installs/b.toml", "name = \"b1\"\nlabels = { tier = [\"free\"] }\n")
+        .with("metadata.toml", &format!("version = \"v2\"\n[default_labels]\nnote = \"{long}\"\n"));
+
+    let found: Vec<String> =
+        config.faults().iter().map(|one| format!("{}:{}: {}", one.file, one.line, one.message)).collect();
+
+    assert_eq!(
+        found,
+        [
+            "installs/a.toml:2: a label has an empty key; give it a key, such as `env` in `env=production`",
+            "installs/b.toml:2: `tier` is a list",
+            "metadata.toml:2: the labels have 5004 bytes in all, more than the 4096 that an install stores; \
+             shorten them",
+        ]
+    );
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn metadata_becomes_part_of_the_version() {
     let config = good()
         .with(
             "metadata.toml",
-            "version = \"v2\"\ndisplay_name = \"Shop\"\ndescription = \"sells\"\nreadme = \"./README.md\"\n[label_colors]\nenv = \"#ff0000\"\n[onboarding]\nenabled = true\n[[kubernetes_context]]\nname = \"main\"\ncomponent = \"net\"\n",
+            "version = \"v2\"\ndisplay_name = \"Shop\"\ndescription = \"sells\"\nreadme = \"./README.md\"\n[label_colors]\nenv = \"#ff0000\"\n[default_labels]\nteam = \"shop\"\nyear = 2026\n[onboarding]\nenabled = true\n[[kubernetes_context]]\nname = \"main\"\ncomponent = \"net\"\n",
         )
         .with("README.md", "# Shop {{ not a template\n");
 
@@ -26,6 +26,7 @@ fn metadata_becomes_part_of_the_version() {
     let version = loaded.version;
     assert_eq!((version.display_name.as_str(), version.description.as_str()), ("Shop", "sells"));
     assert_eq!(version.readme, "# Shop {{ not a template\n");
+    assert_eq!((version.default_labels["team"].as_str(), version.default_labels["year"].as_str()), ("shop", "2026"));
     assert_eq!(version.kubernetes_contexts[0].component.as_str(), "net");
 }
 

@@ -11,6 +11,8 @@ description = "sells"
 readme = "it *sells*"
 [label_colors]
 team = "#ff0000"
+[default_labels]
+team = "shop"
 [[kubernetes_context]]
 name = "main"
 component = "net"
@@ -215,6 +217,8 @@ A = 1
         "installs/one.toml",
         r#"name = "one"
 approval_option = "approve-all"
+[labels]
+env = "test"
 [aws_account]
 region = "eu-west-1"
 [[inputs]]
