@@ -1,5 +1,5 @@
-//! The labels of components, actions and runbooks: how tables show them, and the option `--label`, which filters by
-//! labels.
+//! The labels of components, actions, runbooks and installs: how tables show them, and the option `--label`, which
+//! filters by labels, or gives labels to a new install.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -23,7 +23,15 @@ impl FromStr for Label {
     }
 }
 
-/// Returns whether a part with `labels` has all the labels in `wanted`.
+/// Parses a label that a new install gets: `KEY=VALUE`.
+pub(crate) fn key_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(format!("`{text}` is not a label with a value; write `KEY=VALUE`, such as `env=production`")),
+    }
+}
+
+/// Returns whether a part or an install with `labels` has all the labels in `wanted`.
 pub(crate) fn has_labels(labels: &BTreeMap<String, String>, wanted: &[Label]) -> bool {
     let is_there = |one: &Label| {
         let found = labels.get(&one.key);
@@ -69,6 +77,19 @@ mod tests {
             let refused = text.parse::<Label>().unwrap_err();
 
             assert_eq!(refused, format!("`{text}` is not a label; write `KEY` or `KEY=VALUE`"));
+        }
+    }
+
+    #[test]
+    fn a_label_of_a_new_install_has_a_value_which_may_be_empty() {
+        let pair = |key: &str, value: &str| Ok((key.to_owned(), value.to_owned()));
+
+        assert_eq!(key_and_value("env=a=b"), pair("env", "a=b"));
+        assert_eq!(key_and_value("env="), pair("env", ""));
+        for text in ["env", "", "=x"] {
+            let refused = key_and_value(text).unwrap_err();
+
+            assert!(refused.starts_with(&format!("`{text}` is not a label with a value; write")), "{refused}");
         }
     }
 

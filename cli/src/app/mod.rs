@@ -25,7 +25,7 @@ use crate::error::Result;
 
 pub(crate) use check::has_errors;
 pub(crate) use fetch::load;
-pub(crate) use labels::{Label, has_labels, labels_text};
+pub(crate) use labels::{Label, has_labels, key_and_value, labels_text};
 pub(crate) use version::VersionName;
 
 #[derive(Debug, Subcommand)]

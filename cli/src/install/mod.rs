@@ -27,6 +27,7 @@ use clap::{Args, Subcommand};
 use freehold_protocol::{AccountId, AppName, ChannelName, ComponentName, Digest, InstallId, ReleaseName};
 use freehold_stackcheck::Own;
 
+use crate::app::{Label, key_and_value};
 use crate::context::Context;
 use crate::error::Result;
 use crate::inputs::{Input, Parameter};
@@ -37,8 +38,17 @@ pub(crate) enum InstallCommand {
     Create(Create),
     Sync(sync::Sync),
     /// List the installs.
-    #[command(after_help = "Examples:\n  freehold install list\n  freehold install list --json")]
-    List,
+    #[command(after_help = "\
+Examples:
+  freehold install list
+  freehold install list --label env=production --label team
+  freehold install list --json")]
+    List {
+        /// List only the installs with this label: its key, or its key and its value. Can be given several times; an
+        /// install must then have all of these labels.
+        #[arg(long = "label", value_name = "KEY[=VALUE]")]
+        labels: Vec<Label>,
+    },
     /// Show an install: its runner, inputs and deployed components.
     #[command(after_help = "Examples:\n  freehold install show globex\n  freehold install show globex --json")]
     Show {
@@ -95,6 +105,10 @@ pub(crate) struct Create {
     /// A toggleable component that the install leaves out; may be repeated.
     #[arg(long, value_name = "COMPONENT")]
     off: Vec<ComponentName>,
+    /// A label of the install, by which `freehold install list` chooses; may be repeated. An install that exists
+    /// already gets these labels instead of its own; without this option, it keeps them.
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    labels: Vec<(String, String)>,
     /// Whether plans wait until somebody at the vendor approves them, like `approval_option` in an install's file.
     #[arg(long, value_enum, default_value_t = approvals::Choice::ApproveAll)]
     approval_option: approvals::Choice,
@@ -364,7 +378,7 @@ impl InstallCommand {
         match self {
             Self::Create(args) => args.run(context).await,
             Self::Sync(args) => args.run(context).await,
-            Self::List => show::list(context).await,
+            Self::List { labels } => show::list(context, &labels).await,
             Self::Show { install } => show::show(context, &install).await,
             Self::Inputs(args) => args.run(context).await,
             Self::Toggles(args) => args.run(context).await,

@@ -6,6 +6,7 @@ use freehold_protocol::api::{
 };
 use freehold_protocol::audit::verify::Position;
 
+use crate::app::{Label, has_labels, labels_text};
 use crate::check::text::results;
 use crate::context::Context;
 use crate::drift::state_text;
@@ -15,29 +16,41 @@ use crate::job::plan::waiting;
 use crate::output::{Output, Table, time};
 use crate::teardown::still_there;
 
-/// Shows all installs.
-pub(super) async fn list(context: &Context) -> Result<()> {
-    let all: Vec<InstallView> = context.api().await?.list(&["v1", "installs"]).await?;
-    context.out.show(&all, |all| {
-        if all.is_empty() {
-            return "there is no install yet; `freehold install create --help` shows how to create one".to_owned();
-        }
-        let mut table =
-            Table::new(&["INSTALL", "APP", "STATE", "CONNECTION", "VERSION", "ACCOUNT", "REGION", "LAST REPORT"]);
-        for one in all {
-            table.row([
-                one.install.to_string(),
-                one.app.as_ref().map(ToString::to_string).unwrap_or_default(),
-                one.state.clone(),
-                one.connection.as_ref().map(connection).unwrap_or_default(),
-                one.version.as_ref().map(|version| version.short().to_owned()).unwrap_or_default(),
-                one.account.to_string(),
-                one.region.clone(),
-                one.runner.as_ref().map(heard_of).unwrap_or_default(),
-            ]);
-        }
-        context.out.table(&table)
+/// Shows the installs that have all the labels in `wanted`.
+pub(super) async fn list(context: &Context, wanted: &[Label]) -> Result<()> {
+    let mut all: Vec<InstallView> = context.api().await?.list(&["v1", "installs"]).await?;
+    all.retain(|one| has_labels(&one.labels, wanted));
+    context.out.show(&all, |all| match (all.is_empty(), wanted.is_empty()) {
+        (true, true) => "there is no install yet; `freehold install create --help` shows how to create one".to_owned(),
+        (true, false) => "no install has these labels; `freehold install list` shows the labels of all".to_owned(),
+        (false, _) => installs(all, context.out),
     })
+}
+
+/// Returns a table of installs. It has a column of labels only if one of the installs has labels.
+fn installs(all: &[InstallView], out: Output) -> String {
+    let is_labelled = all.iter().any(|one| !one.labels.is_empty());
+    let heads = ["INSTALL", "APP", "STATE", "CONNECTION", "VERSION", "ACCOUNT", "REGION", "LAST REPORT", "LABELS"];
+    let mut table = Table::new(heads.get(..8).filter(|_| !is_labelled).unwrap_or(&heads));
+    for one in all {
+        let cells = [
+            one.install.to_string(),
+            one.app.as_ref().map(ToString::to_string).unwrap_or_default(),
+            one.state.clone(),
+            one.connection.as_ref().map(connection).unwrap_or_default(),
+            one.version.as_ref().map(|version| version.short().to_owned()).unwrap_or_default(),
+            one.account.to_string(),
+            one.region.clone(),
+            one.runner.as_ref().map(heard_of).unwrap_or_default(),
+        ];
+        if is_labelled {
+            let [install, app, state, connection, version, account, region, heard] = cells;
+            table.row([install, app, state, connection, version, account, region, heard, labels_text(&one.labels)]);
+        } else {
+            table.row(cells);
+        }
+    }
+    out.table(&table)
 }
 
 /// Shows one install.
@@ -118,7 +131,7 @@ fn render(view: &InstallView, out: Output) -> String {
     format!("{}{}", out.table(&facts.0), components.unwrap_or_default())
 }
 
-/// Adds the identity of the install, its place, and its running work.
+/// Adds the identity of the install, its labels, its place, and its running work.
 fn add_identity(facts: &mut Facts, view: &InstallView, out: Output) {
     facts.add("name", view.install.to_string());
     facts.add("state", out.state(&view.state));
@@ -127,6 +140,9 @@ fn add_identity(facts: &mut Facts, view: &InstallView, out: Output) {
     }
     if let Some(app) = &view.app {
         facts.add("app", app.to_string());
+    }
+    if !view.labels.is_empty() {
+        facts.add("labels", labels_text(&view.labels));
     }
     facts.add("account", format!("{} in {}", view.account, view.region));
     if let Some(version) = &view.version {

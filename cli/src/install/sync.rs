@@ -16,8 +16,8 @@ use freehold_protocol::{AccountId, AppName, ComponentName, InstallId, WorkflowId
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::api::Api;
-use crate::app::load;
+use crate::api::{Api, app_of};
+use crate::app::{labels_text, load};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::inputs::refuse_reserved;
@@ -33,10 +33,11 @@ Examples:
   freehold install sync ./my-app --account globex=222222222222
   freehold install sync ./my-app --only globex
 
-In an existing install, the command changes only the inputs, toggles and approval option that the install's file names.
-An install without a file does not change. A file does not name the customer's account, so a new install needs
-`--account`. The command compares everything before the first change, and a repeated command continues where it was
-stopped. Sensitive inputs and customers' inputs are not read from files. The next deploy uses the changes.")]
+In an existing install, the command changes only the inputs, toggles, approval option and labels that the install's file
+names. The labels in a file replace all labels that the install itself has. An install without a file does not change. A
+file does not name the customer's account, so a new install needs `--account`. The command compares everything before
+the first change, and a repeated command continues where it was stopped. Sensitive inputs and customers' inputs are not
+read from files. Labels apply at once; the next deploy uses the other changes.")]
 pub(crate) struct Sync {
     /// The directory of the app config; its name is the name of the app.
     #[arg(value_name = "DIR")]
@@ -83,6 +84,8 @@ struct Change {
     toggles: BTreeMap<ComponentName, bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     approval_option: Option<ApprovalOption>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    labels: Option<BTreeMap<String, String>>,
 }
 
 /// The account and the region of a new install.
@@ -211,6 +214,7 @@ impl Sync {
             inputs: inputs_to_change(api, file).await?,
             toggles: toggles_to_change(api, file).await?,
             approval_option: file.approval_option.filter(|option| *option != known.approval_option),
+            labels: file.labels.clone().filter(|labels| *labels != known.own_labels),
         })
     }
 
@@ -243,6 +247,7 @@ impl Sync {
             inputs: file.inputs.clone(),
             toggles: file.toggles.clone(),
             approval_option: file.approval_option,
+            labels: file.labels.clone().filter(|labels| !labels.is_empty()),
         })
     }
 
@@ -267,6 +272,7 @@ impl Sync {
                 toggles,
                 approval_option: change.approval_option.unwrap_or_default(),
                 release: Follows::Latest,
+                labels: change.labels.clone(),
             };
             let created: InstallCreated = api.post_part(&["v1", "installs"], &body, install).await?;
             return Ok(Some(created.workflow));
@@ -294,6 +300,10 @@ impl Sync {
             let (path, body) = (["v1", "installs", install, "approvals"], SetApprovalsRequest { approval_option });
             let set: Result<InstallView> = api.post_part(&path, &body, &format!("{install}.approvals")).await;
             set.map_err(|error| after(&done, error))?;
+            done.push("approval option");
+        }
+        if let Some(labels) = &change.labels {
+            set_labels(api, install, labels).await.map_err(|error| after(&done, error))?;
         }
         Ok(None)
     }
@@ -301,6 +311,25 @@ impl Sync {
     fn account_of(&self, install: &InstallId) -> Option<&AccountId> {
         self.accounts.iter().find(|one| one.install == *install).map(|one| &one.account)
     }
+}
+
+/// Sets the labels of an existing install. A request to create it again, as it is now, changes only the labels.
+async fn set_labels(api: &Api, install: &str, labels: &BTreeMap<String, String>) -> Result<()> {
+    let known: InstallView = api.get(&["v1", "installs", install]).await?;
+    let body = CreateInstallRequest {
+        app: app_of(&known)?,
+        install: known.install,
+        account: known.account,
+        region: known.region,
+        unknown_region: true,
+        inputs: BTreeMap::new(),
+        toggles: BTreeMap::new(),
+        approval_option: known.approval_option,
+        release: known.release,
+        labels: Some(labels.clone()),
+    };
+    let _: InstallCreated = api.post_part(&["v1", "installs"], &body, &format!("{install}.labels")).await?;
+    Ok(())
 }
 
 /// Returns the values of inputs in the form that the API accepts: as texts, which the API parses by the types of the
@@ -383,6 +412,10 @@ fn describe(change: &Change) -> String {
     let inputs = change.inputs.iter().map(|(name, value)| format!("{name}={value}"));
     let toggles = change.toggles.iter().map(|(name, on)| format!("{name} {}", if *on { "on" } else { "off" }));
     let option = change.approval_option.iter().map(|option| format!("approvals {}", option.as_str()));
-    let all: Vec<_> = place.chain(inputs).chain(toggles).chain(option).collect();
+    let labels = change.labels.iter().map(|labels| match labels.is_empty() {
+        true => "no labels".to_owned(),
+        false => format!("labels {}", labels_text(labels)),
+    });
+    let all: Vec<_> = place.chain(inputs).chain(toggles).chain(option).chain(labels).collect();
     if all.is_empty() { "nothing".to_owned() } else { all.join("; ") }
 }

@@ -119,6 +119,27 @@ initech  installs/new/initech.toml  created in 333333333333, eu-west-1; replicas
 }
 
 #[test]
+fn labels_of_an_existing_install_are_set_by_a_request_that_changes_nothing_else() {
+    let place = tempfile::tempdir().unwrap();
+    let [globex, initech] = [(GLOBEX, "env = \"production\""), (INITECH, "tier = 3")]
+        .map(|(file, label)| format!("{file}[labels]\n{label}\n"));
+    app(place.path(), &[("installs/globex.toml", &globex), ("installs/initech.toml", &initech)]);
+    let (address, posts) = api(3, false, "prompt");
+
+    let (code, out, error) = sync(&address, place.path(), &["--account", "initech=333333333333"]);
+
+    assert_eq!(code, 0, "{error}");
+    assert!(out.contains("globex   installs/globex.toml   labels env=production\n"), "{out}");
+    assert!(out.contains("created in 333333333333, eu-west-1; replicas=2; labels tier=3\n"), "{out}");
+    assert!(!out.contains("next: freehold deploy"), "{out}");
+    let relabel = json!({ "install": "globex", "app": "shop", "account": "222222222222", "region": "eu-west-1",
+        "unknown_region": true, "inputs": {}, "approval_option": "prompt", "labels": { "env": "production" } });
+    let create = json!({ "install": "initech", "app": "shop", "account": "333333333333", "region": "eu-west-1",
+        "inputs": { "replicas": "2" }, "labels": { "tier": "3" } });
+    assert_eq!(*posts.lock().unwrap(), [relabel, create].map(|body| ("/v1/installs".to_owned(), body)));
+}
+
+#[test]
 fn what_is_as_its_file_says_is_left_alone() {
     let place = tempfile::tempdir().unwrap();
     app(place.path(), &[("installs/globex.toml", GLOBEX), ("installs/initech.toml", INITECH)]);

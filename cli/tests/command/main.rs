@@ -8,6 +8,7 @@ mod contract_propose;
 mod customer;
 mod empty_lists;
 mod hostile_texts;
+mod install_labels;
 mod install_stack;
 mod install_sync;
 mod lineage;
