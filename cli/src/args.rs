@@ -66,9 +66,11 @@ Later, to deploy a new version of the app:
   freehold release create my-app --name 2026.11
   freehold deploy globex
 
-Without `--build-runner-principal`, only EC2 instances may assume the build runner's role. Without `--runner-url` and
-`--runner-sha256`, the install stack starts no machine, and the customer runs the runner outside EC2. Without `freehold
-tools`, jobs run the programs of the runner's machine. The guides below docs/guides explain each step.";
+Without `--build-runner-principal`, only EC2 instances may assume the build
+runner's role. Without `--runner-url` and `--runner-sha256`, the install stack
+starts no machine, and the customer runs the runner outside EC2. Without
+`freehold tools`, jobs run the programs of the runner's machine. The guides
+below docs/guides explain each step.";
 
 /// Run your product inside your customers' AWS accounts, without a key to any of them.
 #[derive(Debug, Parser)]

@@ -140,7 +140,7 @@ mod tests {
     fn the_exit_codes_are_those_of_the_customers_commands() {
         let text = exit_status();
 
-        assert!(text.contains(".TP\n1\nthe answer is no, or it is not proven, such as"), "{text}");
+        assert!(text.contains(".TP\n1\nthe answer is no or is not proven, such as"), "{text}");
         assert!(text.contains(".TP\n130\nstopped by"), "{text}");
     }
 }

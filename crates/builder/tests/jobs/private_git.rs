@@ -162,7 +162,7 @@ async fn a_token_that_is_refused_is_named_by_its_address_alone() {
     let commit = repository(place.root.path(), "acme/demo");
     // A careless server repeats the token in its answer.
     for (status, words) in
-        [(401, "refuses the token of"), (403, "refuses the token of"), (404, "or the token of"), (500, "answers 500")]
+        [(401, "refuses the token of"), (403, "refuses the token of"), (404, "or the token of"), (500, "returns 500")]
     {
         let server = place.server(move |_| Some(Reply::status(status, &format!("token {CANARY} has expired"))));
         let server = server.await;

@@ -437,6 +437,7 @@ fn words() -> Vec<(usize, usize)> {
             || line.starts_with("TenantKey")
             || line.starts_with("TenantSecondKey")
             || line.starts_with("Description: \"Answer to")
+            || line.starts_with("Default: t4g.")
             || line.starts_with("AppSecret")
             || line.starts_with("Description: \"Secret of the app")
     };
