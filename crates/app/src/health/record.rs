@@ -35,7 +35,7 @@ pub(crate) async fn record_health(
     let Some(health) = LastHealth::after(before, (component, required), job, now) else { return Ok(Vec::new()) };
     let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
     let notification = of_shown_health(store, &job.install, before, &health).await?;
-    let record = put(&HealthRecord { install: job.install.clone(), health }, expect)?;
+    let record = put(&HealthRecord { install: job.install.clone(), health, last_report: None }, expect)?;
     Ok([Some(record), notification].into_iter().flatten().collect())
 }
 
@@ -56,7 +56,10 @@ pub(crate) async fn record_report(
     let Some(Stored { value: HealthRecord { health, .. }, rev }) = load(store, &key).await? else {
         return Ok(vec![Write::CheckAbsent { key }]);
     };
-    let row = |health| put(&HealthRecord { install: install.clone(), health }, Expect::Rev(rev));
+    let row = |health| {
+        let last_report = Some(report.check.clone());
+        put(&HealthRecord { install: install.clone(), health, last_report }, Expect::Rev(rev))
+    };
     if report.result == CheckResult::Failed || !health.is_since(deployed.serial) {
         return Ok(vec![row(health)?]);
     }

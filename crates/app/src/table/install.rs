@@ -98,6 +98,10 @@ pub struct HealthRecord {
     pub install: InstallId,
     #[serde(flatten)]
     pub health: LastHealth,
+    /// The required check of the last report since. Without it, reports of two checks at the same time could write the
+    /// same body, and a commit takes an equal row for its own earlier try.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_report: Option<CheckName>,
 }
 
 /// The last result of a required check of a component.

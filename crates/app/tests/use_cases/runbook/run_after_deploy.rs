@@ -46,6 +46,7 @@ async fn the_runbooks_run_in_their_order_once_although_each_task_is_handled_twic
         let due = table::due(&*world.memory, world.now(), 100).await.unwrap();
         world.finish_workflow().finish(&deploy, 0, None).await.unwrap();
         for _ in 0..2 {
+            world.memory.advance_secs(1);
             world.handle_due_tasks().handle().await.unwrap();
             world.run().await;
             // As after a crash between the effect of a task and the removal of its row.
