@@ -329,7 +329,7 @@ fn a_typo_in_the_name_of_an_install_names_the_nearest() {
     assert_eq!((code, posted), (Some(3), Some(3)), "{stderr}{also}");
     assert_eq!(stderr, also);
     insta::assert_snapshot!(stderr + &far, @r"
-    error: install `globx` does not exist; did you mean `globex`? `freehold install list` shows all
+    error: install `globx` does not exist; did you mean `globex`? `freehold install list` shows all names
     error: install `umbrella` does not exist; `freehold install list` shows all installs
     ");
 }
