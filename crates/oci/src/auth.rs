@@ -195,23 +195,16 @@ struct Challenge {
 }
 
 impl Challenge {
-    /// Parses the value of a header; returns `None` when it does not ask for a bearer token.
+    /// Parses the value of a header, which may have challenges of several schemes; returns `None` when no challenge asks
+    /// for a bearer token or the value is not well-formed.
     fn parse(header: &str) -> Option<Self> {
-        let (scheme, mut rest) = header.trim_start().split_once(' ')?;
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return None;
-        }
-        let (mut realm, mut service) = (None, None);
-        while let Some((name, after)) = rest.split_once("=\"") {
-            let (value, after) = after.split_once('"')?;
-            match name.trim_matches([' ', ',']) {
-                "realm" => realm = Some(value.to_owned()),
-                "service" => service = Some(value.to_owned()),
-                _ => {}
-            }
-            rest = after;
-        }
-        realm.map(|realm| Self { realm, service })
+        let challenges = http_auth::parse_challenges(header).ok()?;
+        let bearer = challenges.iter().find(|challenge| challenge.scheme.eq_ignore_ascii_case("bearer"))?;
+        let value = |name: &str| {
+            let found = bearer.params.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+            found.map(|(_, value)| value.to_unescaped())
+        };
+        Some(Self { realm: value("realm")?, service: value("service") })
     }
 }
 
@@ -227,6 +220,17 @@ mod tests {
 
         assert_eq!(challenge.realm, "https://auth.docker.io/token");
         assert_eq!(challenge.service.as_deref(), Some("registry.docker.io"));
+    }
+
+    #[test]
+    fn a_bearer_challenge_is_found_after_another_scheme_and_with_values_without_quotes() {
+        let header = r#"Basic realm="a, b", Bearer Realm="https://registry.example/\"token\"", service=registry.example"#;
+
+        let challenge = Challenge::parse(header).expect("challenge");
+
+        assert_eq!(challenge.realm, r#"https://registry.example/"token""#);
+        assert_eq!(challenge.service.as_deref(), Some("registry.example"));
+        assert_eq!(Challenge::parse(r#"Bearer realm="https://registry.example"#), None);
     }
 
     #[test]
