@@ -86,7 +86,8 @@ impl ReportCheck {
             let mut writes = vec![put(&record, expect)?];
             writes.extend(record_report(store, install, &deployed, &reported, at).await?);
             if let Some(gate) = &gate {
-                writes.extend(table::sweep_soon_writes(store, &gate.workflow, at).await?);
+                let due_by = format!("check {component} {check}");
+                writes.extend(table::sweep_soon_writes(store, &gate.workflow, &due_by, at).await?);
             }
             Ok(Decided::Commit(writes, reported))
         })

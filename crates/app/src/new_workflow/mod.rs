@@ -178,7 +178,7 @@ pub fn workflow_of(install: &Install, new: NewWorkflow, serial: u64, now: Timest
 pub fn workflow_writes(workflow: &Workflow) -> Result<Vec<Write>, AppError> {
     let (id, install) = (workflow.id.clone(), workflow.install.clone());
     let since = workflow.created_at;
-    let open = OpenWorkflow { workflow: id.clone(), install, since, next_sweep: Some(since) };
+    let open = OpenWorkflow { workflow: id.clone(), install, since, next_sweep: Some(since), due_by: String::new() };
     let next_sweep = NextSweep { workflow: id, from: since };
     let entry = WorkflowEntry {
         workflow: workflow.id.clone(),

@@ -22,6 +22,11 @@ pub struct OpenWorkflow {
     /// The time in the workflow's [`NextSweep`]; absent for workflows that an earlier version of Freehold started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_sweep: Option<Timestamp>,
+    /// The cause that last made the workflow due at once, such as a job or a report; empty before the first one.
+    /// Without it, two causes at the same time could write the same body, and a commit takes an equal row for its own
+    /// earlier try.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub due_by: String,
 }
 
 /// The time when `sweep` handles a workflow next. The sort key begins with the time, so that one query finds the due
@@ -68,13 +73,15 @@ pub async fn due_sweeps(store: &dyn Store, now: Timestamp) -> Result<Vec<NextSwe
 }
 
 /// Returns the writes that make a workflow due at once. The writes conflict with a sweep that handles the workflow at
-/// this moment. That sweep then does not move the next sweep to a later time.
+/// this moment. That sweep then does not move the next sweep to a later time. They also conflict with those of another
+/// cause: `due_by` names the cause, and another row of the same commit must tell two events of one cause apart.
 ///
 /// # Errors
 /// The errors of [`super::load`].
 pub async fn sweep_soon_writes(
     store: &dyn Store,
     workflow: &WorkflowId,
+    due_by: &str,
     now: Timestamp,
 ) -> Result<Vec<Write>, AppError> {
     let open: Option<Stored<OpenWorkflow>> = load(store, &open_key(workflow)).await?;
@@ -86,7 +93,8 @@ pub async fn sweep_soon_writes(
     if from != known {
         writes.extend(moved_sweep(workflow, known, from)?);
     }
-    writes.push(put(&OpenWorkflow { next_sweep: Some(from), ..open }, Expect::Rev(rev))?);
+    let due_by = due_by.to_owned();
+    writes.push(put(&OpenWorkflow { next_sweep: Some(from), due_by, ..open }, Expect::Rev(rev))?);
     Ok(writes)
 }
 

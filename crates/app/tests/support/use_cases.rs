@@ -284,7 +284,7 @@ impl World {
         // Looks at waiting workflows are a quarter of an hour apart, which the tests of expiry do not want to wait for.
         for workflow in self.open() {
             let workflow = workflow.parse().unwrap();
-            let soon = sweep_soon_writes(&*self.memory, &workflow, self.now()).await.unwrap();
+            let soon = sweep_soon_writes(&*self.memory, &workflow, "test", self.now()).await.unwrap();
             let _ = self.memory.commit(soon).await.unwrap();
         }
         self.sweeper().sweep().await.unwrap()

@@ -43,6 +43,7 @@ mod health {
     mod check_health;
     mod gates;
     mod histories;
+    mod record;
     pub(crate) mod report_check;
     mod roll_back_deploy;
 }

@@ -38,7 +38,8 @@ impl AcceptReport {
             let record = ChangeTimesRecord { install: install.id.clone(), at, times: announced.cloned() };
             let mut writes = vec![put(&record, expect)?];
             if let Some(live) = &install.live {
-                writes.extend(table::sweep_soon_writes(&*self.store, live, self.clock.now()).await?);
+                let now = self.clock.now();
+                writes.extend(table::sweep_soon_writes(&*self.store, live, "change windows", now).await?);
             }
             Ok(Decided::Commit(writes, ()))
         })

@@ -130,7 +130,8 @@ async fn apply(
         // The next sweep of the workflow may be later than the deadline of the required checks.
         let begins_checks = current.value.checks_end_at().is_none() && stored.value.checks_end_at().is_some();
         if current.value.is_left_to_wait() && (begins_checks || !stored.value.is_left_to_wait()) {
-            writes.extend(table::sweep_soon_writes(store, &stored.value.workflow, now).await?);
+            let due_by = id.as_str();
+            writes.extend(table::sweep_soon_writes(store, &stored.value.workflow, due_by, now).await?);
         }
         writes.extend(task::of_changed_job(store, &current.value, &stored.value, now).await?);
         writes.extend(awaited_checks::notification_write(store, &current.value, &stored.value, now).await?);

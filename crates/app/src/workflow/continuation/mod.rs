@@ -58,8 +58,13 @@ impl Continuation<'_> {
             let install = table::install(store, &next.install).await?;
             let held = install.value.hold_again(id, next.serial)?;
             self.check(&next, &held).await?;
-            let open =
-                OpenWorkflow { workflow: id.clone(), install: held.id.clone(), since: now, next_sweep: Some(now) };
+            let open = OpenWorkflow {
+                workflow: id.clone(),
+                install: held.id.clone(),
+                since: now,
+                next_sweep: Some(now),
+                due_by: String::new(),
+            };
             let mut writes = vec![
                 table::put_workflow(&next, Expect::Rev(stored.rev))?,
                 put(&held, Expect::Rev(install.rev))?,

@@ -210,6 +210,7 @@ async fn an_install_that_is_gone_since_the_list_was_read_stops_no_prune() {
         install: entry.install.clone(),
         since,
         next_sweep: None,
+        due_by: String::new(),
     };
     let left = vec![put(&entry, Expect::Absent).unwrap(), put(&open, Expect::Absent).unwrap()];
     let before = prune(&world, &Arc::default()).await;

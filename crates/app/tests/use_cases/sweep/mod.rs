@@ -316,12 +316,8 @@ async fn workflows_of_the_version_before_are_looked_at_within_ten_minutes() {
     let (mut world, workflow) = World::deploying(Behaviour::Ignores).await;
     let due = due_sweeps(&*world.memory, world.now()).await.unwrap();
     let mut writes: Vec<Write> = due.iter().map(|next| Write::Delete { key: next.key() }).collect();
-    let older = OpenWorkflow {
-        workflow: workflow.clone(),
-        install: crate::support::globex(),
-        since: world.now(),
-        next_sweep: None,
-    };
+    let (install, since) = (crate::support::globex(), world.now());
+    let older = OpenWorkflow { workflow: workflow.clone(), install, since, next_sweep: None, due_by: String::new() };
     let body = serde_json::to_string(&older).unwrap();
     assert!(!body.contains("next_sweep"), "{body}");
     writes.push(Write::Put { key: open_key(&workflow), body, expect: Expect::Any, expires: None });
