@@ -4,9 +4,11 @@
 pub mod required_checks;
 mod results;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use freehold_domain::job::{CancelAsked, Job, JobEvent, JobState, Rejected, Step, WindowEvent};
+use freehold_domain::required_checks::Verdict;
 use freehold_domain::workflow::{Use, Workflow};
 use freehold_protocol::report::Outcome;
 use freehold_protocol::{Envelope, JobId, Timestamp};
@@ -60,7 +62,7 @@ pub async fn job_event(
     report: Option<Reported<'_>>,
     now: Timestamp,
 ) -> Result<Advanced, AppError> {
-    apply(store, id, event, (report, None), now).await
+    apply(store, id, Some(event), (report, None), now).await
 }
 
 /// Cancels the job `id` for the execution `attempt` of its workflow. The job does not change if the workflow was
@@ -75,13 +77,15 @@ pub async fn cancel_for(
     attempt: u32,
     now: Timestamp,
 ) -> Result<Advanced, AppError> {
-    apply(store, id, &JobEvent::Cancel(asked), (None, Some(attempt)), now).await
+    apply(store, id, Some(&JobEvent::Cancel(asked)), (None, Some(attempt)), now).await
 }
 
+/// Applies `event` to the job `id`. Without an event, applies the results of the job's required checks, which every try
+/// loads again.
 async fn apply(
     store: &dyn Store,
     id: &JobId,
-    event: &JobEvent,
+    event: Option<&JobEvent>,
     (report, attempt): (Option<Reported<'_>>, Option<u32>),
     now: Timestamp,
 ) -> Result<Advanced, AppError> {
@@ -96,6 +100,18 @@ async fn apply(
             let (job, started) = (Box::new(current.value), Vec::new());
             return Ok(Decided::Keep(Advanced::Now { job, workflow: None, started, changed: false }));
         }
+        let results;
+        let (event, due_soon) = if let Some(event) = event {
+            (event, None)
+        } else {
+            // The entry of the workflow is loaded before the results. A report changes the entry too, so if a report is
+            // stored after this read, the commit conflicts and the next try finds its result.
+            let due_soon = table::sweep_soon_writes(store, &current.value.workflow, id.as_str(), now).await?;
+            let verdict = awaited_checks::awaited_verdict(store, &current.value).await?;
+            // A job that does not wait any more ignores every verdict.
+            results = JobEvent::Checks(verdict.unwrap_or_else(|| Verdict::Missing(BTreeSet::new())));
+            (&results, Some(due_soon))
+        };
         let is_retried = is_its_retry(&current.value, event);
         let (job, changed) = match current.value.on(event, now) {
             Ok(Step::Changed { job, .. }) => match report {
@@ -130,8 +146,10 @@ async fn apply(
         // The next sweep of the workflow may be later than the deadline of the required checks.
         let begins_checks = current.value.checks_end_at().is_none() && stored.value.checks_end_at().is_some();
         if current.value.is_left_to_wait() && (begins_checks || !stored.value.is_left_to_wait()) {
-            let due_by = id.as_str();
-            writes.extend(table::sweep_soon_writes(store, &stored.value.workflow, due_by, now).await?);
+            writes.extend(match due_soon {
+                Some(due_soon) => due_soon,
+                None => table::sweep_soon_writes(store, &stored.value.workflow, id.as_str(), now).await?,
+            });
         }
         writes.extend(task::of_changed_job(store, &current.value, &stored.value, now).await?);
         writes.extend(awaited_checks::notification_write(store, &current.value, &stored.value, now).await?);

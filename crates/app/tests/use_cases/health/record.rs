@@ -4,13 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use freehold_app::health::report_check::ReportCheck;
+use freehold_app::sweep::Sweep;
 use freehold_app::table;
-use freehold_protocol::api::CheckResult::Passed;
+use freehold_protocol::JobId;
+use freehold_protocol::api::CheckResult::{Failed, Passed};
+use freehold_protocol::order::health::HealthState;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 
-use super::report_check::{pass, passing, request, storage, waiting};
+use super::report_check::{pass, passing, report, request, shown, storage, waiting};
 use crate::support::interleaving::Interleaved;
 use crate::support::walk::At;
-use crate::support::{globex, member};
+use crate::support::{World, globex, member};
 
 #[tokio::test]
 async fn of_reports_of_two_checks_at_the_same_moment_none_is_lost() {
@@ -32,6 +37,52 @@ async fn of_reports_of_two_checks_at_the_same_moment_none_is_lost() {
 
         assert_eq!(stored.len(), 2, "before call {at}");
         assert_eq!(world.machines[&workflow].at, At::Ended("succeeded"), "before call {at}");
+        acts += 1;
+    }
+    assert!(acts > 5, "only {acts} calls");
+}
+
+/// Returns what stores in `has_ended` whether the job has ended, and then reports that both checks passed.
+fn passing_since(
+    world: &World,
+    job: &JobId,
+    has_ended: &Arc<AtomicBool>,
+    called: &Arc<AtomicBool>,
+) -> Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync> {
+    let (memory, job, has_ended) = (world.memory.clone(), job.clone(), Arc::clone(has_ended));
+    let reports = passing(world, &["ci", "load"], called);
+    Box::new(move || {
+        let (memory, job, has_ended, reports) = (memory.clone(), job.clone(), Arc::clone(&has_ended), reports());
+        async move {
+            let found = table::job(&*memory, &job).await.unwrap().value;
+            has_ended.store(found.state.is_terminal(), Ordering::Relaxed);
+            reports.await;
+        }
+        .boxed()
+    })
+}
+
+#[tokio::test]
+async fn results_that_are_stored_before_the_job_ends_decide_how_it_ends() {
+    let (start, _, job) = waiting().await;
+    report(&start, "ci", Failed).await;
+    let mut acts = 0;
+    for at in 0.. {
+        let mut world = start.copy();
+        let (called, has_ended) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let reports = passing_since(&world, &job, &has_ended, &called);
+        let store = Arc::new(Interleaved::new(world.memory.clone(), at, reports));
+
+        let sweeper = Sweep { store, ..world.sweeper() };
+        let _ = sweeper.sweep().await.unwrap();
+        if !called.load(Ordering::Relaxed) {
+            break;
+        }
+        pass(&mut world, 10).await;
+
+        let expected = if has_ended.load(Ordering::Relaxed) { "blocked" } else { "succeeded" };
+        assert_eq!(world.job(&job).await.state.as_str(), expected, "before call {at}");
+        assert_eq!(shown(&world).await.health.unwrap().state, HealthState::Healthy, "before call {at}");
         acts += 1;
     }
     assert!(acts > 5, "only {acts} calls");
