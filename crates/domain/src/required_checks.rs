@@ -61,9 +61,6 @@ pub struct ReportedCheck {
     pub serial: u64,
     /// The job of that deploy.
     pub deploy: JobId,
-    /// Whether the check passed after an earlier report had failed it for the same deploy.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub recovered: bool,
 }
 
 impl ReportedCheck {
@@ -76,11 +73,8 @@ impl ReportedCheck {
     /// report: a repetition after the deadline of a gate must not replace the report that came in time.
     #[must_use]
     pub fn after(self, known: Option<&Self>) -> Self {
-        let Some(known) = known.filter(|known| known.serial == self.serial) else { return self };
-        let at = if known.result == self.result { known.at } else { self.at };
-        let has_failed = known.recovered || known.result == CheckResult::Failed;
-        let recovered = has_failed && self.result == CheckResult::Passed;
-        Self { at, recovered, ..self }
+        let repeated = known.filter(|known| known.serial == self.serial && known.result == self.result);
+        Self { at: repeated.map_or(self.at, |known| known.at), ..self }
     }
 
     /// Returns whether the result is about the deploy with this serial, and was reported by the time `until`.
@@ -181,7 +175,6 @@ mod tests {
             at: at(time),
             serial,
             deploy,
-            recovered: false,
         }
     }
 
@@ -224,19 +217,6 @@ mod tests {
         assert!(one.is_repeated_by(&ReportedCheck { at: at(9), ..one.clone() }));
         assert!(!one.is_repeated_by(&ReportedCheck { result: CheckResult::Failed, ..one.clone() }));
         assert!(!one.is_repeated_by(&ReportedCheck { serial: 2, ..one.clone() }));
-    }
-
-    #[test]
-    fn a_check_recovers_when_it_passes_after_it_failed_for_the_same_deploy() {
-        let (failed, passed) = (reported("ci", CheckResult::Failed, 1, 1), reported("ci", CheckResult::Passed, 1, 2));
-        let recovered = ReportedCheck { recovered: true, ..passed.clone() };
-        let of_next_deploy = reported("ci", CheckResult::Passed, 2, 3);
-
-        assert_eq!(passed.clone().after(Some(&failed)), recovered);
-        assert!(reported("ci", CheckResult::Passed, 1, 9).after(Some(&recovered)).recovered);
-        assert_eq!(failed.clone().after(Some(&recovered)), failed);
-        assert_eq!(of_next_deploy.clone().after(Some(&failed)), of_next_deploy);
-        assert_eq!(passed.clone().after(None), passed);
     }
 
     #[test]

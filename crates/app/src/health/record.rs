@@ -33,18 +33,21 @@ pub(crate) async fn record_health(
     let known: Option<Stored<HealthRecord>> = load(store, &table::health_key(&job.install, component)).await?;
     let before = known.as_ref().map(|known| &known.value.health);
     let Some(health) = LastHealth::after(before, (component, required), job, now) else { return Ok(Vec::new()) };
+    let combined = with_results(store, &job.install, &health).await?;
     let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
-    let notification = of_shown_health(store, &job.install, before, &health).await?;
-    let record = put(&HealthRecord { install: job.install.clone(), health, last_report: None }, expect)?;
-    Ok([Some(record), notification].into_iter().flatten().collect())
+    let known_before = known.is_some_and(|known| is_known_unhealthy(&known.value));
+    let notification = of_changed_health(store, &job.install, known_before, &combined, None).await?;
+    let known_unhealthy = stays_known(known_before, combined.state);
+    let record = HealthRecord { install: job.install.clone(), health, known_unhealthy, last_report: None };
+    Ok([Some(put(&record, expect)?), notification].into_iter().flatten().collect())
 }
 
 /// Returns the writes of the health of a component after `report` replaced the earlier result of a required check, and
 /// of the task that sends the notification if the component is healthy again. The report of a failed check sends no
 /// notification.
 ///
-/// The row is written also if the health stays the same. Reports and health checks at the same moment then conflict,
-/// and the later one finds the result of the other.
+/// The row is written also if the health stays the same, or is about an earlier deploy. Reports and health checks at
+/// the same moment then conflict, and the later one finds the result of the other.
 pub(crate) async fn record_report(
     store: &dyn Store,
     install: &InstallId,
@@ -53,60 +56,56 @@ pub(crate) async fn record_report(
     now: Timestamp,
 ) -> Result<Vec<Write>, AppError> {
     let key = table::health_key(install, &deployed.component);
-    let Some(Stored { value: HealthRecord { health, .. }, rev }) = load(store, &key).await? else {
+    let Some(Stored { value: known, rev }) = load::<HealthRecord>(store, &key).await? else {
         return Ok(vec![Write::CheckAbsent { key }]);
     };
-    let row = |health| {
-        let last_report = Some(report.check.clone());
-        put(&HealthRecord { install: install.clone(), health, last_report }, Expect::Rev(rev))
-    };
-    if report.result == CheckResult::Failed || !health.is_since(deployed.serial) {
-        return Ok(vec![row(health)?]);
+    let known_before = is_known_unhealthy(&known);
+    let last_report = Some(report.check.clone());
+    let known = HealthRecord { known_unhealthy: known_before, last_report, ..known };
+    if !known.health.is_since(deployed.serial) {
+        return Ok(vec![put(&known, Expect::Rev(rev))?]);
     }
     let earlier = table::reported_checks(store, install).await?;
-    let others = earlier.iter().filter(|one| one.component != report.component || one.check != report.check);
-    let results: Vec<ReportedCheck> = others.chain([report]).cloned().collect();
-    let of_deploy = (deployed.serial, deployed.at);
-    let mut before = health.clone().with_checks(&earlier, of_deploy);
-    // The health is unknown between the reports of several checks. A component whose check had failed is healthy again
-    // only when all have passed.
-    if before.state == HealthState::Unknown && has_recovered(&results, deployed) {
-        before.state = HealthState::Unhealthy;
-    }
-    let health = health.after_report(&results, deployed.serial, now);
-    let after = health.clone().with_checks(&results, of_deploy);
-    let notification = of_changed_health(store, install, Some(&before), &after, Some(now)).await?;
-    Ok([Some(row(health)?), notification].into_iter().flatten().collect())
-}
-
-/// Returns whether a check of the component passed after it had failed for the same deploy.
-fn has_recovered(results: &[ReportedCheck], deployed: &Deployed) -> bool {
-    results.iter().any(|one| one.recovered && one.component == deployed.component && one.serial == deployed.serial)
-}
-
-/// Returns the write of the task that sends the notification of a change. The health before and after the change
-/// includes the results of the required checks, so that the notification agrees with `install show`.
-async fn of_shown_health(
-    store: &dyn Store,
-    install: &InstallId,
-    before: Option<&LastHealth>,
-    after: &LastHealth,
-) -> Result<Option<Write>, AppError> {
-    if [before, Some(after)].into_iter().flatten().all(|health| health.required.is_empty()) {
-        return of_changed_health(store, install, before, after, None).await;
-    }
-    let known: Option<Stored<DeployedRecord>> = load(store, &table::deployed_key(install, &after.component)).await?;
-    let Some(Deployed { serial, at, .. }) = known.map(|known| known.value.deployed) else {
-        return of_changed_health(store, install, before, after, None).await;
+    let others = earlier.into_iter().filter(|one| one.component != report.component || one.check != report.check);
+    let results: Vec<ReportedCheck> = others.chain([report.clone()]).collect();
+    let health = known.health.after_report(&results, deployed.serial, now);
+    let combined = health.clone().with_checks(&results, (deployed.serial, deployed.at));
+    let notification = match report.result {
+        CheckResult::Passed => of_changed_health(store, install, known_before, &combined, Some(now)).await?,
+        CheckResult::Failed => None,
     };
-    let results = table::reported_checks(store, install).await?;
+    let known_unhealthy = stays_known(known_before, combined.state);
+    let record = put(&HealthRecord { health, known_unhealthy, ..known }, Expect::Rev(rev))?;
+    Ok([Some(record), notification].into_iter().flatten().collect())
+}
+
+/// Returns whether people know that the component is unhealthy. Rows of earlier versions do not store this, and their
+/// state is unhealthy only after a notification.
+fn is_known_unhealthy(record: &HealthRecord) -> bool {
+    record.known_unhealthy || record.health.state == HealthState::Unhealthy
+}
+
+/// Returns whether people know that a component is unhealthy after this state of it was found.
+const fn stays_known(known_before: bool, found: HealthState) -> bool {
+    match found {
+        HealthState::Healthy => false,
+        HealthState::Unknown => known_before,
+        HealthState::Unhealthy => true,
+    }
+}
+
+/// Returns the health that a check found combined with the results of the required checks, so that a notification
+/// agrees with `install show`.
+async fn with_results(store: &dyn Store, install: &InstallId, health: &LastHealth) -> Result<LastHealth, AppError> {
+    if health.required.is_empty() {
+        return Ok(health.clone());
+    }
+    let known: Option<Stored<DeployedRecord>> = load(store, &table::deployed_key(install, &health.component)).await?;
     // The results are about the last deploy, and say nothing of the health that was found before it.
-    let shown = |health: &LastHealth| {
-        let health = health.clone();
-        if health.is_since(serial) { health.with_checks(&results, (serial, at)) } else { health }
-    };
-    let (before, after) = (before.map(shown), shown(after));
-    of_changed_health(store, install, before.as_ref(), &after, None).await
+    let deployed = known.map(|known| known.value.deployed).filter(|deployed| health.is_since(deployed.serial));
+    let Some(Deployed { serial, at, .. }) = deployed else { return Ok(health.clone()) };
+    let results = table::reported_checks(store, install).await?;
+    Ok(health.clone().with_checks(&results, (serial, at)))
 }
 
 /// Returns whether a deploy of the component is running, or has ended since the start of `workflow`, which is the

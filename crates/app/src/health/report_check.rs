@@ -75,7 +75,6 @@ impl ReportCheck {
                 at,
                 serial: deployed.serial,
                 deploy: deployed.job.clone(),
-                recovered: false,
             };
             let reported = reported.after(known.as_ref().map(|known| &known.value.reported));
             if let Some(known) = known.as_ref().filter(|known| known.value.reported.is_repeated_by(&reported)) {

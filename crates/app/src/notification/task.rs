@@ -62,24 +62,25 @@ pub(crate) async fn of_awaited_checks(
     notification.map(|notification| notify_at(now, &job.install, notification)).transpose()
 }
 
-/// Returns the write of the task that sends the notification of a component's changed health. `reported_at` is the time of
-/// the report of a required check, if a report changed the health.
+/// Returns the write of the task that sends the notification of a component's changed health. `known_unhealthy` is
+/// whether people already know that the component is unhealthy. `reported_at` is the time of the report of a required
+/// check, if a report changed the health.
 ///
 /// # Errors
 /// The store's errors.
 pub(crate) async fn of_changed_health(
     store: &dyn Store,
     install: &InstallId,
-    before: Option<&LastHealth>,
+    known_unhealthy: bool,
     after: &LastHealth,
     reported_at: Option<Timestamp>,
 ) -> Result<Option<Write>, AppError> {
-    if of_health(install, None, before, after, reported_at).is_none() {
+    if of_health(install, None, known_unhealthy, after, reported_at).is_none() {
         return Ok(None);
     }
     let found: Option<Stored<Install>> = load(store, &table::install_key(install)).await?;
     let app = found.as_ref().and_then(|found| found.value.app());
-    let notification = of_health(install, app, before, after, reported_at);
+    let notification = of_health(install, app, known_unhealthy, after, reported_at);
     let at = reported_at.unwrap_or(after.at);
     notification.map(|notification| notify_at(at, install, notification)).transpose()
 }

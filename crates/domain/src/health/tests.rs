@@ -73,7 +73,7 @@ fn reported(component: &str, check: &str, result: CheckResult, (serial, time): (
     let deploy = JobId::derive(&WorkflowId::derive("globex", &serial.to_string()), component);
     let (component, check) = (component.parse().unwrap(), check.parse().unwrap());
     let (by, reason, url) = (AskedBy::Schedule, String::new(), String::new());
-    ReportedCheck { component, check, result, reason, url, by, at: at(time), serial, deploy, recovered: false }
+    ReportedCheck { component, check, result, reason, url, by, at: at(time), serial, deploy }
 }
 
 #[test]

@@ -8,17 +8,17 @@ use super::draft::{draft, utc};
 use crate::health::LastHealth;
 
 /// Returns the notification about a component that became unhealthy, or healthy again; `None` for every other change.
-/// Unknown health leads to no notification, because the next check may determine it. `reported_at` is the time of the
-/// report of a required check that changed the health; `None` for a change that the job of a health check found.
+/// `known_unhealthy` is whether people already know that the component is unhealthy. Unknown health leads to no
+/// notification, because the next check may determine it. `reported_at` is the time of the report of a required check
+/// that changed the health; `None` for a change that the job of a health check found.
 pub fn of_health(
     install: &InstallId,
     app: Option<&AppName>,
-    before: Option<&LastHealth>,
+    known_unhealthy: bool,
     after: &LastHealth,
     reported_at: Option<Timestamp>,
 ) -> Option<Notification> {
-    let was_ill = before.is_some_and(|before| before.state == HealthState::Unhealthy);
-    let word = match (was_ill, after.state) {
+    let word = match (known_unhealthy, after.state) {
         (false, HealthState::Unhealthy) => "is unhealthy",
         (true, HealthState::Healthy) => "is healthy again",
         (true, HealthState::Unhealthy) | (false, HealthState::Healthy) | (_, HealthState::Unknown) => return None,
@@ -60,24 +60,18 @@ mod tests {
     #[test]
     fn a_component_that_becomes_unhealthy_or_healthy_again_is_told_and_nothing_else() {
         let install: InstallId = "globex".parse().unwrap();
-        let subject_of = |before: Option<HealthState>, after: HealthState| {
-            of_health(&install, None, before.map(found).as_ref(), &found(after), None)
-                .map(|notification| notification.subject)
+        let subject_of = |known_unhealthy: bool, after: HealthState| {
+            let notification = of_health(&install, None, known_unhealthy, &found(after), None);
+            notification.map(|notification| notification.subject)
         };
         let (healthy, unknown, unhealthy) = (HealthState::Healthy, HealthState::Unknown, HealthState::Unhealthy);
 
-        for before in [None, Some(healthy), Some(unknown)] {
-            assert_eq!(
-                subject_of(before, unhealthy).as_deref(),
-                Some("Freehold: globex: web is unhealthy"),
-                "{before:?}"
-            );
-            assert_eq!(subject_of(before, healthy), None, "{before:?}");
-        }
-        assert_eq!(subject_of(Some(unhealthy), healthy).as_deref(), Some("Freehold: globex: web is healthy again"));
-        assert_eq!(subject_of(Some(unhealthy), unhealthy), None);
-        for before in [None, Some(healthy), Some(unhealthy)] {
-            assert_eq!(subject_of(before, unknown), None, "{before:?}");
+        assert_eq!(subject_of(false, unhealthy).as_deref(), Some("Freehold: globex: web is unhealthy"));
+        assert_eq!(subject_of(true, healthy).as_deref(), Some("Freehold: globex: web is healthy again"));
+        assert_eq!(subject_of(false, healthy), None);
+        assert_eq!(subject_of(true, unhealthy), None);
+        for known_unhealthy in [false, true] {
+            assert_eq!(subject_of(known_unhealthy, unknown), None, "{known_unhealthy}");
         }
     }
 
@@ -85,8 +79,7 @@ mod tests {
     fn each_recovery_after_the_same_health_check_has_its_own_id() {
         let install: InstallId = "globex".parse().unwrap();
         let id_of = |reported_at: Option<Timestamp>| {
-            let (before, after) = (found(HealthState::Unhealthy), found(HealthState::Healthy));
-            of_health(&install, None, Some(&before), &after, reported_at).unwrap().id
+            of_health(&install, None, true, &found(HealthState::Healthy), reported_at).unwrap().id
         };
         let [first, second] = [1, 2].map(|at| Some(Timestamp::from_millis(at)));
 
@@ -98,7 +91,7 @@ mod tests {
     #[test]
     fn the_reason_is_not_told_because_a_program_may_have_written_it() {
         let globex = "globex".parse().unwrap();
-        let notification = of_health(&globex, None, None, &found(HealthState::Unhealthy), None).unwrap();
+        let notification = of_health(&globex, None, false, &found(HealthState::Unhealthy), None).unwrap();
 
         assert_eq!(notification.text, "Component web of install globex is unhealthy since 1970-01-01T00:01:00.000Z.");
         assert_eq!(notification.command, "freehold install show globex");

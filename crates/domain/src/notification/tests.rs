@@ -159,7 +159,7 @@ fn all() -> Vec<Notification> {
         of_run(&run(RunState::Failed { ended_at: AT })).unwrap(),
         of_run(&run(RunState::Succeeded { ended_at: AT })).unwrap(),
         of_workflow(&check, Some(&shop()), drift).unwrap(),
-        of_health(&globex(), Some(&shop()), None, &unhealthy(), None).unwrap(),
+        of_health(&globex(), Some(&shop()), false, &unhealthy(), None).unwrap(),
         runner_away(&globex(), Some(&shop()), &connection(ConnectionState::Silent)).unwrap(),
         runner_back(&globex(), Some(&shop()), AT, AT.plus_secs(60)),
         test(Some(globex()), Some(shop()), "key", AT),

@@ -229,6 +229,89 @@ async fn a_component_whose_checks_never_failed_is_not_told_when_the_last_one_pas
 }
 
 #[tokio::test]
+async fn a_component_that_was_checked_before_the_missing_reports_came_is_healthy_again_when_they_pass() {
+    let (mut world, _, _) = waiting().await;
+    pass(&mut world, 160).await;
+    world.settle().await;
+    let closed = health_changes(&mut world).await;
+    check_apart(&mut world, "check-1").await;
+    let apart = (health_changes(&mut world).await, shown(&world).await.health.unwrap().state);
+
+    for check in ["ci", "load"] {
+        report(&world, check, Passed).await;
+    }
+
+    assert_eq!(closed, [ILL]);
+    assert_eq!(apart, (Vec::new(), HealthState::Unknown));
+    assert_eq!(health_changes(&mut world).await, [WELL_AGAIN]);
+}
+
+#[tokio::test]
+async fn a_component_that_was_checked_since_its_gate_closed_is_healthy_again_after_a_deploy_that_repairs_it() {
+    let mut world = closed().await;
+    check_apart(&mut world, "check-1").await;
+    let apart = health_changes(&mut world).await;
+
+    world.deploy(&with_input("days", 9), "deploy-2").await.unwrap();
+    world.run().await;
+    for check in ["ci", "load"] {
+        report(&world, check, Passed).await;
+    }
+    pass(&mut world, 10).await;
+    world.settle().await;
+
+    assert!(apart.is_empty(), "{apart:?}");
+    assert_eq!(health_changes(&mut world).await, [WELL_AGAIN]);
+}
+
+/// Deploys a version in which `storage` requires these checks, and checks the health. The component stays as deployed.
+async fn require(world: &mut World, checks: &[&str]) {
+    let mut document = app::with_checks(false);
+    for health in document.components.iter_mut().filter_map(|component| component.settings.health.as_mut()) {
+        health.required_checks = checks.iter().map(|check| (*check).to_owned()).collect();
+    }
+    world.sync(&document).await;
+    world.deploy(&DeployComponentsRequest::default(), "deploy-2").await.unwrap();
+    world.settle().await;
+    check_apart(world, "check-1").await;
+}
+
+#[tokio::test]
+async fn a_check_that_failed_and_is_not_required_any_more_leads_to_no_notification() {
+    let mut world = World::with_checks(false).await;
+    world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap();
+    world.settle().await;
+    require(&mut world, &["load"]).await;
+
+    for (check, result) in [("ci", Failed), ("ci", Passed), ("load", Passed)] {
+        report(&world, check, result).await;
+    }
+
+    assert_eq!(shown(&world).await.health.unwrap().state, HealthState::Healthy);
+    assert!(health_changes(&mut world).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_recovery_is_not_told_again_when_a_check_that_is_new_passes() {
+    let mut world = World::with_checks(false).await;
+    world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap();
+    world.settle().await;
+    for (check, result) in [("load", Passed), ("ci", Failed), ("ci", Passed)] {
+        report(&world, check, result).await;
+    }
+    let first = health_changes(&mut world).await;
+    require(&mut world, &["ci", "load", "smoke"]).await;
+    let unknown = shown(&world).await.health.unwrap().state;
+
+    report(&world, "smoke", Passed).await;
+
+    assert_eq!(first, [WELL_AGAIN]);
+    assert_eq!(unknown, HealthState::Unknown);
+    assert_eq!(shown(&world).await.health.unwrap().state, HealthState::Healthy);
+    assert!(health_changes(&mut world).await.is_empty());
+}
+
+#[tokio::test]
 async fn a_gate_that_recovered_by_a_report_is_not_asked_again_by_the_next_deploy() {
     let mut world = closed().await;
     for check in ["ci", "load"] {
