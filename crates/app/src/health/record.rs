@@ -33,7 +33,7 @@ pub(crate) async fn record_health(
     let known: Option<Stored<HealthRecord>> = load(store, &table::health_key(&job.install, component)).await?;
     let before = known.as_ref().map(|known| &known.value.health);
     let Some(health) = LastHealth::after(before, (component, required), job, now) else { return Ok(Vec::new()) };
-    let combined = with_results(store, &job.install, &health).await?;
+    let (health, combined) = with_results(store, &job.install, health, now).await?;
     let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
     let known_before = known.is_some_and(|known| is_known_unhealthy(&known.value));
     let notification = of_changed_health(store, &job.install, known_before, &combined, None).await?;
@@ -94,18 +94,25 @@ const fn stays_known(known_before: bool, found: HealthState) -> bool {
     }
 }
 
-/// Returns the health that a check found combined with the results of the required checks, so that a notification
-/// agrees with `install show`.
-async fn with_results(store: &dyn Store, install: &InstallId, health: &LastHealth) -> Result<LastHealth, AppError> {
+/// Returns the health that a check found as it is stored, and the same combined with the results of the required
+/// checks, so that a notification agrees with `install show`. A component is healthy if its checks passed too late for
+/// its gate.
+async fn with_results(
+    store: &dyn Store,
+    install: &InstallId,
+    health: LastHealth,
+    now: Timestamp,
+) -> Result<(LastHealth, LastHealth), AppError> {
     if health.required.is_empty() {
-        return Ok(health.clone());
+        return Ok((health.clone(), health));
     }
     let known: Option<Stored<DeployedRecord>> = load(store, &table::deployed_key(install, &health.component)).await?;
     // The results are about the last deploy, and say nothing of the health that was found before it.
     let deployed = known.map(|known| known.value.deployed).filter(|deployed| health.is_since(deployed.serial));
-    let Some(Deployed { serial, at, .. }) = deployed else { return Ok(health.clone()) };
+    let Some(Deployed { serial, at, .. }) = deployed else { return Ok((health.clone(), health)) };
     let results = table::reported_checks(store, install).await?;
-    Ok(health.clone().with_checks(&results, (serial, at)))
+    let health = health.after_report(&results, serial, now);
+    Ok((health.clone(), health.with_checks(&results, (serial, at))))
 }
 
 /// Returns whether a deploy of the component is running, or has ended since the start of `workflow`, which is the

@@ -86,9 +86,9 @@ impl LastHealth {
         Some(Self { component, state, reason, since, at: now, job, serial, required: required.clone(), by_checks })
     }
 
-    /// Returns the health after the report of a required check at the time `now`: a component that only its required
-    /// checks made unhealthy is healthy once all have passed. `reported` may contain results of other components.
-    /// `serial` is that of the component's last deploy.
+    /// Returns the health with the reports of required checks that were stored by the time `now`: a component that only
+    /// its required checks made unhealthy is healthy once all have passed, also if they passed too late for its gate.
+    /// `reported` may contain results of other components. `serial` is that of the component's last deploy.
     #[must_use]
     pub fn after_report(self, reported: &[ReportedCheck], serial: u64, now: Timestamp) -> Self {
         if !self.by_checks || !self.is_since(serial) {

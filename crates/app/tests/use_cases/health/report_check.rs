@@ -170,11 +170,11 @@ async fn checks_that_nobody_reports_in_time_close_the_gate_and_a_late_report_cou
     pass(&mut world, 120).await;
     world.settle().await;
     let reason = world.job(&job).await.reason().unwrap();
-    let closed = world.node_states(&workflow).await;
+    let (closed, health) = (world.node_states(&workflow).await, shown(&world).await.health.unwrap().state);
     world.retry_job().retry(&job, &Default::default(), asked_with("retry-1")).await.unwrap();
     world.run().await;
 
-    assert_eq!(late, "waiting_for_checks");
+    assert_eq!((late, health), ("waiting_for_checks", HealthState::Healthy));
     assert!(reason.contains("no result of checks `ci`, `load` came before "), "{reason}");
     assert_eq!(closed, ["info skipped", "storage succeeded", "health:storage blocked"]);
     assert_eq!(state(&world, &job).await, "succeeded");
