@@ -6,8 +6,9 @@ use std::fmt::Display;
 use crate::ports::{Committed, Store, Write};
 use crate::{AppError, Kind};
 
-/// The maximum number of tries of a change.
-pub const TRIES: u32 = 8;
+/// The maximum number of tries of a change. All required checks of a component may be reported at the same moment, and
+/// the reports write the same row: the last one then loses to each of the nine others, and perhaps to a sweep.
+pub const TRIES: u32 = 14;
 
 /// The decision after one read of the rows.
 #[derive(Debug)]
@@ -59,6 +60,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use async_trait::async_trait;
+    use freehold_protocol::order::health::MAX_REQUIRED_CHECKS;
 
     use super::*;
     use crate::ports::{Key, PortError, Row};
@@ -100,6 +102,15 @@ mod tests {
 
         assert_eq!(answer.unwrap(), 3);
         assert_eq!(commits, 3);
+    }
+
+    #[tokio::test]
+    async fn the_last_report_of_all_checks_of_a_component_at_the_same_moment_is_stored() {
+        let checks = u32::try_from(MAX_REQUIRED_CHECKS).unwrap();
+
+        let (answer, commits) = changed(checks - 1).await;
+
+        assert_eq!((answer.unwrap(), commits), (checks, checks));
     }
 
     #[tokio::test]
