@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use freehold_domain::graph::order::reachable;
+use freehold_domain::install::Install;
 use freehold_domain::runbook::{Next, Run, RunState, Step};
-use freehold_domain::workflow::{RunTrigger, WorkflowState};
+use freehold_domain::workflow::{RunTrigger, Workflow, WorkflowState};
 use freehold_protocol::api::{DeployComponentsRequest, RunActionRequest, TeardownInstallRequest};
 use freehold_protocol::app_version::{AppVersion, StepKind};
 use freehold_protocol::{ComponentName, RunId};
@@ -116,10 +117,13 @@ impl AdvanceRun {
             Next::Nothing => return nothing,
             Next::Begin => run.begin(),
             Next::Follow { step, workflow } => {
-                let found = table::find_workflow(&*self.store, &workflow).await?.map(|found| found.value.state);
+                let found = table::find_workflow(&*self.store, &workflow).await?.map(|found| found.value);
                 match &found {
-                    Some(WorkflowState::Running { .. }) => return nothing,
-                    Some(ended) if ended.is_terminal() => run.on_end(&workflow, ended, now),
+                    Some(Workflow { state: WorkflowState::Running { .. }, .. }) => return nothing,
+                    Some(ended) if ended.state.is_terminal() => {
+                        let next = run.on_end(&workflow, &ended.state, now);
+                        if ended.kind.is_exclusive() { next.building_on(ended.serial) } else { next }
+                    }
                     None if run.cancelled_by.is_some() => run.on_refusal(&workflow, "cancelled before it started", now),
                     // The call that committed a pending workflow may have died before it started the execution.
                     Some(_) | None => match self.start(&stored, step, found.is_some()).await? {
@@ -144,7 +148,7 @@ impl AdvanceRun {
         };
         let started = match self.is_removed(run, step).await {
             Ok(true) if !exists => return Ok(Started::NothingToRemove),
-            Ok(_) => self.start_step(stored, step, &run.cause(at)).await,
+            Ok(_) => self.start_step(stored, step, (&run.cause(at), exists)).await,
             Err(error) => Err(error),
         };
         match started {
@@ -166,9 +170,19 @@ impl AdvanceRun {
         Ok(!table::parts(&*self.store, &run.install).await?.contains_key(&removes))
     }
 
-    async fn start_step(&self, stored: &Stored<Run>, step: &Step, cause: &str) -> Result<(), AppError> {
+    async fn start_step(
+        &self,
+        stored: &Stored<Run>,
+        step: &Step,
+        (cause, exists): (&str, bool),
+    ) -> Result<(), AppError> {
         let run = &stored.value;
-        self.check_version(run).await?;
+        let install = table::install(&*self.store, &run.install).await?.value;
+        check_version(run, &install)?;
+        // The workflow of the step, once it exists, is itself the last exclusive one.
+        if !exists {
+            check_last_exclusive(run, step, &install)?;
+        }
         let role = Some(step.step.role.clone()).filter(|role| !role.is_empty());
         let (by, passes_windows) = run.asker();
         let row = put(run, Expect::Rev(stored.rev))?;
@@ -224,18 +238,31 @@ impl AdvanceRun {
         self.deploy_components.deploy(&run.install, &request, asked).await?;
         Ok(())
     }
+}
 
-    /// Refuses a step of a version that the install does not have any more: the step would bring an older version back.
-    async fn check_version(&self, run: &Run) -> Result<(), AppError> {
-        let install = table::install(&*self.store, &run.install).await?.value;
-        if install.version().is_none_or(|version| *version == run.version) {
-            return Ok(());
-        }
-        Err(AppError::conflict(format!(
-            "another version than {} was deployed since the run began; start a new run with `freehold runbook run {} {}`",
-            run.number, run.install, run.runbook
-        )))
+/// Refuses a step of a version that the install does not have any more: the step would bring an older version back.
+fn check_version(run: &Run, install: &Install) -> Result<(), AppError> {
+    if install.version().is_none_or(|version| *version == run.version) {
+        return Ok(());
     }
+    Err(AppError::conflict(format!(
+        "another version than {} was deployed since the run began; start a new run with `freehold runbook run {} {}`",
+        run.number, run.install, run.runbook
+    )))
+}
+
+/// Refuses a step of a run after a deploy that would hold the install after another workflow has held it. If this workflow
+/// failed, it could not be resumed or rolled back any more.
+fn check_last_exclusive(run: &Run, step: &Step, install: &Install) -> Result<(), AppError> {
+    let is_last = run.after.as_ref().is_none_or(|after| after.last_exclusive == install.last_exclusive);
+    if is_last || matches!(step.step.does, StepKind::Action { .. }) {
+        return Ok(());
+    }
+    Err(AppError::conflict(format!(
+        "another deploy or teardown of install `{}` has begun since the run began; if the run is to continue after it, \
+         resume the run with `freehold runbook resume {} --reason WHY`",
+        install.id, run.id
+    )))
 }
 
 /// Returns the components and all components that they depend on, directly or indirectly.

@@ -34,7 +34,7 @@ impl ResumeRun {
             }
             let (at, by, cause) = (self.advance.clock.now(), asked.by.clone(), asked.cause.to_owned());
             let resumed = Resumed { at, by, reason: reason.clone(), cause, after: String::new() };
-            let next = self.notice_end(&stored.value).await?.resume(resumed)?;
+            let next = self.accept_changes(self.notice_end(&stored.value).await?.resume(resumed)?).await?;
             let install = &next.install;
             let mut writes = vec![put(&next, Expect::Rev(stored.rev))?];
             writes.extend(next_run_write(&next)?);
@@ -51,6 +51,16 @@ impl ResumeRun {
             tracing::info!(run.id = %id, "Resumed run `{id}`");
         }
         self.advance.try_advance(id).await
+    }
+
+    /// Returns the run that builds on the exclusive workflows that have ended in the install since it stopped: whoever
+    /// resumes the run has seen their results. While such a workflow holds the install, its result is not known.
+    async fn accept_changes(&self, run: Run) -> Result<Run, AppError> {
+        if run.after.is_none() {
+            return Ok(run);
+        }
+        let install = table::install(&*self.advance.store, &run.install).await?.value;
+        Ok(if install.live.is_none() { run.building_on(install.last_exclusive) } else { run })
     }
 
     /// Reads the result of the workflow at which the run stopped, and returns the run with this result. Somebody may

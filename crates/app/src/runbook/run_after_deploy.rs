@@ -9,7 +9,7 @@ use freehold_domain::runbook::{AfterDeploy, Run};
 use freehold_domain::workflow::{Workflow, WorkflowState};
 use freehold_protocol::api::RunRunbookRequest;
 use freehold_protocol::order::AskedBy;
-use freehold_protocol::{RunId, RunbookName, Timestamp, WorkflowId};
+use freehold_protocol::{RunId, RunbookName, Timestamp};
 
 use crate::AppError;
 use crate::new_workflow::Asked;
@@ -33,27 +33,27 @@ pub enum Start {
 }
 
 impl RunAfterDeploy {
-    /// Starts the run of the runbook with the index `at` of those that run after `deploy`. Whoever asked for the deploy
-    /// counts as the caller. Does nothing if the run began earlier, if the list ends before `at`, or if another deploy of
-    /// all components has succeeded since, because that deploy has runs of its own.
+    /// Starts the run of a runbook of those that run after a deploy. Whoever asked for the deploy counts as the caller.
+    /// Does nothing if the run began earlier, if the list has ended, or if another exclusive workflow than the deploy and
+    /// the steps of its runs has begun since. A deploy that succeeded has runs of its own, and one that failed could not
+    /// be resumed or rolled back after a step of the run.
     ///
     /// # Errors
     /// The errors of the ports. A step that the install does not permit is not an error: it ends the run.
-    pub async fn start(&self, deploy: &WorkflowId, at: u32) -> Result<Start, AppError> {
+    pub async fn start(&self, after: &AfterDeploy) -> Result<Start, AppError> {
         let advance = &self.run_runbook.advance;
-        let store = &*advance.store;
+        let (store, deploy) = (&*advance.store, &after.workflow);
         let Some(found) = table::find_workflow(store, deploy).await? else { return Ok(Start::Done) };
         let workflow = found.value;
-        let runbook = usize::try_from(at).ok().and_then(|at| workflow.post_deploy_runbooks.get(at));
+        let runbook = usize::try_from(after.at).ok().and_then(|at| workflow.post_deploy_runbooks.get(at));
         let (WorkflowState::Succeeded { ended_at: since }, Some(runbook)) = (&workflow.state, runbook) else {
             return Ok(Start::Done);
         };
-        let after = AfterDeploy { workflow: deploy.clone(), at };
         let id = RunId::derive(&workflow.install, &after.cause());
         if table::find_run(store, &id).await?.is_some() {
             return Ok(Start::Done);
         }
-        let Some(install) = self.find_install(&workflow).await? else { return Ok(Start::Done) };
+        let Some(install) = self.find_install(&workflow, after.last_exclusive).await? else { return Ok(Start::Done) };
         if install.value.live.is_some() || load::<OpenRun>(store, &open_run_key(&workflow.install)).await?.is_some() {
             return Ok(Start::Busy { since: *since });
         }
@@ -75,7 +75,7 @@ impl RunAfterDeploy {
         &self,
         install: &Install,
         deploy: &Workflow,
-        (runbook, after): (&RunbookName, AfterDeploy),
+        (runbook, after): (&RunbookName, &AfterDeploy),
     ) -> Result<Option<Run>, AppError> {
         let advance = &self.run_runbook.advance;
         let version = advance.versions.load(install.require_app()?, deploy.version.as_ref()).await?;
@@ -84,7 +84,7 @@ impl RunAfterDeploy {
         let asked = Asked { by: &by, cause: &cause, step: None };
         let request = RunRunbookRequest { now: deploy.now, ..RunRunbookRequest::default() };
         match new_run((install, &version), runbook, &request, (asked, advance.clock.now())) {
-            Ok(run) => Ok(Some(Run { after: Some(after), ..run })),
+            Ok(run) => Ok(Some(Run { after: Some(after.clone()), ..run })),
             Err(error) => {
                 let (id, why) = (&deploy.id, error.refusal()?);
                 tracing::error!(workflow.id = %id, "Could not run runbook `{runbook}` after deploy `{id}`: {why}");
@@ -93,8 +93,10 @@ impl RunAfterDeploy {
         }
     }
 
-    /// Returns the install if `deploy` is still its last successful deploy of all components.
-    async fn find_install(&self, deploy: &Workflow) -> Result<Option<Stored<Install>>, AppError> {
+    /// Returns the install if `deploy` is still its last successful deploy of all components, and if the exclusive workflow
+    /// with the serial `last_exclusive` is still its last one. Both are checked, because the resume of a run accepts all
+    /// workflows that have ended before it.
+    async fn find_install(&self, deploy: &Workflow, last_exclusive: u64) -> Result<Option<Stored<Install>>, AppError> {
         let store = &*self.run_runbook.advance.store;
         let Some(install) = load::<Install>(store, &table::install_key(&deploy.install)).await? else {
             return Ok(None);
@@ -102,11 +104,12 @@ impl RunAfterDeploy {
         let ran: Option<Stored<RanRecord>> = load(store, &table::ran_key(&deploy.install)).await?;
         let is_last = ran.is_some_and(|ran| ran.value.serial == deploy.serial);
         let has_version = install.value.version().is_some_and(|version| deploy.version.as_ref() == Some(version));
+        let is_unchanged = is_last && has_version && install.value.last_exclusive == last_exclusive;
         let is_kept = install.value.forgetting.is_none();
-        if is_kept && !(is_last && has_version) {
+        if is_kept && !is_unchanged {
             let id = &deploy.id;
             tracing::info!(workflow.id = %id, "No runbook runs after deploy `{id}` any more: the install has changed");
         }
-        Ok(Some(install).filter(|_| is_kept && is_last && has_version))
+        Ok(Some(install).filter(|_| is_kept && is_unchanged))
     }
 }

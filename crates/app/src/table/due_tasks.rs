@@ -3,6 +3,7 @@
 //! deploy back, to check whether a runner is away, to send a notification, or to bring an install to the release of its
 //! channel.
 
+use freehold_domain::runbook::AfterDeploy;
 use freehold_protocol::notification::Notification;
 use freehold_protocol::order::AskedBy;
 use freehold_protocol::{ActionName, AppName, ChannelName, InstallId, RunId, Timestamp, WorkflowId};
@@ -41,8 +42,8 @@ pub enum DueWhat {
     Health,
     /// A task to advance a run of a runbook, whose step has begun or ended.
     Runbook { run: RunId },
-    /// A task to start the runbook with the index `at` of those that run after the deploy `workflow`.
-    AfterDeploy { workflow: WorkflowId, at: u32 },
+    /// A task to start a runbook that runs after a deploy.
+    AfterDeploy(AfterDeploy),
     /// A task to roll back a verified deploy that failed.
     RollBack { workflow: WorkflowId },
     /// A task to store tasks for the installs that follow a channel, beginning after the install `after`. The task does
@@ -74,7 +75,7 @@ impl DueWhat {
     pub const fn is_waited_for(&self) -> bool {
         match self {
             Self::Runbook { .. }
-            | Self::AfterDeploy { .. }
+            | Self::AfterDeploy(_)
             | Self::RollBack { .. }
             | Self::Channel { .. }
             | Self::Notify { .. } => true,
@@ -117,7 +118,7 @@ impl Record for Due {
             DueWhat::Health => "health".to_owned(),
             DueWhat::Run { action, .. } => format!("run#{action}"),
             DueWhat::Runbook { run } => format!("runbook#{run}"),
-            DueWhat::AfterDeploy { workflow, at } => format!("after-deploy#{workflow}#{at}"),
+            DueWhat::AfterDeploy(AfterDeploy { workflow, at, .. }) => format!("after-deploy#{workflow}#{at}"),
             DueWhat::RollBack { workflow } => format!("roll-back#{workflow}"),
             DueWhat::Channel { app, channel, .. } => format!("channel#{app}#{channel}"),
             DueWhat::Follow { .. } => "follow".to_owned(),

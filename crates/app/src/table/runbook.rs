@@ -1,7 +1,7 @@
 //! The rows of runs of runbooks.
 
 use freehold_domain::absence::Absence;
-use freehold_domain::runbook::{Run, RunState};
+use freehold_domain::runbook::{AfterDeploy, Run, RunState};
 use freehold_protocol::{InstallId, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -80,7 +80,7 @@ pub fn run_writes(run: &Run, expect: Expect) -> Result<Vec<Write>, AppError> {
 /// Internal when the task cannot be written as JSON.
 pub fn next_run_write(run: &Run) -> Result<Option<Write>, AppError> {
     let (RunState::Succeeded { ended_at }, Some(after)) = (&run.state, &run.after) else { return Ok(None) };
-    let what = DueWhat::AfterDeploy { workflow: after.workflow.clone(), at: after.at.saturating_add(1) };
+    let what = DueWhat::AfterDeploy(AfterDeploy { at: after.at.saturating_add(1), ..after.clone() });
     put(&Due::at(*ended_at, run.install.clone(), what), Expect::Any).map(Some)
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use freehold_domain::inputs::merged;
 use freehold_domain::install::Install;
 use freehold_domain::job::CancelAsked;
+use freehold_domain::runbook::AfterDeploy;
 use freehold_domain::workflow::{Request, TeardownParts, Workflow, WorkflowState};
 use freehold_protocol::{RunId, WorkflowId};
 
@@ -122,7 +123,8 @@ impl FinishWorkflow {
         if deployed.is_some() {
             writes.extend(self.ran(&released, workflow.serial).await?);
             if !workflow.post_deploy_runbooks.is_empty() {
-                let what = DueWhat::AfterDeploy { workflow: workflow.id.clone(), at: 0 };
+                let last_exclusive = released.last_exclusive;
+                let what = DueWhat::AfterDeploy(AfterDeploy { workflow: workflow.id.clone(), at: 0, last_exclusive });
                 writes.push(put(&Due::at(self.clock.now(), workflow.install.clone(), what), Expect::Any)?);
             }
         }

@@ -62,6 +62,9 @@ pub struct AfterDeploy {
     pub workflow: WorkflowId,
     /// The index of the runbook in the deploy's list.
     pub at: u32,
+    /// The serial of the last exclusive workflow of the install on which the run may build: the deploy, or a step of one
+    /// of its runs. After a resume, it is the last one that had begun before.
+    pub last_exclusive: u64,
 }
 
 impl AfterDeploy {
@@ -311,6 +314,15 @@ impl Run {
     /// and closed windows apply.
     pub fn asker(&self) -> (&AskedBy, bool) {
         self.resumed.last().map_or((&self.asked_by, self.now), |last| (&last.by, false))
+    }
+
+    /// Returns the run that may build on the exclusive workflow with this serial. Changes nothing in a run that was asked for.
+    #[must_use]
+    pub fn building_on(mut self, last_exclusive: u64) -> Self {
+        if let Some(after) = &mut self.after {
+            after.last_exclusive = last_exclusive;
+        }
+        self
     }
 
     /// Returns whether the request with this idempotency key has resumed the run.

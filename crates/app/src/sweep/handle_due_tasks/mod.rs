@@ -162,7 +162,7 @@ impl HandleDueTasks {
                 self.advance_run().advance(run).await?;
                 self.replace(row, Vec::new()).await
             }
-            DueWhat::AfterDeploy { workflow, at } => match self.run_after_deploy().start(workflow, *at).await? {
+            DueWhat::AfterDeploy(after) => match self.run_after_deploy().start(after).await? {
                 Start::Done => self.replace(row, Vec::new()).await,
                 Start::Busy { since } => self.move_later(row, since, now).await,
             },

@@ -137,7 +137,7 @@ const fn last_run(task: &DueWhat) -> Option<&WorkflowId> {
         | DueWhat::Drift
         | DueWhat::Health
         | DueWhat::Runbook { .. }
-        | DueWhat::AfterDeploy { .. }
+        | DueWhat::AfterDeploy(_)
         | DueWhat::RollBack { .. }
         | DueWhat::Channel { .. }
         | DueWhat::Follow { .. }

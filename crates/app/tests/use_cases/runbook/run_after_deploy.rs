@@ -98,6 +98,85 @@ async fn a_deploy_of_some_components_does_not_count_and_neither_does_one_that_fa
 }
 
 #[tokio::test]
+async fn the_runbooks_do_not_run_after_a_newer_deploy_that_failed_so_it_can_be_resumed() {
+    let (mut world, _) = deployed().await;
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::FailsBefore(2));
+    let newer = world.deploy(&with_input("days", 8), "deploy-2").await.unwrap();
+    world.settle().await;
+    world.runner("globex").behaviours.clear();
+
+    minutes(&mut world, 5).await;
+    assert_eq!(states(&world).await, [""; 0]);
+    let request = ResumeWorkflowRequest::default();
+    world.resume_workflow().resume(&newer, &request, asked_with("resume-1")).await.unwrap();
+    world.settle().await;
+    minutes(&mut world, 5).await;
+
+    assert_eq!(world.workflow(&newer).await.state.as_str(), "succeeded");
+    assert_eq!(states(&world).await, ["fix succeeded", "verify succeeded"]);
+    assert_eq!(runs(&world).await[0].after_deploy, Some(newer));
+}
+
+#[tokio::test]
+async fn the_runbooks_do_not_run_between_a_newer_verified_deploy_that_failed_and_its_roll_back() {
+    let (mut world, _) = deployed().await;
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Hangs);
+    let verified = DeployComponentsRequest { verified: true, ..with_input("days", 8) };
+    let newer = world.deploy(&verified, "deploy-2").await.unwrap();
+    world.run().await;
+    // The deploy has ended, and its job is open until the runner hears of the cancel.
+    world.finish_workflow().finish(&newer, 0, Some("States.Timeout")).await.unwrap();
+    world.runner("globex").behaviours.clear();
+    world.memory.advance_secs(60);
+    world.handle_due_tasks().handle().await.unwrap();
+
+    world.settle().await;
+    minutes(&mut world, 6).await;
+
+    let by = world.workflow(&newer).await.roll_back_id();
+    assert_eq!(world.workflow(&by).await.state.as_str(), "succeeded");
+    assert_eq!(states(&world).await, ["fix succeeded", "verify succeeded"]);
+    assert_eq!(runs(&world).await[0].after_deploy, Some(by));
+}
+
+#[tokio::test]
+async fn a_step_does_not_change_an_install_after_a_newer_deploy_that_failed() {
+    let (mut world, _) = deployed().await;
+    world.runner("globex").behaviours.insert("action:check".into(), Behaviour::Hangs);
+    minutes(&mut world, 3).await;
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::FailsBefore(2));
+    let newer = world.deploy(&with_input("days", 8), "deploy-2").await.unwrap();
+    world.run().await;
+    assert_eq!(world.workflow(&newer).await.state.as_str(), "failed");
+
+    world.end_hanging("action:check").await;
+
+    assert_eq!(states(&world).await, ["fix failed"]);
+    let reason = runs(&world).await[0].reason.clone();
+    assert!(reason.contains("another deploy or teardown of install `globex` has begun since"), "{reason}");
+    let request = ResumeWorkflowRequest::default();
+    world.resume_workflow().resume(&newer, &request, asked_with("resume-1")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_run_that_was_resumed_after_the_deploy_of_a_component_and_the_next_one_continue() {
+    let (mut world, deploy) = deployed().await;
+    world.runner("globex").behaviours.insert("action:check".into(), Behaviour::FailsBefore(2));
+    minutes(&mut world, 5).await;
+    world.runner("globex").behaviours.clear();
+    let some = DeployComponentsRequest { components: vec!["storage".parse().unwrap()], ..Default::default() };
+    world.deploy(&some, "deploy-2").await.unwrap();
+    world.settle().await;
+
+    world.resume_run(&runs(&world).await[0].run).await.unwrap();
+    world.run().await;
+    minutes(&mut world, 3).await;
+
+    assert_eq!(states(&world).await, ["fix succeeded", "verify succeeded"]);
+    assert_eq!(runs(&world).await[1].after_deploy, Some(deploy));
+}
+
+#[tokio::test]
 async fn a_deploy_that_was_resumed_counts_when_it_succeeds() {
     let (mut world, _) = deployed().await;
     minutes(&mut world, 5).await;
