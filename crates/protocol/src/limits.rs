@@ -36,6 +36,9 @@ pub const MAX_TITLE_CHARS: usize = 120;
 /// The maximum number of steps of a runbook. The state of all of them is in one row of the tenant's table.
 pub const MAX_RUNBOOK_STEPS: usize = 100;
 
+/// The maximum number of runbooks that run after a deploy. Their names are in the row of each deploy.
+pub const MAX_POST_DEPLOY_RUNBOOKS: usize = 20;
+
 /// The largest packed source directory, in bytes.
 pub const MAX_SOURCE_BYTES: u64 = 512 * 1024 * 1024;
 

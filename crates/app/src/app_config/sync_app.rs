@@ -10,6 +10,7 @@ use freehold_domain::install::labels;
 use freehold_domain::runbook::{RunInputsError, check_steps, inputs_of_run};
 use freehold_protocol::api::VersionView;
 use freehold_protocol::app_version::{AppVersion, FORMAT, Trigger, check_size};
+use freehold_protocol::limits::MAX_POST_DEPLOY_RUNBOOKS;
 use freehold_protocol::{AppName, Digest, canonical};
 
 use crate::AppError;
@@ -117,7 +118,19 @@ fn check_components(document: &AppVersion) -> Result<(), AppError> {
 
 /// Checks the runbooks that run after a deploy again: a runbook that needs a person would never run.
 fn check_post_deploy_runbooks(document: &AppVersion) -> Result<(), AppError> {
-    for name in &document.post_deploy_runbooks {
+    let names = &document.post_deploy_runbooks;
+    if names.len() > MAX_POST_DEPLOY_RUNBOOKS {
+        return Err(AppError::invalid(format!(
+            "`post_deploy_runbooks` names {} runbooks, more than the maximum of {MAX_POST_DEPLOY_RUNBOOKS}; join some of \
+             them",
+            names.len()
+        )));
+    }
+    for (at, name) in names.iter().enumerate() {
+        if names.iter().take(at).any(|earlier| earlier == name) {
+            let message = format!("`post_deploy_runbooks` names runbook `{name}` twice; remove one of the two");
+            return Err(AppError::invalid(message));
+        }
         let Some(runbook) = document.runbooks.iter().find(|runbook| runbook.name == *name) else {
             return Err(AppError::invalid(format!("`post_deploy_runbooks`: the app has no runbook `{name}`")));
         };

@@ -150,11 +150,14 @@ pub(crate) fn with_runbook() -> AppVersion {
     document
 }
 
-/// Returns [`with_runbook`] with the runbook `verify`, which runs `check`, and with these runbooks after each deploy.
+/// Returns [`with_runbook`] with the runbooks `verify` and `confirm`, which run `check`, and with these runbooks after each
+/// deploy.
 pub(crate) fn with_post_deploy_runbooks(names: &[&str]) -> AppVersion {
     let mut document = with_runbook();
-    let verify = json!({ "name": "verify", "steps": [{ "does": { "type": "action", "action": "check" } }] });
-    document.runbooks.push(serde_json::from_value(verify).unwrap());
+    for name in ["verify", "confirm"] {
+        let runbook = json!({ "name": name, "steps": [{ "does": { "type": "action", "action": "check" } }] });
+        document.runbooks.push(serde_json::from_value(runbook).unwrap());
+    }
     document.post_deploy_runbooks = names.iter().map(|name| name.parse().unwrap()).collect();
     document
 }

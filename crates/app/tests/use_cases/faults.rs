@@ -108,7 +108,7 @@ impl Part {
             Self::Schedule => World::with_schedule().await,
             Self::Toggles => World::with_toggles().await,
             Self::Runbook => World::with_runbook(&app::with_runbook()).await,
-            Self::AfterDeploy => World::with_runbook(&app::with_post_deploy_runbooks(&["verify"; 2])).await,
+            Self::AfterDeploy => World::with_runbook(&app::with_post_deploy_runbooks(&["verify", "confirm"])).await,
             Self::Drift => {
                 let mut world = World::with_install().await;
                 world.runner("globex").behaviours.insert("drift:storage".into(), drifts(&["aws_s3_bucket.a"]));

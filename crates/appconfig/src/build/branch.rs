@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use freehold_domain::runbook::{RunInputsError, inputs_of_run};
 use freehold_protocol::RunbookName;
 use freehold_protocol::app_version::{Action, Runbook};
+use freehold_protocol::limits::MAX_POST_DEPLOY_RUNBOOKS;
 
 use crate::check::names;
 use crate::check::syntax;
@@ -25,6 +26,8 @@ pub(crate) fn build(app: &mut App, runbooks: &[Runbook], actions: &[Action]) -> 
         drafts.extend(preview(checked));
         if let Some(node) = checked.root.get("post_deploy_runbooks").filter(|node| !node.is_nothing()) {
             drafts.extend(node.elements().iter().filter_map(|node| unfit(app, checked, node, (runbooks, actions))));
+            drafts.extend(long_list(checked, node));
+            drafts.extend(repeated(checked, node));
             lists.push((checked.place(node), node.elements().iter().filter_map(Node::as_text).collect()));
         }
         if let Some(node) = checked.root.get("ignore_changes_regex")
@@ -68,6 +71,30 @@ fn unfit(app: &App, checked: &Checked, node: &Node, (runbooks, actions): (&[Runb
         // Inputs that are too long were reported with the runbook.
         Ok(_) | Err(RunInputsError::Unknown { .. } | RunInputsError::TooLong { .. }) => None,
     }
+}
+
+/// Reports a list of more runbooks than a deploy stores.
+fn long_list(checked: &Checked, node: &Node) -> Option<Draft> {
+    let count = node.elements().len();
+    let message = format!("the list names {count} runbooks, more than the maximum of {MAX_POST_DEPLOY_RUNBOOKS}");
+    let draft = Draft::error(checked.place(node), message);
+    (count > MAX_POST_DEPLOY_RUNBOOKS).then(|| draft.help("join some of them"))
+}
+
+/// Reports each runbook that a list names again.
+fn repeated(checked: &Checked, list: &Node) -> Vec<Draft> {
+    let mut seen: BTreeMap<&str, Place> = BTreeMap::new();
+    let mut drafts = Vec::new();
+    for node in list.elements() {
+        let Some(name) = node.as_text() else { continue };
+        if let Some(first) = seen.get(name) {
+            let draft = Draft::error(checked.place(node), format!("the list names runbook `{name}` twice"));
+            drafts.push(draft.related(first.clone(), "first named here").help("remove one of the two"));
+        } else {
+            seen.insert(name, checked.place(node));
+        }
+    }
+    drafts
 }
 
 /// Reports the branches whose lists of runbooks differ from the first one: an app version has one list.

@@ -394,6 +394,27 @@ fn a_runbook_that_cannot_run_by_itself_is_refused_after_a_deploy() {
 }
 
 #[test]
+fn a_runbook_is_named_once_after_a_deploy_and_a_list_has_at_most_twenty() {
+    let twice = "post_deploy_runbooks = [\n\"verify\",\n\"warm\",\n\"verify\",\n]\n";
+    let many: String = (1..=21).map(|at| format!("\"r{at}\",")).collect();
+    let config = |list: &str| {
+        let config = good()
+            .with("runbooks/verify.toml", VERIFY)
+            .with("runbooks/warm.toml", &VERIFY.replace("verify", "warm"))
+            .with("branch.toml", list);
+        (1..=21).fold(config, |config, at| {
+            config.with(&format!("runbooks/r{at}.toml"), &VERIFY.replace("verify", &format!("r{at}")))
+        })
+    };
+
+    let (twice, many) = (config(twice).faults(), config(&format!("post_deploy_runbooks = [{many}]\n")).faults());
+
+    assert!(twice.has_errors() && many.has_errors());
+    assert_eq!(in_branches(&twice), ["branch.toml:4: the list names runbook `verify` twice"]);
+    assert_eq!(in_branches(&many), ["branch.toml:1: the list names 21 runbooks, more than the maximum of 20"]);
+}
+
+#[test]
 fn branches_with_different_runbooks_are_refused_by_a_sync_because_a_version_has_one_list() {
     let config = good()
         .with("runbooks/verify.toml", VERIFY)
