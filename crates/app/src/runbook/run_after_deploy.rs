@@ -82,7 +82,9 @@ impl RunAfterDeploy {
         let by = deploy.asker().cloned().unwrap_or(AskedBy::Sweep);
         let cause = after.cause();
         let asked = Asked { by: &by, cause: &cause, step: None };
-        let request = RunRunbookRequest { now: deploy.now, ..RunRunbookRequest::default() };
+        // The run waits for the change windows, even if the deploy did not: it may begin hours later, and whoever resumed
+        // the deploy has not asked for `now`.
+        let request = RunRunbookRequest::default();
         match new_run((install, &version), runbook, &request, (asked, advance.clock.now())) {
             Ok(run) => Ok(Some(Run { after: Some(after.clone()), ..run })),
             Err(error) => {

@@ -183,12 +183,13 @@ or a channel), one that was resumed and has succeeded since, and a roll back, wh
 deploy with `--component`, a step of a runbook, and a deploy that continued without one of its nodes do not count. A deploy in which
 nothing differs counts.
 
-They run one after the other, with the defaults of their inputs, in the name of whoever asked for the deploy. A sweep starts the
-first one within a minute. A run that fails does not change the result of the deploy; the next runbook begins after somebody has
-resumed the run and it has succeeded. While another run in the install has not ended, they wait. Once a newer deploy or teardown has
-begun, also of one component, they do not run any more, so that a newer deploy that failed can still be resumed or rolled back; a
-newer deploy of all components has runs of its own ([decision 0087](decisions/0087-runbooks.md)). An app version has one such list,
-with at most 20 runbooks, each of them once: if the branches of an app have different lists, a sync is refused.
+They run one after the other, with the defaults of their inputs, in the name of whoever asked for the deploy. They follow the
+customer's change windows, even after a deploy with `--now`. A sweep starts the first one within a minute. A run that fails does not
+change the result of the deploy; the next runbook begins after somebody has resumed the run and it has succeeded. While another run
+in the install has not ended, they wait. Once a newer deploy or teardown has begun, also of one component, they do not run any more,
+so that a newer deploy that failed can still be resumed or rolled back; a newer deploy of all components has runs of its own
+([decision 0087](decisions/0087-runbooks.md)). An app version has one such list, with at most 20 runbooks, each of them once: if the
+branches of an app have different lists, a sync is refused.
 
 ";
 

@@ -64,6 +64,25 @@ async fn the_runbooks_run_in_their_order_once_although_each_task_is_handled_twic
 }
 
 #[tokio::test]
+async fn the_runs_wait_for_change_windows_although_the_deploy_did_not() {
+    let (mut world, _) = deployed().await;
+    let request = DeployComponentsRequest { now: true, ..with_input("days", 8) };
+    let deploy = world.deploy(&request, "deploy-2").await.unwrap();
+    world.settle().await;
+
+    minutes(&mut world, 5).await;
+
+    assert!(world.workflow(&deploy).await.now);
+    assert_eq!(states(&world).await, ["fix succeeded", "verify succeeded"]);
+    for run in runs(&world).await {
+        assert_eq!(run.after_deploy.as_ref(), Some(&deploy));
+        for step in run.steps {
+            assert!(!world.workflow(&step.workflow.unwrap()).await.now);
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_first_deploy_of_an_install_counts() {
     let mut world = World::with_app().await;
     world.sync(&app::with_post_deploy_runbooks(&["verify"])).await;
