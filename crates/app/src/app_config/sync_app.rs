@@ -7,7 +7,7 @@ use freehold_domain::cron::{NotCron, Schedule};
 use freehold_domain::graph::component_nodes;
 use freehold_domain::graph::order::{self, Disorder};
 use freehold_domain::install::labels;
-use freehold_domain::runbook::{RunInputsError, check_steps, inputs_of_run};
+use freehold_domain::runbook::{RunInputsError, check_run_size, check_steps, inputs_of_run};
 use freehold_protocol::api::VersionView;
 use freehold_protocol::app_version::{AppVersion, FORMAT, Trigger, check_size};
 use freehold_protocol::limits::MAX_POST_DEPLOY_RUNBOOKS;
@@ -116,7 +116,8 @@ fn check_components(document: &AppVersion) -> Result<(), AppError> {
     })
 }
 
-/// Checks the runbooks that run after a deploy again: a runbook that needs a person would never run.
+/// Checks the runbooks that run after a deploy again: a runbook that needs a person, or whose run
+/// is too large, would never run.
 fn check_post_deploy_runbooks(document: &AppVersion) -> Result<(), AppError> {
     let names = &document.post_deploy_runbooks;
     if names.len() > MAX_POST_DEPLOY_RUNBOOKS {
@@ -142,7 +143,7 @@ fn check_post_deploy_runbooks(document: &AppVersion) -> Result<(), AppError> {
                      deploy; give the input a default"
                 )));
             }
-            inputs => inputs.map(drop)?,
+            inputs => check_run_size(runbook, &inputs?)?,
         }
     }
     Ok(())

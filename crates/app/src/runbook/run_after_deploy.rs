@@ -70,7 +70,7 @@ impl RunAfterDeploy {
     }
 
     /// Returns the run of a runbook after `deploy`, which is not stored yet; `None` for a runbook that cannot be run. A
-    /// sync refuses such a runbook, unless only its run is too large.
+    /// sync refuses a list with such a runbook.
     async fn new_run(
         &self,
         install: &Install,

@@ -1,9 +1,7 @@
 //! Starts a run of a runbook.
 
 use freehold_domain::install::Install;
-use freehold_domain::runbook::{
-    MAX_RUN_BYTES, Run, RunState, RunbookError, Step, StepState, check_steps, inputs_of_run,
-};
+use freehold_domain::runbook::{MAX_RUN_BYTES, Run, RunState, RunbookError, Step, check_steps, inputs_of_run};
 use freehold_domain::suggestion::Known;
 use freehold_protocol::api::RunRunbookRequest;
 use freehold_protocol::app_version::StepKind;
@@ -117,7 +115,7 @@ pub(super) fn new_run(
     };
     check_steps(found)?;
     let inputs = inputs_of_run(found, &version.document.actions, &request.inputs)?;
-    let steps = found.steps.iter().map(|step| Step { step: step.clone(), tries: 0, state: StepState::Waiting });
+    let steps = found.steps.iter().cloned().map(Step::waiting);
     let run = Run {
         id: RunId::derive(&install.id, asked.cause),
         install: install.id.clone(),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use freehold_domain::runbook::{RunInputsError, inputs_of_run};
+use freehold_domain::runbook::{RunInputsError, check_run_size, inputs_of_run};
 use freehold_protocol::RunbookName;
 use freehold_protocol::app_version::{Action, Runbook};
 use freehold_protocol::limits::MAX_POST_DEPLOY_RUNBOOKS;
@@ -68,8 +68,12 @@ fn unfit(app: &App, checked: &Checked, node: &Node, (runbooks, actions): (&[Runb
                 error(format!("{of} requires input `{input}`, and nobody gives inputs to a run after a deploy"));
             Some(draft.help("give the input a `default`, or remove the runbook from `post_deploy_runbooks`"))
         }
+        Ok(inputs) => {
+            let large = check_run_size(runbook, &inputs).err()?;
+            Some(error(large.to_string()))
+        }
         // Inputs that are too long were reported with the runbook.
-        Ok(_) | Err(RunInputsError::Unknown { .. } | RunInputsError::TooLong { .. }) => None,
+        Err(RunInputsError::Unknown { .. } | RunInputsError::TooLong { .. }) => None,
     }
 }
 

@@ -188,8 +188,9 @@ customer's change windows, even after a deploy with `--now`. A sweep starts the 
 change the result of the deploy; the next runbook begins after somebody has resumed the run and it has succeeded. While another run
 in the install has not ended, they wait. Once a newer deploy or teardown has begun, also of one component, they do not run any more,
 so that a newer deploy that failed can still be resumed or rolled back; a newer deploy of all components has runs of its own
-([decision 0087](decisions/0087-runbooks.md)). An app version has one such list, with at most 20 runbooks, each of them once: if the
-branches of an app have different lists, a sync is refused.
+([decision 0087](decisions/0087-runbooks.md)). An app version has one such list, with at most 20 runbooks, each of them once. If the
+branches of an app have different lists, or if the steps and inputs of a runbook in the list have more than 120 KiB, a sync is
+refused.
 
 ";
 

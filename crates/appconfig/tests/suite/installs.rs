@@ -415,6 +415,20 @@ fn a_runbook_is_named_once_after_a_deploy_and_a_list_has_at_most_twenty() {
 }
 
 #[test]
+fn a_runbook_whose_run_is_too_large_is_refused_after_a_deploy() {
+    let large = VERIFY.replace("name = \"s\"", &format!("name = \"{}\"", "x".repeat(128 * 1024)));
+    let config =
+        good().with("runbooks/verify.toml", &large).with("branch.toml", "post_deploy_runbooks = [\"verify\"]\n");
+
+    let found = config.faults();
+
+    assert!(found.has_errors());
+    let found = in_branches(&found).join("\n");
+    assert!(found.starts_with("branch.toml:1: runbook `verify` makes a run of 139"), "{found}");
+    assert!(found.ends_with("bytes, more than the maximum of 131072; split it"), "{found}");
+}
+
+#[test]
 fn branches_with_different_runbooks_are_refused_by_a_sync_because_a_version_has_one_list() {
     let config = good()
         .with("runbooks/verify.toml", VERIFY)

@@ -19,6 +19,8 @@ use crate::workflow::WorkflowState;
 /// The maximum size of a run when it begins, in bytes of JSON. Later, its row grows by the reasons of failed steps and of
 /// resumes, and a row has at most 400 KB.
 pub const MAX_RUN_BYTES: usize = 128 * 1024;
+/// The part of [`MAX_RUN_BYTES`] that every run may use for other things than its steps and inputs, such as names and ids.
+const RUN_HEAD_BYTES: usize = 8 * 1024;
 /// The maximum length of a step's reason in the run, in characters.
 const REASON_CHARS: usize = 1000;
 /// The maximum number of times that one run may be resumed, so that its row stays small.
@@ -108,6 +110,13 @@ pub enum StepState {
     Cancelled {
         workflow: WorkflowId,
     },
+}
+
+impl Step {
+    /// Returns a step that was not started yet.
+    pub const fn waiting(step: RunbookStep) -> Self {
+        Self { step, tries: 0, state: StepState::Waiting }
+    }
 }
 
 impl StepState {
@@ -227,6 +236,20 @@ pub fn check_steps(runbook: &Runbook) -> Result<(), RunbookError> {
         steps if steps > MAX_RUNBOOK_STEPS => Err(RunbookError::LongRunbook { runbook: runbook.name.clone(), steps }),
         _ => Ok(()),
     }
+}
+
+/// Refuses a runbook whose run with these inputs could become larger than [`MAX_RUN_BYTES`], in whichever install it begins.
+///
+/// # Errors
+/// [`RunbookError::LargeRun`].
+pub fn check_run_size(runbook: &Runbook, inputs: &BTreeMap<String, String>) -> Result<(), RunbookError> {
+    let steps: Vec<Step> = runbook.steps.iter().cloned().map(Step::waiting).collect();
+    let bytes = serde_json::to_vec(&(steps, inputs)).map_or(usize::MAX, |json| json.len());
+    let bytes = bytes.saturating_add(RUN_HEAD_BYTES);
+    if bytes > MAX_RUN_BYTES {
+        return Err(RunbookError::LargeRun { runbook: runbook.name.clone(), bytes });
+    }
+    Ok(())
 }
 
 /// Returns what a step does, as a phrase.

@@ -11,7 +11,7 @@ fn step(component: &str) -> RunbookStep {
 
 fn run(steps: usize) -> Run {
     let install: InstallId = "globex".parse().unwrap();
-    let step = |at: usize| Step { step: step(&format!("c{at}")), tries: 0, state: StepState::Waiting };
+    let step = |at: usize| Step::waiting(step(&format!("c{at}")));
     Run {
         id: RunId::derive(&install, "test"),
         install,

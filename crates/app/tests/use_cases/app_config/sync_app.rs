@@ -2,6 +2,7 @@
 
 use freehold_app::Kind;
 use freehold_app::read;
+use freehold_domain::runbook::MAX_RUN_BYTES;
 use freehold_protocol::app_version::{Component, Trigger};
 use freehold_protocol::limits::{MAX_APP_VERSION_BYTES, MAX_LABELS_BYTES, MAX_POST_DEPLOY_RUNBOOKS};
 
@@ -67,7 +68,10 @@ async fn a_document_that_cannot_be_deployed_is_refused_by_name() {
     idle.runbooks[0].steps.clear();
     let twice_after = app::with_post_deploy_runbooks(&["verify", "fix", "verify"]);
     let many_after = app::with_post_deploy_runbooks(&["verify"; MAX_POST_DEPLOY_RUNBOOKS + 1]);
+    let mut large_run = app::with_post_deploy_runbooks(&["verify"]);
+    large_run.runbooks[1].steps[0].name = "x".repeat(MAX_RUN_BYTES);
     let cases = [
+        (large_run, "runbook `verify` makes a run of 139"),
         (twice_after, "`post_deploy_runbooks` names runbook `verify` twice; remove one of the two"),
         (many_after, "`post_deploy_runbooks` names 21 runbooks, more than the maximum of 20; join some of them"),
         (unknown, "`post_deploy_runbooks`: the app has no runbook `verifi`"),
