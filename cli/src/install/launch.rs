@@ -6,8 +6,8 @@ use aws_config::SdkConfig;
 use freehold_protocol::{AccountId, Digest, InstallId, names};
 use serde_json::json;
 
+use super::template::temporary_bucket::TemporaryBucket;
 use super::template::{self, Facts};
-use super::template_bucket::TemporaryBucket;
 use super::{Launch, consent, leftovers};
 use crate::cloudformation::{Change, Outcome, Stack, Stacks, Template};
 use crate::context::Context;

@@ -17,7 +17,6 @@ mod show;
 mod stack;
 mod sync;
 mod template;
-mod template_bucket;
 mod toggles;
 mod upgrade_runner;
 

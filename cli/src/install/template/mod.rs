@@ -1,5 +1,7 @@
 //! Checks a template before it is launched: the install, account and region that it is for, and its parameters.
 
+pub(super) mod temporary_bucket;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::{AccountId, Digest, InstallId, TenantName};
@@ -253,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_template_that_was_changed_is_refused_unless_the_change_is_named() {
-        let rendered = include_str!("../../../crates/app/golden/install.yaml");
+        let rendered = include_str!("../../../../crates/app/golden/install.yaml");
         let tampered = rendered.replace("Effect: Deny", "Effect: Allow");
         let own =
             format!("{rendered}\n").replacen("Resources:\n", "Resources:\n  Alarm:\n    Type: AWS::SNS::Topic\n", 1);
@@ -355,7 +357,7 @@ mod tests {
 
     #[test]
     fn values_that_a_rule_of_the_template_forbids_are_refused_with_a_way_out() {
-        let facts = Facts::of(include_str!("../../../crates/app/golden/install-with-inputs.yaml")).unwrap();
+        let facts = Facts::of(include_str!("../../../../crates/app/golden/install-with-inputs.yaml")).unwrap();
         let checked = |given: &[(&str, &str)], kept: &[(&str, &str)]| {
             let map = |pairs: &[(&str, &str)]| {
                 pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()

@@ -8,12 +8,12 @@ use crate::output::note;
 use crate::tenant::Bucket;
 
 /// A bucket with one template in it.
-pub(super) struct TemporaryBucket(Bucket);
+pub(in crate::install) struct TemporaryBucket(Bucket);
 
 impl TemporaryBucket {
     /// Creates a bucket with `template` in it. Returns the bucket and the template's address. The bucket's name is
     /// random, so nobody else can have created a bucket of this name before.
-    pub(super) async fn with(
+    pub(in crate::install) async fn with(
         config: &SdkConfig,
         account: &AccountId,
         key: &str,
@@ -38,7 +38,7 @@ impl TemporaryBucket {
 
     /// Removes the bucket. A failure is not an error of the launch: the command only prints the failure and the way
     /// out.
-    pub(super) async fn remove(&self) {
+    pub(in crate::install) async fn remove(&self) {
         if let Err(error) = self.0.delete().await {
             let name = self.0.name();
             note(&format!(
