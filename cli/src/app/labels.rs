@@ -1,5 +1,5 @@
 //! The labels of components, actions, runbooks and installs: how tables show them, and the option `--label`, which
-//! filters by labels, or gives labels to a new install.
+//! filters by labels, or sets labels of an install.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -23,7 +23,7 @@ impl FromStr for Label {
     }
 }
 
-/// Parses a label that a new install gets: `KEY=VALUE`.
+/// Parses a label to set: `KEY=VALUE`.
 pub(crate) fn key_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_of_a_new_install_has_a_value_which_may_be_empty() {
+    fn a_label_to_set_has_a_value_which_may_be_empty() {
         let pair = |key: &str, value: &str| Ok((key.to_owned(), value.to_owned()));
 
         assert_eq!(key_and_value("env=a=b"), pair("env", "a=b"));

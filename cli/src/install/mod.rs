@@ -9,6 +9,7 @@ mod disable;
 mod enable;
 mod forget;
 mod inputs;
+mod labels;
 mod launch;
 mod leftovers;
 mod release;
@@ -56,6 +57,7 @@ Examples:
     },
     Inputs(Inputs),
     Toggles(Toggles),
+    Labels(labels::Labels),
     Approvals(approvals::Approvals),
     Release(release::Release),
     Stack(Stack),
@@ -104,8 +106,7 @@ pub(crate) struct Create {
     /// A toggleable component that the install leaves out; may be repeated.
     #[arg(long, value_name = "COMPONENT")]
     off: Vec<ComponentName>,
-    /// A label of the install, by which `freehold install list` chooses; may be repeated. An install that exists
-    /// already gets these labels instead of its own; without this option, it keeps them.
+    /// A label of the install, by which `freehold install list` chooses; may be repeated.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_and_value)]
     labels: Vec<(String, String)>,
     /// Whether plans wait until somebody at the vendor approves them, like `approval_option` in an install's file.
@@ -381,6 +382,7 @@ impl InstallCommand {
             Self::Show { install } => show::show(context, &install).await,
             Self::Inputs(args) => args.run(context).await,
             Self::Toggles(args) => args.run(context).await,
+            Self::Labels(args) => args.run(context).await,
             Self::Approvals(args) => args.run(context).await,
             Self::Release(args) => args.run(context).await,
             Self::Stack(args) => args.run(context).await,

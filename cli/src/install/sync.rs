@@ -9,15 +9,16 @@ use clap::Args;
 use freehold_appconfig::{InstallFile, load_for_comparison};
 use freehold_protocol::api::{
     AnsweredBy, ApprovalOption, CreateInstallRequest, Follows, InstallCreated, InstallInputs, InstallToggles,
-    InstallView, SetApprovalsRequest, SetInputsRequest, SetTogglesRequest, ToggledBy,
+    InstallView, SetApprovalsRequest, SetInputsRequest, SetLabelsRequest, SetTogglesRequest, ToggledBy,
 };
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{AccountId, AppName, ComponentName, InstallId, WorkflowId};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::api::{Api, app_of};
-use crate::app::{labels_text, load};
+use super::labels::check_created;
+use crate::api::Api;
+use crate::app::load;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::inputs::refuse_reserved;
@@ -84,8 +85,9 @@ struct Change {
     toggles: BTreeMap<ComponentName, bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     approval_option: Option<ApprovalOption>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    labels: Option<BTreeMap<String, String>>,
+    /// The values of the labels to set; `None` for a label to remove.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    labels: BTreeMap<String, Option<String>>,
 }
 
 /// The account and the region of a new install.
@@ -214,7 +216,7 @@ impl Sync {
             inputs: inputs_to_change(api, file).await?,
             toggles: toggles_to_change(api, file).await?,
             approval_option: file.approval_option.filter(|option| *option != known.approval_option),
-            labels: file.labels.clone().filter(|labels| *labels != known.own_labels),
+            labels: file.labels.as_ref().map(|wanted| labels_to_change(&known.own_labels, wanted)).unwrap_or_default(),
         })
     }
 
@@ -247,7 +249,7 @@ impl Sync {
             inputs: file.inputs.clone(),
             toggles: file.toggles.clone(),
             approval_option: file.approval_option,
-            labels: file.labels.clone().filter(|labels| !labels.is_empty()),
+            labels: labels_to_change(&BTreeMap::new(), &file.labels.clone().unwrap_or_default()),
         })
     }
 
@@ -272,9 +274,10 @@ impl Sync {
                 toggles,
                 approval_option: change.approval_option.unwrap_or_default(),
                 release: Follows::Latest,
-                labels: change.labels.clone(),
+                labels: file.labels.clone().unwrap_or_default(),
             };
             let created: InstallCreated = api.post_part(&["v1", "installs"], &body, install).await?;
+            check_created(&created.install, &body.labels)?;
             return Ok(Some(created.workflow));
         }
         // After a failure, a repeated command makes the remaining changes.
@@ -302,8 +305,11 @@ impl Sync {
             set.map_err(|error| after(&done, error))?;
             done.push("approval option");
         }
-        if let Some(labels) = &change.labels {
-            set_labels(api, install, labels).await.map_err(|error| after(&done, error))?;
+        if !change.labels.is_empty() {
+            let (path, labels) = (["v1", "installs", install, "labels"], change.labels.clone());
+            let part = format!("{install}.labels");
+            let set: Result<InstallView> = api.post_part(&path, &SetLabelsRequest { labels }, &part).await;
+            set.map_err(|error| after(&done, error))?;
         }
         Ok(None)
     }
@@ -313,23 +319,14 @@ impl Sync {
     }
 }
 
-/// Sets the labels of an existing install. A request to create it again, as it is now, changes only the labels.
-async fn set_labels(api: &Api, install: &str, labels: &BTreeMap<String, String>) -> Result<()> {
-    let known: InstallView = api.get(&["v1", "installs", install]).await?;
-    let body = CreateInstallRequest {
-        app: app_of(&known)?,
-        install: known.install,
-        account: known.account,
-        region: known.region,
-        unknown_region: true,
-        inputs: BTreeMap::new(),
-        toggles: BTreeMap::new(),
-        approval_option: known.approval_option,
-        release: known.release,
-        labels: Some(labels.clone()),
-    };
-    let _: InstallCreated = api.post_part(&["v1", "installs"], &body, &format!("{install}.labels")).await?;
-    Ok(())
+/// Returns the changes that turn the labels `own` into `wanted`: the values to set, and `None` for a label to remove.
+fn labels_to_change(
+    own: &BTreeMap<String, String>,
+    wanted: &BTreeMap<String, String>,
+) -> BTreeMap<String, Option<String>> {
+    let removed = own.keys().filter(|key| !wanted.contains_key(*key)).map(|key| (key.clone(), None));
+    let set = wanted.iter().filter(|(key, value)| own.get(*key) != Some(*value));
+    removed.chain(set.map(|(key, value)| (key.clone(), Some(value.clone())))).collect()
 }
 
 /// Returns the values of inputs in the form that the API accepts: as texts, which the API parses by the types of the
@@ -412,9 +409,9 @@ fn describe(change: &Change) -> String {
     let inputs = change.inputs.iter().map(|(name, value)| format!("{name}={value}"));
     let toggles = change.toggles.iter().map(|(name, on)| format!("{name} {}", if *on { "on" } else { "off" }));
     let option = change.approval_option.iter().map(|option| format!("approvals {}", option.as_str()));
-    let labels = change.labels.iter().map(|labels| match labels.is_empty() {
-        true => "no labels".to_owned(),
-        false => format!("labels {}", labels_text(labels)),
+    let labels = change.labels.iter().map(|(key, value)| match value {
+        Some(value) => format!("label {key}={value}"),
+        None => format!("label {key} removed"),
     });
     let all: Vec<_> = place.chain(inputs).chain(toggles).chain(option).chain(labels).collect();
     if all.is_empty() { "nothing".to_owned() } else { all.join("; ") }

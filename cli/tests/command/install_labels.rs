@@ -1,4 +1,4 @@
-//! Labels of installs: what `freehold install create` gives, and what `install list` and `install show` print.
+//! Labels of installs: what `freehold install create` and `install labels` send, and what tables of installs contain.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,6 +20,19 @@ fn run(api: &str, args: &[&str]) -> (Option<i32>, String, String) {
     let done = tenant_api::freehold(api, place.path(), &[&["install"], args].concat()).output().unwrap();
     let error = text(&done.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
     (done.status.code(), text(&done.stdout), error)
+}
+
+/// Starts a tenant API that answers every request with `answer`; returns its address and the bodies of all posts.
+fn api(answer: Value) -> (String, Arc<Mutex<Vec<Value>>>) {
+    let bodies: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let seen = Arc::clone(&bodies);
+    let address = loopback::listen(move |method, _, body| {
+        if method == "POST" {
+            seen.lock().unwrap().push(serde_json::from_str(body).unwrap());
+        }
+        (200, answer.to_string())
+    });
+    (address, bodies)
 }
 
 #[test]
@@ -48,29 +61,52 @@ fn installs_are_chosen_by_all_the_labels_that_are_asked_for_and_shown_with_their
 }
 
 #[test]
-fn a_created_install_gets_its_labels_and_one_that_exists_gets_them_too() {
-    let bodies: Arc<Mutex<Vec<Value>>> = Arc::default();
-    let seen = Arc::clone(&bodies);
+fn a_created_install_gets_its_labels() {
     let labels = json!({ "env": "production", "note": "" });
-    let answer = json!({ "install": install("globex", &labels, &labels), "workflow": "wf_00000000000000000001" });
-    let api = loopback::listen(move |_, _, body| {
-        seen.lock().unwrap().push(serde_json::from_str(body).unwrap());
-        (200, answer.to_string())
-    });
+    let created = json!({ "install": install("globex", &labels, &labels), "workflow": "wf_00000000000000000001" });
+    let (api, bodies) = api(created);
     let create = ["create", "globex", "--app", "shop", "--account", "222222222222", "--region", "eu-west-1"];
     let with = |more: &[&str]| run(&api, &[&create[..], more].concat());
 
     let (code, out, error) = with(&["--label", "env=production", "--label", "note="]);
-    let (_, unlabelled, _) = with(&[]);
+    let (unlabelled, _, _) = with(&[]);
+    let (ignored, _, ignores) = with(&["--label", "env=test"]);
     let (twice, _, given_twice) = with(&["--label", "env=a", "--label", "env=b"]);
     let (keyless, _, without_value) = with(&["--label", "env"]);
 
-    assert_eq!(code, Some(0), "{error}");
+    assert_eq!((code, unlabelled), (Some(0), Some(0)), "{error}");
     let sent: Vec<Value> = bodies.lock().unwrap().iter().map(|body| body["labels"].clone()).collect();
-    assert_eq!(sent, [labels, Value::Null]);
-    let exists = "exists already (ready); its labels are env=production, note=, and nothing else was changed\n";
-    assert!(out.starts_with(&format!("install `globex` {exists}")), "{out}");
-    assert!(unlabelled.contains("exists already (ready); nothing was changed"), "{unlabelled}");
+    assert_eq!(sent, [labels, Value::Null, json!({ "env": "test" })]);
+    assert!(out.starts_with("install `globex` exists already (ready); nothing was changed\n"), "{out}");
+    let expected = "the tenant is of an earlier release: it created install `globex` without its labels; update";
+    assert!(ignored == Some(1) && ignores.contains(expected), "{ignores}");
     assert!(twice == Some(2) && given_twice.contains("label `env` is given twice; give it once"), "{given_twice}");
     assert!(keyless == Some(2) && without_value.contains("`env` is not a label with a value"), "{without_value}");
+}
+
+#[test]
+fn labels_of_an_install_are_shown_set_and_removed() {
+    let globex = install("globex", &json!({ "env": "test" }), &json!({ "env": "test", "team": "shop" }));
+    let (api, bodies) = api(globex);
+
+    let (_, unchanged, _) = run(&api, &["labels", "globex"]);
+    let (code, out, error) = run(&api, &["labels", "globex", "--label", "env=test", "--remove", "team"]);
+    let (twice, _, given_twice) = run(&api, &["labels", "globex", "--label", "env=test", "--remove", "env"]);
+
+    assert_eq!(code, Some(0), "{error}");
+    let rows: Vec<Vec<&str>> = out.lines().map(|line| line.splitn(3, "  ").map(str::trim).collect()).collect();
+    assert_eq!(rows[0], ["KEY", "VALUE", "FROM"], "{out}");
+    assert_eq!(rows[1..], [["env", "test", "install"], ["team", "shop", "default of the app"]], "{out}");
+    assert_eq!(unchanged, out);
+    assert_eq!(*bodies.lock().unwrap(), [json!({ "labels": { "env": "test", "team": null } })]);
+    assert!(twice == Some(2) && given_twice.contains("label `env` is given twice; give it once"), "{given_twice}");
+}
+
+#[test]
+fn an_install_without_labels_has_a_sentence_instead_of_a_table() {
+    let (api, _) = api(install("globex", &json!({}), &json!({})));
+
+    let (_, out, _) = run(&api, &["labels", "globex"]);
+
+    assert_eq!(out.trim_end(), "install `globex` has no labels; `--label KEY=VALUE` gives it one");
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use freehold_app::AppError;
 use freehold_domain::absence::Absence;
 use freehold_domain::install::InstallError;
 use serde_json::{Value, json};
@@ -38,14 +39,14 @@ fn app(place: &Path, installs: &[File<'_>]) {
 }
 
 /// Starts a tenant API with the install `globex`, whose replicas, toggle and approval option are these; returns its address.
-/// With the option `refused`, it refuses every other one.
+/// With the option `refused`, it refuses every other one. With the option `unlabelled`, it is of a release without labels.
 fn api(replicas: u32, web: bool, option: &'static str) -> (String, Posts) {
     let posts: Posts = Arc::default();
     let seen = Arc::clone(&posts);
     let version = format!("sha256:{}", "0".repeat(64));
-    let known = if option == "refused" { "approve-all" } else { option };
+    let known = if ["refused", "unlabelled"].contains(&option) { "approve-all" } else { option };
     let globex = json!({ "install": "globex", "app": "shop", "account": "222222222222", "region": "eu-west-1", "state": "ready",
-        "approval_option": known });
+        "approval_option": known, "own_labels": { "team": "shop", "tier": "1" } });
     let inputs = json!({ "install": "globex", "app": "shop", "version": version, "inputs": [
         { "name": "replicas", "type": "number", "required": false, "sensitive": false, "from": "vendor", "value": replicas },
         { "name": "release", "type": "json", "required": false, "sensitive": false, "from": "vendor", "value": "1.29" }] });
@@ -62,13 +63,21 @@ fn api(replicas: u32, web: bool, option: &'static str) -> (String, Posts) {
                 return tenant_api::refusal(Absence::App("shop".parse().unwrap()).into());
             }
             ("POST", "/v1/installs") => {
+                let mut created: Value = serde_json::from_str(body).unwrap();
+                let labels = if option == "unlabelled" { Value::Null } else { created["labels"].take() };
                 json!({ "install": { "install": "initech", "app": "shop", "account": "333333333333",
-                "region": "eu-west-1", "state": "waiting for runner" }, "workflow": "wf_00000000000000000001" })
+                "region": "eu-west-1", "state": "waiting for runner", "own_labels": labels.as_object().cloned().unwrap_or_default() },
+                "workflow": "wf_00000000000000000001" })
             }
             ("POST", "/v1/installs/globex/approvals") if option == "refused" => {
                 return tenant_api::refusal(InstallError::Forgetting("globex".parse().unwrap()).into());
             }
-            (_, "/v1/installs/globex" | "/v1/installs/globex/approvals") => globex.clone(),
+            ("POST", "/v1/installs/globex/labels") if option == "unlabelled" => {
+                return tenant_api::refusal(AppError::not_found(format!("there is no route `POST {path}`")));
+            }
+            (_, "/v1/installs/globex" | "/v1/installs/globex/approvals" | "/v1/installs/globex/labels") => {
+                globex.clone()
+            }
             (_, "/v1/installs/globex/inputs") => inputs.clone(),
             (_, "/v1/installs/globex/toggles") => toggles.clone(),
             (_, "/v1/apps/shop") => latest.clone(),
@@ -119,24 +128,42 @@ initech  installs/new/initech.toml  created in 333333333333, eu-west-1; replicas
 }
 
 #[test]
-fn labels_of_an_existing_install_are_set_by_a_request_that_changes_nothing_else() {
+fn labels_become_those_of_the_file_and_need_no_deploy() {
     let place = tempfile::tempdir().unwrap();
-    let [globex, initech] = [(GLOBEX, "env = \"production\""), (INITECH, "tier = 3")]
-        .map(|(file, label)| format!("{file}[labels]\n{label}\n"));
+    let [globex, initech] = [(GLOBEX, "env = \"production\"\ntier = 1"), (INITECH, "tier = 3")]
+        .map(|(file, labels)| format!("{file}[labels]\n{labels}\n"));
     app(place.path(), &[("installs/globex.toml", &globex), ("installs/initech.toml", &initech)]);
     let (address, posts) = api(3, false, "prompt");
 
     let (code, out, error) = sync(&address, place.path(), &["--account", "initech=333333333333"]);
 
     assert_eq!(code, 0, "{error}");
-    assert!(out.contains("globex   installs/globex.toml   labels env=production\n"), "{out}");
-    assert!(out.contains("created in 333333333333, eu-west-1; replicas=2; labels tier=3\n"), "{out}");
+    assert!(out.contains("globex   installs/globex.toml   label env=production; label team removed\n"), "{out}");
+    assert!(out.contains("created in 333333333333, eu-west-1; replicas=2; label tier=3\n"), "{out}");
     assert!(!out.contains("next: freehold deploy"), "{out}");
-    let relabel = json!({ "install": "globex", "app": "shop", "account": "222222222222", "region": "eu-west-1",
-        "unknown_region": true, "inputs": {}, "approval_option": "prompt", "labels": { "env": "production" } });
+    let relabel = json!({ "labels": { "env": "production", "team": null } });
     let create = json!({ "install": "initech", "app": "shop", "account": "333333333333", "region": "eu-west-1",
         "inputs": { "replicas": "2" }, "labels": { "tier": "3" } });
-    assert_eq!(*posts.lock().unwrap(), [relabel, create].map(|body| ("/v1/installs".to_owned(), body)));
+    let expected = [("/v1/installs/globex/labels", relabel), ("/v1/installs", create)];
+    assert_eq!(*posts.lock().unwrap(), expected.map(|(path, body)| (path.to_owned(), body)));
+}
+
+#[test]
+fn a_tenant_of_a_release_without_labels_is_not_taken_for_one_that_has_set_them() {
+    let account = ["--account", "initech=333333333333"];
+    for (file, text, status, expected) in [
+        ("globex.toml", "name = \"globex\"\n", 3, "installs/globex.toml: there is no route"),
+        ("initech.toml", INITECH, 1, "it created install `initech` without its labels; update the tenant with"),
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        app(place.path(), &[(&format!("installs/{file}"), &format!("{text}[labels]\ntier = 3\n"))]);
+        let (address, _) = api(1, true, "unlabelled");
+
+        let (code, out, error) = sync(&address, place.path(), if file == "initech.toml" { &account[..] } else { &[] });
+
+        assert_eq!((code, out.as_str()), (status, ""), "{error}");
+        assert!(error.split_whitespace().collect::<Vec<_>>().join(" ").contains(expected), "{error}");
+    }
 }
 
 #[test]

@@ -34,6 +34,7 @@ use freehold_app::install::enrol_build_runner::EnrolBuildRunner;
 use freehold_app::install::forget_install::ForgetInstall;
 use freehold_app::install::set_approvals::SetApprovals;
 use freehold_app::install::set_inputs::SetInputs;
+use freehold_app::install::set_labels::SetLabels;
 use freehold_app::install::set_release::SetRelease;
 use freehold_app::install::set_toggles::SetToggles;
 use freehold_app::install::upgrade_runner::UpgradeRunner;
@@ -92,6 +93,7 @@ pub struct Api {
     create_install: CreateInstall,
     set_approvals: SetApprovals,
     set_inputs: SetInputs,
+    set_labels: SetLabels,
     set_toggles: SetToggles,
     deploy_components: DeployComponents,
     run_action: RunAction,
@@ -239,6 +241,7 @@ impl Api {
                 clock: Arc::clone(&clock),
             },
             set_approvals: SetApprovals { store: Arc::clone(&store) },
+            set_labels: SetLabels { store: Arc::clone(&store) },
             set_inputs: SetInputs { store: Arc::clone(&store), versions: versions.clone(), clock: Arc::clone(&clock) },
             set_toggles: SetToggles {
                 store: Arc::clone(&store),

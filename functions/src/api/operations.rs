@@ -15,7 +15,7 @@ use freehold_protocol::api::{
     DeployComponentsRequest, DetectDriftRequest, ForgetInstallRequest, IgnoreDriftRequest, InstallCreated,
     MoveChannelRequest, ReasonRequest, RejectJobRequest, RemoveSubscriptionRequest, ReportCheckRequest,
     ResumeWorkflowRequest, RetryJobRequest, RunActionRequest, RunRunbookRequest, SetApprovalsRequest, SetInputsRequest,
-    SetReleaseRequest, SetTogglesRequest, SkipNodeRequest, SyncAppRequest, TeardownInstallRequest,
+    SetLabelsRequest, SetReleaseRequest, SetTogglesRequest, SkipNodeRequest, SyncAppRequest, TeardownInstallRequest,
     TestSubscriptionsRequest, UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted,
 };
 use freehold_protocol::{AppName, Digest, InstallId, JobId, WorkflowId};
@@ -88,6 +88,11 @@ impl Api {
             Operation::SetApprovals => {
                 let install: InstallId = call.install()?;
                 self.set_approvals.set(&install, &call.json::<SetApprovalsRequest>()?).await?;
+                to_json(&read::show_install(&self.versions, &install, now).await?)
+            }
+            Operation::SetLabels => {
+                let (install, by): (InstallId, _) = (call.install()?, call.asked_by()?);
+                self.set_labels.set(&install, &call.json::<SetLabelsRequest>()?, &by).await?;
                 to_json(&read::show_install(&self.versions, &install, now).await?)
             }
             Operation::SetRelease => {

@@ -28,6 +28,7 @@ pub enum Operation {
     ShowToggles,
     SetToggles,
     SetApprovals,
+    SetLabels,
     SetRelease,
     RenderStack,
     RenderStackOfVersion,
@@ -112,6 +113,7 @@ impl Operation {
             | Self::ShowToggles
             | Self::SetToggles
             | Self::SetApprovals
+            | Self::SetLabels
             | Self::SetRelease
             | Self::RenderStack
             | Self::RenderStackOfVersion
@@ -186,7 +188,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
 }
 
 /// All routes.
-pub const ROUTES: [Route; 73] = [
+pub const ROUTES: [Route; 74] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
@@ -238,6 +240,7 @@ pub const ROUTES: [Route; 73] = [
         "/v1/installs/{install}/approvals",
         "Sets whether plans of an install wait until somebody at the vendor approves them",
     ),
+    route(Operation::SetLabels, "POST", "/v1/installs/{install}/labels", "Sets and removes labels of an install"),
     route(
         Operation::SetRelease,
         "POST",

@@ -34,8 +34,8 @@ pub struct CreateInstall {
 }
 
 impl CreateInstall {
-    /// Creates the install, on request of `by`. A repeated request gets the same workflow, and sets the labels of the
-    /// install if it has labels; a request for the same name that is different in anything else is refused.
+    /// Creates the install, on request of `by`. A repeated request gets the same workflow; a different request for the
+    /// same name is refused.
     ///
     /// # Errors
     /// Invalid for wrong inputs, toggles or labels or an unknown region, NotFound for an unknown app, Conflict for a
@@ -46,13 +46,11 @@ impl CreateInstall {
         by: &AskedBy,
     ) -> Result<(Install, WorkflowId), AppError> {
         check_region(&request.region, request.unknown_region).map_err(|e| AppError::invalid(e.to_string()))?;
-        if let Some(labels) = &request.labels {
-            labels::check(labels).map_err(|e| AppError::invalid(e.to_string()))?;
-        }
+        labels::check(&request.labels).map_err(|e| AppError::invalid(e.to_string()))?;
         let id = &request.install;
         let known: Option<Stored<Install>> = load(&*self.store, &install_key(id)).await?;
         if let Some(known) = known {
-            return self.existing(known, request).await;
+            return self.existing(known.value, request).await;
         }
         self.check_names(id).await?;
         let toggles = self.check_version(request).await?;
@@ -81,7 +79,7 @@ impl CreateInstall {
             // Another copy of the same request may have created the install meanwhile.
             let known: Option<Stored<Install>> = load(&*self.store, &install_key(id)).await?;
             return match known {
-                Some(known) => self.existing(known, request).await,
+                Some(known) => self.existing(known.value, request).await,
                 None => Err(conflict(id, &key)),
             };
         }
@@ -120,7 +118,7 @@ impl CreateInstall {
             next_serial: 1 + (u64::from(generation) << 32),
             inputs: merged(&BTreeMap::new(), &request.inputs),
             toggles,
-            labels: request.labels.clone().unwrap_or_default(),
+            labels: request.labels.clone(),
             approval_option: request.approval_option,
             follows: request.release.clone(),
             // Most installs follow the latest version, and a short row costs one write unit.
@@ -131,10 +129,9 @@ impl CreateInstall {
 
     async fn existing(
         &self,
-        known: Stored<Install>,
+        install: Install,
         request: &CreateInstallRequest,
     ) -> Result<(Install, WorkflowId), AppError> {
-        let Stored { value: install, rev } = known;
         install.check_kept()?;
         let workflow = install.provisioning();
         let same = install.app() == Some(&request.app)
@@ -170,24 +167,16 @@ impl CreateInstall {
                 install.id, install.follows
             )));
         }
-        let install = self.with_labels(Stored { value: install, rev }, request).await?;
+        if request.labels.iter().any(|(key, value)| install.labels.get(key) != Some(value)) {
+            return Err(AppError::conflict(format!(
+                "install `{0}` exists already, with other labels; `freehold install labels {0}` shows and changes them",
+                install.id
+            )));
+        }
         if install.live.as_ref() == Some(&workflow) {
             self.machines.start(WorkflowKind::ProvisionInstall, &workflow, &install.id, 0).await?;
         }
         Ok((install, workflow))
-    }
-
-    /// Returns the install with the labels of the request in place of its own; unchanged if the request has no labels.
-    async fn with_labels(&self, known: Stored<Install>, request: &CreateInstallRequest) -> Result<Install, AppError> {
-        let Stored { value: install, rev } = known;
-        let Some(labels) = request.labels.as_ref().filter(|labels| **labels != install.labels) else {
-            return Ok(install);
-        };
-        let install = Install { labels: labels.clone(), ..install };
-        match self.store.commit(vec![put(&install, Expect::Rev(rev))?]).await? {
-            Committed::Done => Ok(install),
-            Committed::Conflict(_) => Err(table::contended("install", &install.id)),
-        }
     }
 
     /// Checks that the name is free, to return a clear error before the commit. If two installs are created at the same

@@ -1,5 +1,5 @@
-//! Installs: create, register, disable and enable them, set their inputs, delete installs in which nothing ever ran,
-//! and forget installs. The build runner's reserved install is registered here too.
+//! Installs: create, register, disable and enable them, set their inputs and labels, delete installs in which nothing
+//! ever ran, and forget installs. The build runner's reserved install is registered here too.
 
 pub mod create_install;
 pub mod delete_install;
@@ -14,6 +14,7 @@ pub mod remove_forgotten;
 mod report_shards;
 pub mod set_approvals;
 pub mod set_inputs;
+pub mod set_labels;
 pub mod set_release;
 pub mod set_toggles;
 mod settings_change;

@@ -321,7 +321,7 @@ impl World {
             toggles: BTreeMap::new(),
             approval_option: Default::default(),
             release: Default::default(),
-            labels: None,
+            labels: BTreeMap::new(),
         }
     }
 

@@ -59,6 +59,7 @@ mod install {
     mod sealed_inputs;
     mod set_approvals;
     mod set_inputs;
+    mod set_labels;
     mod set_release;
     mod set_toggles;
     mod upgrade_runner;

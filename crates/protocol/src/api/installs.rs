@@ -13,7 +13,6 @@ use crate::order::leftovers::Leftovers;
 use crate::{AccountId, AppName, ComponentName, Digest, InstallId, JobId, KeyId, RunId, Timestamp, WorkflowId};
 
 /// `POST /v1/installs`: creates an install. Its runner proves by its role in `account` that it is the install's runner.
-/// A repeated request changes nothing but the labels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CreateInstallRequest {
@@ -37,10 +36,9 @@ pub struct CreateInstallRequest {
     /// The target that the install deploys when a deploy names neither a version nor a release.
     #[serde(default, skip_serializing_if = "Follows::is_latest")]
     pub release: Follows,
-    /// The install's own labels, of at most 4 KiB. An install that exists already gets these labels instead of its own
-    /// ones, and keeps its own when this field is absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub labels: Option<BTreeMap<String, String>>,
+    /// The install's own labels, of at most 4 KiB.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
 }
 
 #[cfg(feature = "schema")]
@@ -55,6 +53,14 @@ pub struct InstallCreated {
     pub install: InstallView,
     /// The workflow that provisions the install. It waits for the runner first.
     pub workflow: WorkflowId,
+}
+
+/// `POST /v1/installs/{install}/labels`: sets and removes labels that the install itself has. Applies at once.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SetLabelsRequest {
+    /// The value of a label, by its key. `null` removes the label. All own labels together have at most 4 KiB.
+    pub labels: BTreeMap<String, Option<String>>,
 }
 
 /// `GET /v1/installs`, `GET /v1/installs/{install}`: an install.

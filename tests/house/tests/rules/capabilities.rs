@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{files, read, top};
 
 /// Commands whose words are not those of their operation, with the reason.
-const OTHER_COMMANDS: [(&str, &str, &str); 10] = [
+const OTHER_COMMANDS: [(&str, &str, &str); 11] = [
     (
         "EnrolBuildRunner",
         "tenant build-runner",
@@ -17,6 +17,7 @@ const OTHER_COMMANDS: [(&str, &str, &str); 10] = [
     ("ResumeRun", "runbook resume", "the commands about runs stand beside the one that starts them"),
     ("SetApprovals", "install approvals", "it has one word to set, as `install toggles` has those to switch"),
     ("SetInputs", "install inputs", "without `--input` it shows the inputs, as `app inputs` does"),
+    ("SetLabels", "install labels", "without `--label` and `--remove` it shows the labels, as `install inputs` does"),
     ("SetRelease", "install release", "without an option it shows what the install follows, as `install inputs` does"),
     (
         "SetToggles",

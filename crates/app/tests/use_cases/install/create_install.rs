@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use freehold_app::install::create_install::CreateInstall;
 use freehold_app::{AppError, Kind, read};
 use freehold_protocol::AccountId;
-use freehold_protocol::api::{CreateInstallRequest, InstallView};
+use freehold_protocol::api::{CreateInstallRequest, InstallView, SetLabelsRequest};
 use freehold_protocol::app_version::AppVersion;
 use serde_json::json;
 
@@ -83,36 +83,31 @@ async fn a_repeated_request_does_not_lose_other_inputs() {
 }
 
 #[tokio::test]
-async fn a_repeated_request_with_labels_sets_them_and_nothing_else() {
+async fn a_repeated_request_does_not_set_labels_that_were_changed_since() {
     let world = World::with_app().await;
-    let labelled =
-        |pairs: &[(&str, &str)]| CreateInstallRequest { labels: Some(labels(pairs)), ..world.creation("globex") };
-    create(&world, &labelled(&[("env", "test"), ("team", "shop")])).await.unwrap();
-    let first = shown(&world).await;
-
-    create(&world, &labelled(&[("env", "production")])).await.unwrap();
-    let second = shown(&world).await;
+    let first = CreateInstallRequest { labels: labels(&[("env", "test")]), ..world.creation("globex") };
+    create(&world, &first).await.unwrap();
+    create(&world, &first).await.unwrap();
+    let later = SetLabelsRequest { labels: [("env".to_owned(), Some("production".to_owned()))].into() };
+    world.set_labels().set(&globex(), &later, member()).await.unwrap();
     let rows = world.memory.rows();
-    create(&world, &world.creation("globex")).await.unwrap();
-    create(&world, &labelled(&[("env", "production")])).await.unwrap();
-    let elsewhere = CreateInstallRequest { region: "us-east-1".into(), ..labelled(&[("env", "lost")]) };
-    let error = create(&world, &elsewhere).await.unwrap_err();
-    let repeated = world.memory.rows();
-    create(&world, &labelled(&[])).await.unwrap();
 
-    assert_eq!(first.own_labels, labels(&[("env", "test"), ("team", "shop")]));
-    let relabelled = labels(&[("env", "production")]);
-    assert_eq!(second, InstallView { labels: relabelled.clone(), own_labels: relabelled, ..first });
+    let error = create(&world, &first).await.unwrap_err();
+    create(&world, &world.creation("globex")).await.unwrap();
+
     assert_eq!(error.kind, Kind::Conflict);
-    assert_eq!(repeated, rows);
-    assert_eq!(shown(&world).await.labels, labels(&[]));
+    let expected =
+        "install `globex` exists already, with other labels; `freehold install labels globex` shows and changes them";
+    assert_eq!(error.message, expected);
+    assert_eq!(world.memory.rows(), rows);
+    assert_eq!(shown(&world).await.own_labels, labels(&[("env", "production")]));
 }
 
 #[tokio::test]
 async fn an_install_has_the_default_labels_of_the_latest_version_below_its_own() {
     let world = World::with_app().await;
     let own = labels(&[("env", "production")]);
-    let request = CreateInstallRequest { labels: Some(own.clone()), ..world.creation("globex") };
+    let request = CreateInstallRequest { labels: own.clone(), ..world.creation("globex") };
     create(&world, &request).await.unwrap();
     let defaults = labels(&[("env", "test"), ("team", "shop")]);
 
@@ -192,7 +187,7 @@ async fn a_request_that_makes_no_sense_is_refused_by_name() {
         (unknown_input, Kind::Invalid, "did you mean `greeting`?"),
         (wrong_type, Kind::Invalid, "input `days` must be a number, found a text of 4 characters"),
         (
-            CreateInstallRequest { labels: Some(labels(&[("", "x")])), ..good.clone() },
+            CreateInstallRequest { labels: labels(&[("", "x")]), ..good.clone() },
             Kind::Invalid,
             "a label has an empty key; give it a key",
         ),
