@@ -64,6 +64,8 @@ fn labels_that_no_install_can_have_are_errors() {
     let long = "x".repeat(5000);
     let config = with_install("[labels]\n\"\" = \"free\"\n")
         .with("installs/b.toml", "name = \"b1\"\nlabels = { tier = [\"free\"] }\n")
+        .with("installs/c.toml", "name = \"c1\"\n[labels]\ntier = \"free\\nof charge\"\n")
+        .with("installs/d.toml", "name = \"d1\"\n[labels]\n\"env=test\" = true\n")
         .with("metadata.toml", &format!("version = \"v2\"\n[default_labels]\nnote = \"{long}\"\n"));
 
     let found: Vec<String> =
@@ -74,6 +76,9 @@ fn labels_that_no_install_can_have_are_errors() {
         [
             "installs/a.toml:2: a label has an empty key; give it a key, such as `env` in `env=production`",
             "installs/b.toml:2: `tier` is a list",
+            "installs/c.toml:2: the label `tier` has a line break, or another control or invisible character; remove it",
+            "installs/d.toml:2: the key `env=test` of a label has a `=` or a `,`; leave it out, because a list of labels is \
+             `KEY=VALUE, KEY=VALUE`",
             "metadata.toml:2: the labels have 5004 bytes in all, more than the 4096 that an install stores; \
              shorten them",
         ]
