@@ -175,7 +175,7 @@ async fn says_version(path: &Path, version: &str) -> Result<(), Failure> {
     }
     let shown: String = printed.chars().take(80).collect();
     Err(Failure::new(format!(
-        "the new program is not version {version}: it ended with {} and printed `{shown}`",
+        "the new program does not report version {version}: it ended with {} and printed `{shown}`",
         output.status
     )))
 }
@@ -218,7 +218,14 @@ mod tests {
         let right = says_version(&program("#!/bin/sh\necho freehold-runner 9.9.9"), "9.9.9").await;
         assert_eq!(reason(right), None);
         let other = says_version(&program("#!/bin/sh\necho freehold-runner 9.9.8"), "9.9.9").await;
-        assert!(reason(other).unwrap().contains("freehold-runner 9.9.8"));
+        let other = reason(other).unwrap();
+        assert!(
+            other.starts_with("the new program does not report version 9.9.9: it ended with exit status: 0"),
+            "{other}"
+        );
+        assert!(other.contains("freehold-runner 9.9.8"), "{other}");
+        let failed = says_version(&program("#!/bin/sh\necho freehold-runner 9.9.9\nexit 3"), "9.9.9").await;
+        assert!(reason(failed).unwrap().contains("does not report version 9.9.9: it ended with exit status: 3"));
         let broken = says_version(&program("not a program"), "9.9.9").await;
         assert!(reason(broken).unwrap().contains("does not start on this machine"));
     }

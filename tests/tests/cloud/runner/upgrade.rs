@@ -195,7 +195,7 @@ async fn a_program_of_a_signed_release_takes_over_and_the_runner_goes_back_from_
     ensure!(bench.programs().is_null(), "{}", bench.programs());
     for (program, reason) in [
         (b"not a program".to_vec(), "the new program does not start on this machine"),
-        (script("echo freehold-runner 9.9.9"), "is not version 0.1.0"),
+        (script("echo freehold-runner 9.9.9"), "does not report version 0.1.0"),
         (script(ENDS), "the new program ended with exit status: 7 before it proved its health"),
         (script(STANDS_STILL), "the new program did not prove its health within 10 s"),
     ] {
