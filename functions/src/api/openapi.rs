@@ -84,8 +84,8 @@ fn parameters(route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
     } else if route.method == "POST" {
         parameters.push(json!({
             "name": IDEMPOTENCY_KEY, "in": "header", "required": true,
-            "description": "A value of your choice for this one request. The same request with the same value gets the \
-             same response again.",
+            "description": "A value of your choice for this one request. A repeated request with the same value starts no \
+             workflow or run a second time.",
             "schema": IDEMPOTENCY_KEY_SHAPE.schema(),
         }));
     } else if let Some(list) = route.operation.list() {
