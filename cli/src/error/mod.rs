@@ -188,9 +188,14 @@ impl Error {
             404 => {
                 Self::not_found(format!("the tenant API does not know this address ({status}{detail}); check `--api`"))
             }
-            429 | 500..=599 => {
-                Self::transient(format!("the tenant API could not process the request ({status}{detail}); try again"))
+            429 => {
+                Self::transient(format!("the tenant API gets too many requests ({status}{detail}); try again later"))
             }
+            // The gateway sends a 504 while the function may still be running.
+            500..=599 => Self::transient(format!(
+                "the tenant API did not return the result of the request ({status}{detail}), which may have been carried \
+                 out; check whether it was before you try again"
+            )),
             400..=499 => Self::invalid(format!(
                 "the tenant API refused the request ({status}{detail}); check `--api`, and use the `freehold` command of \
                  the tenant's release"
@@ -317,6 +322,15 @@ mod tests {
         assert_eq!(Error::from_api(403, br#"{"message":"Forbidden"}"#).kind(), Kind::Denied);
         assert_eq!(Error::from_api(503, b"").kind(), Kind::Transient);
         assert_eq!(Error::from_api(404, b"<html>").kind(), Kind::NotFound);
+        assert_eq!(
+            Error::from_api(504, br#"{"message":"Endpoint request timed out"}"#).to_string(),
+            "the tenant API did not return the result of the request (504, `Endpoint request timed out`), which may have been \
+             carried out; check whether it was before you try again"
+        );
+        assert_eq!(
+            Error::from_api(429, b"").to_string(),
+            "the tenant API gets too many requests (429); try again later"
+        );
         for status in [302, 401, 404, 405, 413, 429, 502] {
             assert!(Error::from_api(status, b"<html>").way_out().is_some(), "{status}");
         }
