@@ -145,15 +145,16 @@ class Programs:
         self._run(CLOUD, "up", "--detach", "--port", "0", "--state", state, "--until-pid", os.getpid())
         self.endpoint = (state / "endpoint").read_text().strip()
 
-    def start_runner(self, role, config, account, role_name, variables=None, quiet=False):
+    def start_runner(self, role, config, account, role_name, variables=None, quiet=False, install=INSTALL):
         """Starts a runner with the temporary credentials of its role, and waits until it has announced itself."""
+        name = role if install == INSTALL else install
         credentials = self.assume(account, role_name)
         environment = {**self._environment(account), **(variables or {})}
         if self.sandbox == "none":
             # The demo runs its own app only.
             environment["FREEHOLD_JOBS_AS_ROOT"] = "1"
         environment.update({name.upper(): value for name, value in credentials.items()})
-        log = self.files / f"{role}-runner.log"
+        log = self.files / f"{name}-runner.log"
         with log.open("w") as file:
             program = BIN / ("freehold-builder" if role == "build" else "freehold-runner")
             process = subprocess.Popen(
@@ -164,19 +165,19 @@ class Programs:
                 stderr=file,
             )
         self.runners.append(process)
-        install = "build" if role == "build" else INSTALL
+        serves = "build" if role == "build" else install
 
         def has_announced_itself():
             if process.poll() is not None:
-                raise Failed(f"the {role} runner ended with {process.returncode}; see `{_short(log)}`")
+                raise Failed(f"the {name} runner ended with {process.returncode}; see `{_short(log)}`")
             try:
-                return self.freehold_json("install", "show", install).get("runner")
+                return self.freehold_json("install", "show", serves).get("runner")
             except Failed:
                 return False
 
-        self.wait_until(f"the {role} runner announces itself", has_announced_itself)
+        self.wait_until(f"the {name} runner announces itself", has_announced_itself)
         if not quiet:
-            print(f"{role} runner is up as {account} {role_name} (pid {process.pid}; log `{_short(log)}`)")
+            print(f"{name} runner is up as {account} {role_name} (pid {process.pid}; log `{_short(log)}`)")
 
     def wait_until(self, what, condition):
         deadline = time.monotonic() + RUNNER_SECS
