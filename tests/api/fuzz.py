@@ -1,8 +1,9 @@
 """Fuzzes the tenant API by its own OpenAPI document, `docs/openapi.json`, with schemathesis.
 
-A local cloud of its own runs the real functions. A tenant, an app with a build, a release and a log, and an install
-with a deploy are made there first, so that requests find things. Then every operation gets requests that the document
-permits and requests that it forbids, operations that change and remove things among them. Each answer must have a
+A local cloud of its own runs the real functions. A tenant, an app with a build, a release and a log, and installs are
+made there first, so that requests find things. Operations that need a certain state, such as a deploy that failed, get
+an install in this state. Then every operation gets requests that the document permits and requests that it forbids,
+operations that change and remove things among them. Each answer must have a
 status, a content type and a body that the document lists; none may be a server error; and what the document forbids
 must be refused.
 
@@ -22,6 +23,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from skips import skip
+
 from programs import REGION, ROOT, VENDOR, Failed, Programs
 from world import install_for, make
 
@@ -31,17 +34,9 @@ EXAMPLES, SHORT_EXAMPLES = 50, 10
 # These take away what the others need. They come last, each with an install of its own.
 REMOVALS = ("TeardownInstall", "DeleteInstall", "ForgetInstall")
 # Operations that succeed in no case, each with the reason.
-NEVER_SUCCEEDS = {
-    "SyncApp": "a document of an app that is drawn breaks a rule that the API's document does not say",
-    **dict.fromkeys(("ApproveJob", "RejectJob"), "no plan waits for its approval in the world of the fuzzing"),
-    **dict.fromkeys(("DetectDrift", "AcknowledgeDrift"), "the app of the world has no part whose drift is checked"),
-    "CallWebhook": "no drawn signature is that of the webhook's key",
-    **dict.fromkeys(("CheckHealth", "ReportCheck"), "the app of the world has no component with health checks"),
-    **dict.fromkeys(("ResumeWorkflow", "RetryJob", "SkipNode"), "no deploy has failed in the world of the fuzzing"),
-    **dict.fromkeys(
-        ("RunRunbook", "ShowRun", "CancelRun", "ResumeRun"), "the app of the world has no runbook, so no run of one"
-    ),
-}
+NEVER_SUCCEEDS = {}
+# Those that succeed in no case on a machine without Terraform.
+NEED_TERRAFORM = ("DetectDrift", "AcknowledgeDrift")
 CHECKS = (
     "not_a_server_error",
     "status_code_conformance",
@@ -67,7 +62,7 @@ def main():
         programs.end()
     counts = added(json.loads((WORK / f"counts-{name}.json").read_text()) for name in rounds)
     report(counts, args.seed)
-    wrong = unexpected(counts["succeeded"], operation_ids(), args.only)
+    wrong = unexpected(counts["succeeded"], operation_ids(), args.only, never_succeed(programs))
     print("".join(f"api: {line}\n" for line in wrong), file=sys.stderr, end="")
     return 1 if any(codes) or wrong or not counts["cases"] else 0
 
@@ -83,18 +78,25 @@ def operation_ids():
     return {f"{method.upper()} {path}": one["operationId"] for path, method, one in methods if "operationId" in one}
 
 
-def unexpected(succeeded, ids, only):
+def never_succeed(programs):
+    """Returns the operations that succeed in no case on this machine, each with the reason."""
+    if programs.terraform:
+        return NEVER_SUCCEEDS
+    reason = "neither `terraform` nor `tofu` is on PATH, so no component has drift"
+    skip("api drift", reason)
+    return {**NEVER_SUCCEEDS, **dict.fromkeys(NEED_TERRAFORM, reason)}
+
+
+def unexpected(succeeded, ids, only, known):
     """Returns a line for each operation that never succeeded and is not known, and for each that is and did."""
     succeeds = {ids[label] for label, count in succeeded.items() if count}
     tried = {only} if only else set(ids.values())
     lines = [
         f"{name} never succeeded, so that nothing behind its refusals was fuzzed; make what it needs in `world.py`, or "
         "give a reason in NEVER_SUCCEEDS"
-        for name in sorted(tried - succeeds - NEVER_SUCCEEDS.keys())
+        for name in sorted(tried - succeeds - known.keys())
     ]
-    needless = [
-        f"{name} is in NEVER_SUCCEEDS and succeeds; take it out" for name in sorted(succeeds & NEVER_SUCCEEDS.keys())
-    ]
+    needless = [f"{name} is in NEVER_SUCCEEDS and succeeds; take it out" for name in sorted(succeeds & known.keys())]
     return lines + needless
 
 
@@ -130,6 +132,7 @@ def fuzz(programs, known, args, name):
         chosen = ["--include-operation-id", args.only]
     else:
         chosen = [word for one in REMOVALS for word in ("--exclude-operation-id", one)]
+    programs.step(f"requests: {args.only or name}")
     config = WORK / "schemathesis.toml"
     config.write_text(settings(known))
     command = [
@@ -147,6 +150,8 @@ def fuzz(programs, known, args, name):
         "SCHEMATHESIS_HOOKS": "hooks",
         "PYTHONPATH": f"{HERE}:{os.environ.get('PYTHONPATH', '')}",
         "FREEHOLD_API_HOST": known.host,
+        "FREEHOLD_API_DOCUMENT": str(known.document),
+        "FREEHOLD_API_WEBHOOK_KEY": str(known.webhook_key),
         "FREEHOLD_API_COUNTS": str(WORK / f"counts-{name}.json"),
         "AWS_REGION": REGION,
         "AWS_ACCESS_KEY_ID": VENDOR,
@@ -160,11 +165,20 @@ def settings(known):
     """Returns the settings of schemathesis: which values it takes from the world instead of making them up."""
     lines = ["warnings = false", "[generation]", 'database = "none"', "[phases.examples]", "enabled = false"]
     for name, values in known.values.items():
-        lines += [f"[dictionaries.{name}]", f"values = {json.dumps(values)}"]
-    lines.append("[parameters]")
-    for parameter, name in known.parameters.items():
-        lines.append(f'"{parameter}" = {{ dictionary = "{name}", probability = 0.7 }}')
+        lines += [f'[dictionaries."{name}"]', f"values = {json.dumps(values)}"]
+    lines += ["[parameters]", *_bindings(known.parameters, 0.7)]
+    for operation, parameters in known.of_operation.items():
+        lines += ["[[operations]]", f'include-operation-id = "{operation}"', "[operations.parameters]"]
+        # All of them have to be there in one request, and only a few requests reach the operation in the short form.
+        lines += _bindings(parameters, 0.9)
     return "\n".join(lines) + "\n"
+
+
+def _bindings(parameters, probability):
+    return [
+        f'"{parameter}" = {{ dictionary = "{name}", probability = {probability} }}'
+        for parameter, name in parameters.items()
+    ]
 
 
 def report(counts, seed):
