@@ -15,6 +15,8 @@ class Block:
     kind: str
     exit: int
     text: str
+    # Why it is not run; empty for a block that is.
+    reason: str = ""
 
 
 def read(path):
@@ -49,13 +51,16 @@ def read(path):
 
 def _opened(place, line, heading, prose):
     """Returns the block that `line` begins, below `heading` and after `prose`."""
-    words = line.removeprefix("```").split()
+    info, _, reason = line.removeprefix("```").partition(": ")
+    words = info.split()
     exits = [word.removeprefix("exit=") for word in words if word.startswith("exit=")]
     kind = " ".join(word for word in words if not word.startswith("exit="))
     if kind not in KINDS:
         raise Unreadable(f"{place}: a block is one of `{'`, `'.join(KINDS)}`, and not `{kind}`")
+    if (kind == "sh elsewhere") != bool(reason.strip()):
+        raise Unreadable(f"{place}: say why the block is not run, as in `sh elsewhere: needs another machine`")
     if heading is None:
         raise Unreadable(f"{place}: the block is below no heading")
     if exits and f"exit code {exits[0]}" not in prose:
         raise Unreadable(f"{place}: no reader sees the fence; say `exit code {exits[0]}` after the block before it")
-    return Block(place, kind, int(exits[0]) if exits else 0, "")
+    return Block(place, kind, int(exits[0]) if exits else 0, "", reason.strip())

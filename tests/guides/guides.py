@@ -5,7 +5,8 @@ Blocks of a guide:
     ```sh              is run; has to end with exit code 0, or with N where the fence says `exit=N`; then the text
                        after the block before it has to say `exit code N`, because no reader sees the fence
     ```sh background   is started, and continues
-    ```sh elsewhere    is not run here, and listed at the end
+    ```sh elsewhere: REASON
+                       is not run here, and listed at the end with the reason
     ```keys            ctrl-c in the terminal of what was started last
     ```text            what the block before it prints; `...` is any text, `<NAME>` a word that is `$NAME` from then on
 """
@@ -18,6 +19,7 @@ import sys
 import time
 
 import blocks
+import downloads
 import leftovers
 import skips
 import tool_image
@@ -32,6 +34,10 @@ TURNS = [
     ("vendor", "Write to the customer"),
     ("customer", "Launch"),
     ("vendor", None),
+    ("customer", "Watch"),
+    ("operations", "When a deploy fails"),
+    ("customer", "Limit"),
+    ("operations", "Continue after a failure"),
     ("customer", "Stop"),
     ("operations", "Take an artifact back"),
     ("customer", None),
@@ -76,8 +82,10 @@ def run(arguments):
     endpoint = (STATE / "endpoint").read_text().strip()
     journey = Journey(endpoint, arguments.tools, arguments.verbose)
     try:
+        downloads.make_bucket(endpoint)
         for guide, sections in turns():
             journey.turn(guide, sections)
+        downloads.remove_bucket(endpoint)
         leftovers.check(endpoint)
     finally:
         journey.end()
@@ -102,8 +110,9 @@ def main():
     except (Failed, blocks.Unreadable) as failure:
         print(f"guides: failed: {failure}")
         return 1
-    for line in journey.elsewhere:
-        print(f"not run: {line}")
+    for block in journey.elsewhere:
+        print(f"not run: {block.place}: {block.reason}")
+        print("".join(f"  {line}\n" for line in block.text.splitlines()), end="")
     print(f"guides: ok: {journey.done} blocks in {time.monotonic() - begun:.0f} s")
     return 0
 

@@ -19,6 +19,7 @@ PEOPLE = {"vendor": "vendor", "customer": "customer", "operations": "vendor"}
 PROFILES = {"vendor": ("acme", VENDOR), "customer": ("globex", CUSTOMER)}
 # What the vendor sends to the customer: files, and those of the release.
 SENT = ("globex.yaml", "my-app.contract.json", "release-key.pub")
+HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
 RELEASED = ("SHA256SUMS", "SHA256SUMS.sig", "x86_64/freehold")
 
 
@@ -44,6 +45,10 @@ class Journey:
             (release / "functions").symlink_to(FUNCTIONS)
             for program in ("freehold", "freehold-builder", "freehold-runner"):
                 (release / program).symlink_to(BIN / program)
+        # A private key and the key of an SSH server, as the vendor has them.
+        key = ("openssl", "genpkey", "-algorithm", "ed25519", "-out", folder / "id_ed25519")
+        subprocess.run(list(map(str, key)), check=True, capture_output=True)
+        (folder / "keys.txt").write_text(f"git.acme.example {HOST_KEY}\n")
 
     def turn(self, guide, sections):
         """Does the blocks of some sections of a guide."""
@@ -62,7 +67,7 @@ class Journey:
     def _do(self, shell, block):
         """Does what a block says, and returns a function that returns what it has printed until now."""
         if block.kind == "sh elsewhere":
-            self.elsewhere += [f"{block.place}: {line}" for line in block.text.splitlines()]
+            self.elsewhere.append(block)
             return lambda: ""
         self.done += 1
         if block.kind == "sh background":

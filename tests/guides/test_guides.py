@@ -57,8 +57,14 @@ class Blocks(unittest.TestCase):
             with self.assertRaises(blocks.Unreadable):
                 self.read(text)
 
+    def test_a_block_that_is_not_run_has_a_reason(self):
+        [block] = self.read("# One\n```sh elsewhere: needs a browser\nls\n```\n")["One"]
+        self.assertEqual((block.kind, block.reason), ("sh elsewhere", "needs a browser"))
+
     def test_what_would_be_passed_over_is_refused(self):
         for text in (
+            "# One\n```sh elsewhere\nls\n```\n",
+            "# One\n```sh: needs a browser\nls\n```\n",
             "# One\n```bash\nls\n```\n",
             "# One\n```\nls\n```\n",
             "# One\n# One\n",
