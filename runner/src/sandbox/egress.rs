@@ -8,6 +8,7 @@ use freehold_egress::{Destination, Egress, Protocol, Refusal, Rule, Rules, Upstr
 use freehold_iam_proxy::{DOMAINS, Endpoint, dns_suffix};
 use freehold_protocol::contract::Terms;
 use tokio::net::TcpListener;
+use url::{Host, Url};
 
 use super::loopback::{Serve, Service};
 use super::program::Program;
@@ -174,7 +175,7 @@ fn aws(region: &str) -> impl Iterator<Item = String> {
 }
 
 /// Returns the host of a URL, with the port that the URL names. If it names none, the host gets the default port of the
-/// schemes `http`, `ssh` and `git`. Returns other texts unchanged.
+/// schemes `http`, `ssh` and `git`. Returns other texts unchanged, such as `host:port`, which `Url` reads as a scheme.
 pub(super) fn of_url(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -212,16 +213,14 @@ pub(super) fn own_endpoint() -> Option<(SocketAddr, Destination)> {
 
 /// Returns the address of a URL if its host is a loopback address.
 fn loopback(url: &str) -> Option<SocketAddr> {
-    let (scheme, rest) = url.split_once("://")?;
-    let authority = rest.split(['/', '?', '#']).next()?;
-    let default = if scheme == "https" { 443 } else { 80 };
-    let address = authority.parse().ok().or_else(|| {
-        let (host, port) =
-            authority.rsplit_once(':').map_or((authority, None), |(host, port)| (host, port.parse().ok()));
-        let ip = if host == "localhost" { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { host.parse().ok()? };
-        Some(SocketAddr::new(ip, port.unwrap_or(default)))
-    });
-    address.filter(|address: &SocketAddr| address.ip().is_loopback())
+    let url = Url::parse(url).ok()?;
+    let ip = match url.host()? {
+        Host::Domain("localhost") => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        Host::Domain(_) => return None,
+        Host::Ipv4(ip) => IpAddr::V4(ip),
+        Host::Ipv6(ip) => IpAddr::V6(ip),
+    };
+    ip.is_loopback().then_some(SocketAddr::new(ip, url.port_or_known_default()?))
 }
 
 /// Returns the log line of a refused connection.
