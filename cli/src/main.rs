@@ -79,7 +79,7 @@ fn ended(error: &Error) -> ExitCode {
     if output::stderr_is_json() {
         output::write_json(&error.to_json().to_string());
     } else {
-        let label = if output::stderr_has_colours() { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" };
+        let label = output::styled("error:", console::Style::new().red().bold(), output::stderr_has_colours());
         output::note(&format!("{label} {error}"));
     }
     ExitCode::from(error.kind().exit_code())

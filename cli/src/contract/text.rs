@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use console::Style;
 use freehold_permissions::{
     Permission, TermsDiff, describe_action, describe_answer, describe_command, describe_copy, describe_reader,
     describe_value, permissions, why_wide,
@@ -10,7 +11,7 @@ use freehold_protocol::app_version::{PolicyEngine, Reference};
 use freehold_protocol::contract::{ActionTerms, Contract, Reader, RoleTerms, Terms};
 use freehold_protocol::{ActionName, Digest};
 
-use crate::output::{Output, Table, clean};
+use crate::output::{Output, Table, clean, styled};
 
 type Hosts = BTreeMap<String, BTreeSet<String>>;
 
@@ -23,7 +24,7 @@ pub(super) fn contract(
     signed: &str,
     out: Output,
 ) -> String {
-    let title = |text: &str| if out.colours() { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() };
+    let title = |text: &str| styled(text, Style::new().bold(), out.colours());
     let mut parts = vec![format!(
         "{}\n  version  {}\n  terms    {terms}\n  signed   {signed}",
         title(&format!("contract of {head}")),
@@ -189,8 +190,7 @@ fn role(role: &RoleTerms, out: Output) -> Vec<String> {
         let text = clean(&one.stated());
         lines.push(match why {
             None => format!("      {text}"),
-            Some(why) if out.colours() => format!("\u{1b}[35m    ! {text}: {why}\u{1b}[0m"),
-            Some(why) => format!("    ! {text}: {why}"),
+            Some(why) => styled(&format!("    ! {text}: {why}"), Style::new().magenta(), out.colours()),
         });
     }
     lines
@@ -199,13 +199,12 @@ fn role(role: &RoleTerms, out: Output) -> Vec<String> {
 /// Returns a difference as text. `steps` are the actions whose steps differ. `same` is true when the terms are
 /// identical.
 pub(super) fn diff(head: &str, diff: &TermsDiff, steps: &[ActionName], same: bool, out: Output) -> String {
-    let line = |sign: char, colour: u8, text: String| {
-        let text = format!("  {sign} {}", clean(&text));
-        if out.colours() { format!("\u{1b}[{colour}m{text}\u{1b}[0m") } else { text }
-    };
-    let widened = diff.widened.iter().map(|clause| line('+', 32, clause.to_string()));
-    let narrowed = diff.narrowed.iter().map(|clause| line('-', 31, clause.to_string()));
-    let steps = steps.iter().map(|action| line('~', 33, format!("action `{action}` runs different steps")));
+    let line =
+        |sign: char, style: Style, text: String| styled(&format!("  {sign} {}", clean(&text)), style, out.colours());
+    let widened = diff.widened.iter().map(|clause| line('+', Style::new().green(), clause.to_string()));
+    let narrowed = diff.narrowed.iter().map(|clause| line('-', Style::new().red(), clause.to_string()));
+    let steps =
+        steps.iter().map(|action| line('~', Style::new().yellow(), format!("action `{action}` runs different steps")));
     let lines: Vec<String> = widened.chain(narrowed).chain(steps).collect();
     let verdict = match (same, diff.widened.len()) {
         (true, _) => "the terms are the same; no new consent is needed".to_owned(),
@@ -222,10 +221,10 @@ pub(super) fn diff(head: &str, diff: &TermsDiff, steps: &[ActionName], same: boo
 
 /// Returns the additions of a difference as text.
 pub(super) fn additions(head: &str, diff: &TermsDiff, out: Output) -> String {
-    let lines = diff.widened.iter().map(|clause| {
-        let text = format!("  + {}", clean(&clause.to_string()));
-        if out.colours() { format!("\u{1b}[32m{text}\u{1b}[0m") } else { text }
-    });
+    let lines = diff
+        .widened
+        .iter()
+        .map(|clause| styled(&format!("  + {}", clean(&clause.to_string())), Style::new().green(), out.colours()));
     format!("{head}\n\n{}", lines.collect::<Vec<_>>().join("\n"))
 }
 

@@ -5,6 +5,7 @@ mod findings;
 mod help;
 mod printable_text;
 mod state;
+mod style;
 mod table;
 mod terminal;
 
@@ -13,6 +14,7 @@ use std::io::Write;
 use serde::Serialize;
 
 pub(crate) use help::fitted;
+pub(crate) use style::styled;
 pub(crate) use table::Table;
 pub(crate) use terminal::{help_width, note, stderr_has_colours, stderr_is_json, write_json};
 

@@ -1,11 +1,17 @@
 //! The colours of states.
 
+use console::Style;
+
+use super::style::styled;
+
 /// Returns the name of a state in its colour.
 pub(super) fn coloured(word: &str) -> String {
-    let code = match word {
-        "succeeded" | "ready" | "connected" | "built" | "deployed" | "ok" | "pass" | "in_sync" | "healthy" => 32,
+    let style = match word {
+        "succeeded" | "ready" | "connected" | "built" | "deployed" | "ok" | "pass" | "in_sync" | "healthy" => {
+            Style::new().green()
+        }
         "failed" | "fail" | "broken" | "disabled" | "lost" | "interrupted" | "refused" | "blocked" | "timed_out"
-        | "cut_off" | "unhealthy" => 31,
+        | "cut_off" | "unhealthy" => Style::new().red(),
         "running"
         | "active"
         | "building"
@@ -23,11 +29,12 @@ pub(super) fn coloured(word: &str) -> String {
         | "drifted"
         | "unknown"
         | "paused"
-        | "silent" => 33,
-        "skipped" | "waiting" | "cancelled" | "idle" | "acknowledged" | "unchecked" => 90,
-        word if word.ends_with("FAILED") || word.contains("ROLLBACK") => 31,
-        word if word.ends_with("_COMPLETE") => 32,
+        | "silent" => Style::new().yellow(),
+        // Not bright black, which `console` writes as one of 256 colours: the output does not pass on such a code.
+        "skipped" | "waiting" | "cancelled" | "idle" | "acknowledged" | "unchecked" => Style::new().dim(),
+        word if word.ends_with("FAILED") || word.contains("ROLLBACK") => Style::new().red(),
+        word if word.ends_with("_COMPLETE") => Style::new().green(),
         _ => return word.to_owned(),
     };
-    format!("\u{1b}[{code}m{word}\u{1b}[0m")
+    styled(word, style, true)
 }

@@ -1,10 +1,11 @@
 //! Renders a difference as text. It begins with the changes that need attention and ends with the jobs that a deploy
 //! runs.
 
+use console::Style;
 use freehold_domain::diff::{Answer, Cause, Change, Diff, Egress, Items, Presence, Question, RoleDiff, Run};
 use freehold_protocol::app_version::AppVersion;
 
-use crate::output::{clean, plural};
+use crate::output::{clean, plural, styled};
 
 /// One line below a section's title.
 struct Line {
@@ -37,13 +38,13 @@ impl Mark {
         }
     }
 
-    const fn colour(self) -> Option<u8> {
+    const fn style(self) -> Style {
         match self {
-            Self::Added => Some(32),
-            Self::Removed => Some(31),
-            Self::Changed => Some(33),
-            Self::Attention => Some(35),
-            Self::None => None,
+            Self::Added => Style::new().green(),
+            Self::Removed => Style::new().red(),
+            Self::Changed => Style::new().yellow(),
+            Self::Attention => Style::new().magenta(),
+            Self::None => Style::new(),
         }
     }
 }
@@ -79,7 +80,7 @@ pub(super) fn render(diff: &Diff, to: &AppVersion, colours: bool) -> String {
 }
 
 fn section(section: &Section, colours: bool) -> String {
-    let mut out = if colours { format!("\u{1b}[1m{}\u{1b}[0m", section.title) } else { section.title.to_owned() };
+    let mut out = styled(section.title, Style::new().bold(), colours);
     for (at, line) in section.lines.iter().enumerate() {
         let widths = widths(&section.lines, at);
         let mut text = String::new();
@@ -89,10 +90,8 @@ fn section(section: &Section, colours: bool) -> String {
         }
         let indent = "    ".repeat(line.level);
         let text = format!("  {indent}{} {}", line.mark.sign(), text.trim_end());
-        match line.mark.colour().filter(|_| colours) {
-            Some(code) => out.push_str(&format!("\n\u{1b}[{code}m{text}\u{1b}[0m")),
-            None => out.push_str(&format!("\n{}", text.trim_end())),
-        }
+        out.push('\n');
+        out.push_str(&styled(text.trim_end(), line.mark.style(), colours));
     }
     out
 }
