@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use console::{Alignment, pad_str};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::error::{Error, Result};
@@ -160,7 +161,7 @@ impl Things<'_> {
 }
 
 fn line(name: &str, state: &str, reason: &str, width: usize) -> String {
-    let text = format!("{name:<width$}  {state}");
+    let text = format!("{}  {state}", pad_str(name, width, Alignment::Left, None));
     if reason.is_empty() { text } else { format!("{text}  {reason}") }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use console::measure_text_width;
 use freehold_protocol::api::{NodeView, WorkflowStarted, WorkflowView};
 use freehold_protocol::{JobId, WorkflowId};
 
@@ -56,7 +57,7 @@ async fn until_ended(api: &Api, workflow: &WorkflowId, progress: &Progress) -> R
             progress.say(&state);
             shown = state;
         }
-        let width = view.nodes.iter().map(|node| node.name.len()).max().unwrap_or_default();
+        let width = view.nodes.iter().map(|node| measure_text_width(&node.name)).max().unwrap_or_default();
         // The sentence at the end shows the reason of the first failed node.
         let first_bad = view.nodes.iter().position(is_bad);
         for (at, node) in view.nodes.iter().enumerate() {

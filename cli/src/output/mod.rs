@@ -11,6 +11,7 @@ mod terminal;
 
 use std::io::Write;
 
+use console::{Alignment, measure_text_width, pad_str};
 use serde::Serialize;
 
 pub(crate) use help::fitted;
@@ -132,6 +133,17 @@ pub(crate) fn print_exactly(text: &str) {
 /// control the terminal.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if is_control(c) { '?' } else { c }).collect()
+}
+
+/// Returns commands and what each of them does, as indented lines in two columns. A command without a description does
+/// not widen the first column.
+pub(crate) fn described_commands(commands: &[(String, &str)]) -> String {
+    let described = commands.iter().filter(|(_, what)| !what.is_empty());
+    let width = described.map(|(command, _)| measure_text_width(command)).max().unwrap_or_default();
+    let lines = commands.iter().map(|(command, what)| {
+        format!("  {}  {what}", pad_str(command, width, Alignment::Left, None)).trim_end().to_owned()
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns a count and its noun: `1 install`, `2 installs`.

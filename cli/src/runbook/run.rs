@@ -1,6 +1,7 @@
 //! `freehold runbook run`: starts a run of a runbook and follows it.
 
 use clap::Args;
+use console::measure_text_width;
 use freehold_protocol::api::{RunRunbookRequest, RunView, WorkflowView};
 use freehold_protocol::{InstallId, RunId, RunbookName};
 
@@ -75,7 +76,7 @@ async fn until_ended(api: &Api, mut view: RunView, progress: &Progress) -> Resul
     progress.say(&format!("runbook {} in {}: {}", view.runbook, view.install, view.run));
     loop {
         let names: Vec<String> = view.steps.iter().enumerate().map(|(at, step)| step_name(at, step)).collect();
-        let width = names.iter().map(String::len).max().unwrap_or_default();
+        let width = names.iter().map(|name| measure_text_width(name)).max().unwrap_or_default();
         for (name, step) in names.iter().zip(&view.steps) {
             let workflow = step.workflow.as_ref().map(ToString::to_string).unwrap_or_default();
             let note = if step.state == "failed" { String::new() } else { workflow };

@@ -8,6 +8,7 @@ use super::{Init, LIST};
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
 use crate::file;
+use crate::output::described_commands;
 
 const DEFAULT: &str = include_str!("default-tools.toml");
 const COMPONENT: &str = "# The image that jobs run their programs in; `freehold tools build` makes it.\nname = \"tools\"\ntype = \
@@ -70,14 +71,12 @@ impl Init {
 /// Returns the commands that make the image and let the app use it, with what each of them does.
 fn next_commands(app: &Path, tools: &Path) -> String {
     let (app, tools) = (app.display(), tools.display());
-    let next = [
+    described_commands(&[
         (format!("freehold tools pin {tools}"), "fetches the items of the list and writes their checksums"),
         (format!("freehold tools build {tools}"), "makes the image"),
         (format!("freehold app sync {app}"), "makes a version of the app with the image"),
         ("freehold build APP".to_owned(), "copies the image to your registry, with the other artifacts"),
-    ];
-    let width = next.iter().map(|(command, _)| command.chars().count()).max().unwrap_or_default();
-    next.map(|(command, what)| format!("  {command:<width$}  {what}")).join("\n")
+    ])
 }
 
 /// The effect of this command on `runner.toml`.

@@ -1,7 +1,7 @@
 //! Renders a difference as text. It begins with the changes that need attention and ends with the jobs that a deploy
 //! runs.
 
-use console::Style;
+use console::{Alignment, Style, measure_text_width, pad_str};
 use freehold_domain::diff::{Answer, Cause, Change, Diff, Egress, Items, Presence, Question, RoleDiff, Run};
 use freehold_protocol::app_version::AppVersion;
 
@@ -86,7 +86,7 @@ fn section(section: &Section, colours: bool) -> String {
         let mut text = String::new();
         for (column, cell) in line.cells.iter().enumerate() {
             let width = widths.get(column).copied().unwrap_or(0);
-            text.push_str(&format!("{:width$}  ", clean(cell)));
+            text.push_str(&format!("{}  ", pad_str(&clean(cell), width, Alignment::Left, None)));
         }
         let indent = "    ".repeat(line.level);
         let text = format!("  {indent}{} {}", line.mark.sign(), text.trim_end());
@@ -107,7 +107,7 @@ fn widths(lines: &[Line], at: usize) -> Vec<usize> {
         // The last cell of a line needs no padding.
         let padded = line.cells.len().saturating_sub(1);
         for (column, cell) in line.cells.iter().take(padded).enumerate() {
-            let width = clean(cell).chars().count();
+            let width = measure_text_width(&clean(cell));
             match widths.get_mut(column) {
                 Some(known) => *known = (*known).max(width),
                 None => widths.push(width),

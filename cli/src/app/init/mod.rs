@@ -8,6 +8,7 @@ use serde_json::json;
 use super::Init;
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
+use crate::output::described_commands;
 
 /// The name of the app in the files; it is replaced by the new app's name.
 const PLACEHOLDER: &str = "my-app";
@@ -92,16 +93,13 @@ fn next_steps(app: &AppName, dir: &Path) -> String {
         (format!("freehold build {app}"), "makes the artifacts on your build runner"),
         (format!("freehold install create NAME --app {app} --account ACCOUNT --region REGION"), ""),
     ];
-    let explained = steps.iter().filter(|(_, what)| !what.is_empty());
-    let width = explained.map(|(command, _)| command.chars().count()).max().unwrap_or_default();
-    let steps = steps.iter().map(|(command, what)| format!("  {command:<width$}  {what}").trim_end().to_owned());
     format!(
         "wrote app `{app}` to `{dir}`:\n{}\n\nIts module runs in Terraform, which the machine of an install stack does not have. \
          \
          `freehold tools init {dir}` gives the app an image with the programs that its jobs need; without one, the runner has to \
          be on a machine that has them.\n\nnext:\n{}",
         files.join("\n"),
-        steps.collect::<Vec<_>>().join("\n")
+        described_commands(&steps)
     )
 }
 
