@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::app::{Label, has_labels};
 use crate::context::Context;
 use crate::error::Result;
-use run::{RunRunbook, follow_run, shown};
+use run::{RunRunbook, fetch_run, follow_run};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunbookCommand {
@@ -86,9 +86,9 @@ impl RunbookCommand {
                 let all: Vec<RunView> = api.list(&["v1", "installs", install.as_str(), "runs"]).await?;
                 out.show(&all, |all| text::runs(&install, all, out))
             }
-            Self::Show(One { run }) => out.show(&shown(&api, &run).await?, |view| text::run(view, out)),
+            Self::Show(One { run }) => out.show(&fetch_run(&api, &run).await?, |view| text::run(view, out)),
             Self::Watch(One { run }) => {
-                let view = shown(&api, &run).await?;
+                let view = fetch_run(&api, &run).await?;
                 follow_run(&api, out, view, true).await
             }
             Self::Resume(Resume { run, reason, no_wait }) => {

@@ -90,7 +90,7 @@ async fn until_ended(api: &Api, mut view: RunView, progress: &Progress) -> Resul
             progress.waiting(&waits, true);
         }
         tokio::time::sleep(LOOK).await;
-        view = shown(api, &view.run).await?;
+        view = fetch_run(api, &view.run).await?;
     }
 }
 
@@ -102,7 +102,7 @@ async fn waits(api: &Api, view: &RunView) -> Option<String> {
     describe_wait(api, &workflow).await
 }
 
-/// Returns a run.
-pub(super) async fn shown(api: &Api, run: &RunId) -> Result<RunView> {
+/// Fetches a run.
+pub(super) async fn fetch_run(api: &Api, run: &RunId) -> Result<RunView> {
     api.get(&["v1", "runs", run.as_str()]).await
 }

@@ -23,7 +23,7 @@ impl Build {
             for item in list.of(platform) {
                 progress.now(format!("adding {} for {platform}", item.name));
                 let about = |error: crate::error::Error| error.within(format!("item `{}`", item.name));
-                let fetched = fetcher.checked(&self.dir, item).await.map_err(about)?;
+                let fetched = fetcher.fetch_verified(&self.dir, item).await.map_err(about)?;
                 let made = layer(item, fetched).map_err(about)?;
                 size += made.size;
                 count += 1;

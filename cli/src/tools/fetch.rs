@@ -85,7 +85,7 @@ impl Fetcher {
     }
 
     /// Returns the bytes of `item` after checking that they have its checksum.
-    pub(super) async fn checked(&self, dir: &Path, item: &Item) -> Result<Fetched> {
+    pub(super) async fn fetch_verified(&self, dir: &Path, item: &Item) -> Result<Fetched> {
         let wanted = item.digest()?;
         let fetched = self.any(dir, item).await?;
         if fetched.digest == wanted {

@@ -61,7 +61,7 @@ impl S3Objects {
         self.config.region().map(ToString::to_string).unwrap_or_default()
     }
 
-    async fn signed(
+    async fn sign_request(
         &self,
         request: SignableRequest<'_>,
         place: impl FnOnce(&mut SigningSettings),
@@ -87,7 +87,7 @@ impl S3Objects {
     }
 
     /// Returns the pre-signed URL of a packed source.
-    async fn presigned(
+    async fn presign(
         &self,
         method: &str,
         digest: &Digest,
@@ -100,7 +100,7 @@ impl S3Objects {
             settings.signature_location = SignatureLocation::QueryParams;
             settings.expires_in = Some(Duration::from_secs(valid_secs));
         };
-        let signed = self.signed(request.map_err(failed)?, in_query).await?;
+        let signed = self.sign_request(request.map_err(failed)?, in_query).await?;
         let encode = |value| utf8_percent_encode(value, RESERVED);
         let query: Vec<String> =
             signed.params().iter().map(|(name, value)| format!("{name}={}", encode(value.as_ref()))).collect();
@@ -115,7 +115,7 @@ impl S3Objects {
         let headers = if method == "PUT" { &headers[..] } else { &[] };
         let signable = SignableRequest::new(method, &url, headers.iter().copied(), SignableBody::Bytes(body));
         let hashed = |settings: &mut SigningSettings| settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;
-        let signed = self.signed(signable.map_err(failed)?, hashed).await?;
+        let signed = self.sign_request(signable.map_err(failed)?, hashed).await?;
         let mut request = Request::new(SdkBody::from(body));
         request.set_method(method).map_err(failed)?;
         request.set_uri(url).map_err(failed)?;
@@ -131,11 +131,11 @@ impl Objects for S3Objects {
     async fn presign_source(&self, digest: &Digest, size: u64, valid_secs: u64) -> Result<String, PortError> {
         // The signature covers the length, so the client cannot upload more bytes than it announced.
         let length = size.to_string();
-        self.presigned("PUT", digest, &[("content-length", length.as_str())], valid_secs).await
+        self.presign("PUT", digest, &[("content-length", length.as_str())], valid_secs).await
     }
 
     async fn source_url(&self, digest: &Digest, valid_secs: u64) -> Result<String, PortError> {
-        self.presigned("GET", digest, &[], valid_secs).await
+        self.presign("GET", digest, &[], valid_secs).await
     }
 
     async fn put_version(&self, digest: &Digest, bytes: &[u8]) -> Result<(), PortError> {

@@ -44,7 +44,7 @@ impl Recorder for Printed {
         Ok(())
     }
 
-    async fn used(&self, used: BTreeMap<String, Used>) -> Result<(), String> {
+    async fn record_used(&self, used: BTreeMap<String, Used>) -> Result<(), String> {
         let used = used.into_iter();
         let used: BTreeMap<String, Value> = used
             .map(|(action, used)| (action, json!({ "answered": used.answered, "refused": used.refused })))

@@ -76,7 +76,7 @@ impl Proxy {
     /// The recorder's error.
     pub async fn finish(&self) -> Result<(), String> {
         let used = self.usage.all();
-        if used.is_empty() { Ok(()) } else { self.recorder.used(used).await }
+        if used.is_empty() { Ok(()) } else { self.recorder.record_used(used).await }
     }
 
     /// Returns the owner of the EKS cluster whose endpoint is the host `name`, or `None` when no cluster of the account

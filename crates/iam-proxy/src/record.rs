@@ -44,7 +44,7 @@ pub trait Recorder: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// A sentence with the reason why the record was not made.
-    async fn used(&self, used: BTreeMap<String, Used>) -> Result<(), String>;
+    async fn record_used(&self, used: BTreeMap<String, Used>) -> Result<(), String>;
 }
 
 /// The number of calls of one action by a job.

@@ -34,7 +34,7 @@ impl Recorder for Kept {
         Ok(())
     }
 
-    async fn used(&self, used: BTreeMap<String, Used>) -> Result<(), String> {
+    async fn record_used(&self, used: BTreeMap<String, Used>) -> Result<(), String> {
         *self.used.lock().unwrap() = used;
         Ok(())
     }

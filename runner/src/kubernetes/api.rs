@@ -210,7 +210,7 @@ impl Api {
                 Ok(_) | Err(_) => Ok(Change::Create),
             };
         };
-        match self.merged(object).await? {
+        match self.dry_run_merge(object).await? {
             Some(merged) => Ok(Change::between(Some(live), &merged)),
             None => Ok(Change::Create),
         }
@@ -218,7 +218,7 @@ impl Api {
 
     /// Returns the live object as Helm's merge of `object` would make it, by a dry run; `None` if the cluster does not know
     /// the kind.
-    pub(crate) async fn merged(&self, object: &Object) -> Result<Option<Value>, ClusterError> {
+    pub(crate) async fn dry_run_merge(&self, object: &Object) -> Result<Option<Value>, ClusterError> {
         let (id, value) = (&object.id, &object.value);
         let Some(url) = self.object_url(id, &HELM_DRY_RUN).await? else { return Ok(None) };
         let what = id.to_string();

@@ -176,13 +176,18 @@ impl Launcher<'_> {
     async fn attempt(&self, candidate: &Candidate, signals: &mut Signals) -> Ended {
         let Candidate { released, health_secs, .. } = candidate;
         info!("Trying program {} ({}) for up to {health_secs} s", released.version, released.program);
-        match self.tried(released, *health_secs, signals).await {
+        match self.try_program(released, *health_secs, signals).await {
             Ok(ended) => ended,
             Err(error) => self.back(&format!("the new program cannot be started: {error}")),
         }
     }
 
-    async fn tried(&self, released: &Released, health_secs: u32, signals: &mut Signals) -> std::io::Result<Ended> {
+    async fn try_program(
+        &self,
+        released: &Released,
+        health_secs: u32,
+        signals: &mut Signals,
+    ) -> std::io::Result<Ended> {
         self.set_phase(Phase::OnTrial)?;
         let mut child = self.spawn(released)?;
         match trial::watch(&mut child, signals, (self.state_dir(), &released.program), health_secs).await? {

@@ -77,7 +77,7 @@ impl Recorder for IamRecords {
         Ok(())
     }
 
-    async fn used(&self, used: BTreeMap<String, Used>) -> Result<(), String> {
+    async fn record_used(&self, used: BTreeMap<String, Used>) -> Result<(), String> {
         self.0.lock().unwrap().extend(used.keys().map(|action| format!("used {action}")));
         Ok(())
     }

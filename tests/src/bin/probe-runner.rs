@@ -208,7 +208,7 @@ impl Recorder for NoGrants {
         Err("a probe changes nothing in IAM".to_owned())
     }
 
-    async fn used(&self, _: BTreeMap<String, Used>) -> Result<(), String> {
+    async fn record_used(&self, _: BTreeMap<String, Used>) -> Result<(), String> {
         Ok(())
     }
 }

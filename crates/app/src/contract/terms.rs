@@ -168,7 +168,7 @@ pub async fn for_removal(store: &dyn Store, install: &Install, version: &AppVers
     terms.customer_inputs.clear();
     terms.secrets.clear();
     terms.probes.clear();
-    packed(store, install, &terms).await
+    pack_terms(store, install, &terms).await
 }
 
 /// Returns the terms for an order to `install`: their digest, and the packed change from the accepted terms. If the
@@ -178,10 +178,10 @@ pub async fn for_removal(store: &dyn Store, install: &Install, version: &AppVers
 /// # Errors
 /// The store's errors.
 pub async fn for_order(store: &dyn Store, install: &Install, version: &AppVersion) -> Result<OrderTerms, AppError> {
-    packed(store, install, &made::terms(version)).await
+    pack_terms(store, install, &made::terms(version)).await
 }
 
-async fn packed(store: &dyn Store, install: &Install, terms: &Terms) -> Result<OrderTerms, AppError> {
+async fn pack_terms(store: &dyn Store, install: &Install, terms: &Terms) -> Result<OrderTerms, AppError> {
     let asked = bytes_of(terms)?;
     let digest = Digest::of(&asked);
     let other = install.accepted_contract.as_ref().filter(|accepted| **accepted != digest);

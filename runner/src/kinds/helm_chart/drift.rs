@@ -23,12 +23,12 @@ pub(in crate::kinds) async fn check(job: &Job, work: &InstallChart) -> Result<Ve
     let api = access.api()?;
     let aws = job_aws(job).await?;
     let helm = Helm::find(job, release, &access, &aws)?;
-    let found = compared(job, work, &helm, &api, &templates).await;
+    let found = compare_with_release(job, work, &helm, &api, &templates).await;
     aws.finish().await;
     found
 }
 
-async fn compared(
+async fn compare_with_release(
     job: &Job,
     work: &InstallChart,
     helm: &Helm<'_>,
@@ -71,6 +71,6 @@ async fn attributes(api: &Api, plan: &ReleasePlan, id: &Id) -> Result<Vec<String
     let object = plan.objects.iter().find(|object| object.id.is_same_object(id));
     let (Some(object), Some(live)) = (object, api.get(id).await?) else { return Ok(Vec::new()) };
     // Webhooks with side effects refuse every dry run. The difference was then found without a dry run.
-    let Ok(Some(merged)) = api.merged(object).await else { return Ok(Vec::new()) };
+    let Ok(Some(merged)) = api.dry_run_merge(object).await else { return Ok(Vec::new()) };
     Ok(attributes_of_drift(&live, &merged))
 }

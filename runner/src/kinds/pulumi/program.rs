@@ -85,7 +85,7 @@ impl<'a> Pulumi<'a> {
 
     /// Logs the version of the program.
     pub(super) async fn check_version(&self) -> Result<(), Failure> {
-        let printed = self.printed("version", vec!["version".to_owned()]).await?;
+        let printed = self.capture_output("version", vec!["version".to_owned()]).await?;
         let text = printed.text().await.map_err(|error| unreadable("version", &error))?;
         let (found, wanted) = (text.trim().trim_start_matches('v'), self.wanted_version.trim_start_matches('v'));
         self.job.log.line(&version_line("pulumi", found, wanted));
@@ -162,10 +162,10 @@ impl<'a> Pulumi<'a> {
         name: &str,
         arguments: Vec<String>,
     ) -> Result<T, Failure> {
-        self.printed(name, arguments).await?.json().await.map_err(|error| unreadable(name, &error))
+        self.capture_output(name, arguments).await?.json().await.map_err(|error| unreadable(name, &error))
     }
 
-    async fn printed(&self, name: &str, arguments: Vec<String>) -> Result<Printed, Failure> {
+    async fn capture_output(&self, name: &str, arguments: Vec<String>) -> Result<Printed, Failure> {
         let printed = Printed::new(self.job).map_err(|error| unreadable(name, &error))?;
         self.start(name, arguments, Output::Kept(printed.clone()), Vec::new()).await?;
         Ok(printed)

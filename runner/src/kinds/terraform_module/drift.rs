@@ -24,13 +24,13 @@ pub(in crate::kinds) async fn check(job: &Job, work: &ApplyTerraform) -> Result<
     let bucket = JobBucket::of(job, &sdk_config(job).await)?;
     let aws = job_aws(job).await?;
     let Prepared { terraform, variables, .. } = prepare(job, work, &bucket, &aws).await?;
-    let found = planned(&terraform, &variables).await;
+    let found = make_plan(&terraform, &variables).await;
     aws.finish().await;
     Ok(drifted(&found?))
 }
 
 /// Makes a plan and returns it as JSON.
-async fn planned(terraform: &Terraform<'_>, variables: &Variables) -> Result<Value, Failure> {
+async fn make_plan(terraform: &Terraform<'_>, variables: &Variables) -> Result<Value, Failure> {
     terraform.check_version().await?;
     terraform.init().await?;
     let plan = ["plan", "-input=false", "-no-color", "-lock=false", "-out=plan.bin"].map(String::from);

@@ -154,8 +154,8 @@ impl Change<'_> {
         let facts = self.facts().await?;
         let recalled = approvals::recall(job, &facts).await?;
         let (plan, object) = match &recalled {
-            Recalled::Plan(record) => (self.approved(record).await?, record.object.clone()),
-            Recalled::Nothing | Recalled::Outdated(_) => self.planned().await?,
+            Recalled::Plan(record) => (self.fetch_approved_plan(record).await?, record.object.clone()),
+            Recalled::Nothing | Recalled::Outdated(_) => self.make_plan().await?,
         };
         let (Changes { counts, data, is_noop }, document) = plan::read(terraform, &plan).await?;
         job.log.line(&format!("plan {}: {counts}", plan.digest()));
@@ -188,7 +188,7 @@ impl Change<'_> {
     }
 
     /// Makes a plan, and stores it. Returns it with the object that holds it.
-    async fn planned(&self) -> Result<(PlanFile, String), Failure> {
+    async fn make_plan(&self) -> Result<(PlanFile, String), Failure> {
         let job = self.terraform.job();
         let plan = ["plan", "-input=false", "-no-color", LOCK_TIMEOUT, "-out=plan.bin"].map(String::from);
         let destroy = matches!(self.goal, Goal::Destroy { .. }).then(|| "-destroy".to_owned());
@@ -201,7 +201,7 @@ impl Change<'_> {
     }
 
     /// Fetches the approved plan, whose bytes the approval names.
-    async fn approved(&self, record: &PlanRecord) -> Result<PlanFile, Failure> {
+    async fn fetch_approved_plan(&self, record: &PlanRecord) -> Result<PlanFile, Failure> {
         let job = self.terraform.job();
         let plan = until_stopped(job, PlanFile::fetch(job, self.bucket, &record.object, &record.bytes)).await?;
         plan.ok_or_else(|| Failure::NotApproved {

@@ -167,7 +167,7 @@ impl<'a> Terraform<'a> {
         name: &str,
         arguments: Vec<String>,
     ) -> Result<T, Failure> {
-        self.captured(name, arguments, Vec::new()).await
+        self.capture_with(name, arguments, Vec::new()).await
     }
 
     /// Runs a subcommand about a plan, as [`Self::capture`] does.
@@ -177,10 +177,10 @@ impl<'a> Terraform<'a> {
         arguments: Vec<String>,
         plan: &PlanFile,
     ) -> Result<T, Failure> {
-        self.captured(name, arguments, vec![plan.directory().to_owned()]).await
+        self.capture_with(name, arguments, vec![plan.directory().to_owned()]).await
     }
 
-    async fn captured<T: DeserializeOwned + Send + 'static>(
+    async fn capture_with<T: DeserializeOwned + Send + 'static>(
         &self,
         name: &str,
         arguments: Vec<String>,

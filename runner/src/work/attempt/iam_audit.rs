@@ -91,7 +91,7 @@ impl Recorder for IamAudit {
         }
     }
 
-    async fn used(&self, used: BTreeMap<String, Used>) -> Result<(), String> {
+    async fn record_used(&self, used: BTreeMap<String, Used>) -> Result<(), String> {
         let count = |of: fn(&Used) -> u64| {
             let counted = used.iter().map(|(action, used)| (action.clone(), of(used)));
             counted.filter(|(_, times)| *times > 0).collect()
