@@ -20,10 +20,10 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 pub(crate) use discover::{Profile, stack_name, tenant_stack};
-pub(crate) use retry::{Failed, until_ready, with_retries};
+pub(crate) use retry::{Failed, poll_until, until_ready, with_retries};
 pub(crate) use runner_wait::describe_wait;
 pub(crate) use short_reason::{IN_A_SENTENCE, IN_A_TABLE, IN_A_WIDE_TABLE, brief};
-pub(crate) use watch::{LOOK, follow, has_ended, verdict, watch};
+pub(crate) use watch::{POLL_INTERVAL, follow, has_ended, verdict, watch};
 
 use crate::error::{Error, Kind, Result, chain};
 use sign::Signer;

@@ -1,4 +1,4 @@
-//! Retries of HTTP requests with backoff, and waiting while the API reports that a resource will be ready soon.
+//! Retries of HTTP requests with backoff, waiting for a resource that the API reports as ready soon, and polling.
 
 use std::time::Duration;
 
@@ -81,6 +81,24 @@ pub(crate) async fn until_ready<T>(progress: &Progress, mut ask: impl AsyncFnMut
     }
 }
 
+/// Repeats `ask` until `is_done` accepts its answer, at most `polls` times with pauses of `interval`. Returns the last
+/// answer.
+pub(crate) async fn poll_until<T>(
+    (polls, interval): (u32, Duration),
+    mut ask: impl AsyncFnMut() -> Result<T>,
+    is_done: impl Fn(&T) -> bool,
+) -> Result<T> {
+    let mut answer = ask().await?;
+    for _ in 1..polls {
+        if is_done(&answer) {
+            break;
+        }
+        tokio::time::sleep(interval).await;
+        answer = ask().await?;
+    }
+    Ok(answer)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,6 +143,30 @@ mod tests {
         let (ended, tries, took) = tried(5, vec![Err(Failed::ForGood(Error::denied("no"))), Ok(7)]).await;
 
         assert_eq!((ended, tries, took), (Err(Error::denied("no")), 1, Duration::ZERO));
+    }
+
+    /// Polls at most three times, every two seconds, until the answer is `wanted`. Each answer is its poll number.
+    /// Returns the last answer, and the seconds that the polling took.
+    async fn polled(wanted: u32) -> (Result<u32>, u64) {
+        let (mut asked, began) = (0, Instant::now());
+
+        let answer = poll_until(
+            (3, Duration::from_secs(2)),
+            async || {
+                asked += 1;
+                Ok(asked)
+            },
+            |answer: &u32| *answer == wanted,
+        );
+
+        (answer.await, began.elapsed().as_secs())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn polling_ends_with_the_wanted_answer_or_with_the_last_poll() {
+        assert_eq!(polled(1).await, (Ok(1), 0));
+        assert_eq!(polled(2).await, (Ok(2), 2));
+        assert_eq!(polled(9).await, (Ok(3), 4));
     }
 
     #[tokio::test(start_paused = true)]

@@ -17,7 +17,7 @@ use crate::progress::Progress;
 /// The wait after which the first line is printed, in seconds. A runner normally takes an order sooner.
 const FIRST_LINE_SECS: u64 = 8;
 /// The pause between two checks.
-const LOOK: Duration = Duration::from_secs(4);
+const POLL_INTERVAL: Duration = Duration::from_secs(4);
 
 /// The check for a runner that does not take its orders. It runs while a workflow is watched.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Waiting {
         if Instant::now() < self.next {
             return;
         }
-        self.next = Instant::now() + LOOK;
+        self.next = Instant::now() + POLL_INTERVAL;
         if let Some(text) = decision(view) {
             let plain = self.due_secs > 0;
             self.due_secs = 0;

@@ -13,7 +13,7 @@ use crate::output::Output;
 use crate::progress::{Progress, or_stopped};
 
 /// The pause between two requests while a command follows a workflow, a run, or the log of a job.
-pub(crate) const LOOK: Duration = Duration::from_millis(700);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(700);
 /// The maximum number of characters of a reason next to a node.
 const IN_A_LINE: usize = 100;
 
@@ -69,7 +69,7 @@ async fn until_ended(api: &Api, workflow: &WorkflowId, progress: &Progress) -> R
             return Ok(view);
         }
         waiting.look(api, &view, progress).await;
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 

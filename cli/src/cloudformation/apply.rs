@@ -7,7 +7,7 @@ use aws_sdk_cloudformation::types::{
 };
 
 use super::events::{Events, SEE_EVENTS};
-use super::{LOOK, Stack, Stacks, longer};
+use super::{POLL_INTERVAL, Stack, Stacks, longer};
 use crate::error::{Error, Kind, Result, ResultExt};
 use crate::progress::Progress;
 
@@ -159,7 +159,7 @@ impl Stacks {
 
     /// Waits until the change set is ready, and returns whether it has changes. Deletes a change set without changes.
     async fn has_changes(&self, stack: &str, set: &str, new: bool) -> Result<bool> {
-        let mut pause = LOOK;
+        let mut pause = POLL_INTERVAL;
         loop {
             let answer = self.client.describe_change_set().stack_name(stack).change_set_name(set).send().await;
             let answer = answer.doing(format!("read the change set of stack `{stack}`"))?;
@@ -191,7 +191,7 @@ impl Stacks {
         events: &mut Events,
         progress: &Progress,
     ) -> Result<Stack> {
-        let mut looks = 0;
+        let mut polls = 0;
         loop {
             let stack = self.follow(name, events, progress).await?;
             let stack = stack.ok_or_else(|| {
@@ -201,11 +201,11 @@ impl Stacks {
                 None => stack.status == StackStatus::ReviewInProgress,
                 Some(before) => stack.changed_at == before.changed_at && stack.status == before.status,
             };
-            looks += 1;
-            if !is_old || looks > 40 {
+            polls += 1;
+            if !is_old || polls > 40 {
                 return Ok(stack);
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }

@@ -20,9 +20,9 @@ use crate::error::{Error, Result, ResultExt};
 use crate::progress::Progress;
 use events::Events;
 
-/// The first pause between two requests for a stack's state. It grows to [`SLOWEST_LOOK`].
-const LOOK: Duration = Duration::from_millis(250);
-const SLOWEST_LOOK: Duration = Duration::from_secs(3);
+/// The first pause between two requests for a stack's state. It grows to [`LONGEST_POLL_INTERVAL`].
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+const LONGEST_POLL_INTERVAL: Duration = Duration::from_secs(3);
 
 /// The stacks of one account and region.
 #[derive(Debug, Clone)]
@@ -101,7 +101,7 @@ impl Stacks {
 
     /// Shows the stack's events until its operation ends.
     async fn follow(&self, id: &str, events: &mut Events, progress: &Progress) -> Result<Option<Stack>> {
-        let mut pause = LOOK;
+        let mut pause = POLL_INTERVAL;
         loop {
             let stack = self.find(id).await?;
             events.show_new(&self.client, progress).await?;
@@ -117,5 +117,5 @@ impl Stacks {
 
 /// Returns the pause after `pause` between two requests for a state that has not changed.
 fn longer(pause: Duration) -> Duration {
-    (pause * 5 / 4).min(SLOWEST_LOOK)
+    (pause * 5 / 4).min(LONGEST_POLL_INTERVAL)
 }

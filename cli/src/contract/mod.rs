@@ -16,16 +16,17 @@ use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::{ActionName, AppName, Digest, Envelope, KeyId, ReleaseName, TenantName, Timestamp};
 use serde::Serialize;
 
-use crate::api::{Api, app_of};
+use crate::api::{Api, app_of, poll_until};
 use crate::app::VersionName;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::output::{Output, note};
 
-/// The maximum number of requests for a signature. A contract is signed about a second after its build has ended.
-const SIGNING_LOOKS: u32 = 6;
+/// The maximum number of requests for a contract with its signature. A contract is signed about a second after its
+/// build has ended.
+const POLLS: u32 = 7;
 /// The pause between two of these requests.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ContractCommand {
@@ -223,14 +224,9 @@ impl Show {
             (None, Some(name)) => name.resolve(&api, &self.app).await?,
             (None, None) => latest(&api, &self.app).await?,
         };
-        let mut view = load(&api, &self.app, &version).await?;
-        for _ in 0..SIGNING_LOOKS {
-            if view.signed.is_some() || self.output.is_none() {
-                break;
-            }
-            tokio::time::sleep(BETWEEN_LOOKS).await;
-            view = load(&api, &self.app, &version).await?;
-        }
+        let load = async || load(&api, &self.app, &version).await;
+        let is_done = |view: &ContractView| view.signed.is_some() || self.output.is_none();
+        let view = poll_until((POLLS, POLL_INTERVAL), load, is_done).await?;
         let verified = match &view.signed {
             Some(envelope) => Some(signature(&api, &view, envelope).await?),
             None => None,

@@ -13,7 +13,7 @@ use crate::error::{Kind, Result};
 use crate::progress::{Progress, or_stopped};
 
 /// The pause between two requests for the install.
-const BETWEEN_LOOKS: Duration = Duration::from_secs(3);
+const POLL_INTERVAL: Duration = Duration::from_secs(3);
 
 impl Forget {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
@@ -51,7 +51,7 @@ impl Forget {
             match api.get::<InstallView>(&["v1", "installs", self.install.as_str()]).await {
                 Err(error) if error.kind() == Kind::NotFound => return Ok(()),
                 Err(error) => return Err(error),
-                Ok(_) => tokio::time::sleep(BETWEEN_LOOKS).await,
+                Ok(_) => tokio::time::sleep(POLL_INTERVAL).await,
             }
         }
     }

@@ -11,7 +11,7 @@ use freehold_protocol::preflight::{FINDINGS, Finding};
 use freehold_protocol::report::Fence;
 use serde_json::Value;
 
-use crate::api::{Api, LOOK};
+use crate::api::{Api, POLL_INTERVAL};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, note, print_json, print_log, time};
@@ -97,7 +97,7 @@ impl Logs {
             match (moved, page.ended, self.follow) {
                 // The log may have more chunks.
                 (true, _, _) => {}
-                (false, false, true) => tokio::time::sleep(LOOK).await,
+                (false, false, true) => tokio::time::sleep(POLL_INTERVAL).await,
                 (false, true, true) => {
                     self.print_late(api, &mut log).await?;
                     break;

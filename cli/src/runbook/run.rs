@@ -6,7 +6,7 @@ use freehold_protocol::api::{RunRunbookRequest, RunView, WorkflowView};
 use freehold_protocol::{InstallId, RunId, RunbookName};
 
 use super::text::{outcome, step_name};
-use crate::api::{Api, LOOK, describe_wait};
+use crate::api::{Api, POLL_INTERVAL, describe_wait};
 use crate::error::Result;
 use crate::inputs::{Input, texts_by_name};
 use crate::output::Output;
@@ -89,7 +89,7 @@ async fn until_ended(api: &Api, mut view: RunView, progress: &Progress) -> Resul
         if let Some(waits) = waits(api, &view).await {
             progress.waiting(&waits, true);
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         view = fetch_run(api, &view.run).await?;
     }
 }

@@ -9,13 +9,14 @@ use aws_sdk_cloudformation::types::StackStatus;
 use freehold_protocol::{TenantName, names};
 use serde::Serialize;
 
+use crate::api::poll_until;
 use crate::cloudformation::{Stack, Stacks};
 use crate::error::{Error, Result, ResultExt};
 use crate::progress::Progress;
 
-/// The pause between two checks of a group that is being deleted, in seconds, and the maximum number of checks.
-const LOOK_SECS: u32 = 3;
-const LOOKS: u32 = 300;
+/// The pause between two checks of a group that is being deleted, and the maximum number of checks.
+const POLL_INTERVAL: Duration = Duration::from_secs(3);
+const POLLS: u32 = 300;
 /// The parameter of the tenant's stack that decides whether the stack has the machine.
 pub(super) const SUBNETS: &str = "BuildSubnetIds";
 
@@ -99,16 +100,14 @@ pub(super) async fn remove(
     progress.now(format!("ending the build runner's machine (group `{group}`)"));
     let delete = client.delete_auto_scaling_group().auto_scaling_group_name(&group).force_delete(true);
     delete.send().await.doing(format!("delete Auto Scaling group `{group}`"))?;
-    for _ in 0..LOOKS {
-        if look_up(&client, &group).await?.is_none() {
-            return Ok(());
-        }
-        tokio::time::sleep(Duration::from_secs(LOOK_SECS.into())).await;
+    let left = poll_until((POLLS, POLL_INTERVAL), async || look_up(&client, &group).await, Option::is_none).await?;
+    if left.is_none() {
+        return Ok(());
     }
     Err(Error::failed(format!(
         "Auto Scaling group `{group}` still exists {} minutes after its deletion began; look at its machine in the EC2 console, \
          then run the command again",
-        LOOKS * LOOK_SECS / 60
+        (POLL_INTERVAL * POLLS).as_secs() / 60
     )))
 }
 
@@ -124,7 +123,7 @@ pub(super) async fn remove_in_cleanup(
     let Some(former) = stack else { return std::future::pending().await };
     let stacks = Stacks::new(config);
     loop {
-        tokio::time::sleep(Duration::from_secs(LOOK_SECS.into())).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         // The loop of the update reports a failed request.
         let Ok(Some(now)) = stacks.find(&former.name).await else { continue };
         // During the cleanup of an earlier update, the parameter still has its old value.

@@ -11,7 +11,7 @@ use super::leftovers::Leftovers;
 use super::names::{bucket_name, named};
 use super::remove::Remover;
 use super::{Bucket, Destroy, build_machine};
-use crate::api::stack_name;
+use crate::api::{poll_until, stack_name};
 use crate::cloudformation::Stacks;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -19,9 +19,9 @@ use crate::output::{note, plural};
 use crate::progress::Progress;
 
 /// The maximum number of searches for leftovers. The search by tag lags behind the deletions.
-const LOOKS: u32 = 10;
+const POLLS: u32 = 10;
 /// The pause between two searches.
-const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 impl Destroy {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
@@ -48,8 +48,9 @@ impl Destroy {
         progress.now("looking for leftovers");
         let is_elsewhere = !had_stack && removed.is_empty();
         // A resource that was not deleted now does not disappear while the command waits.
-        let looks = if is_elsewhere { 1 } else { LOOKS };
-        let leftovers = settled_leftovers(&config, &tenant, &bucket, &remover, looks).await?;
+        let polls = if is_elsewhere { 1 } else { POLLS };
+        let find = async || Leftovers::find(&config, &tenant, &bucket, &remover).await;
+        let leftovers = poll_until((polls, POLL_INTERVAL), find, |found: &Leftovers| found.ours.is_empty()).await?;
         drop(progress);
         let place = format!("account {account}, region {}", crate::aws::region(&config));
         if had_stack {
@@ -149,24 +150,6 @@ async fn list_installs(
 fn install_of(url: &str, tenant: &TenantName) -> String {
     let name = url.rsplit('/').next().unwrap_or(url);
     name.trim_start_matches(&named(tenant, "")).trim_end_matches(".fifo").to_owned()
-}
-
-async fn settled_leftovers(
-    config: &aws_config::SdkConfig,
-    tenant: &TenantName,
-    bucket: &Bucket,
-    remover: &Remover,
-    looks: u32,
-) -> Result<Leftovers> {
-    let mut leftovers = Leftovers::find(config, tenant, bucket, remover).await?;
-    for _ in 1..looks {
-        if leftovers.ours.is_empty() {
-            break;
-        }
-        tokio::time::sleep(BETWEEN_LOOKS).await;
-        leftovers = Leftovers::find(config, tenant, bucket, remover).await?;
-    }
-    Ok(leftovers)
 }
 
 fn render(tenant: &TenantName, removed: &[String], leftovers: &Leftovers, place: &str) -> String {

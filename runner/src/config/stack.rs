@@ -16,7 +16,7 @@ use crate::config::{Config, ConfigError, Role};
 use crate::repeat::Repeat;
 
 /// The time between two reads of the stack.
-const LOOK: Duration = Duration::from_secs(10 * 60);
+const POLL_INTERVAL: Duration = Duration::from_secs(10 * 60);
 /// Each key of the config with the output of the stack that has its value.
 const OUTPUTS: [(&str, &str); 9] = [
     ("tenant", "TenantName"),
@@ -117,14 +117,14 @@ impl StackSource {
                     warn!("{text}");
                 }
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
     /// Waits until the config in the stack differs from `config`. A stack that cannot be read counts as unchanged.
     pub async fn changed(&self, config: &Config) {
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             match self.read().await {
                 Ok(now) if now != *config => return,
                 Ok(_) => {}

@@ -40,7 +40,7 @@ const DECISION_ROUND: Duration = Duration::from_secs(30);
 /// The time after which a runner that has never enrolled ends, if it has no credentials of a role.
 const GIVE_UP: Duration = Duration::from_secs(5 * 60);
 /// The interval at which the runner examines why the reports queue has not taken its hello.
-const LOOK: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The keyed digests of the app's secrets, by secret name; `None` when they are not known.
 type Digests = Option<BTreeMap<String, Digest>>;
@@ -200,7 +200,7 @@ async fn accepted(agent: &Agent, number: u64, beat: &Beat) -> Sent {
     let begun = Instant::now();
     loop {
         beat.alive();
-        if let Ok(accepted) = tokio::time::timeout(LOOK, agent.reporter.accepted_hello(number)).await {
+        if let Ok(accepted) = tokio::time::timeout(POLL_INTERVAL, agent.reporter.accepted_hello(number)).await {
             return if accepted { Sent::Taken } else { Sent::Again };
         }
         let denied = agent.reporter.denied().filter(|_| !agent.enrolled.is_set());

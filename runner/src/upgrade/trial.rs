@@ -14,7 +14,7 @@ use crate::process::drain::Signals;
 use crate::upgrade::programs::Programs;
 
 /// The time between two checks whether the program has proved its health.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How a trial ended.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(crate) async fn watch(
                 child.kill().await?;
                 None
             }
-            () = tokio::time::sleep(LOOK) => None,
+            () = tokio::time::sleep(POLL_INTERVAL) => None,
         };
         let has_ended = ended.is_some() || child.try_wait()?.is_some();
         // The file is read after the check whether the program has ended: an ended program no longer writes the file.

@@ -25,7 +25,7 @@ use questions::Question;
 use watch::{Verdict, Watch};
 
 /// The longest time between two checks.
-const LOOK: Duration = Duration::from_secs(5);
+const LONGEST: Duration = Duration::from_secs(5);
 /// The time limit of one check without commands. After it, the reason names each question without an answer. The time
 /// limit of each command is added, because commands run one after another.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -64,7 +64,7 @@ async fn check(job: &Job, work: &CheckHealth, commands: &Commands) -> Result<Hea
             Verdict::GivenUp => return Ok(given_up(work, seen, watch.healthy_for(at))),
             Verdict::Again(wait) => {
                 let pause = async {
-                    tokio::time::sleep(wait.clamp(SHORTEST, LOOK)).await;
+                    tokio::time::sleep(wait.clamp(SHORTEST, LONGEST)).await;
                     Ok(())
                 };
                 until_stopped(job, pause).await?;

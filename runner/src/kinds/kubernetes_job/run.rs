@@ -15,7 +15,7 @@ use crate::kubernetes::{
 };
 
 /// The time between two polls of a Kubernetes Job.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The part of the attempt's time limit that is reserved for the work after the wait.
 const REST: Duration = Duration::from_secs(15);
 
@@ -91,7 +91,7 @@ impl Run<'_> {
                         self.failure(format!("{id} still exists: a finalizer or a running pod prevents its deletion"))
                     );
                 }
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         }
         Ok(())
@@ -122,7 +122,7 @@ impl Run<'_> {
                 self.job.log.line(&line);
                 last_line = line;
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 

@@ -14,7 +14,7 @@ use crate::kubernetes::{
 };
 
 /// The time between two polls of an object.
-const LOOK: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// The time limit for a CustomResourceDefinition to become usable.
 const DEFINED: Duration = Duration::from_secs(60);
 /// The part of the attempt's time limit that is reserved for the work after the wait.
@@ -185,7 +185,7 @@ impl Rollout<'_> {
                 if Instant::now() >= until {
                     return Err(self.failure(format!("{id} still exists: a finalizer prevents its deletion")));
                 }
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         }
         Ok(())
@@ -209,7 +209,7 @@ impl Rollout<'_> {
                     self.job.log.line(&line);
                     last_line = line;
                 }
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         }
         Ok(())
