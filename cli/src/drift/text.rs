@@ -4,7 +4,7 @@ use freehold_protocol::api::{DriftRuleView, DriftView, DriftedView, InstallDrift
 use freehold_protocol::approval::ChangeKind;
 
 use crate::api::{IN_A_TABLE, brief};
-use crate::output::{Output, Table, time};
+use crate::output::{Output, Table, plural, time};
 
 /// Returns the differences in an install, and its rules.
 pub(super) fn list(found: &InstallDrift, out: Output) -> String {
@@ -95,8 +95,7 @@ pub(crate) fn state_text(drift: &DriftView, out: Output) -> String {
 }
 
 fn differing(drift: &DriftView) -> String {
-    let count = count(drift);
-    format!("{count} resource{}", if count == 1 { "" } else { "s" })
+    plural(usize::try_from(count(drift)).unwrap_or(usize::MAX), "resource")
 }
 
 fn count(drift: &DriftView) -> u64 {

@@ -148,8 +148,13 @@ pub(crate) fn described_commands(commands: &[(String, &str)]) -> String {
 
 /// Returns a count and its noun: `1 install`, `2 installs`.
 pub(crate) fn plural(count: usize, noun: &str) -> String {
+    format!("{count} {}", noun_for(count, noun))
+}
+
+/// Returns the noun for a count, without the count: `install`, `installs`.
+pub(crate) fn noun_for(count: usize, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{ending}")
+    format!("{noun}{ending}")
 }
 
 /// Returns a number of bytes as text, such as `1.50 MiB`.

@@ -3,6 +3,8 @@
 use freehold_protocol::Timestamp;
 use freehold_protocol::time::civil;
 
+use crate::plural::plural;
+
 /// The length of a minute, in milliseconds.
 const MINUTE: u64 = 60_000;
 /// The length of a day, in minutes.
@@ -60,8 +62,7 @@ impl Schedule {
     pub fn parse(text: &str) -> Result<Self, NotCron> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let [minutes, hours, days, months, weekdays] = words.as_slice() else {
-            let s = if words.len() == 1 { "" } else { "s" };
-            let message = format!("the schedule has {} field{s} instead of 5", words.len());
+            let message = format!("the schedule has {} instead of 5", plural(words.len() as u64, "field"));
             return Err(NotCron { offset: 0, length: text.len(), message });
         };
         let read = |field: &Field, word: &str| {

@@ -18,6 +18,7 @@ pub mod install;
 pub mod job;
 pub mod notification;
 pub mod plan;
+pub mod plural;
 pub mod preflight;
 pub mod prune_artifacts;
 pub mod region;

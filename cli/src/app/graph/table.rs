@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use freehold_domain::graph::{Graph, GraphAction, GraphComponent, Reads, describe_trigger};
 
-use crate::output::plural;
+use crate::output::{noun_for, plural};
 
 /// Returns the graph as a table in the order of a deploy.
 pub(super) fn render(graph: &Graph) -> String {
@@ -59,8 +59,7 @@ fn why(graph: &Graph, one: &GraphComponent) -> String {
 fn reads(reads: &Reads) -> Option<String> {
     let list = |what: &str, names: &BTreeSet<String>| {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let s = if names.len() == 1 { "" } else { "s" };
-        (!names.is_empty()).then(|| format!("{what}{s} {}", names.join(", ")))
+        (!names.is_empty()).then(|| format!("{} {}", noun_for(names.len(), what), names.join(", ")))
     };
     let actions: BTreeSet<String> = reads.actions.iter().map(ToString::to_string).collect();
     let parts = [

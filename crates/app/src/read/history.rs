@@ -4,6 +4,7 @@
 use freehold_domain::drift::{DriftChange, DriftEvent};
 use freehold_domain::install::connection::ConnectionState;
 use freehold_domain::job::Job;
+use freehold_domain::plural::plural;
 use freehold_domain::runbook::Run;
 use freehold_domain::workflow::{Request, Workflow, WorkflowState};
 use freehold_protocol::api::{HistoryEntry, Page};
@@ -204,14 +205,13 @@ fn of_run(run: &Run) -> Vec<HistoryEntry> {
 
 fn of_drift(component: &ComponentName, event: DriftEvent) -> HistoryEntry {
     let DriftEvent { at, what, resources } = event;
-    let s = if resources == 1 { "" } else { "s" };
     let (word, workflow, by, why) = match what {
         DriftChange::Found { workflow } => ("found", Some(workflow), None, String::new()),
         DriftChange::Cleared { workflow } => ("no longer found", Some(workflow), None, String::new()),
         DriftChange::Deployed { workflow } => ("repaired by a deploy", Some(workflow), None, String::new()),
         DriftChange::Acknowledged { by, reason } => ("acknowledged", None, Some(by), reason),
     };
-    let what = format!("drift {word}: {resources} resource{s} of `{component}`");
+    let what = format!("drift {word}: {} of `{component}`", plural(resources, "resource"));
     HistoryEntry { workflow, by, why, component: Some(component.clone()), ..entry(at, "drift", what) }
 }
 

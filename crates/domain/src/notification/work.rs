@@ -7,6 +7,7 @@ use freehold_protocol::{AppName, Timestamp};
 
 use super::draft::{draft, utc};
 use crate::job::{Job, JobState};
+use crate::plural::plural;
 use crate::runbook::{Run, RunState, StepState};
 use crate::workflow::{NodeState, Request, RollBack, RolledBack, Workflow, WorkflowKind, WorkflowState};
 
@@ -44,7 +45,7 @@ pub fn of_workflow(workflow: &Workflow, app: Option<&AppName>, drift: DriftSeen)
 fn success(workflow: &Workflow, drift: DriftSeen) -> Option<(NotificationKind, &'static str, String)> {
     let install = &workflow.install;
     if drift.resources > 0 {
-        let (parts, resources) = (counted(drift.parts, "part"), counted(drift.resources, "resource"));
+        let (parts, resources) = (plural(drift.parts, "part"), plural(drift.resources, "resource"));
         let text = format!(
             "A drift check of install {install} found new differences: {resources} in {parts}. They were changed \
              outside of Freehold."
@@ -224,8 +225,4 @@ pub fn of_run(run: &Run) -> Option<Notification> {
         }
         .limited(),
     )
-}
-
-fn counted(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
