@@ -98,7 +98,7 @@ fn sent_reports(copy: &RecordsCopy, to: Option<Timestamp>) -> (Vec<SentReport>, 
             }
             let size = copy.reports.get(&message_name(&report)).map_or(0, Vec::len);
             named.insert(message_name(&report));
-            let says = text.as_ref().map(|text| word(&text.body));
+            let says = text.as_ref().map(|text| describe_body(&text.body));
             sent.push(SentReport { record: record.seq, at: record.at, report, says, bytes: size, text: None });
         }
     }
@@ -113,7 +113,8 @@ fn sent_reports(copy: &RecordsCopy, to: Option<Timestamp>) -> (Vec<SentReport>, 
     (sent, doubts)
 }
 
-const fn word(body: &ReportBody) -> &'static str {
+/// Returns what a report is about, in a few words.
+const fn describe_body(body: &ReportBody) -> &'static str {
     match body {
         ReportBody::Hello(_) => "hello",
         ReportBody::Heartbeat => "heartbeat",
