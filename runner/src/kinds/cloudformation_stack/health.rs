@@ -28,22 +28,11 @@ fn of_stack(name: &str, found: Option<&Stack>) -> Health {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     #[test]
     fn a_stack_is_healthy_while_its_last_change_succeeded() {
-        let of = |status: &str| {
-            let stack = Stack {
-                status: status.to_owned(),
-                outputs: BTreeMap::new(),
-                tags: BTreeMap::new(),
-                role: None,
-                protected: false,
-            };
-            of_stack("web", Some(&stack))
-        };
+        let of = |status: &str| of_stack("web", Some(&Stack::with_status(status)));
 
         assert_eq!(of("UPDATE_COMPLETE").state, HealthState::Healthy);
         assert_eq!(of("UPDATE_ROLLBACK_COMPLETE").reason, "stack `web` is `UPDATE_ROLLBACK_COMPLETE`");

@@ -55,6 +55,18 @@ impl Stack {
     pub(super) fn is_done(&self) -> bool {
         matches!(self.status.as_str(), "CREATE_COMPLETE" | "UPDATE_COMPLETE" | "IMPORT_COMPLETE")
     }
+
+    /// Returns a stack that has only a status.
+    #[cfg(test)]
+    pub(super) fn with_status(status: &str) -> Self {
+        Self {
+            status: status.to_owned(),
+            outputs: BTreeMap::new(),
+            tags: BTreeMap::new(),
+            role: None,
+            protected: false,
+        }
+    }
 }
 
 /// Returns the stack called `name`, or `None` when it does not exist.
@@ -132,15 +144,7 @@ mod tests {
             ("CREATE_COMPLETE", State::Sound),
             ("UPDATE_ROLLBACK_FAILED", State::Stuck),
         ] {
-            let stack = Stack {
-                status: status.to_owned(),
-                outputs: BTreeMap::new(),
-                tags: BTreeMap::new(),
-                role: None,
-                protected: false,
-            };
-
-            assert_eq!(stack.state(), state, "{status}");
+            assert_eq!(Stack::with_status(status).state(), state, "{status}");
         }
     }
 }
