@@ -224,7 +224,8 @@ mod tests {
 
     #[test]
     fn a_bearer_challenge_is_found_after_another_scheme_and_with_values_without_quotes() {
-        let header = r#"Basic realm="a, b", Bearer Realm="https://registry.example/\"token\"", service=registry.example"#;
+        let header =
+            r#"Basic realm="a, b", Bearer Realm="https://registry.example/\"token\"", service=registry.example"#;
 
         let challenge = Challenge::parse(header).expect("challenge");
 

@@ -175,6 +175,12 @@ impl Call {
     /// # Errors
     /// Invalid, with the position of the mistake in the body.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, AppError> {
+        // The parser also reads the values of an array as the fields of an object, in their order.
+        if self.body.trim_start().starts_with('[') {
+            return Err(AppError::invalid(
+                "request body is an array, and this route needs an object; see docs/openapi.json",
+            ));
+        }
         serde_json::from_str(&self.body)
             .map_err(|e| AppError::invalid(format!("request body does not fit this route: {e}; see docs/openapi.json")))
     }
@@ -468,4 +474,19 @@ fn runner_program() -> Option<RunnerProgram> {
     let [url, sha256] =
         ["FREEHOLD_RUNNER_URL", "FREEHOLD_RUNNER_SHA256"].map(|name| variable(name).unwrap_or_default());
     (!url.is_empty() && !sha256.is_empty()).then_some(RunnerProgram { url, sha256 })
+}
+
+#[cfg(test)]
+mod tests {
+    use freehold_protocol::api::TestSubscriptionsRequest;
+
+    use super::Call;
+
+    #[test]
+    fn an_array_is_not_read_as_an_object() {
+        let read = |body: &str| Call { body: body.to_owned(), ..Call::default() }.json::<TestSubscriptionsRequest>();
+
+        assert!(read("{}").is_ok());
+        assert!(read(" [null, null]").unwrap_err().to_string().contains("request body is an array"));
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::components::Reference;
 use crate::build::{BuildInput, Package, Source};
@@ -52,9 +52,8 @@ pub struct Action {
     pub image: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// The texts that a person gives to a run. A version that an earlier release of Freehold stored may have a value of
-    /// another form here, which is ignored.
-    #[serde(default, deserialize_with = "run_inputs_or_none", skip_serializing_if = "Vec::is_empty")]
+    /// The texts that a person gives to a run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<RunInput>"))]
     pub inputs: Vec<RunInput>,
     /// The name of the `kubernetes_context` with the cluster of the steps. Empty for the sandbox's cluster.
@@ -96,11 +95,6 @@ impl StepSource {
     pub fn build_input(self) -> BuildInput {
         BuildInput { name: self.name, package: Package::StepDirectory, source: self.source, recipe: None }
     }
-}
-
-fn run_inputs_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<RunInput>, D::Error> {
-    let given = serde_json::Value::deserialize(deserializer)?;
-    Ok(serde_json::from_value(given).unwrap_or_default())
 }
 
 /// One step of an action. Exactly one of `command` and `inline_contents` is not empty.
@@ -244,15 +238,15 @@ mod tests {
     use super::{Action, StepKind};
 
     #[test]
-    fn inputs_that_an_earlier_release_stored_in_another_form_count_as_none() {
+    fn inputs_of_another_form_are_refused_and_not_lost() {
         let inputs = |given: serde_json::Value| {
             let action = serde_json::json!({ "name": "a", "timeout_secs": 60, "steps": [], "inputs": given });
-            serde_json::from_value::<Action>(action).unwrap().inputs.len()
+            serde_json::from_value::<Action>(action).map(|action| action.inputs.len()).ok()
         };
 
-        assert_eq!(inputs(serde_json::json!([{ "name": "x", "required": true }])), 1);
-        assert_eq!(inputs(serde_json::json!([{ "name": "x", "default": 3, "type": "number" }])), 0);
-        assert_eq!(inputs(serde_json::json!({ "x": "y" })), 0);
+        assert_eq!(inputs(serde_json::json!([{ "name": "x", "required": true }])), Some(1));
+        assert_eq!(inputs(serde_json::json!([{ "name": "x", "default": 3 }])), None);
+        assert_eq!(inputs(serde_json::json!({})), None);
     }
 
     #[test]
