@@ -210,6 +210,7 @@ VENDOR = {
     # The topic of notifications keeps what an endpoint did not take; no other topic may.
     "service-sns": {"notifications-dead-letters": {SEND}},
     "service-sns-for-others": {},
+    "service-events-for-the-topic": {},
     "builder-host": {
         "build-role": {TAKE},
         "vendor-role": {TAKE},

@@ -46,8 +46,9 @@ class Mutant:
     def lets_everybody_in(self, template):
         """Returns whether the mutant widens a principal so that some statement's principal is everybody.
 
-        Only a condition holds such a statement, so no principal of another kind could show the difference. The checks
-        of the templates find it (`tests/infra`, `freehold customer verify-template`).
+        Only its condition limits such a statement, so a decision shows the difference only if the world has another
+        principal that meets the condition. The checks of the templates find it (`tests/infra`, `freehold customer
+        verify-template`).
         """
         if self.kind != "principal":
             return False

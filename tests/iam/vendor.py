@@ -106,6 +106,9 @@ class Tenant:
         for name, topic in (("service-sns", "notifications"), ("service-sns-for-others", "alarms")):
             source = self.account.arn("sns", f"fh-{self.name}--{topic}")
             self.account.add_service(name, name, "sns", own, source=source)
+        # The queue of the topic names its sender twice: by the service, and by the topic that the service works for.
+        source, name = self.account.arn("sns", f"fh-{self.name}--notifications"), "service-events-for-the-topic"
+        self.account.add_service(name, name, "events", own, source=source)
 
     def add_attackers(self):
         """Adds principals that may ask for all of a service: only the policy of the resource can stop them."""
