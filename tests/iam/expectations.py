@@ -26,6 +26,9 @@ TOPIC = {
     "sns:SetTopicAttributes",
     "sns:DeleteTopic",
 }
+# Publishing to an encrypted topic needs these two actions on the topic's key, and only through SNS.
+ENCRYPT = {"kms:GenerateDataKey", "kms:Decrypt"}
+TOPIC_KEYS = dict.fromkeys(("topic-key", "topic-key-of-others"), {*ENCRYPT, "kms:CreateGrant"})
 SIMULATE, INVOKE = "iam:SimulatePrincipalPolicy", "lambda:InvokeFunction"
 
 OPEN_QUEUES = dict.fromkeys(("open-orders", "open-reports"), {SEND, RECEIVE, "sqs:PurgeQueue"})
@@ -103,6 +106,7 @@ FUNCTIONS = {
         **dict.fromkeys(("machine", "step-machine"), {"states:StartExecution"}),
         # It keeps the subscriptions, and sends tests.
         "notifications": {"sns:Publish", "sns:Subscribe", "sns:ListSubscriptionsByTopic"},
+        "topic-key": ENCRYPT,
     },
     "register-install": {
         **ROWS,
@@ -173,6 +177,7 @@ FUNCTIONS = {
         **dict.fromkeys(("machine", "step-machine"), {"states:StartExecution"}),
         "versions": {GET_OBJECT},
         "notifications": {"sns:Publish"},
+        "topic-key": ENCRYPT,
     },
     "prune-artifacts": {
         "rows": {READ},
@@ -220,6 +225,7 @@ VENDOR = {
     "builder-host-of-others": {},
     "mighty-dispatch-job": {
         "root-key": {"kms:Sign", "kms:ScheduleKeyDeletion"},
+        **TOPIC_KEYS,
         "vendor-elsewhere": {"kms:Decrypt", "kms:Sign", "kms:GetPublicKey"},
     },
     **dict.fromkeys(("bare-dispatch-job", "vendor-stranger"), {}),
@@ -235,6 +241,7 @@ VENDOR = {
             {SEND, "sqs:PurgeQueue", *TAKEN, *MADE},
         ),
         **dict.fromkeys(("notifications", "alarms"), TOPIC),
+        **TOPIC_KEYS,
         **dict.fromkeys(("build-queue", "orders"), {"sqs:PurgeQueue", *MADE}),
         **OPEN_QUEUES,
         "source-role": {TAKE, TAG},

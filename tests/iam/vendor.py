@@ -230,7 +230,7 @@ class Tenant:
         self.account.add_resource("later-reports", "later-reports", later, QUEUE_ACTIONS, None)
 
     def add_topics(self):
-        """Adds the topics. The simulator, like AWS, lists no resource for the actions of a subscription."""
+        """Adds the topics and their keys. The simulator, like AWS, lists no resource for a subscription's actions."""
         actions = [
             "sns:Publish",
             "sns:Subscribe",
@@ -240,6 +240,13 @@ class Tenant:
         ]
         for name in ("notifications", "alarms"):
             self.account.add_resource(name, name, self.account.arn("sns", f"fh-{self.name}--{name}"), actions)
+        # A key that SNS uses for a topic, and one of another account: the policies of both let this account in.
+        by_sns = {"kms:ViaService": f"sns.{REGION}.amazonaws.com"}
+        asked = [(f"kms:{action}", by_sns) for action in ("GenerateDataKey", "Decrypt", "CreateGrant")]
+        policy = policies.open_to_account(self.account.number, "kms:*", Resource="*")
+        for name, number in (("topic-key", self.account.number), ("topic-key-of-others", FOREIGN)):
+            arn = f"arn:aws:kms:{REGION}:{number}:key/of-a-topic"
+            self.account.add_resource(name, name, arn, asked, policy, account=number)
 
     def add_registry_and_key(self):
         registry = self.resolved("Repository", "RepositoryPolicyText")
