@@ -30,6 +30,7 @@ TOPIC = {
 ENCRYPT = {"kms:GenerateDataKey", "kms:Decrypt"}
 TOPIC_KEYS = dict.fromkeys(("topic-key", "topic-key-of-others"), {*ENCRYPT, "kms:CreateGrant"})
 SIMULATE, INVOKE = "iam:SimulatePrincipalPolicy", "lambda:InvokeFunction"
+MAP = "lambda:CreateEventSourceMapping"
 
 OPEN_QUEUES = dict.fromkeys(("open-orders", "open-reports"), {SEND, RECEIVE, "sqs:PurgeQueue"})
 OPEN_ROLES = dict.fromkeys(("app-role-open", "their-role-open"), {TAKE})
@@ -113,6 +114,8 @@ FUNCTIONS = {
         "orders": MADE - {"sqs:DeleteQueue"},
         "reports": {SET},
         "later-reports": {SET, "sqs:CreateQueue", "sqs:TagQueue"},
+        # It has a new queue of reports read, by the one function that reads reports, and never changes this again.
+        "new-mapping-of-reports": {MAP},
     },
     "plan-workflow": {**ROWS, "dispatch-queue": {SEND}, "versions": {GET_OBJECT}},
     "dispatch-job": {
@@ -254,6 +257,8 @@ VENDOR = {
         "execution": {"states:DescribeExecution", "states:StopExecution"},
         **{f"log-of-{name}": {"logs:PutLogEvents", "logs:DeleteLogStream"} for name in FUNCTIONS},
         **{f"function-{name}": {INVOKE, "lambda:UpdateFunctionCode"} for name in FUNCTIONS},
+        **dict.fromkeys(("new-mapping-of-reports", "new-mapping-of-others"), {MAP}),
+        "mapping-of-reports": {"lambda:UpdateEventSourceMapping", "lambda:DeleteEventSourceMapping"},
         "build-group": {"autoscaling:SetDesiredCapacity", "autoscaling:UpdateAutoScalingGroup"},
         "source-credential": {"secretsmanager:PutSecretValue"},
         "vendor-bucket": {LIST, "s3:DeleteBucket"},

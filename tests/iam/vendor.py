@@ -166,6 +166,25 @@ class Tenant:
                 ["lambda:InvokeFunction", "lambda:UpdateFunctionCode"],
             )
 
+        self.add_event_source_mappings()
+
+    def add_event_source_mappings(self):
+        """Adds what invokes a function for the messages of a queue; before it is created, it has no ARN."""
+
+        def function(name):
+            return {"lambda:FunctionArn": self.account.arn("lambda", f"function:{name}")}
+
+        reports, create = function(f"fh-{self.name}--accept-report"), "lambda:CreateEventSourceMapping"
+        others = [(create, function(name)) for name in (f"fh-{self.name}--dispatch-job", "theirs")]
+        mapping = self.account.arn("lambda", "event-source-mapping:1")
+        changes = [(f"lambda:{action}EventSourceMapping", reports) for action in ("Update", "Delete")]
+        for name, arn, asked in (
+            ("new-mapping-of-reports", "*", [(create, reports)]),
+            ("new-mapping-of-others", "*", others),
+            ("mapping-of-reports", mapping, changes),
+        ):
+            self.account.add_resource(name, name, arn, asked)
+
     def add_machines(self):
         for kind in templates.DEFINITIONS:
             machine = f"fh-{self.name}--{kind}"
