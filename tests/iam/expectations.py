@@ -8,7 +8,8 @@ READ, WRITE, UPDATE = "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateIt
 REMOVE = "dynamodb:DeleteItem"
 SEND, RECEIVE, SET = "sqs:SendMessage", "sqs:ReceiveMessage", "sqs:SetQueueAttributes"
 TAKEN = {RECEIVE, "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"}
-MADE = {SET, "sqs:CreateQueue", "sqs:TagQueue", "sqs:DeleteQueue"}
+FIND = "sqs:GetQueueUrl"
+MADE = {SET, FIND, "sqs:CreateQueue", "sqs:TagQueue", "sqs:DeleteQueue"}
 GET_OBJECT, PUT_OBJECT, DELETE_OBJECT = "s3:GetObject", "s3:PutObject", "s3:DeleteObject"
 LIST, LIST_VERSIONS = "s3:ListBucket", "s3:ListBucketVersions"
 # What a replication from another bucket asks for.
@@ -112,8 +113,10 @@ FUNCTIONS = {
     "register-install": {
         **ROWS,
         "orders": MADE - {"sqs:DeleteQueue"},
-        "reports": {SET},
-        "later-reports": {SET, "sqs:CreateQueue", "sqs:TagQueue"},
+        "reports": {SET, FIND},
+        "later-reports": MADE - {"sqs:DeleteQueue"},
+        # Their names end like an install's. It gets their URLs, and changes neither.
+        **dict.fromkeys(("build-queue", "orders-dead-letters"), {FIND}),
         # It has a new queue of reports read, by the one function that reads reports, and never changes this again.
         "new-mapping-of-reports": {MAP},
     },
@@ -135,7 +138,8 @@ FUNCTIONS = {
         **ROWS,
         "tokens": {READ},
         "tokens-given-back": {WRITE, UPDATE},
-        **dict.fromkeys(("reports", "later-reports"), TAKEN),
+        "reports": TAKEN,
+        "later-reports": {*TAKEN, FIND},
         "open-reports": {RECEIVE},
         "dead-letters": {SEND},
         "dispatch-queue": {SEND},
@@ -169,13 +173,17 @@ FUNCTIONS = {
         # It removes what is kept about a forgotten install: its grants, its queue and its permission to report.
         # It closes the queue of a runner that has lost its access.
         "grant-rows": {REMOVE},
-        "orders": {"sqs:DeleteQueue", SET},
+        "orders": {"sqs:DeleteQueue", SET, FIND},
         "dispatch-queue": {SEND},
         "grants-queue": {SEND},
         "build-group": {"autoscaling:SetDesiredCapacity"},
         # It puts back messages that SQS has moved to the dead letters.
-        **dict.fromkeys(("dead-letters", "orders-dead-letters"), {RECEIVE, "sqs:DeleteMessage"}),
-        **dict.fromkeys(("reports", "later-reports"), {SEND, SET}),
+        "dead-letters": {RECEIVE, "sqs:DeleteMessage"},
+        # The names of this queue and of the next end like an install's. It gets their URLs, and changes neither.
+        "orders-dead-letters": {RECEIVE, "sqs:DeleteMessage", FIND},
+        "build-queue": {FIND},
+        "reports": {SEND, SET},
+        "later-reports": {SEND, SET, FIND},
         "open-reports": {SEND},
         **dict.fromkeys(("machine", "step-machine"), {"states:StartExecution"}),
         "versions": {GET_OBJECT},

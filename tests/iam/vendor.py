@@ -28,6 +28,7 @@ QUEUE_ACTIONS = [
     "sqs:ChangeMessageVisibility",
     "sqs:CreateQueue",
     "sqs:TagQueue",
+    "sqs:GetQueueUrl",
 ]
 PUSH_ACTIONS = ["ecr:PutImage", "ecr:InitiateLayerUpload", "ecr:UploadLayerPart", "ecr:CompleteLayerUpload"]
 
