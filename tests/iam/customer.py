@@ -197,6 +197,8 @@ class Install:
             return [(f"s3:{action}", {"s3:prefix": prefix}) for action in actions]
 
         objects = ["s3:PutObject", "s3:DeleteObject"]
+        # An object as it is, and as it was.
+        reads = ["s3:GetObject", "s3:GetObjectVersion"]
 
         def lock(days):
             return [("s3:PutObjectRetention", {"s3:object-lock-remaining-retention-days": str(days)})]
@@ -212,11 +214,11 @@ class Install:
             ("record", f"{bucket}/audit/000000000001.json", [("s3:PutObject", {"s3:if-none-match": "*"})]),
             ("record-again", f"{bucket}/audit/000000000001.json", ["s3:PutObject"]),
             ("locked", f"{bucket}/locked/net/1.json", ["s3:GetObject", "s3:PutObjectTagging", *objects]),
-            ("policies", f"{bucket}/policies/x.rego", ["s3:GetObject", "s3:ReplicateObject", *objects]),
+            ("policies", f"{bucket}/policies/x.rego", [*reads, "s3:ReplicateObject", *objects]),
             (
                 "approvals",
                 f"{bucket}/approvals/x.json",
-                ["s3:GetObject", "s3:PutObjectTagging", "s3:ReplicateObject", *objects],
+                [*reads, "s3:PutObjectTagging", "s3:ReplicateObject", *objects],
             ),
             ("plans", f"{bucket}/plans/x", objects),
             ("state", f"{bucket}/terraform/x.tfstate", ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging"]),

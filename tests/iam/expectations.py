@@ -11,6 +11,8 @@ TAKEN = {RECEIVE, "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"}
 FIND = "sqs:GetQueueUrl"
 MADE = {SET, FIND, "sqs:CreateQueue", "sqs:TagQueue", "sqs:DeleteQueue"}
 GET_OBJECT, PUT_OBJECT, DELETE_OBJECT = "s3:GetObject", "s3:PutObject", "s3:DeleteObject"
+# An earlier version of an object, such as an approval that is withdrawn.
+GET_VERSION = "s3:GetObjectVersion"
 LIST, LIST_VERSIONS = "s3:ListBucket", "s3:ListBucketVersions"
 # What a replication from another bucket asks for.
 REPLICATE = "s3:ReplicateObject"
@@ -287,7 +289,7 @@ RUNNER = {
     **dict.fromkeys(("audit", "logs"), {GET_OBJECT, PUT_OBJECT}),
     "record": {PUT_OBJECT},
     "locked": {GET_OBJECT, PUT_OBJECT, DELETE_OBJECT},
-    # The customer's policies and approvals are read, and written by nobody of the install.
+    # The customer's policies and approvals are read as they are, and written by nobody of the install.
     "policies": {GET_OBJECT},
     "approvals": {GET_OBJECT},
     "audit-list": {LIST},
@@ -403,8 +405,8 @@ CUSTOMER = {
             "state": {GET_OBJECT, PUT_OBJECT, "s3:PutObjectTagging"},
             "bucket": {"s3:PutBucketPolicy", "s3:PutBucketObjectLockConfiguration"},
             "plans": {PUT_OBJECT, DELETE_OBJECT},
-            "policies": {GET_OBJECT, PUT_OBJECT, DELETE_OBJECT, REPLICATE},
-            "approvals": {GET_OBJECT, PUT_OBJECT, DELETE_OBJECT, REPLICATE, "s3:PutObjectTagging"},
+            "policies": {GET_OBJECT, GET_VERSION, PUT_OBJECT, DELETE_OBJECT, REPLICATE},
+            "approvals": {GET_OBJECT, GET_VERSION, PUT_OBJECT, DELETE_OBJECT, REPLICATE, "s3:PutObjectTagging"},
             "repository": {PUSH, PULL, "ecr:DeleteRepository"},
             "key": {"kms:Decrypt", "kms:PutKeyPolicy"},
             "key-by-s3": {"kms:Decrypt"},
@@ -428,7 +430,10 @@ CUSTOMER = {
     ),
 }
 # Its role has the name of the install's runner, whom the bucket's own policy keeps from approvals and policies.
-CUSTOMER["former-runner"] = {**CUSTOMER["former-runner"], "approvals": {GET_OBJECT}, "policies": {GET_OBJECT}}
+CUSTOMER["former-runner"] = {
+    **CUSTOMER["former-runner"],
+    **dict.fromkeys(("approvals", "policies"), {GET_OBJECT, GET_VERSION}),
+}
 # Roles that the app made beside a boundary of the company's which lacks ours: only the bucket's own policy limits them.
 # So no mode makes any before somebody has read that boundary.
 CUSTOMER["app-session-beside-company"] = {
