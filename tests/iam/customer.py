@@ -228,9 +228,11 @@ class Install:
         ):
             self.account.add_resource(kind, kind, arn, actions, rules)
         self.account.add_resource("logs", "logs", f"{bucket}/logs/x", ["s3:GetObject", *objects], rules)
-        # Without the bucket's policy, only the runner's own stops it.
-        again = ["s3:PutObject"]
+        # Without the bucket's policy, only the runner's own policy denies it a second write, and only the boundary
+        # denies a role of the app the state.
+        again, both = ["s3:PutObject"], ["s3:GetObject", "s3:PutObject"]
         self.account.add_resource("open-record", "open-record", f"{bucket}/audit/000000000001.json", again)
+        self.account.add_resource("open-state", "open-state", f"{bucket}/terraform/x.tfstate", both)
 
     def add_stack_resources(self):
         key_policy = self.on.resolve(properties(self.template, "Key")["KeyPolicy"])

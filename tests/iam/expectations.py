@@ -42,7 +42,7 @@ KEY = dict.fromkeys(("key", "key-by-s3"), {"kms:Decrypt"})
 MODE = {
     "stack-role": {SIMULATE},
     "state-list": {LIST},
-    "state": {GET_OBJECT, PUT_OBJECT},
+    **dict.fromkeys(("state", "open-state"), {GET_OBJECT, PUT_OBJECT}),
     "plans": {PUT_OBJECT},
     "repository": {PULL},
     **KEY,
@@ -323,7 +323,7 @@ CUSTOMER = {
         "audit": {GET_OBJECT, PUT_OBJECT},
         "audit-list": {LIST},
         "key-by-s3": {"kms:Decrypt"},
-        **dict.fromkeys(("locked", "logs", "plans", "record", "open-record", "state"), {PUT_OBJECT}),
+        **dict.fromkeys(("locked", "logs", "plans", "record", "open-record", "state", "open-state"), {PUT_OBJECT}),
         **dict.fromkeys(("lock", "lock-of-a-state"), {LOCK}),
         "elsewhere": {SEND, PUT_OBJECT, "autoscaling:CompleteLifecycleAction", "cloudformation:DescribeStacks"},
     },
@@ -372,7 +372,7 @@ CUSTOMER = {
         "own-role-of-company": set(shared_account.BOUND_ROLE),
         "app-role": set(shared_account.PLAIN_ROLE),
     },
-    # A role that the app made has the same ceiling, and nothing of the bucket.
+    # A role that the app made has the same ceiling, and nothing of the bucket: no object even without its policy.
     "app-session": {
         **{kind: actions for kind, actions in CEILING.items() if kind not in BUCKET},
         "stack-role": {SIMULATE},
@@ -403,6 +403,7 @@ CUSTOMER = {
             "locked": {GET_OBJECT, PUT_OBJECT, DELETE_OBJECT, "s3:PutObjectTagging"},
             "leftovers": {"tag:GetResources", "tag:TagResources"},
             "state": {GET_OBJECT, PUT_OBJECT, "s3:PutObjectTagging"},
+            "open-state": {GET_OBJECT, PUT_OBJECT},
             "bucket": {"s3:PutBucketPolicy", "s3:PutBucketObjectLockConfiguration"},
             "plans": {PUT_OBJECT, DELETE_OBJECT},
             "policies": {GET_OBJECT, GET_VERSION, PUT_OBJECT, DELETE_OBJECT, REPLICATE},
