@@ -100,7 +100,7 @@ fn other_bytes_an_expired_approval_and_one_that_was_used_are_refused() {
     assert!(refusal(found(Some(&bytes), Some(&elsewhere), NOW)).contains("has applied it already"));
     let died = found(Some(&bytes), Some(&used(2)), NOW);
     assert!(matches!(died, Err(NotApplied::Outdated(why)) if why.contains("dispatch 2 has begun to apply")));
-    assert!(refusal(found(Some(&bytes), Some(b"?"), NOW)).contains("cannot be read"));
+    assert!(refusal(found(Some(&bytes), Some(b"?"), NOW)).contains("cannot read the note"));
     assert!(found(Some(&bytes), Some(&used(1)), NOW).is_ok(), "a delivery of the same order");
     let other_answers = OrderApproval { policies: Digest::of(b"other"), ..named(&record) };
     let asked = recalled(&order, &other_answers, &facts(), Found { record: Some(&bytes), used: None, now: NOW });
