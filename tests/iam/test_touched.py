@@ -52,9 +52,7 @@ class World:
 def statement(draw, **more):
     """Draws a statement; one in two has no condition, and one in four names what it is not about."""
     found = {"Effect": draw.choice(("Allow", "Allow", "Deny")), **more}
-    found[draw.choice(("Action", "Action", "Action", "NotAction"))] = draw.sample(
-        ACTION_PATTERNS, draw.randint(1, 3)
-    )
+    found[draw.choice(("Action", "Action", "Action", "NotAction"))] = draw.sample(ACTION_PATTERNS, draw.randint(1, 3))
     key = "Resource" if more else draw.choice(("Resource", "Resource", "Resource", "NotResource"))
     found[key] = draw.sample(ARN_PATTERNS, draw.randint(1, 3))
     if draw.random() < 0.5:
