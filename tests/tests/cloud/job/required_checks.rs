@@ -40,7 +40,9 @@ async fn a_gate_waits_for_its_required_check_and_opens_only_when_it_passed() -> 
     // The check failed: the gate stays closed, and what depends on it does not run.
     let closed = ended(&world, &first).await?;
     ensure!(closed["state"] == "failed", "{closed}");
-    ensure!(states(&closed) == [("health:net", "blocked"), ("net", "succeeded"), ("site", "skipped")], "{closed}");
+    let nodes =
+        [("health:net", "blocked"), ("net", "succeeded"), ("preflight:install", "succeeded"), ("site", "skipped")];
+    ensure!(states(&closed) == nodes, "{closed}");
     let text = world.run(&["job", "show", gate.as_str()]).await?.ended_with(0)?;
     ensure!(text.contains("component `net` is not healthy: check `load` failed: too slow"), "{text}");
     let wrong = report(&world, &["lod", "passed"]).await?.ended_with(3)?;

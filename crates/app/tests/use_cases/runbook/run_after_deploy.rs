@@ -248,7 +248,7 @@ async fn a_run_that_fails_leaves_the_deploy_as_it_is_and_the_next_one_begins_whe
     assert_eq!(entry.by.as_ref(), Some(member()));
     let sent = world.memory.notifications.lock().unwrap().clone();
     let stopped = sent.iter().filter(|one| one.kind == NotificationKind::RunStopped);
-    assert_eq!(stopped.map(|one| one.run.clone()).collect::<Vec<_>>(), [entry.run.clone()]);
+    assert_eq!(stopped.map(|one| one.run.clone()).collect::<Vec<_>>(), std::slice::from_ref(&entry.run));
 
     world.runner("globex").behaviours.clear();
     world.resume_run(entry.run.as_ref().unwrap()).await.unwrap();
