@@ -12,15 +12,13 @@ use freehold_protocol::api::{
 };
 use freehold_protocol::notification::NotificationKind;
 use freehold_protocol::order::health::HealthState;
-use freehold_protocol::report::Outcome;
 use freehold_protocol::{ComponentName, JobId, WorkflowId};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use serde_json::json;
 
 use crate::support::interleaving::Interleaved;
 use crate::support::runner::Behaviour;
-use crate::support::walk::{At, Mail};
+use crate::support::walk::At;
 use crate::support::{World, app, asked_with, client, globex, member, with_input};
 
 use CheckResult::{Failed, Passed};
@@ -119,15 +117,7 @@ async fn a_gate_whose_checks_passed_before_its_runner_answered_opens_at_once() {
     for check in ["ci", "load"] {
         report(&world, check, Passed).await;
     }
-    let outputs = [("health".to_owned(), json!({ "state": "healthy" }))].into();
-    let healthy = Outcome::Succeeded { outputs, sensitive: Default::default(), artifact: None };
-    let now = world.now();
-    for end in world.runner("globex").finish(&job, healthy, now) {
-        // The queue delivers the report twice.
-        world.post(Mail::Report(end.clone(), now));
-        world.post(Mail::Report(end, now));
-    }
-    world.run().await;
+    world.find_healthy(&job).await;
 
     assert_eq!(world.node_states(&workflow).await, ["info succeeded", "storage succeeded", "health:storage succeeded"]);
     assert_eq!(world.machines[&workflow].at, At::Ended("succeeded"));

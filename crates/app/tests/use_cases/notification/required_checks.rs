@@ -8,13 +8,10 @@ use freehold_protocol::api::CheckResult::{Failed, Passed};
 use freehold_protocol::api::{CheckHealthRequest, DeployComponentsRequest, ReportCheckRequest};
 use freehold_protocol::notification::{Notification, NotificationKind};
 use freehold_protocol::order::health::HealthState;
-use freehold_protocol::report::Outcome;
-use serde_json::json;
 
 use crate::health::report_check::{pass, passing, report, report_with, request, shown, storage, waiting};
 use crate::support::interleaving::Interleaved;
 use crate::support::runner::Behaviour;
-use crate::support::walk::Mail;
 use crate::support::{World, app, asked_with, globex, member, with_input};
 
 /// Lets a minute pass, and returns the notifications of this kind that the tasks of the time sent.
@@ -45,14 +42,7 @@ async fn answered_after(passed: &[&str]) -> World {
     for check in passed {
         report(&world, check, Passed).await;
     }
-    let outputs = [("health".to_owned(), json!({ "state": "healthy" }))].into();
-    let healthy = Outcome::Succeeded { outputs, sensitive: Default::default(), artifact: None };
-    let now = world.now();
-    for end in world.runner("globex").finish(&job, healthy, now) {
-        world.post(Mail::Report(end.clone(), now));
-        world.post(Mail::Report(end, now));
-    }
-    world.run().await;
+    world.find_healthy(&job).await;
     world
 }
 
