@@ -115,7 +115,7 @@ impl Stacks {
     }
 }
 
-/// Returns the pause after `pause` between two requests for a state that has not changed.
+/// Returns the next, longer pause between two requests for the state of a stack. `pause` was the last one.
 fn longer(pause: Duration) -> Duration {
     (pause * 5 / 4).min(LONGEST_POLL_INTERVAL)
 }

@@ -23,7 +23,7 @@ pub(super) fn code(named: Option<&Path>) -> Result<Vec<Code>> {
     Ok(code)
 }
 
-/// Returns the note for the user about code of this release, or an error if such code is not deployed.
+/// Returns the note for the user about code that is from `release`, or an error if such code must not be deployed.
 fn remark(release: Release, directory: &Path, is_named: bool) -> Result<Option<String>> {
     let shown = directory.display();
     let other = format!(
@@ -35,8 +35,8 @@ fn remark(release: Release, directory: &Path, is_named: bool) -> Result<Option<S
             Ok(Some(format!("deploying the functions in `{shown}`, of the same release as this program")))
         }
         (Release::Unknown, false) => Ok(Some(format!(
-            "warning: the functions in `{shown}`, which are deployed, may be of another build than this program: no \
-             `SHA256SUMS`, as `make dist` writes it, shows their release"
+            "warning: deploying the functions in `{shown}`, which may be of another build than this program: their release \
+             is not known, because they have no `SHA256SUMS` as `make dist` writes it"
         ))),
         (Release::Other, true) => Ok(Some(format!("warning: {other}"))),
         (Release::Other, false) => Err(Error::invalid(other)
@@ -138,7 +138,7 @@ mod tests {
 
         assert_eq!([message_of(Release::Own, true), message_of(Release::Unknown, true)], [""; 2]);
         insta::assert_snapshot!(message_of(Release::Own, false), @"deploying the functions in `target/dist/arm64/functions`, of the same release as this program");
-        insta::assert_snapshot!(message_of(Release::Unknown, false), @"warning: the functions in `target/dist/arm64/functions`, which are deployed, may be of another build than this program: no `SHA256SUMS`, as `make dist` writes it, shows their release");
+        insta::assert_snapshot!(message_of(Release::Unknown, false), @"warning: deploying the functions in `target/dist/arm64/functions`, which may be of another build than this program: their release is not known, because they have no `SHA256SUMS` as `make dist` writes it");
         insta::assert_snapshot!(message_of(Release::Other, true), @"warning: the functions in `target/dist/arm64/functions` are from another build than this program: `SHA256SUMS` of their release does not list this program");
         insta::assert_snapshot!(message_of(Release::Other, false), @"error: the functions in `target/dist/arm64/functions` are from another build than this program: `SHA256SUMS` of their release does not list this program; run the `freehold` of that release, or pass `--functions target/dist/arm64/functions` to deploy them anyway");
     }

@@ -77,7 +77,8 @@ pub(crate) struct Deploy {
     name: Option<TenantName>,
     /// Directory with `<function>.zip` or `<function>/bootstrap.zip`. By default, the functions of the release that
     /// this program is in, or else those that `make dist` or `make package` wrote below the current directory; arm64
-    /// first. Functions of a release without this program are deployed only if this option names them.
+    /// first. If the checksums of the functions do not list this program, the functions are from another build. They
+    /// are then deployed only if this option names their directory.
     #[arg(long, value_name = "DIR")]
     functions: Option<PathBuf>,
     /// Processor that the functions are built for; read from the code when absent.

@@ -1,4 +1,4 @@
-//! For how long S3 keeps the audit records: the parameters `AuditLock` and `AuditLockDays` of the install stack.
+//! The lock that S3 puts on each audit record, and its length: the parameters `AuditLock` and `AuditLockDays` of the install stack.
 
 use std::str::FromStr;
 

@@ -85,7 +85,7 @@ pub struct Config {
     pub sandbox: SandboxKind,
     /// The images that pods of the app may run.
     pub cluster_images: ClusterImages,
-    /// For how long S3 keeps the audit records; `None` keeps none.
+    /// The lock of each audit record in S3; `None` if audit records are not locked.
     pub audit_lock: Option<AuditLock>,
     /// The customer's settings of policies.
     pub policies: Policies,

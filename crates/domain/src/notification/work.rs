@@ -146,11 +146,13 @@ pub fn of_job(job: &Job, app: Option<&AppName>) -> Option<Notification> {
             (NotificationKind::ApprovalAsked, plan.plan.to_string(), (*since, subject, approval(job, plan)))
         }
         JobState::WaitingForWindow { dispatch, since, until, .. } => {
-            let until = until.map(|at| format!(" They open at {}.", utc(at))).unwrap_or_default();
+            let then = match until {
+                Some(at) => format!("They open at {}, and Freehold starts the job then.", utc(*at)),
+                None => "Freehold starts the job when they open.".to_owned(),
+            };
             let subject = format!("Freehold: {install}: {} waits for the customer's change window", job.node);
             let text = format!(
-                "Job {} ({}) of install {install} waits, because the customer's change windows are closed.{until} \
-                 Freehold starts it then.",
+                "Job {} ({}) of install {install} waits, because the customer's change windows are closed. {then}",
                 job.id, job.node
             );
             (NotificationKind::ChangeHeld, dispatch.to_string(), (*since, subject, text))
