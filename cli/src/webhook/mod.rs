@@ -49,8 +49,8 @@ that anybody can reach."
 pub(crate) struct Add {
     /// Name of the webhook.
     webhook: WebhookName,
-    /// File with the key that signs the calls; the command makes a file that does not exist. Use another key for each
-    /// webhook and each tenant.
+    /// File with the key that signs the calls; if there is no such file, the command writes it with a new key. Use
+    /// another key for each webhook and each tenant.
     #[arg(long, value_name = "FILE")]
     key_file: PathBuf,
     /// The install in which a call starts a deploy, an action or a runbook.

@@ -152,7 +152,7 @@ const GAR_IMAGE: &[Key] = &[
     TAG,
     may("service_account_email", Text).doc("The service account that may read the repository"),
     may("workload_identity_provider", Text)
-        .doc("The workload identity provider through which others act as the service account"),
+        .doc("The workload identity provider by which a build gets the credentials of the service account"),
 ];
 
 const ACR_IMAGE: &[Key] = &[

@@ -34,8 +34,9 @@ const LONGEST: usize = 4096;
 const REQUEST_TIME: Duration = Duration::from_secs(10);
 /// The length of the end of `ssh`'s error output that is read for the reason, in bytes.
 const LAST_WORDS: usize = 16 * 1024;
-/// Adds the key from file descriptor 3 to the agent of this shell, for a minute, and then becomes `ssh`. The other
-/// arguments are the paths of `ssh-add` and `ssh`, and the arguments of `ssh`.
+/// The shell script that runs `ssh` with a key. It adds the key from file descriptor 3 to the agent that started the
+/// shell, for a minute, and then becomes `ssh`. Its arguments are the path of `ssh-add`, the path of `ssh`, and the
+/// arguments of `ssh`.
 const SCRIPT: &str = r#""$0" -q -t 60 - <&3 3<&- && exec "$@""#;
 
 /// One address with its key.

@@ -391,9 +391,10 @@ impl Workflow {
 
     /// Returns the groups of the nodes that run actions of an exclusive workflow, by node name.
     ///
-    /// Each such node has a group of its own, because a runner refuses an order that is older than another order of its
-    /// group. A run that somebody starts meanwhile has a higher serial, and nodes of the same workflow have equal
-    /// serials. The runner still runs these actions one at a time, because their groups name the same thing
+    /// Each such node has a group of its own. If all of them had the group of their action, a runner would refuse their
+    /// orders in two cases: after the order of another node that runs the same action, because all nodes of a workflow
+    /// have the same serial, and after a run of the action that somebody started meanwhile, because this run has a
+    /// higher serial. The runner still runs these actions one at a time, because their groups name the same thing
     /// ([`Group::thing`]).
     fn groups(&self) -> Result<BTreeMap<String, Group>, GraphError> {
         let mut counts: BTreeMap<&ActionName, usize> = BTreeMap::new();
