@@ -67,7 +67,7 @@ fn holds(queue: &str) -> &'static str {
         "grants" => "requests for artifacts",
         "build.fifo" => "orders for the build runner",
         "dead" => "messages that a function refused",
-        "dead.fifo" => "orders that runners took ten times and never completed",
+        "dead.fifo" => "orders that runners received 200 times and never completed",
         "dead--notifications" => "notifications that a subscriber did not take",
         _ => "",
     }
@@ -86,8 +86,8 @@ fn advice(queue: &str, name: &str, waiting: u64, machine: Option<State>) -> Opti
              While the queue is too long for one run of `sweep`, `freehold install forget` does not end"
         )),
         "dead.fifo" => Some(format!(
-            "`{name}` holds {count}: orders that runners took ten times and did not complete, for example because a runner crashed. \
-             Their jobs end as lost; `freehold workflow list INSTALL` shows their workflows. Orders expire, so \
+            "`{name}` holds {count}: orders that runners received 200 times and did not complete, for example because a runner \
+             crashed each time. Their jobs end as lost; `freehold workflow list INSTALL` shows their workflows. Orders expire, so \
              `aws sqs purge-queue` deletes nothing that is needed"
         )),
         "dead--notifications" => Some(format!(
