@@ -280,7 +280,7 @@ impl Record {
     }
 }
 
-/// Returns the fence before the first delivery of the order that comes after `order`, for the same job.
+/// Returns the fence just below that of the first delivery of the job's next order, which comes after `order`.
 const fn after(order: &Order) -> Fence {
     Fence { dispatch: order.dispatch.saturating_add(1), receive: 0 }
 }
