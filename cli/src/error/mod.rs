@@ -46,7 +46,7 @@ pub(crate) enum Kind {
     Invalid,
     NotFound,
     Conflict,
-    /// A failure that may pass: the network, throttling, or a service that is down.
+    /// A transient failure: the network, throttling, or a service that is down.
     Transient,
     /// Missing or insufficient permission.
     Denied,

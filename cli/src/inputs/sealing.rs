@@ -108,8 +108,8 @@ fn with_sealed(
     Ok(inputs)
 }
 
-/// Returns the value as the install stores it, or an error when the value does not have the type of the input. A value
-/// is checked before it is sealed: afterwards, only the runner can check it.
+/// Returns the value converted to the type of the input, or an error when it cannot be converted. A value is checked
+/// before it is sealed: afterwards, only the runner can check it.
 pub(crate) fn accepted(view: &InputView, value: &Value) -> Result<Value, InputError> {
     let input = Input {
         name: view.name.clone(),

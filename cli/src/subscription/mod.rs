@@ -48,7 +48,7 @@ Examples:
   freehold subscription add ops@example.com --install globex \\
       --only approval-asked,workflow-failed
   freehold subscription add https://example.com/hook --app my-app
-  freehold subscription add arn:aws:sqs:eu-west-1:111111111111:told"
+  freehold subscription add arn:aws:sqs:eu-west-1:111111111111:notifications"
 )]
 pub(crate) struct Add {
     /// A mail address, an `https://` URL, or the ARN of an SQS queue.
