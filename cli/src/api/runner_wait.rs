@@ -113,7 +113,8 @@ fn approval(view: &WorkflowView) -> Option<String> {
     Some(format!("`{}` waits: {}{}", node.name, node.reason, job.unwrap_or_default()))
 }
 
-/// Returns whether a node with this state has an open job: a job that runs, or that waits until a runner takes its order.
+/// Returns whether a node with this state has an open job: a job that runs, or that waits until a runner takes its
+/// order.
 fn is_open(state: &str) -> bool {
     matches!(state, "active" | "waiting_for_runner")
 }

@@ -35,8 +35,8 @@ fn remark(release: Release, directory: &Path, is_named: bool) -> Result<Option<S
             Ok(Some(format!("deploying the functions in `{shown}`, of the same release as this program")))
         }
         (Release::Unknown, false) => Ok(Some(format!(
-            "warning: deploying the functions in `{shown}`, which may be of another build than this program: their release \
-             is not known, because they have no `SHA256SUMS` as `make dist` writes it"
+            "warning: deploying the functions in `{shown}`, which may be of another build than this program: their \
+             release is not known, because they have no `SHA256SUMS` as `make dist` writes it"
         ))),
         (Release::Other, true) => Ok(Some(format!("warning: {other}"))),
         (Release::Other, false) => Err(Error::invalid(other)

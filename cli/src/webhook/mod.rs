@@ -40,8 +40,8 @@ Examples:
   freehold webhook add deploy-globex --install globex --deploy --key-file deploy.pem
 
 If the key file does not exist, the command writes it: an Ed25519 key in PEM form (PKCS #8), which only you can read.
-Give the file as a secret to the program that makes the calls. `--key-file` also accepts a public key, from `openssl
-pkey -pubout`: then the private key never leaves its place.
+Give the file as a secret to the program that makes the calls. `--key-file` also accepts a public key, from
+`openssl pkey -pubout`: then the private key never leaves its place.
 
 Webhooks are off until `freehold tenant deploy --webhooks on`: the route of their calls is the only route of the API
 that anybody can reach."

@@ -1,4 +1,5 @@
-//! The lock that S3 puts on each audit record, and its length: the parameters `AuditLock` and `AuditLockDays` of the install stack.
+//! The lock that S3 puts on each audit record, and its length: the parameters `AuditLock` and `AuditLockDays` of the
+//! install stack.
 
 use std::str::FromStr;
 

@@ -117,9 +117,9 @@ impl ReportCheck {
         })
     }
 
-    /// Checks that the component requires the check. Any of these versions may require it: the version that deployed the
-    /// component, the version of its latest health check since that deploy, the version by which it would be checked now,
-    /// and the version of the deploy whose gate waits.
+    /// Checks that the component requires the check. Any of these versions may require it: the version that deployed
+    /// the component, the version of its latest health check since that deploy, the version by which it would be
+    /// checked now, and the version of the deploy whose gate waits.
     async fn check_name(
         &self,
         install: &Install,
