@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_config::SdkConfig;
+use aws_sdk_cloudformation::types::StackStatus;
 use aws_sdk_sts::error::ProvideErrorMetadata as _;
 
 use crate::aws;
@@ -27,6 +28,9 @@ const DEADLINE: Duration = Duration::from_secs(20);
 pub enum StackState {
     /// The stack exists and has these parameters.
     Launched(BTreeMap<String, String>),
+    /// The stack exists, but its last change has not ended or has failed. The stack names these parameters, and its
+    /// resources may still follow the parameters from before the change.
+    Changing(BTreeMap<String, String>),
     /// The stack is being deleted, or does not exist.
     Gone,
     /// The runner may not read the stack, or cannot read it at the moment, for this reason.
@@ -99,11 +103,21 @@ async fn read(formation: &aws_sdk_cloudformation::Client, name: &str) -> StackSt
         Err(error) => return StackState::Unreadable(aws::explain(&error)),
     };
     let Some(stack) = stacks.into_iter().next() else { return StackState::Gone };
-    if stack.stack_status.is_some_and(|status| status.as_str().starts_with("DELETE_")) {
+    let parameters = stack.parameters.unwrap_or_default().into_iter();
+    let parameters = parameters.filter_map(|one| Some((one.parameter_key?, one.parameter_value?))).collect();
+    state_of(stack.stack_status.as_ref().map_or("", StackStatus::as_str), parameters)
+}
+
+/// Returns the state of a stack with this status (AWS CloudFormation User Guide, "Stack status codes"). During the
+/// cleanup after an update (`UPDATE_COMPLETE_CLEANUP_IN_PROGRESS`), the resources follow the parameters already.
+fn state_of(status: &str, parameters: BTreeMap<String, String>) -> StackState {
+    if status.starts_with("DELETE_") {
         return StackState::Gone;
     }
-    let parameters = stack.parameters.unwrap_or_default().into_iter();
-    StackState::Launched(parameters.filter_map(|one| Some((one.parameter_key?, one.parameter_value?))).collect())
+    if status.is_empty() || status.contains("_COMPLETE") {
+        return StackState::Launched(parameters);
+    }
+    StackState::Changing(parameters)
 }
 
 /// The reason why AWS denied a call of the runner.
@@ -152,9 +166,8 @@ impl Standing {
     /// stack: that session is then revoked.
     pub async fn revoked(&self) -> Option<String> {
         let name = self.stack.as_ref()?;
-        let StackState::Launched(parameters) = in_time(self.account.stack_by_a_new_session(name)).await else {
-            return None;
-        };
+        let seen = in_time(self.account.stack_by_a_new_session(name)).await;
+        let (StackState::Launched(parameters) | StackState::Changing(parameters)) = seen else { return None };
         let before = parameters.get(REVOKED_BEFORE).map_or("", String::as_str);
         Some(format!(
             "the customer has revoked the session of this runner: by parameter `{REVOKED_BEFORE}` of install stack `{name}`, \
@@ -165,7 +178,7 @@ impl Standing {
     /// Returns a sentence about the kill switch when the customer has switched the runner off, otherwise `None`.
     pub async fn switched_off(&self) -> Option<String> {
         match self.stack().await {
-            StackState::Launched(parameters) => self.off(&parameters),
+            StackState::Launched(parameters) | StackState::Changing(parameters) => self.off(&parameters),
             StackState::Gone | StackState::Unreadable(_) => None,
         }
     }
@@ -191,7 +204,7 @@ impl Standing {
     pub async fn refused(&self, why: &str) -> Refused {
         let state = self.stack().await;
         match &state {
-            StackState::Launched(parameters) => {
+            StackState::Launched(parameters) | StackState::Changing(parameters) => {
                 if let Some(off) = self.off(parameters) {
                     return Refused::SwitchedOff(off);
                 }
@@ -269,6 +282,42 @@ mod tests {
 
     fn launched(runner: &str) -> StackState {
         StackState::Launched([(KILL_SWITCH.to_owned(), runner.to_owned())].into())
+    }
+
+    #[test]
+    fn a_stack_follows_its_parameters_after_the_change_and_not_before() {
+        let is_launched = |status: &str| match state_of(status, BTreeMap::new()) {
+            StackState::Launched(_) => Some(true),
+            StackState::Changing(_) => Some(false),
+            StackState::Gone | StackState::Unreadable(_) => None,
+        };
+
+        for (status, expected) in [
+            ("CREATE_IN_PROGRESS", Some(false)),
+            ("CREATE_COMPLETE", Some(true)),
+            ("UPDATE_IN_PROGRESS", Some(false)),
+            ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", Some(true)),
+            ("UPDATE_COMPLETE", Some(true)),
+            ("UPDATE_FAILED", Some(false)),
+            ("UPDATE_ROLLBACK_IN_PROGRESS", Some(false)),
+            ("UPDATE_ROLLBACK_FAILED", Some(false)),
+            ("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS", Some(true)),
+            ("UPDATE_ROLLBACK_COMPLETE", Some(true)),
+            ("DELETE_IN_PROGRESS", None),
+            ("DELETE_FAILED", None),
+        ] {
+            assert_eq!(is_launched(status), expected, "{status}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_kill_switch_counts_while_the_stack_is_being_changed() {
+        let parameters = [(KILL_SWITCH.to_owned(), "false".to_owned())].into();
+        let account = AccountDouble::new(StackState::Changing(parameters), Ok("arn:aws:iam::222222222222:root"));
+
+        let refused = standing(account).refused("no").await;
+
+        assert!(matches!(&refused, Refused::SwitchedOff(text) if text.contains("`EnableRunner`")), "{refused:?}");
     }
 
     #[tokio::test]

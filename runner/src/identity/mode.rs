@@ -97,7 +97,7 @@ impl Roles {
     async fn denied(&self, session: &RoleSession, why: &str) -> NoCredentials {
         let (switch, role, stack) = (&session.switch, &session.role, self.standing.stack_name());
         match self.standing.stack().await {
-            StackState::Launched(parameters) => {
+            StackState::Launched(parameters) | StackState::Changing(parameters) => {
                 if let Some(off) = self.standing.off(&parameters) {
                     return NoCredentials::RunnerOff(off);
                 }

@@ -154,7 +154,7 @@ async fn modes(config: &Config, sdk: &SdkConfig, standing: &Standing) -> Vec<Fin
 /// Returns the state of a role that the runner cannot assume.
 fn refused(switch: &Switch, role: &str, stack: &StackState, why: &str) -> State {
     match stack {
-        StackState::Launched(parameters) => match switch.is_off(parameters) {
+        StackState::Launched(parameters) | StackState::Changing(parameters) => match switch.is_off(parameters) {
             Some(parameter) => State::Off(format!(
                 "switched off by parameter `{parameter}` of the install stack: jobs that need this role end as blocked"
             )),

@@ -340,10 +340,12 @@ async fn say_goodbye(agent: &Agent) {
     let stack = tokio::time::timeout(GOODBYE_LIMIT, agent.standing.stack()).await;
     let (reason, detail) = match stack {
         Ok(StackState::Gone) => (AwayReason::StackDeleted, agent.standing.gone()),
-        Ok(StackState::Launched(parameters)) => match agent.standing.off(&parameters) {
-            Some(off) => (AwayReason::SwitchedOff, off),
-            None => (AwayReason::Stopped, STOPPED.to_owned()),
-        },
+        Ok(StackState::Launched(parameters) | StackState::Changing(parameters)) => {
+            match agent.standing.off(&parameters) {
+                Some(off) => (AwayReason::SwitchedOff, off),
+                None => (AwayReason::Stopped, STOPPED.to_owned()),
+            }
+        }
         Ok(StackState::Unreadable(_)) | Err(_) => (AwayReason::Stopped, STOPPED.to_owned()),
     };
     agent.presence.leave(&agent.reporter, reason, &detail);

@@ -60,7 +60,7 @@ impl ChangeRules {
             return Ok(rules);
         }
         let parameters = match standing.stack().await {
-            StackState::Launched(parameters) => parameters,
+            StackState::Launched(parameters) | StackState::Changing(parameters) => parameters,
             StackState::Gone => return Ok(Arc::new(StackRules::without_stack())),
             StackState::Unreadable(reason) => {
                 return Err(format!(
