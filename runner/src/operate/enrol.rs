@@ -1,15 +1,15 @@
-//! Announces the runner to the control plane by a hello: at each start, when a secret of the app or a rule about
-//! changes has changed, when the runner takes orders again after it reported that it takes none, and at growing
-//! intervals of up to an hour. Each hello has a new proof of the runner's role, which is valid for 15 minutes.
+//! Announces the runner to the control plane by a hello: at each start, when a secret of the app, a rule about changes
+//! or the switch of a role has changed, when the runner takes orders again after it reported that it takes none, and at
+//! growing intervals of up to an hour. Each hello has a new proof of the runner's role, which is valid for 15 minutes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use freehold_protocol::Digest;
 use freehold_protocol::approval::CustomerDecision;
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::report::{ChangeTimes, Hello, RoleProof};
+use freehold_protocol::{Digest, RoleKey};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
@@ -21,7 +21,7 @@ use crate::process::clock;
 use crate::process::watchdog::Beat;
 use crate::repeat::Repeat;
 use crate::work::agent::Agent;
-use crate::work::change_rules::is_same_rule;
+use crate::work::change_rules::{StackRules, is_same_rule};
 
 /// The time after which the first hello of a process is repeated. Each later pause is twice as long, up to [`LONGEST`].
 /// So if the control plane cannot accept hellos when the runner starts, the pause before the next hello is about as
@@ -53,6 +53,36 @@ struct Announced {
     changes: Option<ChangeTimes>,
     /// The customer's decisions about plans that wait for an approval.
     decisions: Vec<CustomerDecision>,
+    /// The install's roles, and whether the customer has switched each of them on; `None` while that is not known.
+    roles: Option<BTreeMap<RoleKey, bool>>,
+}
+
+impl Announced {
+    /// Reads the contents. Those that cannot be read at the moment stay as in `known`.
+    async fn read(agent: &Agent, known: Option<&Self>) -> Self {
+        let rules = rules(agent).await;
+        let now = agent.clock.now(Instant::now()).unwrap_or_else(clock::local);
+        let roles = rules.as_ref().and_then(|rules| rules.role_switches(&agent.config, now));
+        Self {
+            digests: digests(agent).await.or_else(|| known?.digests.clone()),
+            changes: rules.map_or_else(|| known?.changes.clone(), |rules| rules.announced(now)),
+            decisions: decisions(agent, known.map(|known| &*known.decisions).unwrap_or_default()).await,
+            roles: roles.or_else(|| known?.roles.clone()),
+        }
+    }
+
+    /// Returns what has changed since `known` and has to be announced at once.
+    fn news(&self, known: &Self) -> Vec<&'static str> {
+        let is_other_rule = !is_same_rule(self.changes.as_ref(), known.changes.as_ref());
+        let is_decided = self.decisions.iter().any(|one| !known.decisions.contains(one));
+        let news = [
+            (self.digests != known.digests, "A secret of the app changed"),
+            (is_other_rule, "The customer's rules about changes have changed"),
+            (is_decided, "The customer decided about a plan"),
+            (self.roles != known.roles, "The switches of the install's roles have changed"),
+        ];
+        news.into_iter().filter_map(|(is_new, what)| is_new.then_some(what)).collect()
+    }
 }
 
 /// The result of sending a hello.
@@ -67,13 +97,9 @@ enum Sent {
     GaveUp,
 }
 
-/// Announces the runner at the start, again whenever a secret of the app has changed, and repeatedly.
+/// Announces the runner at the start, again whenever something that a hello contains has changed, and repeatedly.
 pub async fn run(agent: Arc<Agent>, prover: RoleProver, key: PublicKey, beat: Beat) {
-    let mut announced = Announced {
-        digests: digests(&agent).await,
-        changes: changes(&agent, None).await,
-        decisions: decisions(&agent, &[]).await,
-    };
+    let mut announced = Announced::read(&agent, None).await;
     announce(&agent, &prover, (&key, &announced), &beat).await;
     let (mut last, mut pause) = (Instant::now(), REPEAT);
     loop {
@@ -94,25 +120,13 @@ pub async fn run(agent: Arc<Agent>, prover: RoleProver, key: PublicKey, beat: Be
             last = Instant::now();
             continue;
         }
-        let now = Announced {
-            digests: digests(&agent).await.or_else(|| announced.digests.clone()),
-            changes: changes(&agent, announced.changes.as_ref()).await,
-            decisions: decisions(&agent, &announced.decisions).await,
-        };
-        let is_other_secret = now.digests != announced.digests;
-        let is_other_rule = !is_same_rule(now.changes.as_ref(), announced.changes.as_ref());
-        let is_decided = now.decisions.iter().any(|one| !announced.decisions.contains(one));
+        let now = Announced::read(&agent, Some(&announced)).await;
+        let news = now.news(&announced);
         announced = now;
-        if is_back || is_other_secret || is_other_rule || is_decided {
-            if is_other_secret {
-                info!("A secret of the app changed: this runner announces itself again");
-            }
-            if is_other_rule {
-                info!("The customer's rules about changes have changed: this runner announces itself again");
-            }
-            if is_decided {
-                info!("The customer decided about a plan: this runner announces itself again");
-            }
+        for what in &news {
+            info!("{what}: this runner announces itself again");
+        }
+        if is_back || !news.is_empty() {
             pause = REPEAT;
         } else if last.elapsed() >= pause {
             pause = LONGEST.min(pause * 2);
@@ -139,18 +153,13 @@ async fn digests(agent: &Agent) -> Digests {
     }
 }
 
-/// Returns the times at which changes may start, from the stack, or `known` if the stack cannot be read.
-async fn changes(agent: &Agent, known: Option<&ChangeTimes>) -> Option<ChangeTimes> {
+/// Returns the customer's rules and switches as the stack has them; `None` while the stack cannot be read, and for a
+/// build runner.
+async fn rules(agent: &Agent) -> Option<Arc<StackRules>> {
     if agent.standing.stack_name().is_empty() {
         return None;
     }
-    match agent.changes.read(&agent.standing).await {
-        Ok(rules) => rules.announced(agent.clock.now(Instant::now()).unwrap_or_else(clock::local)),
-        Err(reason) => {
-            warn!("{reason}");
-            known.cloned()
-        }
-    }
+    agent.changes.read(&agent.standing).await.inspect_err(|reason| warn!("{reason}")).ok()
 }
 
 /// Returns the customer's decisions about plans that wait, or `known` if the bucket cannot be read.
@@ -252,6 +261,7 @@ fn hello(agent: &Agent, (key, announced): (&PublicKey, &Announced), proof: RoleP
         sealing_key: Some(agent.sensitive_inputs.sealing_key()),
         changes: announced.changes.clone(),
         decisions: announced.decisions.clone(),
+        roles: announced.roles.clone(),
     };
     agent.reporter.hello(hello).inspect_err(|error| error!("{}", aws::explain(error))).ok()
 }

@@ -1,5 +1,6 @@
 //! The customer's rules about changes, as the install stack has them now. They decide whether the work of an order may start, and
 //! this runner announces them. The rules come from the customer's stack, and the time comes from AWS, so that nobody else decides.
+//! The switches of the install's roles are parameters of the same stack, and are announced too.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +15,9 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::info;
 
+use crate::config::Config;
 use crate::identity::denial::{StackState, Standing};
+use crate::work::role_switches::role_switches;
 
 /// The time after which the rules are read again. So a hold takes effect at most this much later.
 const FRESH: Duration = Duration::from_secs(60);
@@ -42,6 +45,8 @@ pub struct ChangeRules {
 pub struct StackRules {
     /// Whether the stack does not exist, or is being deleted. Its roles are deleted with it, unless they were kept.
     is_gone: bool,
+    /// Whether the last change of the stack has not ended, or has failed.
+    is_changing: bool,
     parameters: BTreeMap<String, String>,
     /// The rules, or what is wrong with their texts.
     rules: Result<Rules, String>,
@@ -59,8 +64,9 @@ impl ChangeRules {
         {
             return Ok(rules);
         }
-        let parameters = match standing.stack().await {
-            StackState::Launched(parameters) | StackState::Changing(parameters) => parameters,
+        let (parameters, is_changing) = match standing.stack().await {
+            StackState::Launched(parameters) => (parameters, false),
+            StackState::Changing(parameters) => (parameters, true),
             StackState::Gone => return Ok(Arc::new(StackRules::without_stack())),
             StackState::Unreadable(reason) => {
                 return Err(format!(
@@ -69,7 +75,7 @@ impl ChangeRules {
                 ));
             }
         };
-        let rules = Arc::new(StackRules::of(parameters));
+        let rules = Arc::new(StackRules { is_changing, ..StackRules::of(parameters) });
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), rules.clone()));
         Ok(rules)
     }
@@ -88,7 +94,7 @@ impl ChangeRules {
 impl StackRules {
     fn of(parameters: BTreeMap<String, String>) -> Self {
         let rules = Rules::of_parameters(&parameters).map_err(|error| error.to_string());
-        Self { is_gone: false, parameters, rules }
+        Self { is_gone: false, is_changing: false, parameters, rules }
     }
 
     fn without_stack() -> Self {
@@ -159,6 +165,13 @@ impl StackRules {
         let openings = found.all.iter().map(|one| OpenTime { from: one.from, until: one.until }).collect();
         let (held, free_actions) = (rules.is_held(), rules.free_actions().clone());
         Some(ChangeTimes { held, openings, known_until: found.known_until, free_actions, ..times })
+    }
+
+    /// Returns the roles of the install of `config`, each with whether the customer has switched it on; `None` for a stack
+    /// that has no switches, and while the roles may not follow the switches, because the stack is being changed.
+    pub fn role_switches(&self, config: &Config, now: Timestamp) -> Option<BTreeMap<RoleKey, bool>> {
+        let switches = role_switches(&self.parameters, config, now);
+        (!self.is_changing && !switches.is_empty()).then_some(switches)
     }
 }
 

@@ -11,5 +11,6 @@ pub mod journal;
 pub mod lease;
 pub mod poll;
 pub mod presence;
+pub mod role_switches;
 pub mod standby;
 pub mod supervise;

@@ -15,7 +15,7 @@ use freehold_protocol::report::{
 };
 use freehold_protocol::sealing::SealingKey;
 use freehold_protocol::{
-    Digest, Envelope, GrantId, InstallId, JobId, Payload as _, TenantName, Timestamp, WorkflowId, names,
+    Digest, Envelope, GrantId, InstallId, JobId, Payload as _, RoleKey, TenantName, Timestamp, WorkflowId, names,
 };
 use freehold_template::Limits;
 use serde_json::{Value, json};
@@ -79,6 +79,8 @@ pub(crate) struct Runner {
     pub(crate) changes: Option<ChangeTimes>,
     /// What it says that the customer decided about plans.
     pub(crate) decisions: Vec<CustomerDecision>,
+    /// Which roles it says that the customer has switched on.
+    pub(crate) roles: Option<BTreeMap<RoleKey, bool>>,
     /// The keyed digests of the app's secrets.
     pub(crate) secrets: Option<BTreeMap<String, Digest>>,
     pub(crate) behaviours: BTreeMap<String, Behaviour>,
@@ -117,6 +119,7 @@ impl Runner {
             seals: true,
             changes: None,
             decisions: Vec::new(),
+            roles: None,
             accepted_contract: None,
             behaviours: BTreeMap::new(),
             started: Vec::new(),
@@ -180,6 +183,7 @@ impl Runner {
             sealing_key: self.seals.then(|| self.sealing_key()),
             changes: self.changes.clone(),
             decisions: self.decisions.clone(),
+            roles: self.roles.clone(),
         };
         let report = self.report(ReportBody::Hello(hello), at);
         self.sign(&report)

@@ -29,6 +29,7 @@ fn hello(seed: u8) -> Hello {
         sealing_key: Some(SealingKey::from_bytes([seed; 32])),
         changes: None,
         decisions: Vec::new(),
+        roles: None,
     }
 }
 

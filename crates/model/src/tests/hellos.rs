@@ -54,6 +54,7 @@ fn hello(number: u8) -> Hello {
         sealing_key: None,
         changes: None,
         decisions: Vec::new(),
+        roles: None,
     }
 }
 

@@ -17,7 +17,7 @@ use crate::flag::is_false;
 use crate::policy::PolicyResult;
 use crate::provenance::BuildFacts;
 use crate::sealing::SealingKey;
-use crate::{Digest, GrantId, InstallId, JobId, KeyId, TenantName, Timestamp};
+use crate::{Digest, GrantId, InstallId, JobId, KeyId, RoleKey, TenantName, Timestamp};
 
 pub use crate::fence::Fence;
 pub use away::{Away, AwayReason};
@@ -96,6 +96,11 @@ pub struct Hello {
     /// The customer's decisions about plans that wait for an approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<CustomerDecision>,
+    /// The roles of the install stack, by the end of their names, and whether the customer has switched each of them on. The
+    /// roles of the modes have the names of the modes. Absent while the runner cannot know this, for a build runner, and
+    /// from an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roles: Option<BTreeMap<RoleKey, bool>>,
 }
 
 /// One message about one attempt.

@@ -336,6 +336,7 @@ fn reports() {
         sealing_key: None,
         changes: None,
         decisions: Vec::new(),
+        roles: None,
     };
     golden("report-hello", &report(ReportBody::Hello(hello.clone())));
     let inputs = BTreeMap::from([("InputDomainName".to_owned(), "globex.example".to_owned())]);
@@ -374,9 +375,10 @@ fn reports() {
         at: AT,
         reason: String::new(),
     };
-    let decided = Hello { decisions: vec![decision], ..hello.clone() };
-    golden("report-hello-decisions", &report(ReportBody::Hello(decided)));
-    golden("report-hello-changes", &report(ReportBody::Hello(Hello { changes: Some(changes), ..hello })));
+    golden("report-hello-decisions", &report(ReportBody::Hello(Hello { decisions: vec![decision], ..hello.clone() })));
+    golden("report-hello-changes", &report(ReportBody::Hello(Hello { changes: Some(changes), ..hello.clone() })));
+    let roles = BTreeMap::from(["break-glass", "provision"].map(|role| (role.parse().unwrap(), role == "provision")));
+    golden("report-hello-roles", &report(ReportBody::Hello(Hello { roles: Some(roles), ..hello })));
     golden("report-heartbeat", &report(ReportBody::Heartbeat));
     golden("report-started", &attempt(AttemptEvent::Started));
     golden("report-progress", &attempt(AttemptEvent::Progress { log: "line\n".into() }));

@@ -117,6 +117,7 @@ impl Place {
             sealing_key: None,
             changes: None,
             decisions: Vec::new(),
+            roles: None,
         };
         self.report(AT, ReportBody::Hello(hello))
     }

@@ -1,11 +1,14 @@
 //! A runner takes no order before the reports queue has the hello of its key.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
+use freehold_protocol::RoleKey;
 
 use super::*;
+use crate::identity::denial::StackState;
 use crate::identity::role_proof::RoleProver;
 use crate::keys::enrolment_marker::Enrolled;
 use crate::operate::enrol;
@@ -207,4 +210,61 @@ async fn a_runner_without_a_role_ends_and_names_the_role() {
         why.starts_with("cannot enrol: no AWS credentials were found; give this runner credentials of role"),
         "{why}"
     );
+}
+
+/// Gives the install stack a switch of mode `maintenance`.
+fn switch_maintenance(world: &World, on: bool, state: fn(BTreeMap<String, String>) -> StackState) {
+    let parameters = [("EnableMaintenance".to_owned(), on.to_string())].into();
+    world.account.become_stack(state(parameters));
+}
+
+/// Returns whether mode `maintenance` is on, as the hellos say, without repetitions.
+fn announced(world: &World) -> Vec<Option<bool>> {
+    let maintenance: RoleKey = "maintenance".parse().unwrap();
+    let of_hello = |body: ReportBody| match body {
+        ReportBody::Hello(hello) => Some(hello.roles.and_then(|roles| roles.get(&maintenance).copied())),
+        _ => None,
+    };
+    let mut announced: Vec<_> = world.reports().into_iter().filter_map(of_hello).collect();
+    announced.dedup();
+    announced
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_role_that_the_customer_switches_off_is_announced_before_the_next_repeated_hello() {
+    let (world, begun) = (World::new(Play::Succeed), Instant::now());
+    let minutes = |count: u64| Duration::from_secs(count * 60);
+
+    // Hellos come after 0, 1, 3, 7, 15 and 31 minutes, and the next one would come after 63.
+    let switches_off = |world: &World| {
+        switch_maintenance(world, begun.elapsed() < minutes(32), StackState::Launched);
+        false
+    };
+    world.at_work(minutes(45), switches_off).await;
+
+    assert_eq!(announced(&world), [Some(true), Some(false)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_switch_is_announced_after_the_change_of_the_stack_and_not_during_the_change() {
+    let world = World::new(Play::Succeed);
+    let (begun, minutes) = (Instant::now(), |count: u64| Duration::from_secs(count * 60));
+    switch_maintenance(&world, true, StackState::Launched);
+
+    let begins_to_change = |world: &World| {
+        if begun.elapsed() > minutes(20) {
+            switch_maintenance(world, false, StackState::Changing);
+        }
+        false
+    };
+    world.at_work(minutes(49), begins_to_change).await;
+    let during = announced(&world);
+    switch_maintenance(&world, false, StackState::Launched);
+    world.at_work(minutes(2), |_| false).await;
+    let starting = World::new(Play::Succeed);
+    switch_maintenance(&starting, false, StackState::Changing);
+    starting.at_work(minutes(2), |_| false).await;
+
+    assert_eq!((during, announced(&world)), (vec![Some(true)], vec![Some(true), Some(false)]));
+    assert_eq!(announced(&starting), [None]);
 }

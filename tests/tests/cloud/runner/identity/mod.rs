@@ -60,6 +60,7 @@ fn hello(key: &SigningKey, proof: Option<RoleProof>) -> anyhow::Result<String> {
         sealing_key: None,
         changes: None,
         decisions: Vec::new(),
+        roles: None,
     };
     let (tenant, install) = ("acme".parse()?, "globex".parse()?);
     let report = Report { tenant, install, runner, at: now()?, head: None, body: ReportBody::Hello(hello) };
