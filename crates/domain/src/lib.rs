@@ -24,6 +24,7 @@ pub mod prune_artifacts;
 pub mod region;
 pub mod reports;
 pub mod required_checks;
+pub mod role_switches;
 pub mod runbook;
 pub mod runs_as;
 pub mod sandbox;

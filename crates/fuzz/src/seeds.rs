@@ -109,6 +109,7 @@ pub(crate) const CONFIG_WORDS: &[&str] = &[
     "pre-provision",
     "post-deploy-all-components",
     "role-enabled",
+    "role-disabled",
     "provision",
     "maintenance",
     "deprovision",

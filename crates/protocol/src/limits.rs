@@ -67,6 +67,9 @@ pub const MAX_ANSWERS: usize = 200;
 /// The maximum size of a customer's answers, names and values together, in bytes.
 pub const MAX_ANSWERS_BYTES: usize = 64 * 1024;
 
+/// The maximum number of roles whose switches a runner announces: each switch is a parameter of the template.
+pub const MAX_ROLE_SWITCHES: usize = MAX_ANSWERS;
+
 /// The largest envelope of a runner's hello, in bytes: the answers, the digests of 200 secrets, and base64.
 pub const MAX_HELLO_BYTES: usize = 256 * 1024;
 

@@ -1,8 +1,9 @@
 //! Rows for the tasks that are due at a minute: to run an action by cron, to check for drift or health, to look up the
 //! schedules of an install, to advance a run of a runbook, to start the runbooks of a deploy that succeeded, to roll a
-//! deploy back, to check whether a runner is away, to send a notification, or to bring an install to the release of its
-//! channel.
+//! deploy back, to check whether a runner is away, to send a notification, to bring an install to the release of its
+//! channel, or to start the actions of roles that the customer has switched.
 
+use freehold_domain::role_switches::RoleChange;
 use freehold_domain::runbook::AfterDeploy;
 use freehold_protocol::notification::Notification;
 use freehold_protocol::order::AskedBy;
@@ -58,6 +59,9 @@ pub enum DueWhat {
     /// A task to bring the install to the release of its channel; `by` moved the channel, or made the install follow
     /// it. `moves` is the number of the channel's moves when the task was stored.
     Follow { by: AskedBy, moves: u64, tries: u32 },
+    /// A task to start the actions of the roles that the customer has switched on or off. The reports queue took the
+    /// hello that announced this at the time `at`.
+    Roles { at: Timestamp, changes: Vec<RoleChange> },
     /// A task to check whether the install's runner is away.
     RunnerAway,
     /// A task to send a notification.
@@ -83,6 +87,7 @@ impl DueWhat {
             | Self::Drift
             | Self::Health
             | Self::Follow { .. }
+            | Self::Roles { .. }
             | Self::RunnerAway
             | Self::Run { .. } => false,
         }
@@ -122,6 +127,7 @@ impl Record for Due {
             DueWhat::RollBack { workflow } => format!("roll-back#{workflow}"),
             DueWhat::Channel { app, channel, .. } => format!("channel#{app}#{channel}"),
             DueWhat::Follow { .. } => "follow".to_owned(),
+            DueWhat::Roles { at, .. } => format!("roles#{}", at.as_millis()),
             DueWhat::RunnerAway => "runner-away".to_owned(),
             DueWhat::Notify { notification } => format!("notify#{}", notification.id),
         };
@@ -129,12 +135,13 @@ impl Record for Due {
     }
 }
 
-/// The newest scheduled run of an action that the install refused. The next run that starts removes this row.
+/// The newest run of an action by its schedule or by the switch of a role that the install refused. The next such run
+/// that starts removes this row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedRun {
     pub install: InstallId,
     pub action: ActionName,
-    /// The minute at which the run was due.
+    /// The minute at which the run was due, or the time at which the switch was announced.
     pub due: Timestamp,
     pub reason: String,
 }

@@ -1,5 +1,6 @@
-//! The rows of installs: their state, their entry in the list of installs, the last contact of their runner, their
-//! deployed components with their health and the results of required checks, and the leftovers of their last teardown.
+//! The rows of installs: their state, their entry in the list of installs, the last contact of their runner and what it
+//! announced, their deployed components with their health and the results of required checks, and the leftovers of their
+//! last teardown.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +11,7 @@ use freehold_domain::install::{BUILD_INSTALL, Install};
 use freehold_domain::plan::Deployed;
 use freehold_domain::reports::head::ReportedHead;
 use freehold_domain::required_checks::ReportedCheck;
+use freehold_domain::role_switches::RoleSwitches;
 use freehold_protocol::order::leftovers::Leftovers;
 use freehold_protocol::report::ChangeTimes;
 use freehold_protocol::{AccountId, CheckName, ComponentName, Digest, InstallId, JobId, Timestamp};
@@ -63,6 +65,15 @@ pub struct ChangeTimesRecord {
     /// Absent when changes may start at any time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<ChangeTimes>,
+}
+
+/// The roles that the customer of an install has switched on, as the install's runner announced them. The time in the
+/// row makes two hellos write different bodies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoleSwitchesRecord {
+    pub install: InstallId,
+    #[serde(flatten)]
+    pub switches: RoleSwitches,
 }
 
 /// A component that is deployed, or for which an unsuccessful deploy may have created resources, and its install.
@@ -192,6 +203,11 @@ pub fn changes_key(install: &InstallId) -> Key {
     key(install_pk(install), "changes")
 }
 
+/// Returns the key of the row of the switches of an install's roles.
+pub fn role_switches_key(install: &InstallId) -> Key {
+    key(install_pk(install), "roles")
+}
+
 /// Returns the key of a deployed component's row.
 pub fn deployed_key(install: &InstallId, component: &ComponentName) -> Key {
     key(install_pk(install), format!("component#{component}"))
@@ -251,6 +267,12 @@ impl Record for Contact {
 impl Record for ChangeTimesRecord {
     fn key(&self) -> Key {
         changes_key(&self.install)
+    }
+}
+
+impl Record for RoleSwitchesRecord {
+    fn key(&self) -> Key {
+        role_switches_key(&self.install)
     }
 }
 

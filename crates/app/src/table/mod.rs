@@ -13,7 +13,8 @@
 //! | `install#<install>` | `health#<c>`, `check#<c>#<check>` | the health of components, and the results of required checks |
 //! | `install#<install>` | `budget`, `sender#<role>` | how many reports it may send, and the roles that sent them |
 //! | `install#<install>` | `changes` | when the customer lets changes start, as the runner announced it |
-//! | `install#<install>` | `skipped#<action>` | the newest run of an action by cron that the install refused |
+//! | `install#<install>` | `roles` | the roles that the customer has switched on, as the runner announced them |
+//! | `install#<install>` | `skipped#<action>` | the newest run of an action, by cron or by the switch of a role, that the install refused |
 //! | `install#<install>` | `not-followed` | why the install does not have the release of its channel yet |
 //! | `install#<install>` | `run#<time>#<id>`, `run` | its runs of runbooks, and the one that has not ended |
 //! | `webhooks` | webhook | webhooks: their keys, and what a call starts |
@@ -26,7 +27,7 @@
 //! | `workflow#<id>` | `state`, `graph#<digest>` | the workflow, and its nodes as they were planned |
 //! | `open` | workflow | workflows that have not ended |
 //! | `next-sweep` | `<second>#<workflow>` | when `sweep` handles a workflow the next time |
-//! | `due` | `<minute>#<install>#run#<action>`, `...#schedules`, `...#runbook#<run>`, `...#after-deploy#<workflow>#<at>`, `...#follow`, `...#notify#<id>` | tasks that are due at a minute |
+//! | `due` | `<minute>#<install>#run#<action>`, `...#schedules`, `...#runbook#<run>`, `...#after-deploy#<workflow>#<at>`, `...#follow`, `...#roles#<time>`, `...#notify#<id>` | tasks that are due at a minute |
 //! | `token#<workflow>` | phase | task tokens: only `accept-report` and `sweep` can read them |
 //! | `job#<id>` | `state`, `log#<fence>#<seq>`, `refused#<message>`, `sending#<dispatch>` | the job |
 //! | `grant#<job>` | grant, `refused#<message>` | the used grants of a job |
@@ -69,9 +70,10 @@ pub use grant::{BurntGrant, grant_key, grants_pk};
 pub use graph::{find_workflow, graph_write, put_workflow, workflow, workflow_pk};
 pub use install::{
     ChangeTimesRecord, CheckRecord, Contact, CopiedSecrets, DeployedRecord, HEALTH_PREFIX, HealthRecord, InstallEntry,
-    LeftoversRecord, QUEUE_TURNS, QueueTurn, RanRecord, changes_key, check_key, contact_key, copied_secrets_key,
-    deployed, deployed_among, deployed_key, health_key, install, install_entry_key, install_key, install_pk,
-    leftovers_key, name_prefixes, parts, prefix_key, ran_key, reported_checks, reserved_install, sandbox_outputs,
+    LeftoversRecord, QUEUE_TURNS, QueueTurn, RanRecord, RoleSwitchesRecord, changes_key, check_key, contact_key,
+    copied_secrets_key, deployed, deployed_among, deployed_key, health_key, install, install_entry_key, install_key,
+    install_pk, leftovers_key, name_prefixes, parts, prefix_key, ran_key, reported_checks, reserved_install,
+    role_switches_key, sandbox_outputs,
 };
 pub use job::{LogRecord, Sending, job, job_key, job_pk, sending_key};
 pub use record::{PAGE, Record, Stored, load, load_all, load_all_stored, parse, put, put_until};

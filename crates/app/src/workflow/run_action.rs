@@ -63,10 +63,12 @@ impl RunAction {
             return Err(self.unknown_action(&app, &stored.value, &version, action).await?);
         };
         self.check_needs(&stored.value, &version, found).await?;
-        let inputs = match (asked.step, trigger) {
+        let inputs = match (asked.step, &trigger) {
             (Some(step), _) => inputs_of_step(found, step.inputs)?,
             (None, RunTrigger::Request) => action_inputs(found, &request.inputs)?,
-            (None, RunTrigger::Schedule | RunTrigger::Runbook) => with_defaults(found, &request.inputs),
+            (None, RunTrigger::Schedule | RunTrigger::Runbook | RunTrigger::Role(_)) => {
+                with_defaults(found, &request.inputs)
+            }
         };
         let mut nodes = action_nodes(&version.document, action, request.role.as_deref(), 0)?;
         bind_steps(&*self.store, &version.document, &mut nodes).await?;

@@ -1,9 +1,10 @@
 //! The life of an install whose app has an action for each trigger of the config format, and how often each one ran.
 
 use freehold_domain::plan::triggers::EVENTS;
-use freehold_protocol::Digest;
+use freehold_domain::role_switches::ROLE_EVENTS;
 use freehold_protocol::api::{DeployComponentsRequest, TeardownInstallRequest};
 use freehold_protocol::app_version::{Action, AppVersion, Trigger};
+use freehold_protocol::{Digest, RoleKey};
 use serde_json::json;
 
 use super::walk::Rng;
@@ -42,6 +43,9 @@ pub(crate) async fn life(seed: Option<u64>) -> Vec<Count> {
     world.switch(&[("settings", true)]).await.unwrap();
     deploy(&mut world, &DeployComponentsRequest::default(), "on").await;
     deploy(&mut world, &DeployComponentsRequest { all: true, ..Default::default() }, "again").await;
+    for is_on in [false, true, false] {
+        switch_role(&mut world, is_on).await;
+    }
     for _ in 0..2 {
         world.teardown(&TeardownInstallRequest::default(), "gone").await.unwrap();
     }
@@ -51,7 +55,21 @@ pub(crate) async fn life(seed: Option<u64>) -> Vec<Count> {
     let ran = |trigger: &str| started.iter().filter(|name| **name == format!("action:{trigger}")).count();
     let all =
         EVENTS.iter().flat_map(|event| ["pre", "post"].map(|moment| (format!("{moment}-{event}"), happens(event))));
-    all.map(|(trigger, happened)| Count { ran: ran(&trigger), happened, trigger }).collect()
+    let of_roles = ROLE_EVENTS.iter().map(|event| ((*event).to_owned(), happens(event)));
+    all.chain(of_roles).map(|(trigger, happened)| Count { ran: ran(&trigger), happened, trigger }).collect()
+}
+
+/// Lets the runner announce that the customer has switched mode `deprovision` on or off.
+async fn switch_role(world: &mut World, is_on: bool) {
+    world.memory.advance_secs(120);
+    let role: RoleKey = "deprovision".parse().unwrap();
+    world.runner("globex").roles = Some([(role, is_on)].into());
+    world.hello("globex");
+    world.settle().await;
+    for _ in 0..2 {
+        world.handle_due_tasks().handle().await.unwrap();
+        world.settle().await;
+    }
 }
 
 async fn deploy(world: &mut World, request: &DeployComponentsRequest, cause: &str) {
@@ -96,7 +114,8 @@ fn document() -> AppVersion {
         component.settings.toggle = Some(true);
     }
     let triggers = EVENTS.iter().flat_map(|event| ["pre", "post"].map(|moment| format!("{moment}-{event}")));
-    document.actions = triggers.map(|name| action(&name)).collect();
+    let of_roles = ROLE_EVENTS.iter().map(|event| (*event).to_owned());
+    document.actions = triggers.chain(of_roles).map(|name| action(&name)).collect();
     document
 }
 

@@ -345,19 +345,19 @@ fn given_by_nobody(checked: &Checked, inputs: &[RunInput]) -> Vec<Draft> {
 #[cfg(test)]
 mod tests {
     use freehold_domain::plan::triggers::EVENTS;
+    use freehold_domain::role_switches::ROLE_EVENTS;
 
     use super::*;
-    use crate::kinds::actions::TRIGGERS_WITHOUT_EVENT;
 
     #[test]
-    fn every_trigger_has_an_event_or_a_warning() {
+    fn every_trigger_has_an_event() {
         let events: Vec<String> =
             EVENTS.iter().flat_map(|event| [format!("pre-{event}"), format!("post-{event}")]).collect();
         let others = ["manual", "cron", "pre-component-deploy", "post-component-deploy"];
 
         for word in TRIGGERS.iter().chain(&COMPONENT_TRIGGERS) {
-            let is_caused = events.iter().any(|event| event == word) || others.contains(word);
-            assert_ne!(is_caused, TRIGGERS_WITHOUT_EVENT.contains(word), "{word}");
+            let is_event = events.iter().any(|event| event == word) || ROLE_EVENTS.contains(word);
+            assert!(is_event || others.contains(word), "{word}");
         }
     }
 }

@@ -47,17 +47,8 @@ const ACTION_INPUT: &[Key] = &[
     may("default", Text).doc("The default text"),
 ];
 
-/// The triggers that start nothing yet, because Freehold never causes their events.
-pub(crate) const TRIGGERS_WITHOUT_EVENT: &[&str] = &["role-enabled", "role-disabled"];
-
 const TRIGGER: &[Key] = &[
-    must("type", Text)
-        .doc(
-            "`manual`, `cron`, or an event such as `post-deploy-component`. The customer switches a role on or off with a \
-             parameter of the install stack, and nothing reports this to the control plane: start such an action by hand \
-             or on a schedule",
-        )
-        .not_yet_for(TRIGGERS_WITHOUT_EVENT),
+    must("type", Text).doc("`manual`, `cron`, or an event such as `post-deploy-component`"),
     may("index", Whole).doc(
         "The place of the action among the actions that the same event starts: the lowest index starts first, and actions \
          without an index start after them, by name. They do not wait for each other's end",

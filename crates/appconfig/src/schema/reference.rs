@@ -176,6 +176,15 @@ result of another, put both into one action with two steps.
 | `enable-component`, `disable-component` | in the deploy after somebody switched the component on; when it is removed because it is off |
 | `update-inputs` | in a deploy that changes inputs |
 | `secrets-sync` | when secrets are copied into the cluster |
+| `role-enabled`, `role-disabled` | when the customer switches a role of the install stack on; when they switch it off (without `pre-` and `post-`) |
+
+**Roles.** The roles are those of the modes, and the custom roles and break-glass roles of the deployed version. A break-glass role
+counts as switched off when `BreakGlassUntil` has passed, and so does a role that the launched stack does not have any more. The
+runner looks for changed switches in the stack every ten minutes, and a sweep starts the actions within a minute after the
+runner's report. Each action runs once for each role, outside of deploys, under its own role or that of mode `maintenance`. A
+change that is taken back before the runner has seen it is not an event, and neither is the first report of an install. The kill
+switch (`EnableRunner`) is not the switch of a role. A run that the install refuses, for example because the vendor has disabled
+the install, is skipped, and `freehold install show` names the reason.
 
 **Runbooks after a deploy.** `post_deploy_runbooks` of a [branch](#branch) names runbooks that run after each deploy of all
 components of an install, once per deploy: the first deploy of the install, a later one by whoever asked for it (a person, a webhook

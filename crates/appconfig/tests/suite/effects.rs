@@ -43,12 +43,21 @@ fn a_key_and_a_file_without_effect_are_warnings_with_their_line() {
 
 #[test]
 fn a_word_without_effect_is_a_warning_and_the_other_words_are_not() {
-    let config = good().with(
-        "actions/a.toml",
-        "name = \"a\"\n[[triggers]]\ntype = \"manual\"\n[[triggers]]\ntype = \"role-enabled\"\n[[steps]]\nname = \"s\"\ncommand = \"true\"\n",
-    );
+    let driver = |word: &str| {
+        let runner = format!("runner_type = \"aws\"\nhelm_driver = \"{word}\"\n");
+        lines(&good().with("runner.toml", &runner).all())
+    };
 
-    assert_eq!(lines(&config.all()), "actions/a.toml:5: `type = \"role-enabled\"` has no effect yet");
+    assert_eq!(driver("nuon"), "runner.toml:2: `helm_driver = \"nuon\"` has no effect yet");
+    assert_eq!(driver("secret"), "");
+}
+
+#[test]
+fn a_trigger_on_the_switch_of_a_role_has_an_effect() {
+    let triggers = "[[triggers]]\ntype = \"role-enabled\"\n[[triggers]]\ntype = \"role-disabled\"\n";
+    let action = format!("name = \"a\"\n{triggers}[[steps]]\nname = \"s\"\ncommand = \"true\"\n");
+
+    assert_eq!(lines(&good().with("actions/a.toml", &action).all()), "");
 }
 
 #[test]

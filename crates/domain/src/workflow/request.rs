@@ -7,9 +7,11 @@ use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, ReleaseName}
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::role_switches::RoleChange;
+
 /// The cause that started a run of an action that is a workflow of its own. An action that an event of a deploy starts
 /// is a node of that deploy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunTrigger {
     /// A request, such as `freehold action run`.
@@ -18,15 +20,18 @@ pub enum RunTrigger {
     Schedule,
     /// A step of a runbook.
     Runbook,
+    /// The customer has switched a role on or off.
+    Role(RoleChange),
 }
 
 impl RunTrigger {
     /// Returns the name of the trigger.
-    pub const fn as_str(self) -> &'static str {
+    pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Request => "request",
             Self::Schedule => "schedule",
             Self::Runbook => "runbook",
+            Self::Role(change) => change.event(),
         }
     }
 }
@@ -135,9 +140,9 @@ impl Request {
     }
 
     /// Returns what started the run of an action; `None` for another request.
-    pub const fn trigger(&self) -> Option<RunTrigger> {
+    pub const fn trigger(&self) -> Option<&RunTrigger> {
         match self {
-            Self::Action { trigger, .. } => *trigger,
+            Self::Action { trigger, .. } => trigger.as_ref(),
             Self::Deploy { .. }
             | Self::Teardown { .. }
             | Self::Upgrade { .. }

@@ -122,8 +122,8 @@ pub struct WorkflowView {
     /// that deploy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<ActionName>,
-    /// The cause that started the run of the action: `request`, `schedule` or `runbook`. Absent for other kinds, and
-    /// for runs that an earlier version of Freehold started.
+    /// The cause that started the run of the action: `request`, `schedule`, `runbook`, `role-enabled` or
+    /// `role-disabled`. Absent for other kinds, and for runs that an earlier version of Freehold started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger: Option<String>,
     /// The release that the request named.

@@ -25,7 +25,8 @@ pub enum AskedBy {
     Webhook { webhook: WebhookName },
     /// The cron schedule of an action or of drift checks.
     Schedule,
-    /// The control plane's sweep, when it removes an install that is being forgotten.
+    /// The control plane's sweep, when it removes an install that is being forgotten, and when it starts the actions of a
+    /// role that the customer has switched on or off.
     Sweep,
 }
 

@@ -1,8 +1,9 @@
 //! Handles the tasks that are due: starts the actions and the checks for drift and health whose cron schedule is due,
 //! advances runs of runbooks, starts the runbooks of deploys that succeeded, rolls deploys back, brings installs to the
-//! releases of their channels, and sends notifications. A run of an action or a check is started once for its minute, even
-//! if a call is repeated.
+//! releases of their channels, starts the actions of roles that a customer has switched, and sends notifications. A run of
+//! an action or a check is started once for its minute, even if a call is repeated.
 
+mod role_actions;
 mod scheduled_actions;
 
 use std::collections::BTreeMap;
@@ -177,6 +178,10 @@ impl HandleDueTasks {
             DueWhat::Follow { by, moves, tries } => {
                 let next = self.follow_channel().follow(install, by, (*moves, *tries)).await?;
                 self.replace(row, next.into_iter().collect()).await
+            }
+            DueWhat::Roles { at, changes } => {
+                self.run_for_roles(install, *at, changes, counts).await?;
+                self.replace(row, Vec::new()).await
             }
             DueWhat::RunnerAway => self.commit(runner_watch::look(&*self.store, row, now).await?).await,
             DueWhat::Notify { notification } => {

@@ -39,7 +39,11 @@ impl HandleDueTasks {
         let is_asked = skipped.is_none();
         let started = match skipped {
             Some(reason) => Err(reason),
-            None => self.start_run(&install.id, name, row.value.minute).await?,
+            None => {
+                let cause = format!("cron {name} {}", row.value.minute);
+                let asked = Asked { by: &AskedBy::Schedule, cause: &cause, step: None };
+                self.start_run(&install.id, name, (RunTrigger::Schedule, asked)).await?
+            }
         };
         let last = match started {
             Ok(workflow) => {
@@ -83,7 +87,7 @@ impl HandleDueTasks {
     /// removes the stored reason. Whether a reason is stored is read from the row of the reason, and is not noted in
     /// the row of the due task: an action can have several due tasks, and this call can end before the next due task is
     /// written.
-    async fn note(
+    pub(super) async fn note(
         &self,
         install: &InstallId,
         action: &ActionName,
@@ -101,12 +105,12 @@ impl HandleDueTasks {
         Ok(())
     }
 
-    /// Starts the run that is due at `minute`. Returns the reason if the install refuses the run.
-    async fn start_run(
+    /// Starts a run. Returns the reason if the install refuses the run.
+    pub(super) async fn start_run(
         &self,
         install: &InstallId,
         action: &ActionName,
-        minute: u64,
+        asked: (RunTrigger, Asked<'_>),
     ) -> Result<Result<WorkflowId, String>, AppError> {
         let run = RunAction {
             store: Arc::clone(&self.store),
@@ -114,9 +118,7 @@ impl HandleDueTasks {
             machines: Arc::clone(&self.machines),
             clock: Arc::clone(&self.clock),
         };
-        let cause = format!("cron {action} {minute}");
-        let asked = Asked { by: &AskedBy::Schedule, cause: &cause, step: None };
-        match run.run(install, action, &RunActionRequest::default(), (RunTrigger::Schedule, asked)).await {
+        match run.run(install, action, &RunActionRequest::default(), asked).await {
             Ok(started) => Ok(Ok(started.workflow)),
             Err(error) => error.refusal().map(Err),
         }
@@ -141,6 +143,7 @@ const fn last_run(task: &DueWhat) -> Option<&WorkflowId> {
         | DueWhat::RollBack { .. }
         | DueWhat::Channel { .. }
         | DueWhat::Follow { .. }
+        | DueWhat::Roles { .. }
         | DueWhat::RunnerAway
         | DueWhat::Notify { .. } => None,
     }

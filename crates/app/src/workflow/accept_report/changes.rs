@@ -47,7 +47,7 @@ impl AcceptReport {
     }
 
     /// Returns whether a newer hello came before this one.
-    async fn is_older(&self, install: &Install, at: Timestamp) -> Result<bool, AppError> {
+    pub(super) async fn is_older(&self, install: &Install, at: Timestamp) -> Result<bool, AppError> {
         let contact: Option<Stored<Contact>> = load(&*self.store, &contact_key(&install.id)).await?;
         Ok(contact.is_some_and(|known| known.value.contact.announced > at))
     }

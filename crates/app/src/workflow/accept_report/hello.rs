@@ -49,6 +49,7 @@ impl AcceptReport {
                 }
                 self.note_changes(&next, hello.changes.as_ref(), arrival.sent_at).await?;
                 self.note_decisions(&next, &hello.decisions).await?;
+                self.note_roles(&next, hello.roles.as_ref(), arrival.sent_at).await?;
                 self.after_hello(&next, arrival.sent_at, reported_head(&report, arrival.sent_at)).await
             }
             Err(reason) => {

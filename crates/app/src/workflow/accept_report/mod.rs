@@ -11,6 +11,7 @@ mod decisions;
 mod hello;
 mod refusal;
 mod role;
+mod role_switches;
 mod unknown_key;
 
 use std::sync::Arc;

@@ -11,7 +11,7 @@ fn wrong(counts: &[Count]) -> Vec<&Count> {
 async fn each_trigger_starts_its_action_once_for_each_event() {
     let counts = life(None).await;
 
-    assert_eq!(counts.len(), 28);
+    assert_eq!(counts.len(), 30);
     assert!(wrong(&counts).is_empty(), "{:?}", wrong(&counts));
 }
 

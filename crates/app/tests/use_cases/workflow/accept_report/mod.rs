@@ -7,6 +7,7 @@ mod last_report;
 mod policies;
 mod replaced_runner;
 mod role;
+mod role_switches;
 
 use freehold_app::AppError;
 use freehold_app::Kind;

@@ -1,0 +1,292 @@
+//! The customer's switches of roles, as hellos announce them: each change starts its actions once, whatever is delivered
+//! twice, late, or fails.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use freehold_app::read;
+use freehold_app::table::{self, DueWhat};
+use freehold_app::testing::Fault;
+use freehold_app::workflow::accept_report::Accepted;
+use freehold_protocol::api::{DeployComponentsRequest, ForgetInstallRequest, ReasonRequest, TeardownInstallRequest};
+use freehold_protocol::app_version::{AppVersion, Trigger};
+use freehold_protocol::limits::MAX_ROLE_SWITCHES;
+use freehold_protocol::order::AskedBy;
+use freehold_protocol::{RoleKey, Timestamp};
+
+use super::accept;
+use crate::support::doubles::queue_url;
+use crate::support::runner::Runner;
+use crate::support::{World, app, globex};
+
+const BASE: &[(&str, bool)] = &[("deprovision", false), ("maintenance", true)];
+const ON: &[(&str, bool)] = &[("deprovision", true), ("maintenance", true)];
+
+fn switches(roles: &[(&str, bool)]) -> Option<BTreeMap<RoleKey, bool>> {
+    Some(roles.iter().map(|(role, is_on)| (role.parse().unwrap(), *is_on)).collect())
+}
+
+/// Returns the app, in which `check` runs when a role is switched on, and `welcome` when a role is switched off.
+fn document() -> AppVersion {
+    let on = |event: &str| Trigger::Event { event: event.to_owned(), component: None };
+    let mut version = app::document();
+    version.actions[1].steps = version.actions[0].steps.clone();
+    version.actions[0].triggers.insert(on("role-enabled"));
+    version.actions[1].triggers = [on("role-disabled")].into();
+    version
+}
+
+/// Returns a world in which `globex` has this app, and its runner has announced [`BASE`].
+async fn world() -> World {
+    let mut world = World::with_install().await;
+    world.sync(&document()).await;
+    world.deploy(&DeployComponentsRequest::default(), "deploy-0").await.unwrap();
+    world.settle().await;
+    world.runner("globex").started.clear();
+    announces(&mut world, BASE).await;
+    world
+}
+
+/// Returns a hello of the runner with these switches.
+fn hello(world: &mut World, roles: Option<BTreeMap<RoleKey, bool>>) -> String {
+    world.runner("globex").roles = roles;
+    world.runners["globex"].hello(world.now())
+}
+
+/// Lets the runner announce these switches, two minutes after what happened before. The queue delivers the hello twice.
+async fn announces(world: &mut World, roles: &[(&str, bool)]) {
+    world.memory.advance_secs(120);
+    let hello = hello(world, switches(roles));
+    for _ in 0..2 {
+        accept(world, &hello).await.unwrap();
+    }
+}
+
+/// Lets the sweep handle what is due, and returns every action that has run so far.
+async fn runs(world: &mut World) -> Vec<String> {
+    for _ in 0..2 {
+        world.handle_due_tasks().handle().await.unwrap();
+        world.settle().await;
+    }
+    let mut runs = world.runners["globex"].started.clone();
+    runs.sort();
+    runs
+}
+
+/// Returns how many tasks about roles are stored.
+async fn tasks(world: &World) -> usize {
+    let due = table::due(&*world.memory, Timestamp::from_millis(u64::MAX / 2), 100).await.unwrap();
+    due.iter().filter(|row| matches!(row.value.what, DueWhat::Roles { .. })).count()
+}
+
+#[tokio::test]
+async fn the_first_switches_of_an_install_start_nothing() {
+    let mut world = world().await;
+
+    assert_eq!((tasks(&world).await, runs(&mut world).await), (0, vec![]));
+}
+
+#[tokio::test]
+async fn a_role_that_is_switched_on_starts_the_actions_of_this_event_once() {
+    let mut world = world().await;
+
+    announces(&mut world, ON).await;
+    let started = runs(&mut world).await;
+    announces(&mut world, ON).await;
+
+    assert_eq!((started, runs(&mut world).await), (vec!["action:check".to_owned()], vec!["action:check".to_owned()]));
+    let newest = read::list_workflows(&*world.memory, &globex(), None).await.unwrap().items.remove(0);
+    assert_eq!((newest.trigger.as_deref(), newest.asked_by), (Some("role-enabled"), Some(AskedBy::Sweep)));
+    assert_eq!(tasks(&world).await, 0);
+}
+
+#[tokio::test]
+async fn each_change_starts_a_run_of_its_own() {
+    let mut world = world().await;
+
+    announces(&mut world, ON).await;
+    announces(&mut world, BASE).await;
+    announces(&mut world, ON).await;
+
+    assert_eq!(runs(&mut world).await, ["action:check", "action:check", "action:welcome"]);
+}
+
+#[tokio::test]
+async fn one_hello_may_announce_the_changes_of_several_roles() {
+    let mut world = world().await;
+
+    announces(&mut world, &[("deprovision", true), ("maintenance", false), ("provision", true)]).await;
+
+    assert_eq!(runs(&mut world).await, ["action:check", "action:check", "action:welcome"]);
+}
+
+#[tokio::test]
+async fn a_late_hello_of_the_same_machine_does_not_count() {
+    let mut world = world().await;
+    world.memory.advance_secs(120);
+    let (late, sent_at) = (hello(&mut world, switches(ON)), world.now());
+    announces(&mut world, BASE).await;
+
+    let _ = world.accept_report().accept(&late, sent_at).await.unwrap();
+
+    assert_eq!(runs(&mut world).await, [""; 0]);
+    announces(&mut world, ON).await;
+    assert_eq!(runs(&mut world).await, ["action:check"], "the last known switches are not those of the late hello");
+}
+
+#[tokio::test]
+async fn a_late_hello_of_an_older_machine_does_not_count() {
+    let mut world = world().await;
+    world.memory.advance_secs(120);
+    let mut older = Runner::new(&world.tenant, "globex", queue_url("globex"), 22);
+    older.roles = switches(ON);
+    let (late, sent_at) = (older.hello(world.now()), world.now());
+    announces(&mut world, BASE).await;
+
+    let refused = world.accept_report().accept(&late, sent_at).await.unwrap();
+    announces(&mut world, BASE).await;
+
+    assert!(matches!(refused, Accepted::Refused(_)), "{refused:?}");
+    assert_eq!(runs(&mut world).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_new_machine_continues_with_the_switches_of_the_one_before() {
+    let mut world = world().await;
+    let new = Runner::new(&world.tenant, "globex", queue_url("globex"), 22);
+    world.runner("globex").key = new.key;
+
+    announces(&mut world, BASE).await;
+    let before = runs(&mut world).await;
+    announces(&mut world, ON).await;
+
+    assert_eq!((before, runs(&mut world).await), (vec![], vec!["action:check".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_hello_without_switches_changes_nothing() {
+    let mut world = world().await;
+    world.memory.advance_secs(120);
+    let without = hello(&mut world, None);
+    accept(&world, &without).await.unwrap();
+    let before = runs(&mut world).await;
+
+    announces(&mut world, BASE).await;
+    announces(&mut world, ON).await;
+
+    assert_eq!((before, runs(&mut world).await), (vec![], vec!["action:check".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_change_within_a_minute_counts_with_the_next_hello() {
+    let mut world = world().await;
+    announces(&mut world, ON).await;
+    world.memory.advance_secs(30);
+    let off = hello(&mut world, switches(BASE));
+    accept(&world, &off).await.unwrap();
+    let before = runs(&mut world).await;
+
+    announces(&mut world, BASE).await;
+
+    assert_eq!(before, ["action:check"]);
+    assert_eq!(runs(&mut world).await, ["action:check", "action:welcome"]);
+}
+
+#[tokio::test]
+async fn roles_that_the_version_does_not_have_and_too_many_roles_start_nothing() {
+    let mut world = world().await;
+    let many: Vec<String> = (0..=MAX_ROLE_SWITCHES).map(|number| format!("custom-{number}")).collect();
+    let many: Vec<(&str, bool)> = many.iter().map(|role| (role.as_str(), true)).chain([("provision", true)]).collect();
+
+    announces(&mut world, &many).await;
+    announces(&mut world, &[BASE, &[("custom-other", true)]].concat()).await;
+
+    assert_eq!(runs(&mut world).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn before_the_first_deploy_a_change_starts_nothing() {
+    let mut world = World::with_app().await;
+    world.create().await;
+    world.run().await;
+
+    announces(&mut world, BASE).await;
+    announces(&mut world, ON).await;
+    let handled = world.handle_due_tasks().handle().await.unwrap();
+
+    assert_eq!((handled.started, handled.skipped, handled.failed, tasks(&world).await), (0, 0, 0, 0));
+}
+
+#[tokio::test]
+async fn a_run_that_the_install_refuses_is_a_problem_of_the_install_and_is_not_started_later() {
+    let mut world = world().await;
+    world.disable_install().disable(&globex(), &ReasonRequest { reason: "unpaid".into() }).await.unwrap();
+
+    announces(&mut world, ON).await;
+    let refused = runs(&mut world).await;
+    let problems = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap().problems;
+    world.enable_install().enable(&globex()).await.unwrap();
+
+    assert!(problems.len() == 1 && problems[0].contains("`check`") && problems[0].contains("unpaid"), "{problems:?}");
+    assert_eq!((refused, runs(&mut world).await), (vec![], vec![]));
+}
+
+#[tokio::test]
+async fn a_forgotten_install_leaves_no_switches() {
+    let mut world = world().await;
+    let rows = |world: &World| world.memory.rows().into_iter().filter(|row| row.key.sk == "roles").count();
+    let before = rows(&world);
+    world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
+    world.settle().await;
+    world.memory.advance_secs(2 * 3600);
+
+    world.forget_install().forget(&globex(), &ForgetInstallRequest::default()).await.unwrap();
+    world.forgotten().await;
+
+    assert_eq!((before, rows(&world)), (1, 0));
+}
+
+/// Delivers the hello twice, and calls the schedule four times.
+async fn happen(world: &mut World, hello: &str) {
+    for _ in 0..2 {
+        let _ = accept(world, hello).await;
+    }
+    for _ in 0..4 {
+        let _ = world.handle_due_tasks().handle().await;
+        world.settle().await;
+    }
+}
+
+#[tokio::test]
+async fn a_change_starts_its_action_once_whichever_call_fails() {
+    let mut start = world().await;
+    start.memory.advance_secs(120);
+    let hello = hello(&mut start, switches(ON));
+    let calls: Arc<Mutex<usize>> = Arc::default();
+    let seen = Arc::clone(&calls);
+    let mut world = start.copy();
+    world.memory.faults.set(move |_| {
+        *seen.lock().unwrap() += 1;
+        None
+    });
+    happen(&mut world, &hello).await;
+    let count = *calls.lock().unwrap();
+
+    assert!(count > 20, "{count} calls");
+    for at in 0..count {
+        for fault in [Fault::Before, Fault::AnswerLost] {
+            let mut world = start.copy();
+            let mut left = at;
+            world.memory.faults.set(move |_| {
+                let now = left == 0;
+                left = left.wrapping_sub(1);
+                now.then_some(fault)
+            });
+
+            happen(&mut world, &hello).await;
+
+            assert_eq!(world.runners["globex"].started, ["action:check"], "call {at} fails: {fault:?}");
+            assert!(world.open().is_empty() && tasks(&world).await == 0, "call {at} fails: {fault:?}");
+        }
+    }
+}
