@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use freehold_domain::install::Install;
 use freehold_domain::plan::Deployed;
+use freehold_domain::role_switches::RoleChange;
 use freehold_permissions::RolePlace;
 use freehold_protocol::app_version::AppVersion;
-use freehold_protocol::{AppName, ComponentName, TenantName};
+use freehold_protocol::{AppName, ComponentName, Partition, TenantName, names};
 use serde_json::{Map, Value, json};
 
 /// Returns the tree for a job of `install`.
@@ -61,6 +62,24 @@ pub fn add_run_inputs(tree: &mut Value, inputs: &BTreeMap<String, String>) {
 pub fn add_action_inputs(tree: &mut Value, inputs: &BTreeMap<String, String>) {
     if let Some(nuon) = tree.get_mut("nuon").and_then(Value::as_object_mut).filter(|_| !inputs.is_empty()) {
         nuon.insert("action".to_owned(), json!({ "inputs": inputs }));
+    }
+}
+
+/// Adds the role whose switch started the run of an action to the tree.
+pub fn add_action_role(tree: &mut Value, change: &RoleChange, tenant: &TenantName, install: &Install) {
+    let name = names::install_part(tenant, &install.id, change.role.as_str());
+    let partition = Partition::of_region(&install.region).name;
+    let role = json!({
+        "trigger": change.event(),
+        "change": if change.enabled { "enabled" } else { "disabled" },
+        "type": change.role_type(),
+        "arn": format!("arn:{partition}:iam::{}:role/{name}", install.account),
+        "name": name,
+    });
+    if let Some(nuon) = tree.get_mut("nuon").and_then(Value::as_object_mut)
+        && let Some(action) = nuon.entry("action").or_insert_with(|| json!({})).as_object_mut()
+    {
+        action.insert("role".to_owned(), role);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use freehold_domain::role_switches::{ROLE_VARIABLES, is_role_event, role_template};
 use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::{Action, RunInput, StepRepo, Trigger, TriggerIndex};
 use freehold_protocol::order::ActionStep;
@@ -96,6 +97,11 @@ impl Reader<'_> {
         for input in &inputs {
             let template = format!("{{{{ .nuon.action.inputs.{} }}}}", input.name);
             env_vars.entry(input.name.to_ascii_uppercase()).or_insert(template);
+        }
+        if triggers.iter().any(is_role_event) {
+            for (variable, key) in ROLE_VARIABLES {
+                env_vars.entry(variable.to_owned()).or_insert_with(|| role_template(key));
+            }
         }
         match root.text("name")?.parse() {
             Ok(name) => Some(Action {

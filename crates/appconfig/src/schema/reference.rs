@@ -184,7 +184,10 @@ runner looks for changed switches in the stack every ten minutes, and a sweep st
 runner's report. Each action runs once for each role, outside of deploys, under its own role or that of mode `maintenance`. A
 change that is taken back before the runner has seen it is not an event, and neither is the first report of an install. The kill
 switch (`EnableRunner`) is not the switch of a role. A run that the install refuses, for example because the vendor has disabled
-the install, is skipped, and `freehold install show` names the reason.
+the install, is skipped, and `freehold install show` names the reason. The steps of an action with one of these triggers have the
+environment variables `TRIGGER_TYPE` (the trigger), `CHANGE_TYPE` (`enabled` or `disabled`), `ROLE_NAME`, `ROLE_ARN`, `ROLE_ID` (the
+ARN too) and `ROLE_TYPE` (`runner_provision`, `runner_maintenance`, `runner_deprovision`, `custom` or `breakglass`), unless
+`env_vars` of the action has a variable of this name. They are empty in other runs of the action.
 
 **Runbooks after a deploy.** `post_deploy_runbooks` of a [branch](#branch) names runbooks that run after each deploy of all
 components of an install, once per deploy: the first deploy of the install, a later one by whoever asked for it (a person, a webhook

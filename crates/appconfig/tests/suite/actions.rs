@@ -39,6 +39,22 @@ fn every_trigger_of_the_format_is_data() {
 }
 
 #[test]
+fn an_action_that_a_role_starts_has_variables_about_the_role_beside_its_own() {
+    let of_role = |event: &str| {
+        let keys = format!("[[triggers]]\ntype = \"{event}\"\n[env_vars]\nROLE_NAME = \"mine\"\n");
+        with_action(&keys).load().version.actions[0].env_vars.clone()
+    };
+
+    let env_vars = of_role("role-disabled");
+
+    let names: Vec<&str> = env_vars.keys().map(String::as_str).collect();
+    assert_eq!(names, ["CHANGE_TYPE", "ROLE_ARN", "ROLE_ID", "ROLE_NAME", "ROLE_TYPE", "TRIGGER_TYPE"]);
+    assert_eq!(env_vars["ROLE_NAME"], "mine");
+    assert_eq!(env_vars["CHANGE_TYPE"], "{{ with .nuon.action.role }}{{ .change }}{{ end }}");
+    assert_eq!(of_role("manual").len(), 1);
+}
+
+#[test]
 fn an_action_keeps_what_it_says_of_itself() {
     let commit = "0123456789abcdef0123456789abcdef01234567";
     let config = good().with("break_glass.toml", "[[role]]\nname = \"emergency\"\ndescription = \"d\"\n").with(

@@ -11,6 +11,17 @@ use serde::{Deserialize, Serialize};
 /// The names of the events of roles in configs. They have no `pre-` and no `post-`.
 pub const ROLE_EVENTS: [&str; 2] = ["role-enabled", "role-disabled"];
 
+/// The environment variables of the steps of an action that events of roles start, as in the config format. Each has
+/// the key of its value below `.nuon.action.role`.
+pub const ROLE_VARIABLES: [(&str, &str); 6] = [
+    ("TRIGGER_TYPE", "trigger"),
+    ("CHANGE_TYPE", "change"),
+    ("ROLE_NAME", "name"),
+    ("ROLE_TYPE", "type"),
+    ("ROLE_ARN", "arn"),
+    ("ROLE_ID", "arn"),
+];
+
 /// The minimum time between two changes of an install's switches, in seconds. The vendor pays for the runs that a
 /// change starts, and a runner may announce other switches in each hello.
 const PAUSE_SECS: u64 = 60;
@@ -63,6 +74,17 @@ impl RoleChange {
         if self.enabled { enabled } else { disabled }
     }
 
+    /// Returns the type of the role, by the words of the config format.
+    pub fn role_type(&self) -> &'static str {
+        match self.role.as_str() {
+            "provision" => "runner_provision",
+            "maintenance" => "runner_maintenance",
+            "deprovision" => "runner_deprovision",
+            _ if self.role.is_break_glass() => "breakglass",
+            _ => "custom",
+        }
+    }
+
     /// Returns the cause from which the ids of the runs are derived that a change, which the hello of the time `at`
     /// announced, starts. It contains spaces, which no idempotency key contains.
     pub fn cause(&self, action: &Action, at: Timestamp) -> String {
@@ -83,6 +105,17 @@ impl RoleChange {
         });
         actions
     }
+}
+
+/// Returns whether a trigger is an event of roles.
+pub fn is_role_event(trigger: &Trigger) -> bool {
+    matches!(trigger, Trigger::Event { event, .. } if ROLE_EVENTS.contains(&event.as_str()))
+}
+
+/// Returns the template of the value with this key of [`ROLE_VARIABLES`]. The value is empty in other runs of the
+/// action.
+pub fn role_template(key: &str) -> String {
+    format!("{{{{ with .nuon.action.role }}}}{{{{ .{key} }}}}{{{{ end }}}}")
 }
 
 /// Returns whether the install stack of the version has the role. Each stack has the roles of the modes.

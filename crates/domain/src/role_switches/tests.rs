@@ -86,6 +86,14 @@ fn a_change_starts_the_actions_of_its_event_by_index_and_name() {
 }
 
 #[test]
+fn a_role_has_the_type_of_the_config_format() {
+    let types = ["provision", "maintenance", "deprovision", "break-glass-admin", "custom-support"]
+        .map(|role| change(role, true).role_type());
+
+    assert_eq!(types, ["runner_provision", "runner_maintenance", "runner_deprovision", "breakglass", "custom"]);
+}
+
+#[test]
 fn each_run_of_each_change_has_a_cause_of_its_own() {
     let actions = ["a", "b"].map(|name| {
         let action = json!({ "name": name, "timeout_secs": 60, "steps": [] });

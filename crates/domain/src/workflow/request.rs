@@ -34,6 +34,14 @@ impl RunTrigger {
             Self::Role(change) => change.event(),
         }
     }
+
+    /// Returns the role whose switch started the run; `None` for another run.
+    pub const fn role_change(&self) -> Option<&RoleChange> {
+        match self {
+            Self::Role(change) => Some(change),
+            Self::Request | Self::Schedule | Self::Runbook => None,
+        }
+    }
 }
 
 /// The request that a workflow carries out.

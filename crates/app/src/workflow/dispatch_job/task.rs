@@ -11,7 +11,9 @@ use freehold_domain::plan::kept_outputs;
 use freehold_domain::preflight;
 use freehold_domain::runbook::with_defaults;
 use freehold_domain::sealed_inputs::take_sealed;
-use freehold_domain::workflow::{Node, Request, StepBuild, Target, TeardownParts, Use, Workflow, WorkflowKind};
+use freehold_domain::workflow::{
+    Node, Request, RunTrigger, StepBuild, Target, TeardownParts, Use, Workflow, WorkflowKind,
+};
 use freehold_protocol::app_version::{Action, AppVersion, Input, Reference, Secret};
 use freehold_protocol::approval::ApprovalRule;
 use freehold_protocol::contract::OrderTerms;
@@ -136,6 +138,9 @@ impl DispatchJob {
                 let reads = reads(&version, &node.target);
                 let mut task = self.install_task(work, install, &version, reads).await?;
                 add_inputs(&mut task.context, workflow, version.action(action));
+                if let Some(change) = workflow.request.trigger().and_then(RunTrigger::role_change) {
+                    nuon_tree::add_action_role(&mut task.context, change, &self.tenant, install);
+                }
                 Ok(task)
             }
             Target::Preflight => {

@@ -1,5 +1,5 @@
-//! The customer's switches of roles, as hellos announce them: each change starts its actions once, whatever is delivered
-//! twice, late, or fails.
+//! The customer's switches of roles, as hellos announce them: each change starts its actions once, whatever is
+//! delivered twice or late, and whatever fails.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,15 +8,17 @@ use freehold_app::read;
 use freehold_app::table::{self, DueWhat};
 use freehold_app::testing::Fault;
 use freehold_app::workflow::accept_report::Accepted;
+use freehold_domain::role_switches::{ROLE_VARIABLES, role_template};
 use freehold_protocol::api::{DeployComponentsRequest, ForgetInstallRequest, ReasonRequest, TeardownInstallRequest};
 use freehold_protocol::app_version::{AppVersion, Trigger};
 use freehold_protocol::limits::MAX_ROLE_SWITCHES;
-use freehold_protocol::order::AskedBy;
-use freehold_protocol::{RoleKey, Timestamp};
+use freehold_protocol::order::{AskedBy, Order};
+use freehold_protocol::{Envelope, RoleKey, Timestamp};
+use serde_json::{Value, json};
 
 use super::accept;
 use crate::support::doubles::queue_url;
-use crate::support::runner::Runner;
+use crate::support::runner::{Runner, rendered};
 use crate::support::{World, app, globex};
 
 const BASE: &[(&str, bool)] = &[("deprovision", false), ("maintenance", true)];
@@ -36,10 +38,14 @@ fn document() -> AppVersion {
     version
 }
 
-/// Returns a world in which `globex` has this app, and its runner has announced [`BASE`].
 async fn world() -> World {
+    with_app(&document()).await
+}
+
+/// Returns a world in which `globex` has this app, and its runner has announced [`BASE`].
+async fn with_app(version: &AppVersion) -> World {
     let mut world = World::with_install().await;
-    world.sync(&document()).await;
+    world.sync(version).await;
     world.deploy(&DeployComponentsRequest::default(), "deploy-0").await.unwrap();
     world.settle().await;
     world.runner("globex").started.clear();
@@ -118,6 +124,37 @@ async fn one_hello_may_announce_the_changes_of_several_roles() {
     announces(&mut world, &[("deprovision", true), ("maintenance", false), ("provision", true)]).await;
 
     assert_eq!(runs(&mut world).await, ["action:check", "action:check", "action:welcome"]);
+}
+
+/// Returns the environment variables in each order of `check`.
+fn ordered_variables(world: &World) -> Vec<Value> {
+    let orders = world.memory.orders.lock().unwrap();
+    let of_check = orders.iter().filter(|(_, group, ..)| group == "action:check");
+    let order = |body: &str| Envelope::parse(body.as_bytes()).unwrap().peek::<Order>().unwrap();
+    of_check.map(|(.., body)| rendered(&order(body))["env_vars"].clone()).collect()
+}
+
+#[tokio::test]
+async fn the_steps_get_the_role_in_their_environment_and_those_of_another_run_get_empty_texts() {
+    let mut version = document();
+    let variables = ROLE_VARIABLES.map(|(variable, key)| (variable.to_owned(), role_template(key)));
+    version.actions[0].env_vars = variables.into();
+    let mut world = with_app(&version).await;
+
+    announces(&mut world, ON).await;
+    runs(&mut world).await;
+    world.action("check", "by-hand").await.unwrap();
+    world.settle().await;
+
+    let arn = "arn:aws:iam::222222222222:role/fh-acme--globex--deprovision";
+    let by_role = json!({
+        "TRIGGER_TYPE": "role-enabled", "CHANGE_TYPE": "enabled", "ROLE_NAME": "fh-acme--globex--deprovision",
+        "ROLE_TYPE": "runner_deprovision", "ROLE_ARN": arn, "ROLE_ID": arn,
+    });
+    let by_hand = json!({
+        "TRIGGER_TYPE": "", "CHANGE_TYPE": "", "ROLE_NAME": "", "ROLE_TYPE": "", "ROLE_ARN": "", "ROLE_ID": "",
+    });
+    assert_eq!(ordered_variables(&world), [by_role, by_hand]);
 }
 
 #[tokio::test]
