@@ -1,5 +1,5 @@
-//! Roles across two accounts: a runner configured by its stack alone, modes that the customer switches off and on, the kill
-//! switch, and break-glass, which expires by itself.
+//! Roles across two accounts: a runner configured by its stack alone, modes that the customer switches off and on, the
+//! actions that such a switch starts, the kill switch, and break-glass, which expires by itself.
 
 use anyhow::{Context as _, bail};
 use aws_sdk_sqs::error::ProvideErrorMetadata as _;
@@ -95,6 +95,61 @@ async fn repaired_while_open(world: &World, install: &Install) -> anyhow::Result
         }
     }
     bail!("break-glass was over before the action began, although it was open for {WHILES:?} s")
+}
+
+/// Says which role the customer has switched.
+const RECORD: &str = r#"name = "record"
+timeout = "1m"
+
+[[triggers]]
+type = "role-enabled"
+
+[[triggers]]
+type = "role-disabled"
+
+[[steps]]
+name = "say"
+command = "echo $TRIGGER_TYPE: $ROLE_NAME is $CHANGE_TYPE"
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_that_the_customer_switches_starts_the_actions_of_this_event_once() -> anyhow::Result<()> {
+    let Some(world) = World::start("cloud_roles.events", NEEDS).await? else { return Ok(()) };
+    let directory = app::small(world.directory())?;
+    app::write(&directory, "actions/record.toml", RECORD)?;
+    world.vendor(&["app", "sync", &directory.display().to_string()]).await?;
+    let install = world.install("globex", "small").await?;
+    let mut runner = world.runner_of_stack(&install).await?;
+    world.provisioned(&install).await?;
+
+    let mut logs = Vec::new();
+    for (value, event) in [("true", "role-enabled"), ("false", "role-disabled")] {
+        world.change_stack(&install, &[&format!("EnableDeprovision={value}")]).await?;
+        // The runner looks at its stack every ten minutes, and when it starts.
+        runner.kill().await?;
+        runner.start_again()?;
+        logs.push(log_of_event(&world, event).await?);
+    }
+
+    assert!(logs[0].contains("role-enabled: fh-acme--globex--deprovision is enabled"), "{}", logs[0]);
+    assert!(logs[1].contains("role-disabled: fh-acme--globex--deprovision is disabled"), "{}", logs[1]);
+    let all = world.vendor(&["workflow", "list", "globex"]).await?;
+    let runs = all.as_array().into_iter().flatten().filter(|view| view["action"] == "record");
+    assert_eq!(runs.count(), 2, "{all}");
+    Ok(())
+}
+
+/// Waits until the action that an event of roles starts has run, and returns its log. The schedule calls the sweep each
+/// minute; here it is called at once.
+async fn log_of_event(world: &World, event: &str) -> anyhow::Result<String> {
+    let workflow = until("the action has run", SOON, async || {
+        clients::invoke(&world.administrator(world.tenant_account())?, world.tenant(), "sweep").await?;
+        let newest = world.newest_workflow("globex").await?;
+        Ok((newest["trigger"] == event && !newest["ended_at"].is_null()).then_some(newest))
+    })
+    .await?;
+    let job = workflow["nodes"][0]["job"].as_str().with_context(|| format!("no job: {workflow}"))?;
+    world.log(job, |log| log.contains(event)).await
 }
 
 /// May do everything, within a boundary of the app's own.
