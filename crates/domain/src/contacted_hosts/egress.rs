@@ -1,12 +1,13 @@
 //! Finds the hosts that an app contacts from the customer's account, as far as the app version names them.
 //!
-//! This module reads URLs (`scheme://host`) in everything that runs in the customer's account: values, environment, var
-//! files, values files and manifests of components; steps of actions; sandbox and runner values; addresses of nested stack
-//! templates; health probes; defaults of inputs that are not sensitive. It also reads the registries of
-//! images that are pulled in the customer's account (`job`, and `image:` lines of manifests and values files). It leaves
-//! out: hosts that only the vendor's build contacts (the sources of components, the sandbox and steps reach the customer
-//! through the tenant registry), hosts in the files of a source (the version has only their digest), hosts without a
-//! scheme, and the local machine (`localhost`).
+//! This module reads URLs (`scheme://host`) in everything that runs in the customer's account: values, environment,
+//! var files, values files and manifests of components; steps of actions; sandbox and runner values; health probes;
+//! defaults of inputs that are not sensitive. It also reads the registries of images that are pulled in the
+//! customer's account (`job`, and `image:` lines of manifests and values files). It leaves out: hosts that only the
+//! vendor's build contacts (the sources of components, the sandbox and steps reach the customer through the tenant
+//! registry), the settings of the stack and of the runner's machine that have no effect, such as addresses of nested
+//! stacks, hosts in the files of a source (the version has only their digest), hosts without a scheme, and the local
+//! machine (`localhost`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -78,13 +79,6 @@ pub(crate) fn hosts(version: &AppVersion) -> Hosts {
     if let Some(runner) = &version.runner {
         finder.values("runner", &json_of(&runner.env_vars));
         runner.inside_hosts.iter().for_each(|host| finder.add(host.clone(), "runner inside_hosts"));
-    }
-    if let Some(stack) = &version.stack {
-        let urls = [&stack.vpc_nested_template_url, &stack.runner_nested_template_url];
-        urls.into_iter().for_each(|url| finder.text("stack", url));
-        stack.custom_nested_stacks.iter().for_each(|nested| {
-            finder.values(&format!("nested stack `{}`", nested.name), &json_of(nested));
-        });
     }
     for input in version.inputs.iter().filter(|input| !input.sensitive) {
         finder.values(&format!("default of input `{}`", input.name), &json_of(&input.default));

@@ -257,7 +257,6 @@ fn egress_is_the_hosts_that_the_customers_side_contacts() {
     ghcr.io  (component `k8s` image)
     hook.example  (default of input `hook`)
     ping.example  (action `ping` go.command)
-    s3.amazonaws.com  (nested stack `dns` template_url)
     s3://bucket  (component `api` vars.list.1)
     {{ .nuon.inputs.inputs.domain }}  (component `api` vars.list.2)
     ");
