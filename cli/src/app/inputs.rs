@@ -71,7 +71,7 @@ mod tests {
         ]))
         .unwrap();
 
-        let text = render(&inputs_schema(&inputs), Output::of_process(false));
+        let text = render(&inputs_schema(&inputs, &[]), Output::of_process(false));
 
         let lines: Vec<String> =
             text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();

@@ -30,7 +30,7 @@ pub async fn show_inputs_schema(
     version: &Digest,
 ) -> Result<InputsSchema, AppError> {
     let version = versions.load(app, Some(version)).await?;
-    let schema = inputs_schema(&version.document.inputs);
+    let schema = inputs_schema(&version.document.inputs, &version.document.input_groups);
     Ok(InputsSchema { app: app.clone(), version: version.version, schema })
 }
 

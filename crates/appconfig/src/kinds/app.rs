@@ -35,8 +35,11 @@ const KUBERNETES_CONTEXT: &[Key] = &[
 
 pub(super) const GROUP: &[Key] = &[
     must("name", Text).filled().doc("The name that inputs write under `group`; unique in the app"),
-    may("description", Text).doc("What the group's inputs are about, for people"),
-    may("display_name", Text).doc("The group's heading in forms; its name if absent"),
+    may("description", Text).doc(
+        "What the group's inputs are about, for people. The JSON Schema of `freehold app inputs` has it, for forms of \
+         your own",
+    ),
+    may("display_name", Text).doc("The group's heading in the install stack and in forms; its name if absent"),
 ];
 
 pub(super) const INPUT_TYPES: &[&str] = &["string", "number", "list", "json", "bool", "yaml", "hcl"];

@@ -2,26 +2,41 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Input, InputKind};
+use super::{Input, InputGroup, InputKind};
 
 /// Returns the schema (JSON Schema 2020-12) of the final values of `inputs`. JSON Schema has no keywords for the type,
 /// the group, the sensitivity and the source of an input: they are in `x-freehold-type`, `x-freehold-group`,
 /// `x-freehold-sensitive` and `x-freehold-source`. The source is `customer` for an input that the customer answers in
-/// the install stack, and `vendor` otherwise. An input that forms leave out has `x-freehold-internal`.
-pub fn inputs_schema(inputs: &[Input]) -> Value {
+/// the install stack, and `vendor` otherwise. An input that forms leave out has `x-freehold-internal`. The groups
+/// are in `x-freehold-groups` of the schema itself, in the order in which forms show them.
+pub fn inputs_schema(inputs: &[Input], groups: &[InputGroup]) -> Value {
     let properties: Map<String, Value> = inputs.iter().map(|input| (input.name.clone(), input.schema())).collect();
     let required: Vec<&str> = inputs
         .iter()
         .filter(|input| input.required && input.usable_default().is_none())
         .map(|input| input.name.as_str())
         .collect();
-    json!({
+    let mut schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
         "properties": properties,
         "required": required,
         "additionalProperties": false,
-    })
+    });
+    if let Some(object) = schema.as_object_mut().filter(|_| !groups.is_empty()) {
+        object.insert("x-freehold-groups".into(), groups.iter().map(InputGroup::heading).collect());
+    }
+    schema
+}
+
+impl InputGroup {
+    /// Returns the name of the group, and its title and description if it has them.
+    fn heading(&self) -> Value {
+        let texts = [("title", &self.display_name), ("description", &self.description)];
+        let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
+        let all = [("name", &self.name)].into_iter().chain(texts);
+        Value::Object(all.map(|(key, text)| (key.to_owned(), Value::from(text.as_str()))).collect())
+    }
 }
 
 impl Input {

@@ -1,6 +1,6 @@
 //! Inputs: what counts as an answer, and the schema that says so to others.
 
-use freehold_protocol::app_version::{Input, InputKind, inputs_schema};
+use freehold_protocol::app_version::{Input, InputGroup, InputKind, inputs_schema};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -96,7 +96,13 @@ fn a_schema_tells_everything_but_the_default_of_a_secret() {
     ]))
     .unwrap();
 
-    let schema = inputs_schema(&inputs);
+    let groups: Vec<InputGroup> = serde_json::from_value(json!([
+        { "name": "g", "display_name": "Logs", "description": "What is kept" },
+        { "name": "rest" },
+    ]))
+    .unwrap();
+
+    let schema = inputs_schema(&inputs, &groups);
 
     insta::assert_snapshot!(serde_json::to_string_pretty(&schema).unwrap(), @r#"
     {
@@ -136,10 +142,21 @@ fn a_schema_tells_everything_but_the_default_of_a_secret() {
       "required": [
         "domain"
       ],
-      "type": "object"
+      "type": "object",
+      "x-freehold-groups": [
+        {
+          "description": "What is kept",
+          "name": "g",
+          "title": "Logs"
+        },
+        {
+          "name": "rest"
+        }
+      ]
     }
     "#);
     jsonschema::meta::validate(&schema).unwrap();
+    assert_eq!(inputs_schema(&inputs, &[]).get("x-freehold-groups"), None);
 }
 
 #[test]

@@ -252,7 +252,7 @@ async fn the_schema_of_a_version_is_that_of_its_inputs() {
     let answer =
         show_inputs::show_inputs_schema(&world.versions(), &version.app, &version.digest().unwrap()).await.unwrap();
 
-    assert_eq!(answer.schema, freehold_protocol::app_version::inputs_schema(&version.inputs));
+    assert_eq!(answer.schema, freehold_protocol::app_version::inputs_schema(&version.inputs, &version.input_groups));
     assert_eq!(answer.schema["properties"]["zone"]["x-freehold-source"], "customer");
 }
 
