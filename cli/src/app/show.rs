@@ -3,6 +3,7 @@
 use clap::Args;
 use freehold_protocol::AppName;
 use freehold_protocol::api::{AppView, VersionDocument, VersionView};
+use freehold_protocol::app_version::AppVersion;
 
 use super::labels::{Label, has_labels, labels_text};
 use super::version::{VersionName, or_latest};
@@ -60,7 +61,7 @@ impl Versions {
     }
 }
 
-/// Show one version of an app: components, inputs, actions, runbooks.
+/// Show one version of an app: components, inputs, actions, runbooks, roles.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -90,7 +91,8 @@ impl Show {
     }
 }
 
-/// Leaves out the parts without the labels in `wanted`, and inputs, which have no labels. Does nothing if no label is wanted.
+/// Leaves out the parts without the labels in `wanted`, and inputs and roles, which have no labels. Does nothing if no
+/// label is wanted.
 fn keep_labelled(shown: &mut VersionDocument, wanted: &[Label]) {
     if wanted.is_empty() {
         return;
@@ -100,6 +102,8 @@ fn keep_labelled(shown: &mut VersionDocument, wanted: &[Label]) {
     document.actions.retain(|one| has_labels(&one.labels, wanted));
     document.runbooks.retain(|one| has_labels(&one.labels, wanted));
     document.inputs.clear();
+    document.roles.clear();
+    document.named_roles.clear();
     let components = &document.components;
     shown.resolved.retain(|one| components.iter().any(|kept| kept.name == one.component));
 }
@@ -131,29 +135,62 @@ fn render(shown: &VersionDocument, by_label: bool, out: Output) -> String {
         let required = if one.required { "yes" } else { "" };
         inputs.row([one.name.clone(), kind, required.to_owned(), default]);
     }
-    let mut actions = Table::new(&["ACTION", "STEPS", "TIMEOUT", "LABELS"]);
-    for one in &document.actions {
-        let timeout = crate::output::duration(u64::from(one.timeout_secs) * 1000);
-        actions.row([one.name.to_string(), one.steps.len().to_string(), timeout, labels_text(&one.labels)]);
-    }
-    let mut runbooks = Table::new(&["RUNBOOK", "STEPS", "LABELS"]);
-    for one in &document.runbooks {
-        runbooks.row([one.name.to_string(), one.steps.len().to_string(), labels_text(&one.labels)]);
-    }
     let mut parts =
         vec![format!("app {}  version {}  synced {}\n{}", view.app, view.number, time(view.created_at), view.version)];
+    let about = [&document.display_name, &document.description].map(|text| on_one_line(text)).join("\n");
+    parts.extend(Some(about.trim()).filter(|text| !text.is_empty() && !by_label).map(str::to_owned));
     let tables = [
         (components, document.components.len()),
         (sources, shown.resolved.len()),
         (inputs, document.inputs.len()),
-        (actions, document.actions.len()),
-        (runbooks, document.runbooks.len()),
+        (actions(document), document.actions.len()),
+        (runbooks(document), document.runbooks.len()),
+        (roles(document), document.roles.len() + document.named_roles.len()),
     ];
     parts.extend(tables.iter().filter(|(_, rows)| *rows > 0).map(|(table, _)| out.table(table)));
     if by_label && parts.len() == 1 {
         parts.push("nothing in this version has these labels".to_owned());
     }
     parts.join("\n\n")
+}
+
+/// Returns a text of the app config without line breaks, as the cell of a table.
+fn on_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn actions(document: &AppVersion) -> Table {
+    let mut table = Table::new(&["ACTION", "STEPS", "TIMEOUT", "LABELS", "DESCRIPTION"]);
+    for one in &document.actions {
+        let timeout = crate::output::duration(u64::from(one.timeout_secs) * 1000);
+        let (steps, labels) = (one.steps.len().to_string(), labels_text(&one.labels));
+        table.row([one.name.to_string(), steps, timeout, labels, on_one_line(&one.description)]);
+    }
+    table
+}
+
+fn runbooks(document: &AppVersion) -> Table {
+    let mut table = Table::new(&["RUNBOOK", "STEPS", "LABELS", "DESCRIPTION"]);
+    for one in &document.runbooks {
+        let (steps, labels) = (one.steps.len().to_string(), labels_text(&one.labels));
+        table.row([one.name.to_string(), steps, labels, on_one_line(&one.description)]);
+    }
+    table
+}
+
+fn roles(document: &AppVersion) -> Table {
+    let mut table = Table::new(&["ROLE", "USE", "TITLE", "DESCRIPTION"]);
+    let row = |name: &str, usage: String, title: &str, description: &str| {
+        [on_one_line(name), usage, on_one_line(title), on_one_line(description)]
+    };
+    for one in &document.roles {
+        table.row(row(&one.name, format!("mode {}", one.mode.as_str()), &one.display_name, &one.description));
+    }
+    for one in &document.named_roles {
+        let usage = if one.break_glass { "break-glass" } else { "custom" };
+        table.row(row(&one.name, usage.to_owned(), &one.display_name, &one.description));
+    }
+    table
 }
 
 #[cfg(test)]
@@ -169,19 +206,33 @@ mod tests {
                 "spec": { "kind": "container_image" }, "settings": { "labels": labels },
             })
         };
-        let action = |name: &str, labels: serde_json::Value| {
-            let mut action = json!({ "name": name, "timeout_secs": 60, "steps": [] });
-            action["labels"] = labels;
+        let action = |name: &str, description: &str, labels: serde_json::Value| {
+            let mut action = json!({ "name": name, "timeout_secs": 60, "steps": [], "labels": labels });
+            action["description"] = description.into();
             action
         };
         serde_json::from_value(json!({
             "app": "demo", "version": format!("sha256:{}", "0".repeat(64)), "number": 3, "created_at": 1000, "components": 2,
             "document": {
-                "format": 1, "app": "demo",
+                "format": 1, "app": "demo", "display_name": "The demo", "description": "Shows\neverything",
                 "inputs": [{ "name": "size", "type": "number" }],
                 "components": [component("api", json!({ "tier": "web" })), component("db", json!({}))],
-                "actions": [action("check", json!({ "tier": "web", "type": "report" })), action("fix", json!({}))],
-                "runbooks": [{ "name": "night", "steps": [], "labels": { "tier": "batch" } }],
+                "actions": [
+                    action("check", "asks the app", json!({ "tier": "web", "type": "report" })),
+                    action("fix", "", json!({})),
+                ],
+                "runbooks": [
+                    { "name": "night", "description": "stops it", "steps": [], "labels": { "tier": "batch" } },
+                ],
+                "roles": [
+                    { "mode": "provision", "name": "p", "display_name": "Maker", "description": "makes",
+                      "policies": [] },
+                    { "mode": "deprovision", "name": "d", "policies": [] },
+                ],
+                "named_roles": [
+                    { "name": "dns", "display_name": "Names", "description": "sets names", "policies": [] },
+                    { "name": "help", "break_glass": true, "policies": [] },
+                ],
             },
             "resolved": [{ "component": "api", "asked": "a" }, { "component": "db", "asked": "b" }],
         }))
@@ -197,8 +248,11 @@ mod tests {
     }
 
     #[test]
-    fn components_actions_and_runbooks_are_shown_with_their_labels() {
+    fn the_parts_are_shown_with_their_labels_and_texts() {
         insta::assert_snapshot!(shown(&[]), @r"
+        The demo
+        Shows everything
+
         COMPONENT  KIND             AFTER  LABELS
         api        container_image         tier=web
         db         container_image
@@ -210,12 +264,18 @@ mod tests {
         INPUT  TYPE    REQUIRED  DEFAULT
         size   number
 
-        ACTION  STEPS  TIMEOUT    LABELS
-        check   0      1 min 0 s  tier=web, type=report
+        ACTION  STEPS  TIMEOUT    LABELS                 DESCRIPTION
+        check   0      1 min 0 s  tier=web, type=report  asks the app
         fix     0      1 min 0 s
 
-        RUNBOOK  STEPS  LABELS
-        night    0      tier=batch
+        RUNBOOK  STEPS  LABELS      DESCRIPTION
+        night    0      tier=batch  stops it
+
+        ROLE  USE               TITLE  DESCRIPTION
+        p     mode provision    Maker  makes
+        d     mode deprovision
+        dns   custom            Names  sets names
+        help  break-glass
         ");
     }
 
@@ -228,8 +288,8 @@ mod tests {
         COMPONENT  SOURCE  RESOLVED       BUILD
         api        a       not built yet
 
-        ACTION  STEPS  TIMEOUT    LABELS
-        check   0      1 min 0 s  tier=web, type=report
+        ACTION  STEPS  TIMEOUT    LABELS                 DESCRIPTION
+        check   0      1 min 0 s  tier=web, type=report  asks the app
         ");
         assert_eq!(shown(&["tier=web", "type=none"]), "nothing in this version has these labels");
     }

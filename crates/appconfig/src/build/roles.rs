@@ -52,17 +52,18 @@ pub(crate) fn build(app: &mut App) -> Roles {
                 incomplete.insert(name.to_owned());
             }
             let text = |key: &str| node.text(key).unwrap_or_default().to_owned();
-            let (name, description) = (name.to_owned(), text("description"));
+            let (name, display_name, description) = (name.to_owned(), text("display_name"), text("description"));
             match purpose {
                 Use::Mode(mode) => {
-                    modes.insert(mode, (ModeRole { mode, name, description, policies, boundary }, place));
+                    let role = ModeRole { mode, name, display_name, description, policies, boundary };
+                    modes.insert(mode, (role, place));
                 }
                 Use::Custom | Use::BreakGlass => {
                     let break_glass = purpose == Use::BreakGlass;
                     let enabled = node.get("enabled_in_stack").map(|value| matches!(value.data, Data::Flag(true)));
                     let role = NamedRole {
                         name: name.clone(),
-                        display_name: text("display_name"),
+                        display_name,
                         description,
                         break_glass,
                         enabled: enabled.unwrap_or(!break_glass),

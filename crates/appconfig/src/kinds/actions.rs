@@ -10,7 +10,7 @@ use super::spec::MAX_ACTION_SECS;
 
 pub(super) const ACTION: &[Key] = &[
     must("name", Text).doc("The action's name, by which other files refer to it"),
-    may("description", Text).doc("A description of the action, for people"),
+    may("description", Text).doc("A description of the action, which `freehold app show` shows"),
     may("timeout", Duration(MAX_ACTION_SECS)).doc("The time limit of one run: at most `30m`, `5m` by default"),
     // Only Freehold knows the config key `idempotent`. The key decides whether the steps run again when a job is
     // delivered a second time.
@@ -85,7 +85,8 @@ const RUNBOOK_STEPS: &[&str] = &[
 
 pub(super) const RUNBOOK: &[Key] = &[
     must("name", Text).doc("The runbook's name"),
-    may("description", Text).doc("A description of the runbook, for people"),
+    may("description", Text)
+        .doc("A description of the runbook, which `freehold runbook list INSTALL` and `freehold app show APP` show"),
     may("readme", File).doc("Markdown for people: its text, or the `./path` or address of a file with the text"),
     may("labels", Scalars).doc(
         "Labels by which people find runbooks: `freehold runbook list INSTALL` and `freehold app show APP` list them, and \

@@ -7,8 +7,8 @@ use super::components::REPO;
 
 pub(super) const METADATA: &[Key] = &[
     must("version", Text).doc("The version of the config format: `v2`"),
-    may("display_name", Text).doc("The app's name for people; the directory's name if absent"),
-    may("description", Text).doc("A description of the app in one line"),
+    may("display_name", Text).doc("The app's name for people, which `freehold app show` shows"),
+    may("description", Text).doc("A description of the app in one line, which `freehold app show` shows"),
     may("slack_webhook_url", Text)
         .doc("Accepted for compatibility with other tools; Freehold sends nothing to this address")
         .never(),

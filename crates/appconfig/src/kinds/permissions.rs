@@ -22,8 +22,12 @@ pub(super) const POLICY_OF_ROLE: &[Key] = &[
 
 const NAME: Key =
     must("name", Template).filled().doc("The role's name; usually with the install's id in it. Unique in the app");
-const DESCRIPTION: Key = must("description", Template).doc("What the role is for; the customer reads it");
-const DISPLAY_NAME: Key = may("display_name", Template).doc("The role's name for people");
+const DESCRIPTION: Key = must("description", Template).doc(
+    "What the role is for; `freehold app show` shows it. The install stack shows it to the customer at the switch of a \
+     custom or break-glass role; the switches of modes have texts of Freehold",
+);
+const DISPLAY_NAME: Key = may("display_name", Template)
+    .doc("The role's name for people; `freehold app show` and the install stack show it where they show `description`");
 const POLICIES: Key = may("policies", Tables(POLICY_OF_ROLE)).doc("What the role may do");
 const BOUNDARY: Key = may("permissions_boundary", TemplateFile).doc(
     "The permissions boundary of the role: a policy document in JSON, or `./path` of a file with it. The install \

@@ -59,7 +59,12 @@ fn all(version: &AppVersion) -> BTreeMap<(bool, String), Role<'_>> {
 
 fn of_mode(role: &ModeRole) -> Role<'_> {
     Role {
-        texts: [("name", &role.name), ("description", &role.description), ("display_name", ""), ("break_glass", "")],
+        texts: [
+            ("name", &role.name),
+            ("description", &role.description),
+            ("display_name", &role.display_name),
+            ("break_glass", ""),
+        ],
         powers: Powers { on: true, policies: &role.policies, boundary: role.boundary.as_deref() },
     }
 }

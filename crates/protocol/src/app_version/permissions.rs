@@ -18,6 +18,9 @@ pub struct ModeRole {
     /// `fh-<tenant>--<install>--<mode>`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
+    /// The role's name for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub display_name: String,
     #[serde(default)]
     pub description: String,
     pub policies: Vec<RolePolicy>,

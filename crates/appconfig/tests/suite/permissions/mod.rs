@@ -26,7 +26,7 @@ fn roles_of_every_form_become_part_of_the_version() {
     let config = good()
         .with("permissions/1-provision.toml", &role("provision", "{{ .nuon.install.id }}-p"))
         .with("permissions/2-custom.toml", &role("custom", "{{ .nuon.install.id }}-dns"))
-        .with("permissions.toml", "[[roles]]\ntype = \"deprovision\"\nname = \"d\"\ndescription = \"d\"\npermissions_boundary = \"{}\"\n[[roles.policies]]\nmanaged_policy_name = \"arn:aws:iam::aws:policy/AdministratorAccess\"\n[[custom_roles]]\nname = \"off\"\ndescription = \"d\"\nenabled_in_stack = false\n")
+        .with("permissions.toml", "[[roles]]\ntype = \"deprovision\"\nname = \"d\"\ndisplay_name = \"End\"\ndescription = \"d\"\npermissions_boundary = \"{}\"\n[[roles.policies]]\nmanaged_policy_name = \"arn:aws:iam::aws:policy/AdministratorAccess\"\n[[custom_roles]]\nname = \"off\"\ndescription = \"d\"\nenabled_in_stack = false\n")
         .with("break_glass/emergency.toml", "name = \"emergency\"\ndescription = \"d\"\ncloud_platform = \"gcp\"\n[[policies]]\nname = \"editor\"\ngcp_predefined_role = \"roles/editor\"\n")
         .with("break_glass.toml", "[[role]]\nname = \"admin\"\ndescription = \"d\"\npermissions_boundary = \"\"\nenabled_in_stack = true\n");
 
@@ -36,7 +36,10 @@ fn roles_of_every_form_become_part_of_the_version() {
     let modes: Vec<_> = loaded.version.roles.iter().map(|role| (role.mode, role.name.as_str())).collect();
     assert_eq!(modes, [(Mode::Provision, "{{ .nuon.install.id }}-p"), (Mode::Deprovision, "d")]);
     assert_eq!(loaded.version.roles[1].policies, [RolePolicy::Managed("AdministratorAccess".to_owned())]);
-    assert_eq!(loaded.version.roles[1].boundary, None);
+    assert_eq!(
+        (loaded.version.roles[1].boundary.clone(), loaded.version.roles[1].display_name.as_str()),
+        (None, "End")
+    );
     let named: Vec<_> =
         loaded.version.named_roles.iter().map(|role| (role.name.as_str(), role.break_glass, role.enabled)).collect();
     let expected = [
