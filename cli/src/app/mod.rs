@@ -9,6 +9,7 @@ mod graph;
 mod init;
 mod inputs;
 mod labels;
+mod readme;
 mod schema;
 mod show;
 mod sync;
@@ -40,6 +41,7 @@ pub(crate) enum AppCommand {
     Show(show::Show),
     Versions(show::Versions),
     Inputs(inputs::Inputs),
+    Readme(readme::Readme),
 }
 
 /// Write a small working app to start from.
@@ -147,6 +149,7 @@ impl AppCommand {
             Self::Show(args) => args.run(context).await,
             Self::Versions(args) => args.run(context).await,
             Self::Inputs(args) => args.run(context).await,
+            Self::Readme(args) => args.run(context).await,
         }
     }
 }

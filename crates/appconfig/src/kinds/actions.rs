@@ -87,7 +87,10 @@ pub(super) const RUNBOOK: &[Key] = &[
     must("name", Text).doc("The runbook's name"),
     may("description", Text)
         .doc("A description of the runbook, which `freehold runbook list INSTALL` and `freehold app show APP` show"),
-    may("readme", File).doc("Markdown for people: its text, or the `./path` or address of a file with the text"),
+    may("readme", File).doc(
+        "Markdown for people: its text, or the `./path` or address of a file with the text. `freehold app readme APP \
+         --runbook NAME` prints it as it is",
+    ),
     may("labels", Scalars).doc(
         "Labels by which people find runbooks: `freehold runbook list INSTALL` and `freehold app show APP` list them, and \
          `--label` chooses by them",

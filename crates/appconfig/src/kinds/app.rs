@@ -12,7 +12,10 @@ pub(super) const METADATA: &[Key] = &[
     may("slack_webhook_url", Text)
         .doc("Accepted for compatibility with other tools; Freehold sends nothing to this address")
         .never(),
-    may("readme", File).doc("Markdown for people: the text itself or `./path` of a file"),
+    may("readme", File).doc(
+        "Markdown for people: the text itself or `./path` of a file. `freehold app readme` prints it as it is: \
+         expressions in it are not evaluated",
+    ),
     may("label_colors", Any)
         .doc("Colours of labels by key, such as `env = \"#ff5733\"`; shown by other tools only")
         .never(),
