@@ -109,7 +109,7 @@ impl Reader<'_> {
             return None;
         }
         if text.starts_with("arn:") {
-            let message = "a permissions boundary cannot be named by its ARN yet";
+            let message = "a permissions boundary cannot be named by its ARN: nobody could read it in the contract";
             let draft = Draft::new(self.unsupported, checked.place(value), message);
             self.drafts.push(draft.help("write the boundary's policy document, or `./path` of a file that holds it"));
             return None;

@@ -1,4 +1,4 @@
-//! Warns about files and keys that have no effect: Freehold only reads and checks them.
+//! Warns about files, keys and values that have no effect: Freehold only reads and checks them.
 
 use crate::kinds::Kind;
 use crate::kinds::spec::{Effect, Key};
@@ -6,16 +6,14 @@ use crate::read::document::Entry;
 use crate::read::files::Place;
 use crate::report::draft::Draft;
 
-const HELP: &str = "Freehold reads and checks it, and does nothing else with it";
+const NOT_YET: &str = "Freehold reads and checks it, and does nothing else with it";
 
 /// Returns the warning about a file of a kind that has no effect.
 pub(crate) fn of_file(kind: Kind, place: Place, path: &str) -> Option<Draft> {
-    let message = match kind.effect() {
-        Effect::Works | Effect::NotYetFor(_) => return None,
-        Effect::NotYet => format!("`{path}` has no effect yet"),
-        Effect::Never => format!("`{path}` has no effect"),
-    };
-    Some(Draft::warning(place, message).help(HELP))
+    match kind.effect() {
+        Effect::Works | Effect::NotYetFor(_) | Effect::NeverFor(..) => None,
+        Effect::Never(instead) => Some(without_effect(place, &format!("`{path}`"), instead)),
+    }
 }
 
 /// Returns the warning about a key that has no effect. Returns `None` if the value switches nothing on, or if the whole
@@ -25,14 +23,26 @@ pub(crate) fn of_key(kind: Kind, key: &Key, entry: &Entry, file: usize) -> Optio
         return None;
     }
     let name = &entry.key;
-    let (span, message) = match key.effect {
-        Effect::Works => return None,
-        Effect::NotYet => (&entry.key_span, format!("`{name}` has no effect yet")),
-        Effect::Never => (&entry.key_span, format!("`{name}` has no effect")),
-        Effect::NotYetFor(words) => {
-            let word = entry.value.as_text().filter(|text| words.contains(text))?;
-            (&entry.value.span, format!("`{name} = \"{word}\"` has no effect yet"))
+    let word = || entry.value.as_text().unwrap_or_default();
+    let place = Place { file, span: entry.value.span.clone() };
+    match key.effect {
+        Effect::Works => None,
+        Effect::Never(instead) => {
+            let place = Place { file, span: entry.key_span.clone() };
+            Some(without_effect(place, &format!("`{name}`"), instead))
         }
-    };
-    Some(Draft::warning(Place { file, span: span.clone() }, message).help(HELP))
+        Effect::NeverFor(of, instead) => {
+            (of == word()).then(|| without_effect(place, &format!("`{name} = \"{of}\"`"), instead))
+        }
+        Effect::NotYetFor(words) => words.contains(&word()).then(|| {
+            let message = format!("`{name} = \"{}\"` has no effect yet", word());
+            Draft::warning(place, message).help(NOT_YET)
+        }),
+    }
+}
+
+/// Returns the warning that `what`, a file, a key or a value, has no effect. `instead` is what Freehold does, or what a
+/// vendor can do, instead.
+pub(crate) fn without_effect(place: Place, what: &str, instead: &str) -> Draft {
+    Draft::warning(place, format!("{what} has no effect")).help(instead)
 }

@@ -9,24 +9,25 @@ pub(super) const METADATA: &[Key] = &[
     must("version", Text).doc("The version of the config format: `v2`"),
     may("display_name", Text).doc("The app's name for people, which `freehold app show` shows"),
     may("description", Text).doc("A description of the app in one line, which `freehold app show` shows"),
-    may("slack_webhook_url", Text)
-        .doc("Accepted for compatibility with other tools; Freehold sends nothing to this address")
-        .never(),
+    may("slack_webhook_url", Text).doc("An address to which another tool sends messages").never(
+        "Freehold never contacts it; `freehold subscription add` subscribes a mailbox, a URL or a queue to \
+             notifications",
+    ),
     may("readme", File).doc(
         "Markdown for people: the text itself or `./path` of a file. `freehold app readme` prints it as it is: \
          expressions in it are not evaluated",
     ),
     may("label_colors", Any)
-        .doc("Colours of labels by key, such as `env = \"#ff5733\"`; shown by other tools only")
-        .never(),
+        .doc("Colours of labels by key, such as `env = \"#ff5733\"`")
+        .never("Freehold shows labels without colours"),
     may("default_labels", Scalars).doc(
         "Labels of every install of the app, by key, such as `team = \"shop\"`; at most 4 KiB in all. The labels of \
          the latest version apply to all installs at once, whichever version they have. An install's own label with \
          the same key takes precedence. `freehold install list` shows the labels, and `--label` chooses by them",
     ),
     may("onboarding", Any)
-        .doc("The entry of the app in a catalogue. Accepted for compatibility with other tools")
-        .never(),
+        .doc("The entry of the app in a catalogue of another tool")
+        .never("Freehold has no catalogue of apps"),
     may("kubernetes_context", Tables(KUBERNETES_CONTEXT))
         .doc("Clusters that components create, each with a name by which other components deploy into it"),
 ];
@@ -116,7 +117,8 @@ pub(super) const INSTALL: &[Key] = &[
     may("aws_account", Table(&[must("region", Text).doc("The region to install into, such as `eu-west-1`")]))
         .doc("The place of the install in AWS"),
     may("azure_account", Table(&[may("location", Text).doc("The location, such as `westeurope`")]))
-        .doc("The place of the install in Azure"),
+        .doc("The place of the install in Azure")
+        .never("installs are in AWS; name the region in `[aws_account]`"),
     may(
         "gcp_account",
         Table(&[
@@ -124,7 +126,8 @@ pub(super) const INSTALL: &[Key] = &[
             may("region", Text).doc("The region, such as `europe-west1`"),
         ]),
     )
-    .doc("The place of the install in Google Cloud"),
+    .doc("The place of the install in Google Cloud")
+    .never("installs are in AWS; name the region in `[aws_account]`"),
     may("inputs", Any).doc(
         "The answers, by the name of the input, each as a string; in one table or in several (`[[inputs]]`). An input \
          that no file answers keeps its value. Answers to sensitive inputs and to inputs that the customer answers are \
@@ -133,32 +136,48 @@ pub(super) const INSTALL: &[Key] = &[
     may("component_toggles", Any).doc(
         "Whether each toggleable component is part of the install, by component; unlisted components do not change",
     ),
-    may("stack_overrides", Any).doc(
-        "How the stack of the install differs from the stack of the app. Accepted for compatibility with other tools",
-    ),
+    may("stack_overrides", Any)
+        .doc("How the stack of the install differs from the stack of the app")
+        .never("all installs of a version have one stack; the customer sets its parameters"),
 ];
 
 pub(super) const BRANCH: &[Key] = &[
-    may("name", Text).doc("The branch's name"),
-    may("connected_repo", Table(REPO)).doc("The private repository that the branch follows").not_yet(),
-    may("public_repo", Table(REPO)).doc("The public repository that the branch follows").not_yet(),
-    may("installs_directory", Text).doc("Where install files are; default `installs`").not_yet(),
+    may("name", Text).doc("The branch's name, for people"),
+    may("connected_repo", Table(REPO)).doc("The private repository that the branch follows").never(FOLLOWS),
+    may("public_repo", Table(REPO)).doc("The public repository that the branch follows").never(FOLLOWS),
+    may("installs_directory", Text)
+        .doc("The directory with the files of installs")
+        .never("`freehold install sync` reads `installs/`"),
     may("install_groups", Tables(INSTALL_GROUP))
         .doc("Installs that are deployed together, one group after another")
-        .not_yet(),
-    may("preview", Table(PREVIEW)).doc("What a preview of a change does").not_yet(),
-    may("run", Any).doc("Settings of a branch's runs. Accepted for compatibility with other tools").never(),
+        .never(
+            "let the installs of each group follow a channel (`freehold install release INSTALL --channel GROUP`), and \
+             move one channel after another (`freehold channel move`)",
+        ),
+    may("preview", Table(PREVIEW)).doc("What a preview of a change does").never(
+        "in the vendor's CI, `freehold app diff DIR` shows what a change would deploy; to try it, deploy it to an \
+         install of your own",
+    ),
+    may("run", Any)
+        .doc("Settings of a branch's runs")
+        .never("the vendor's CI starts each step, with settings of its own"),
     may("post_deploy_runbooks", Texts).doc(
         "Runbooks that run in an install after each deploy of all components, in this order and with the defaults of \
          their inputs",
     ),
     may("ignore_changes_regex", Text)
         .doc("A regular expression; when it matches the path of every changed file, the change deploys nothing")
-        .not_yet(),
+        .never(
+            "leave the paths out in the vendor's CI; a deploy runs only the parts that changed, and a sync of the same \
+             content makes no version",
+        ),
     may("send_statuses_on_ignore", Flag)
         .doc("Whether an ignored change still gets a commit status; default `false`")
-        .not_yet(),
+        .never("the vendor's CI sets the statuses of commits"),
 ];
+
+const FOLLOWS: &str = "Freehold watches no repository; a job of the vendor's CI on this branch runs `freehold app \
+                       sync`, `build`, `release create` and `channel move`";
 
 const INSTALL_GROUP: &[Key] = &[
     must("name", Text).doc("The group's name; unique in the branch"),

@@ -145,24 +145,35 @@ pub(super) const ECR_IMAGE: &[Key] = &[
     TAG,
 ];
 
+/// What Freehold does instead of a login by an identity of another cloud, or by a secret of the app.
+const LOGIN: &str =
+    "a build reads the registry anonymously, or with the login that `freehold tenant source add oci://HOST` stores";
+/// What Freehold does instead of finding a registry by other keys.
+const BY_URL: &str = "`image_url` names the host of the registry";
+
 const GAR_IMAGE: &[Key] = &[
-    may("gcp_project_id", Text).doc("The Google Cloud project that holds the registry"),
-    may("region", Text).doc("The registry's Google Cloud region"),
+    may("gcp_project_id", Text).doc("The Google Cloud project that holds the registry").never(BY_URL),
+    may("region", Text).doc("The registry's Google Cloud region").never(BY_URL),
     IMAGE_URL,
     TAG,
-    may("service_account_email", Text).doc("The service account that may read the repository"),
+    may("service_account_email", Text).doc("The service account that may read the repository").never(LOGIN),
     may("workload_identity_provider", Text)
-        .doc("The workload identity provider by which a build gets the credentials of the service account"),
+        .doc("The workload identity provider by which a build gets the credentials of the service account")
+        .never(LOGIN),
 ];
 
 const ACR_IMAGE: &[Key] = &[
-    may("registry_url", Text).doc("The registry's login server, such as `acme.azurecr.io`"),
+    may("registry_url", Text).doc("The registry's login server, such as `acme.azurecr.io`").never(BY_URL),
     IMAGE_URL,
     TAG,
-    may("tenant_id", Text).doc("The Azure tenant that owns the registry"),
-    may("client_id", Text).doc("The app registration that may read the repository"),
-    may("client_secret_name", Text).doc("The name of the secret that holds the app registration's password"),
-    may("client_certificate_name", Text).doc("The name of the secret that holds the app registration's certificate"),
+    may("tenant_id", Text).doc("The Azure tenant that owns the registry").never(LOGIN),
+    may("client_id", Text).doc("The app registration that may read the repository").never(LOGIN),
+    may("client_secret_name", Text)
+        .doc("The name of the secret that holds the app registration's password")
+        .never(LOGIN),
+    may("client_certificate_name", Text)
+        .doc("The name of the secret that holds the app registration's certificate")
+        .never(LOGIN),
 ];
 
 const VERIFICATION: &[Key] = &[
@@ -221,11 +232,16 @@ const HELM_REPO: &[Key] = &[
     may("version", Text).doc("The chart's version; the newest at build by default"),
 ];
 
+pub(super) const HELM_DRIVERS: &[&str] = &["secret", "configmap", "nuon"];
+pub(super) const RELEASES_ARE_SECRETS: &str =
+    "it is a store of another tool; Helm keeps the releases in the cluster, as with `secret`";
+
 pub(super) const HELM_CHART: &[Key] = &[
     must("chart_name", Template).filled().doc("The release's name; a template"),
     may("namespace", Template).doc("The namespace; a template; the install's id by default"),
-    may("storage_driver", Word(&["secret", "configmap", "nuon"]))
-        .doc("Where Helm keeps its releases; by default, `helm_driver` in `runner.toml` decides"),
+    may("storage_driver", Word(HELM_DRIVERS))
+        .doc("Where Helm keeps its releases; by default, `helm_driver` in `runner.toml` decides")
+        .never_for("nuon", RELEASES_ARE_SECRETS),
     may("take_ownership", Flag).doc("Whether the release takes over objects that exist already; `false` by default"),
     may("values", Values).doc("Values of the chart; strings are templates"),
     may("values_file", Tables(VALUES_FILE)).doc("Values files, in order; a later file overrides an earlier one"),

@@ -79,7 +79,13 @@ pub(crate) const DIRECTORIES: [(&str, Kind); 11] = [
 impl Kind {
     /// Returns whether Freehold acts on files of this kind.
     pub(crate) const fn effect(self) -> Effect {
-        if matches!(self, Self::Installer | Self::Triggers) { Effect::Never } else { Effect::Works }
+        if matches!(self, Self::Installer) {
+            Effect::Never("Freehold has no installer page; send the customer the template of `freehold install stack`")
+        } else if matches!(self, Self::Triggers) {
+            Effect::Never("write each trigger as `[[triggers]]` of the action that it starts")
+        } else {
+            Effect::Works
+        }
     }
 
     /// Returns the keys of a file of this kind. A component has further keys, which depend on its `type`.

@@ -3,7 +3,7 @@
 use crate::kinds::spec::Holds::{Any, Flag, Scalars, Table, Tables, Template, Text, Texts, Values, Whole, Word};
 use crate::kinds::spec::{Key, may, must};
 
-use super::components::{PROVIDERS, REPO, VAR_FILE};
+use super::components::{HELM_DRIVERS, PROVIDERS, RELEASES_ARE_SECRETS, REPO, VAR_FILE};
 
 pub(super) const SANDBOX: &[Key] = &[
     may("type", Word(&["terraform", "pulumi"])).doc("The tool that runs the module; default `terraform`"),
@@ -39,9 +39,9 @@ pub(super) const RUNNER: &[Key] = &[
     may("env_vars", Scalars).doc(
         "Environment of Terraform, Pulumi and the steps of all actions; values are templates. A variable that a component or an action sets itself takes precedence. The customer agrees to the steps of actions with their environment, so a change needs a new consent",
     ),
-    may("helm_driver", Word(&["secret", "configmap", "nuon"]))
+    may("helm_driver", Word(HELM_DRIVERS))
         .doc("Where Helm keeps its releases unless a component sets another place; default `secret`")
-        .not_yet_for(&["nuon"]),
+        .never_for("nuon", RELEASES_ARE_SECRETS),
     // Only Freehold knows the config key `tool_image`.
     may("tool_image", Text).doc(
         "The component of type `container_image` or `docker_build` in whose image jobs run their programs; by \
@@ -52,7 +52,9 @@ pub(super) const RUNNER: &[Key] = &[
         "Hosts that the app contacts and that may be in the customer's private network: `db.corp.example:5432`, `*.corp.example`. \
          Every other host has to resolve to a public address. The customer agrees to each host of this list",
     ),
-    may("init_script_url", Text).doc("A script for the runner of another system; Freehold never runs it").never(),
+    may("init_script_url", Text).doc("A script for the machine of another tool's runner").never(
+        "Freehold never runs it; the install stack starts the runner, and `tool_image` has the programs that jobs need",
+    ),
     may("instance_type", Text).doc(
         "The type of the runner's machine on EC2 that new install stacks propose; the customer may choose another. By \
          default `t4g.small`. The machine needs a Graviton processor: types of the families `t2` to `t3a`, `m5` to \
@@ -74,11 +76,11 @@ pub(super) const STACK: &[Key] = &[
          or an input that the customer answers",
     ),
     may("vpc_nested_template_url", Template)
-        .doc("A template that makes the network. Accepted for compatibility with other tools")
-        .never(),
-    may("runner_nested_template_url", Template)
-        .doc("A template that makes the runner. Accepted for compatibility with other tools")
-        .never(),
+        .doc("A template that makes the network")
+        .never("the install stack itself makes the network that the app needs, or uses the customer's (`VpcId`)"),
+    may("runner_nested_template_url", Template).doc("A template that makes the machine of the runner").never(
+        "the install stack itself makes the machine, or the customer runs the runner elsewhere (`RunnerPrincipal`)",
+    ),
     may(
         "custom_nested_stacks",
         Tables(&[
@@ -93,6 +95,12 @@ pub(super) const STACK: &[Key] = &[
         ]),
     )
     .doc("Stacks that the install stack contains")
-    .not_yet(),
-    may("deployment_scope", Text).doc("Azure: `resource_group` or `subscription`").not_yet(),
+    .never(
+        "the install stack contains only what a customer can check without the vendor; make resources of the app in \
+         a component of type `cloudformation_stack`, and give the customer a template of its own for what only they \
+         may do",
+    ),
+    may("deployment_scope", Text)
+        .doc("Azure: `resource_group` or `subscription`")
+        .never("installs are in AWS, where the stack of an install is in one account and region"),
 ];

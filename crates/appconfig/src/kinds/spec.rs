@@ -24,11 +24,14 @@ pub(crate) struct Key {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
     Works,
-    NotYet,
     /// These values of the key have no effect yet; its other values have one.
     NotYetFor(&'static [&'static str]),
-    /// The key never has an effect. It is accepted because configs for other tools have it.
-    Never,
+    /// The key never has an effect. It is accepted because configs for other tools have it. The text is what Freehold
+    /// does instead, or what a vendor can do instead.
+    Never(&'static str),
+    /// The first text is a value of the key that never has an effect; its other values have one. The second text is as
+    /// in [`Effect::Never`].
+    NeverFor(&'static str, &'static str),
 }
 
 impl Effect {
@@ -37,31 +40,31 @@ impl Effect {
     pub(crate) fn remark(self) -> Option<String> {
         match self {
             Self::Works => None,
-            Self::NotYet => Some("Has no effect yet.".to_owned()),
             Self::NotYetFor([word]) => Some(format!("`{word}` has no effect yet.")),
             Self::NotYetFor(words) => {
                 let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
                 Some(format!("These values have no effect yet: {}.", words.join(", ")))
             }
-            Self::Never => Some("Has no effect.".to_owned()),
+            Self::Never(instead) => Some(format!("Has no effect: {instead}.")),
+            Self::NeverFor(word, instead) => Some(format!("`{word}` has no effect: {instead}.")),
         }
     }
 }
 
 impl Key {
-    /// Marks a key that has no effect yet. A change that makes the key work has to remove the mark.
-    pub(crate) const fn not_yet(self) -> Self {
-        Self { effect: Effect::NotYet, ..self }
-    }
-
-    /// Marks the values of a key that have no effect yet.
+    /// Marks the values of a key that have no effect yet. A change that makes them work has to remove the mark.
     pub(crate) const fn not_yet_for(self, words: &'static [&'static str]) -> Self {
         Self { effect: Effect::NotYetFor(words), ..self }
     }
 
-    /// Marks a key that never has an effect. It is accepted because configs for other tools have it.
-    pub(crate) const fn never(self) -> Self {
-        Self { effect: Effect::Never, ..self }
+    /// Marks a key that never has an effect ([`Effect::Never`]).
+    pub(crate) const fn never(self, instead: &'static str) -> Self {
+        Self { effect: Effect::Never(instead), ..self }
+    }
+
+    /// Marks a value of a key that never has an effect ([`Effect::NeverFor`]).
+    pub(crate) const fn never_for(self, word: &'static str, instead: &'static str) -> Self {
+        Self { effect: Effect::NeverFor(word, instead), ..self }
     }
 
     /// Returns the description of the key and the sentence about its effect; `None` if there are neither.

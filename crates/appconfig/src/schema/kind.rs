@@ -146,17 +146,14 @@ pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
             "Checks of plans, manifests and images before they are applied; a single policy may be written without \
              `[[policy]]`.",
         ),
-        Kind::Installer => (
-            "The installer page",
-            "Accepted for compatibility with other tools, and not checked: Freehold has no installer page.",
-        ),
+        Kind::Installer => ("The installer page", "Texts of a page of another tool. They are not checked."),
         Kind::Branch => (
             "A branch of the app",
-            "The runbooks that run after deploys. The other keys describe how installs follow a branch of the config; they \
-             are only checked.",
+            "The runbooks that run after deploys. The other keys describe how installs follow a branch of a \
+             repository, which channels and the vendor's CI do.",
         ),
         Kind::Triggers => {
-            ("Triggers", "Accepted for compatibility with other tools, and not checked: triggers belong to actions.")
+            ("Triggers", "Triggers in a file of their own, as other tools have them. They are not checked.")
         }
         Kind::Component => (
             "A component of any type",

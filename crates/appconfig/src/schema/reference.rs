@@ -29,6 +29,7 @@ type. This page is generated from the tables that both commands read.
 - [Types of values](#types-of-values): what a key may hold, and what templates read.
 - [What a check looks at](#what-a-check-looks-at): which mistakes are errors, and which are warnings.
 - [Toggles and events](#toggles-and-events): what an install may leave out, and when actions run.
+- [Keys of other tools](#keys-of-other-tools): what to do instead of nested stacks and of branches that deploy.
 - The keys of each kind of file, from [the metadata](#metadata) on; each type of [component](#component) has its own.
 
 ";
@@ -40,9 +41,36 @@ The place of a file decides its kind: the files below are in the app's directory
 file counts, at any depth and with any name. A first comment such as `# helm` is for people and editors. An unknown key
 has no effect and gives a warning; a wrong type, a missing key or an unknown word is an error.
 
-If this page states that a key or a file has no effect yet, Freehold reads and checks it and does nothing else with it; a
-config that uses it gets a warning with the file and the line.
+If this page states that a key, a value or a file has no effect, Freehold reads and checks it and does nothing else with it. A
+config that uses it gets a warning with the file, the line and the way out. Most of them are accepted because configs for other
+tools have them. A key that has an effect in other types of tables only, or that another key replaces, gets such a warning too.
 
+";
+
+const OTHER_TOOLS: &str = "
+## Keys of other tools
+
+**Nested stacks.** `custom_nested_stacks` of `stack.toml` has no effect, and never will have one: a customer [checks the install
+stack](install-stack.md) without the vendor and without a network, and CloudFormation fetches a nested stack by its address, also
+at each later update ([decision 0096](decisions/0096-no-stacks-in-the-install-stack.md)). What such stacks make has two other places:
+
+- Resources of the app belong in a component, of type [`cloudformation_stack`](#cloudformation_stack) for a template. It is made under
+  a role of the app, and has plans, approvals, policies and releases like every component.
+- What only the customer may do, such as an access entry or a namespace in their cluster, or a rule of their security group, belongs
+  in a template or a script of its own. The customer reads it, runs it with their own credentials after the launch of the install
+  stack, and can take it back without the vendor. The roles that it names are outputs of the install stack (`ProvisionRoleArn`,
+  `MaintenanceRoleArn`, `DeprovisionRoleArn`). What the app has to know of it is an input that the customer answers.
+
+**Branches.** Freehold watches no repository. What the keys of a [branch](#branch) describe, channels and the vendor's CI do
+([decision 0097](decisions/0097-a-branch-is-a-channel.md)):
+
+| key | instead |
+|---|---|
+| `connected_repo`, `public_repo` | A job of the CI, started by a change of the branch: `freehold app sync`, `build`, `release create` and `channel move`. A job without AWS credentials can make the move by a [webhook](webhooks.md). |
+| `install_groups` | One channel for each group. Its installs follow it: `freehold install release INSTALL --channel GROUP`, or `--channel` of `install create`. `freehold install list --label` lists the installs that a `label_selector` would choose. The job moves one channel after another, in the order of the groups, and looks at the deploys in between. Plans that pass every policy are approved by `auto_approve_on_policies_passing` of components and of the sandbox. |
+| `preview` | `build-only`: `freehold build`. `plan-only`: `freehold app diff DIR` shows which parts a deploy would run, and needs no install. `apply`: an install of your own that follows a channel for previews; with `freehold install approvals INSTALL prompt`, its plans wait. The CI sets the statuses and writes the comments. |
+| `ignore_changes_regex`, `send_statuses_on_ignore`, `run` | Settings of the CI. A sync of the same content makes no version, and a deploy runs only the parts that changed. |
+| `installs_directory` | `installs/`, which `freehold install sync` reads. |
 ";
 
 const FEATURES: &str = "\
@@ -222,6 +250,7 @@ pub fn reference() -> String {
     text.push('\n');
     text.push_str(FEATURES);
     text.push_str(DEPLOYED);
+    text.push_str(OTHER_TOOLS);
     for kind in schema_kinds() {
         section(&mut text, kind.name(), kind.0);
     }

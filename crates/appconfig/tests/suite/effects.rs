@@ -37,7 +37,7 @@ fn a_key_and_a_file_without_effect_are_warnings_with_their_line() {
     metadata.toml:2: `slack_webhook_url` has no effect
     policies.toml:3: the policy has no `apiVersion`
     runner.toml:2: the runner's machine is of type `t4g.large`, and not `t3a.large`
-    stack.toml:4: `deployment_scope` has no effect yet
+    stack.toml:4: `deployment_scope` has no effect
     ");
 }
 
@@ -68,8 +68,40 @@ fn of_a_branch_only_the_runbooks_after_a_deploy_have_an_effect() {
 
     assert_eq!(
         lines(&config.all()),
-        "branch.toml:2: `installs_directory` has no effect yet\nbranch.toml:4: `run` has no effect"
+        "branch.toml:2: `installs_directory` has no effect\nbranch.toml:4: `run` has no effect"
     );
+}
+
+#[test]
+fn keys_of_other_tools_name_the_way_out() {
+    let nested =
+        "custom_nested_stacks = [{ name = \"queue\", template_url = \"https://templates.example/queue.yaml\" }]\n";
+    let chart = "name = \"shop\"\ntype = \"helm_chart\"\nchart_name = \"shop\"\nstorage_driver = \"nuon\"\n\
+                 [helm_repo]\nrepo_url = \"https://charts.example\"\nchart = \"shop\"\n";
+    let config = good()
+        .with_sandbox()
+        .with("stack.toml", &format!("type = \"aws-cloudformation\"\nname = \"n\"\ndescription = \"d\"\n{nested}"))
+        .with("runner.toml", "runner_type = \"aws\"\nhelm_driver = \"nuon\"\n")
+        .with("components/shop.toml", chart)
+        .with("branch.toml", "[[install_groups]]\nname = \"early\"\ninstall_names = [\"a1\"]\n")
+        .with(
+            "installs/a1.toml",
+            "name = \"a1\"\n[aws_account]\nregion = \"eu-west-1\"\n[stack_overrides]\nname = \"n\"\n",
+        );
+    let line = |one: &freehold_appconfig::Diagnostic| {
+        format!("{}:{}: {}; {}", one.file, one.line, one.message, one.help.as_deref().unwrap_or_default())
+    };
+
+    let all = config.all();
+    let found = all.iter().filter(|one| one.message.ends_with("` has no effect")).map(line);
+
+    insta::assert_snapshot!(found.collect::<Vec<_>>().join("\n"), @r#"
+    branch.toml:1: `install_groups` has no effect; let the installs of each group follow a channel (`freehold install release INSTALL --channel GROUP`), and move one channel after another (`freehold channel move`)
+    components/shop.toml:4: `storage_driver = "nuon"` has no effect; it is a store of another tool; Helm keeps the releases in the cluster, as with `secret`
+    installs/a1.toml:4: `stack_overrides` has no effect; all installs of a version have one stack; the customer sets its parameters
+    runner.toml:2: `helm_driver = "nuon"` has no effect; it is a store of another tool; Helm keeps the releases in the cluster, as with `secret`
+    stack.toml:4: `custom_nested_stacks` has no effect; the install stack contains only what a customer can check without the vendor; make resources of the app in a component of type `cloudformation_stack`, and give the customer a template of its own for what only they may do
+    "#);
 }
 
 #[test]

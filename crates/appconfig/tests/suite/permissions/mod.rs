@@ -284,14 +284,14 @@ fn a_boundary_that_allows_everything_is_none() {
 }
 
 #[test]
-fn a_boundary_is_not_named_by_its_arn_yet() {
+fn a_boundary_is_not_named_by_its_arn() {
     let config = good().with(
         "permissions/p.toml",
         "type = \"provision\"\nname = \"p\"\ndescription = \"d\"\npermissions_boundary = \"arn:aws:iam::aws:policy/PowerUserAccess\"\n",
     );
 
     insta::assert_snapshot!(config.faults(), @r#"
-    error: a permissions boundary cannot be named by its ARN yet
+    error: a permissions boundary cannot be named by its ARN: nobody could read it in the contract
      --> permissions/p.toml:4:24
       |
     4 | permissions_boundary = "arn:aws:iam::aws:policy/PowerUserAccess"
