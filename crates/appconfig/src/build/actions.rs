@@ -12,6 +12,7 @@ use freehold_template::nearest;
 use crate::build::schedule::not_a_schedule;
 use crate::build::sources::Sources;
 use crate::build::values::{run_inputs, scalars, whole};
+use crate::check::effect::without_effect;
 use crate::check::links::{Index, needed_by_action, references};
 use crate::kinds::Kind;
 use crate::kinds::spec::seconds;
@@ -160,6 +161,7 @@ impl Reader<'_> {
                 Draft::warning(checked.key_place(entry), format!("a schedule has no effect on trigger `{word}`"));
             self.sources.drafts.push(draft.help("set `type = \"cron\"`, or remove `cron_schedule`"));
         }
+        self.sources.drafts.extend(component_without_event(checked, node, word));
         match word {
             "manual" => Some(Trigger::Manual),
             "post-provision" => Some(Trigger::PostProvision),
@@ -262,6 +264,13 @@ impl Reader<'_> {
         let source = self.sources.repo(self.files, checked, entry, &owner)?;
         Some(StepRepo { step, source })
     }
+}
+
+/// Warns about the component of a trigger that is not about one component.
+fn component_without_event(checked: &Checked, node: &Node, word: &str) -> Option<Draft> {
+    let entry = node.entry("component_name").filter(|entry| !entry.value.is_nothing())?;
+    let instead = format!("trigger `{word}` is not about one component; remove it");
+    TRIGGERS.contains(&word).then(|| without_effect(checked.key_place(entry), "`component_name`", &instead))
 }
 
 /// Warns about the index of a trigger that starts one action at a time.

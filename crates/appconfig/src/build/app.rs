@@ -32,6 +32,7 @@ use crate::check::operation_roles;
 use crate::check::policy_answers;
 use crate::check::pulumi_programs;
 use crate::check::undeployable_parts;
+use crate::check::unused_keys;
 use crate::inspect;
 use crate::kinds::{DIRECTORIES, Kind};
 use crate::load_result::Loaded;
@@ -146,6 +147,7 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     refuse_unwritable(app, &version);
     undeployable_parts::check(app, &version, &role_places);
     pulumi_programs::check(app, &version);
+    unused_keys::check(app, &version);
     missing_programs::check(app, &version);
     absent_dependencies::check(app, &version);
     let declared = inspect::look(app, &sources.held);

@@ -6,6 +6,7 @@ use freehold_protocol::app_version::{ModeRole, NamedRole, RolePolicy};
 use freehold_protocol::order::Mode;
 use freehold_template::nearest;
 
+use crate::check::effect::without_effect;
 use crate::check::names;
 use crate::check::policy_document;
 use crate::read::document::{Data, Node};
@@ -123,6 +124,13 @@ impl Reader<'_> {
         if given.len() != 1 {
             self.unclear(checked, node, &given);
             return None;
+        }
+        if given != ["gcp_predefined_role"] {
+            let others = OTHER_GRANTS.iter().filter_map(|key| node.entry(key));
+            let instead = "the roles of an install are in AWS; remove it";
+            self.drafts.extend(
+                others.map(|entry| without_effect(checked.key_place(entry), &format!("`{}`", entry.key), instead)),
+            );
         }
         if let Some(name) = text("managed_policy_name") {
             // The ARN of an AWS managed policy consists of a partition, a fixed text, and the name of the policy.

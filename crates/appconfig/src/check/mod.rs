@@ -18,4 +18,5 @@ pub(crate) mod pulumi_programs;
 pub(crate) mod references;
 pub(crate) mod syntax;
 pub(crate) mod undeployable_parts;
+pub(crate) mod unused_keys;
 pub(crate) mod validate;

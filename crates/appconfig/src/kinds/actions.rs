@@ -72,7 +72,7 @@ const STEP: &[Key] = &[
     ),
 ];
 
-const RUNBOOK_STEPS: &[&str] = &[
+pub(crate) const RUNBOOK_STEPS: &[&str] = &[
     "component_deploy",
     "component_tear_down",
     "action",

@@ -93,8 +93,10 @@ pub(super) const SECRET: &[Key] = &[
     ),
     may("default", Text)
         .doc("A default value. It has no effect: an app version never contains it, so the customer enters the value"),
-    may("user_configurable", Flag)
-        .doc("Has no effect on a secret: the customer enters every secret that is not generated"),
+    may("user_configurable", Flag).doc(
+        "Whether the customer enters the value: `true` for a secret that is not generated, and `false` with \
+         `auto_generate`. Another value has no effect",
+    ),
     may("kubernetes_sync", Flag)
         .doc("Whether the sandbox's cluster gets a copy, under the key `value`; default `false`"),
     may("kubernetes_secret_namespace", Template).doc("The namespace of the copy; needed by `kubernetes_sync`"),

@@ -15,9 +15,11 @@ pub(super) const POLICY_OF_ROLE: &[Key] = &[
     CONTENTS,
     may("gcp_predefined_role", Text).doc("A predefined role of Google Cloud, such as `roles/editor`"),
     may("gcp_permissions", Texts)
-        .doc("Single permissions of Google Cloud. Accepted for compatibility with other tools"),
-    may("azure_actions", Texts).doc("Single actions of Azure. Accepted for compatibility with other tools"),
-    may("azure_built_in_roles", Texts).doc("Built-in roles of Azure. Accepted for compatibility with other tools"),
+        .doc("Single permissions of Google Cloud. They have no effect, because the roles of an install are in AWS"),
+    may("azure_actions", Texts)
+        .doc("Single actions of Azure. They have no effect, because the roles of an install are in AWS"),
+    may("azure_built_in_roles", Texts)
+        .doc("Built-in roles of Azure. They have no effect, because the roles of an install are in AWS"),
 ];
 
 const NAME: Key =
@@ -34,17 +36,18 @@ const BOUNDARY: Key = may("permissions_boundary", TemplateFile).doc(
      stack denies the role everything that this boundary does not allow. Empty for no boundary",
 );
 const ENABLED: Key = may("enabled_in_stack", Flag).doc(
-    "Whether a custom role is switched on in a new install stack; default `true`. No effect on roles of other types",
+    "Whether a custom role is switched on in a new install stack; default `true`. In a new install stack, the roles of \
+     the modes `provision` and `maintenance` are always on, and that of `deprovision` and break-glass roles always off",
 );
-const PLATFORM: Key =
-    may("cloud_platform", Word(&["aws", "gcp", "azure"])).doc("The cloud that the role is for; default `aws`");
+const PLATFORM: Key = may("cloud_platform", Word(&["aws", "gcp", "azure"]))
+    .doc("The cloud that the role is for; default `aws`. It has to be the cloud of `stack.toml`");
 
 pub(super) const ROLE: &[Key] = &[TYPE, NAME, DESCRIPTION, DISPLAY_NAME, POLICIES, BOUNDARY, ENABLED, PLATFORM];
 
 /// The key `type` of a role whose use is already known from the table or file that it is in.
 const TYPE: Key = may("type", Word(ROLE_TYPES)).doc(
-    "The operations that the role is used for; has no effect here, because the table or \
-        file of the role decides",
+    "The operations that the role is used for. The table or file of the role decides this, so another type has no \
+     effect",
 );
 
 const ROLE_TYPES: &[&str] = &["provision", "maintenance", "deprovision", "custom"];

@@ -35,7 +35,8 @@ pub(super) const SANDBOX: &[Key] = &[
 ];
 
 pub(super) const RUNNER: &[Key] = &[
-    must("runner_type", Word(&["aws", "gcp", "azure"])).doc("The cloud that the runner runs in"),
+    must("runner_type", Word(&["aws", "gcp", "azure"]))
+        .doc("The cloud that the runner runs in. It has to be the cloud of `stack.toml`"),
     may("env_vars", Scalars).doc(
         "Environment of Terraform, Pulumi and the steps of all actions; values are templates. A variable that a component or an action sets itself takes precedence. The customer agrees to the steps of actions with their environment, so a change needs a new consent",
     ),

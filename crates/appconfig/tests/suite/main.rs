@@ -27,3 +27,4 @@ mod schemas;
 mod settings;
 mod sources;
 mod templates;
+mod unused_keys;
