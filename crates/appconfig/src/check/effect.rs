@@ -6,12 +6,10 @@ use crate::read::document::Entry;
 use crate::read::files::Place;
 use crate::report::draft::Draft;
 
-const NOT_YET: &str = "Freehold reads and checks it, and does nothing else with it";
-
 /// Returns the warning about a file of a kind that has no effect.
 pub(crate) fn of_file(kind: Kind, place: Place, path: &str) -> Option<Draft> {
     match kind.effect() {
-        Effect::Works | Effect::NotYetFor(_) | Effect::NeverFor(..) => None,
+        Effect::Works | Effect::NeverFor(..) => None,
         Effect::Never(instead) => Some(without_effect(place, &format!("`{path}`"), instead)),
     }
 }
@@ -23,7 +21,6 @@ pub(crate) fn of_key(kind: Kind, key: &Key, entry: &Entry, file: usize) -> Optio
         return None;
     }
     let name = &entry.key;
-    let word = || entry.value.as_text().unwrap_or_default();
     let place = Place { file, span: entry.value.span.clone() };
     match key.effect {
         Effect::Works => None,
@@ -32,12 +29,8 @@ pub(crate) fn of_key(kind: Kind, key: &Key, entry: &Entry, file: usize) -> Optio
             Some(without_effect(place, &format!("`{name}`"), instead))
         }
         Effect::NeverFor(of, instead) => {
-            (of == word()).then(|| without_effect(place, &format!("`{name} = \"{of}\"`"), instead))
+            (entry.value.as_text() == Some(of)).then(|| without_effect(place, &format!("`{name} = \"{of}\"`"), instead))
         }
-        Effect::NotYetFor(words) => words.contains(&word()).then(|| {
-            let message = format!("`{name} = \"{}\"` has no effect yet", word());
-            Draft::warning(place, message).help(NOT_YET)
-        }),
     }
 }
 

@@ -24,8 +24,6 @@ pub(crate) struct Key {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
     Works,
-    /// These values of the key have no effect yet; its other values have one.
-    NotYetFor(&'static [&'static str]),
     /// The key never has an effect. It is accepted because configs for other tools have it. The text is what Freehold
     /// does instead, or what a vendor can do instead.
     Never(&'static str),
@@ -40,11 +38,6 @@ impl Effect {
     pub(crate) fn remark(self) -> Option<String> {
         match self {
             Self::Works => None,
-            Self::NotYetFor([word]) => Some(format!("`{word}` has no effect yet.")),
-            Self::NotYetFor(words) => {
-                let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-                Some(format!("These values have no effect yet: {}.", words.join(", ")))
-            }
             Self::Never(instead) => Some(format!("Has no effect: {instead}.")),
             Self::NeverFor(word, instead) => Some(format!("`{word}` has no effect: {instead}.")),
         }
@@ -52,11 +45,6 @@ impl Effect {
 }
 
 impl Key {
-    /// Marks the values of a key that have no effect yet. A change that makes them work has to remove the mark.
-    pub(crate) const fn not_yet_for(self, words: &'static [&'static str]) -> Self {
-        Self { effect: Effect::NotYetFor(words), ..self }
-    }
-
     /// Marks a key that never has an effect ([`Effect::Never`]).
     pub(crate) const fn never(self, instead: &'static str) -> Self {
         Self { effect: Effect::Never(instead), ..self }
