@@ -120,7 +120,7 @@ impl Api {
         }
     }
 
-    /// Posts `body` to `path`. A second request with the same idempotency key starts no workflow or run a second time.
+    /// Posts `body` to `path`. A second request with the same idempotency key gets the answer of the first one.
     pub(crate) async fn post<B: Serialize, T: DeserializeOwned>(&self, path: &[&str], body: &B) -> Result<T> {
         let body = Post { key: self.idempotency_key.clone(), bytes: written(body)? };
         match self.request(Method::POST, self.url(path, &[])?, Some(body)).await {

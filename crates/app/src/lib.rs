@@ -5,7 +5,7 @@
 //!
 //! 1. `table`
 //! 2. `app_version`, `new_workflow`, `notification`
-//! 3. `contract`, `part`, `read`
+//! 3. `contract`, `idempotency`, `part`, `read`
 //! 4. `artifact`, `health`, `stack`
 //! 5. `app_config`, `drift`
 //! 6. `workflow`
@@ -20,6 +20,7 @@ pub mod contract;
 pub mod drift;
 pub mod error;
 pub mod health;
+pub mod idempotency;
 pub mod install;
 pub mod messages;
 pub mod new_workflow;

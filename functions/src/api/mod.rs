@@ -2,6 +2,7 @@
 //! `app`.
 
 mod caller;
+mod idempotency;
 #[cfg(feature = "openapi")]
 pub mod openapi;
 pub mod operations;
@@ -26,6 +27,7 @@ use freehold_app::drift::detect_drift::DetectDrift;
 use freehold_app::drift::ignore_drift::IgnoreDrift;
 use freehold_app::health::check_health::CheckHealth;
 use freehold_app::health::report_check::ReportCheck;
+use freehold_app::idempotency::IdempotentRequests;
 use freehold_app::install::create_install::CreateInstall;
 use freehold_app::install::delete_install::DeleteInstall;
 use freehold_app::install::disable_install::DisableInstall;
@@ -85,6 +87,7 @@ pub struct Api {
     store: Arc<dyn Store>,
     versions: Versions,
     clock: Arc<dyn Clock>,
+    requests: IdempotentRequests,
     show_tenant: ShowTenant,
     upload_source: UploadSource,
     sync_app: SyncApp,
@@ -151,7 +154,8 @@ pub struct Call {
     /// The only install that the response is about; `None` for all installs.
     pub only_install: Option<InstallId>,
     pub body: String,
-    /// The idempotency key of the request; empty for a GET request, and for a call of a webhook, which has an id.
+    /// The idempotency key of the request; empty for a GET request, and for a call of a webhook, which has an id. The
+    /// ids of what the request starts are derived from it.
     pub cause: String,
     /// The ARN of the caller as the API's authorizer wrote it; `None` when no IAM authorizer has authenticated the request.
     pub caller: Option<String>,
@@ -224,6 +228,7 @@ impl Api {
             tenant: settings.tenant.clone(),
             routes: Routes::new()?,
             clock: Arc::clone(&clock),
+            requests: IdempotentRequests { store: Arc::clone(&store), clock: Arc::clone(&clock) },
             upload_source: UploadSource { versions: versions.clone() },
             sync_app: SyncApp { versions: versions.clone(), clock: Arc::clone(&clock) },
             enrol_build_runner: EnrolBuildRunner {
@@ -394,6 +399,7 @@ impl Api {
         };
         let caller = caller_of(&request.request_context);
         operation.check_caller(caller.as_deref())?;
+        let id = request.request_context.request_id.clone().unwrap_or_default();
         let call = Call {
             path: parameters,
             after,
@@ -404,7 +410,7 @@ impl Api {
             body: body_of(request, longest_body(operation))?,
         };
         call.check_placeholders()?;
-        self.operate(operation, &call).await
+        self.perform_once(operation, call, (&path, &id)).await
     }
 }
 

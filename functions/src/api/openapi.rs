@@ -15,6 +15,7 @@ use freehold_protocol::api::{
     VersionDocument, VersionView, WebhookCalled, WebhookView, WebhooksView, WorkflowStarted, WorkflowView,
 };
 use freehold_protocol::contract::Terms;
+use freehold_protocol::limits::KEPT_ANSWER_SECS;
 use freehold_protocol::webhook;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
@@ -84,8 +85,7 @@ fn parameters(route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
     } else if route.method == "POST" {
         parameters.push(json!({
             "name": IDEMPOTENCY_KEY, "in": "header", "required": true,
-            "description": "A value of your choice for this one request. A repeated request with the same value starts no \
-             workflow or run a second time.",
+            "description": key_description(),
             "schema": IDEMPOTENCY_KEY_SHAPE.schema(),
         }));
     } else if let Some(list) = route.operation.list() {
@@ -103,6 +103,15 @@ fn parameters(route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
         }));
     }
     parameters
+}
+
+fn key_description() -> String {
+    format!(
+        "A value of your choice for this one request. For {} hours, the same request with the same value gets the first \
+         answer and changes nothing more, and a request to this path with another body is refused with status 409. \
+         While the first request is being performed, the same request gets status 503.",
+        KEPT_ANSWER_SECS / 3600
+    )
 }
 
 /// Returns the headers of a call of a webhook.

@@ -34,6 +34,7 @@
 //! | `reports` | `shards`, `shard#<number>` | the reports queues and the installs of each |
 //! | `sender#<role>` | `install`, `budget`, `unknown` | the install of a known role; the budget of an unknown role |
 //! | `text#<digest>` | `state` | a text that many signed orders have in common |
+//! | `requests`, or that of an app, install, workflow, job, run | `request#<digest>` | a request with its key, and its answer |
 //!
 //! [`evidence`] describes the rows of signed messages and the index of artifacts.
 

@@ -134,6 +134,7 @@ mod asked_by;
 mod change_windows;
 mod deprovision;
 mod faults;
+mod idempotency;
 mod read;
 mod sweep;
 mod waiting;

@@ -25,6 +25,7 @@ async fn the_command_and_the_api_refuse_what_is_wrong() -> anyhow::Result<()> {
     unknown_things_are_named(&world).await?;
     wrong_installs_are_refused(&world).await?;
     the_api_refuses_broken_requests(&world).await?;
+    a_key_is_for_one_body_and_its_answer_is_repeated(&world).await?;
     broken_app_configs_name_file_and_line(&world).await?;
     what_is_not_built_is_not_deployed(&world).await
 }
@@ -118,6 +119,27 @@ async fn the_api_refuses_broken_requests(world: &World) -> anyhow::Result<()> {
         assert!(output.contains(message), "{method} {url}: {output}");
     }
     assert!(world.rows("install#umbrella", "state").await?.is_empty());
+    Ok(())
+}
+
+async fn a_key_is_for_one_body_and_its_answer_is_repeated(world: &World) -> anyhow::Result<()> {
+    let (api, vendor) = (world.api_url().await?, administrator(world).await?);
+    let url = format!("{api}/v1/installs/globex-prod/labels");
+    let set = async |key: &str, team: Option<&str>| {
+        let body = json!({ "labels": { "team": team } }).to_string();
+        send_signed(&vendor, "POST", &url, &[(IDEMPOTENCY_KEY, key)], body.as_bytes()).await
+    };
+
+    let first = set("blue", Some("blue")).await?;
+    let other = set("blue", Some("red")).await?;
+    let removed = set("none", None).await?;
+    let again = set("blue", Some("blue")).await?;
+
+    assert_eq!((first.status, removed.status), (200, 200), "{} {}", first.body, removed.body);
+    assert_eq!((other.status, other.error()?.0.as_str()), (409, "conflict"), "{}", other.body);
+    assert_eq!((again.status, again.body), (200, first.body));
+    let shown = world.vendor(&["install", "show", "globex-prod"]).await?;
+    assert!(shown["labels"].get("team").is_none(), "the repeated request was performed again: {shown}");
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use freehold_domain::workflow::{Use, Workflow};
 use freehold_protocol::{InstallId, JobId, WorkflowId};
 
 use crate::AppError;
+use crate::idempotency::REQUESTS_PREFIX;
 use crate::ports::{Key, Row, Store, Write};
 use crate::table::evidence::{artifact_pk, uses_prefix};
 use crate::table::{
@@ -45,7 +46,11 @@ pub(in crate::install) async fn remove_remaining(store: &dyn Store, install: &In
     let senders: Vec<InstallSender> = load_all(store, &install_pk(install), INSTALL_SENDERS_PREFIX).await?;
     keys.extend(senders.iter().map(|sender| sender.0.key()));
     let runs: Vec<RunEntry> = load_all(store, &install_pk(install), RUNS_PREFIX).await?;
-    keys.extend(runs.iter().map(|entry| run_key(&entry.run)));
+    for RunEntry { run, .. } in &runs {
+        let key = run_key(run);
+        remove_partition(store, &key.pk, REQUESTS_PREFIX, |_| true).await?;
+        keys.push(key);
+    }
     remove(store, keys).await?;
     let kept = install_key(install);
     remove_partition(store, &kept.pk, "", |row| row.key != kept).await
@@ -64,8 +69,10 @@ async fn remove_jobs(store: &dyn Store, install: &InstallId, workflow: &Workflow
     Ok(())
 }
 
-/// Removes the rows of a workflow in one commit, with its entry in the list of its install.
+/// Removes the rows of a workflow: those of idempotency keys, and then the others in one commit, with its entry in the
+/// list of its install.
 async fn remove_workflow(store: &dyn Store, workflow: &WorkflowId, entry: &Key) -> Result<(), AppError> {
+    remove_partition(store, &workflow_pk(workflow), REQUESTS_PREFIX, |_| true).await?;
     let open: Option<Stored<OpenWorkflow>> = load(store, &open_key(workflow)).await?;
     let mut keys = open.map(|open| open.value.keys()).unwrap_or_default();
     for pk in [token_pk(workflow), workflow_pk(workflow)] {
