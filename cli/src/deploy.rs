@@ -156,7 +156,7 @@ impl Deploy {
     /// Prints which parts stay deployed although the deployed version does not have them.
     async fn say_left_behind(&self, api: &Api, out: Output, version: Option<&Digest>) -> Result<()> {
         let Some(version) = version.filter(|_| !out.is_json()) else { return Ok(()) };
-        let install: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
+        let install = api.install(&self.install).await?;
         let app = app_of(&install)?;
         let path = ["v1", "apps", app.as_str(), "versions", version.as_str()];
         let VersionDocument { view, document, .. } = api.get(&path).await?;

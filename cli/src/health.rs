@@ -54,7 +54,7 @@ impl Check {
         if self.no_wait || out.is_json() {
             return Ok(());
         }
-        let found: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
+        let found = api.install(&self.install).await?;
         out.line(&answers(&found, out));
         Ok(())
     }

@@ -12,8 +12,8 @@ mod watch;
 use std::time::Duration;
 
 use aws_config::SdkConfig;
-use freehold_protocol::AppName;
 use freehold_protocol::api::{IDEMPOTENCY_KEY, InstallView, Page};
+use freehold_protocol::{AppName, InstallId};
 use reqwest::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -118,6 +118,18 @@ impl Api {
                 return Ok(items);
             }
         }
+    }
+
+    /// Reads an install with all of its components.
+    pub(crate) async fn install(&self, install: &InstallId) -> Result<InstallView> {
+        let path = ["v1", "installs", install.as_str()];
+        let mut view: InstallView = self.get(&path).await?;
+        while let Some(place) = view.next.take() {
+            let more: InstallView = self.get_after(&path, Some(&place)).await?;
+            view.components.extend(more.components);
+            view.next = next_cursor(more.next, Some(&place))?;
+        }
+        Ok(view)
     }
 
     /// Posts `body` to `path`. A second request with the same idempotency key gets the answer of the first one.

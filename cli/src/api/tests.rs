@@ -100,6 +100,29 @@ async fn a_list_is_read_to_its_last_page() {
     assert!(asked.lock().unwrap()[1].starts_with("get /v1/apps?after=a+b "), "{asked:?}");
 }
 
+#[tokio::test]
+async fn an_install_is_read_with_all_of_its_components() {
+    fn page(component: &str, next: &str) -> (u16, &'static str) {
+        let (digest, job) = (format!("sha256:{}", "0".repeat(64)), "job_00000000000000000001");
+        let component =
+            serde_json::json!({ "component": component, "artifact": digest, "version": digest, "job": job, "at": 1 });
+        let mut view = serde_json::json!({ "install": "globex", "account": "222222222222", "region": "eu-west-1",
+            "state": "ready", "components": [component] });
+        if !next.is_empty() {
+            view["next"] = next.into();
+        }
+        let body: &'static str = view.to_string().leak();
+        (200, body)
+    }
+    let (base, asked) = server(vec![page("api", "component#api"), page("web", "")]).await;
+
+    let view = api(base).await.install(&"globex".parse().unwrap()).await.unwrap();
+
+    let names: Vec<&str> = view.components.iter().map(|one| one.component.as_str()).collect();
+    assert_eq!((names.as_slice(), &view.next), (&["api", "web"][..], &None));
+    assert!(asked.lock().unwrap()[1].starts_with("get /v1/installs/globex?after=component%23api "), "{asked:?}");
+}
+
 #[test]
 fn a_defect_of_the_function_is_not_retried_and_a_cut_off_one_is() {
     let own = br#"{"error":{"kind":"internal","message":"a defect"}}"#;

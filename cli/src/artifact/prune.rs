@@ -5,6 +5,7 @@ use freehold_protocol::AppName;
 use freehold_protocol::api::{AppView, ArtifactView, ArtifactsView};
 use serde_json::json;
 
+use crate::api::{Api, next_cursor};
 use crate::context::Context;
 use crate::error::Result;
 use crate::output::{Output, Table, bytes, plural, time};
@@ -40,14 +41,26 @@ impl Prune {
         };
         let mut all: Vec<ArtifactsView> = Vec::with_capacity(apps.len());
         for app in &apps {
-            all.push(if dry_run {
-                api.get(&["v1", "apps", app.as_str(), "artifacts"]).await?
+            let path = ["v1", "apps", app.as_str(), "artifacts"];
+            let first = if dry_run {
+                api.get(&path).await?
             } else {
                 api.post(&["v1", "apps", app.as_str(), "artifacts", "prune"], &json!({})).await?
-            });
+            };
+            all.push(whole(&api, &path, first).await?);
         }
         context.out.show(&all, |all| render(all, dry_run, context.out))
     }
+}
+
+/// Returns the list that begins with the page `view`, with its other pages.
+async fn whole(api: &Api, path: &[&str], mut view: ArtifactsView) -> Result<ArtifactsView> {
+    while let Some(place) = view.next.take() {
+        let more: ArtifactsView = api.get_after(path, Some(&place)).await?;
+        view.artifacts.extend(more.artifacts);
+        view.next = next_cursor(more.next, Some(&place))?;
+    }
+    Ok(view)
 }
 
 fn render(all: &[ArtifactsView], dry_run: bool, out: Output) -> String {

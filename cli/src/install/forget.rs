@@ -18,8 +18,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(3);
 impl Forget {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let api = context.api().await?;
-        let path = ["v1", "installs", self.install.as_str()];
-        let view: InstallView = api.get(&path).await?;
+        let view = api.install(&self.install).await?;
         self.confirmed(&view)?;
         let request = ForgetInstallRequest { customer_gone: self.customer_gone };
         let path = ["v1", "installs", self.install.as_str(), "forget"];

@@ -55,7 +55,7 @@ fn installs(all: &[InstallView], out: Output) -> String {
 
 /// Shows one install.
 pub(super) async fn show(context: &Context, install: &InstallId) -> Result<()> {
-    let view: InstallView = context.api().await?.get(&["v1", "installs", install.as_str()]).await?;
+    let view = context.api().await?.install(install).await?;
     context.out.show(&view, |view| render(view, context.out))
 }
 

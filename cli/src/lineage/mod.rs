@@ -8,7 +8,7 @@ mod verify;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use freehold_protocol::api::{InstallView, LineagePage};
+use freehold_protocol::api::LineagePage;
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::lineage::{Lineage, ParseError, Used};
 use freehold_protocol::{ComponentName, Digest, InstallId, JobId, KeyId};
@@ -149,7 +149,7 @@ impl LineageArgs {
         let (Some(install), Some(component)) = (&self.install, &self.component) else {
             return Err(Error::internal("neither a digest nor an install and a component"));
         };
-        let view: InstallView = api.get(&["v1", "installs", install.as_str()]).await?;
+        let view = api.install(install).await?;
         let deployed = view.components.into_iter().find(|one| one.component == *component && !one.attempted);
         let deployed = deployed.ok_or_else(|| {
             Error::not_found(format!("component `{component}` is not deployed to install `{install}`"))

@@ -32,8 +32,8 @@ pub const MAX_VERSION_REQUEST_BYTES: usize = MAX_APP_VERSION_BYTES + 64 * 1024;
 /// The time for which the answer to a request with an idempotency key is kept, in seconds.
 pub const KEPT_ANSWER_SECS: u64 = 24 * 60 * 60;
 
-/// The largest answer to a request with an idempotency key that is kept, in bytes. It is part of a row of the table, and a
-/// row has at most 400 KB.
+/// The largest answer to a request with an idempotency key that is kept, in bytes. It is part of a row of the table,
+/// and a row has at most 400 KB.
 pub const MAX_KEPT_ANSWER_BYTES: usize = 256 * 1024;
 
 /// The maximum length of a title in the form of an install stack, in characters. A longer title could hide the rest of
@@ -53,9 +53,10 @@ pub const MAX_SOURCE_BYTES: u64 = 512 * 1024 * 1024;
 /// "Invocation payload").
 pub const MAX_APP_VERSION_BYTES: usize = 4 * 1024 * 1024;
 
-/// The largest canonical app version as a JSON string, in bytes. Lambda passes requests and responses as strings, in
-/// which every quote and backslash takes two bytes. The rest of the 6 MB is for the other fields of the response.
-pub const MAX_QUOTED_VERSION_BYTES: usize = 5 * 1024 * 1024;
+/// The largest JSON in a response as a JSON string, in bytes: a canonical app version, or the items of a page. Lambda
+/// passes requests and responses as strings, in which every quote and backslash takes two bytes. The rest of the 6 MB
+/// is for the other fields of the response.
+pub const MAX_QUOTED_BYTES: usize = 5 * 1024 * 1024;
 
 /// The largest canonical app version in the table, in bytes: a DynamoDB item has at most 400 KB. The tenant's bucket
 /// stores larger versions by digest.

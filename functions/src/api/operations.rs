@@ -70,7 +70,13 @@ impl Api {
                 to_json(&InstallCreated { install, workflow })
             }
             Operation::ListInstalls => to_json(&read::list_installs(store, after, now).await?),
-            Operation::ShowInstall => to_json(&read::show_install(&self.versions, &call.install()?, now).await?),
+            Operation::ShowInstall => {
+                let install: InstallId = call.install()?;
+                to_json(&match after {
+                    None => read::show_install(&self.versions, &install, now).await?,
+                    Some(_) => read::show_install_after(&self.versions, &install, after, now).await?,
+                })
+            }
             Operation::ShowInputs => {
                 let install = table::install(store, &call.install()?).await?.value;
                 to_json(&show_inputs(&self.versions, &install).await?)
@@ -245,7 +251,7 @@ impl Api {
                 self.enable_install.enable(&install).await?;
                 to_json(&read::show_install(&self.versions, &install, now).await?)
             }
-            Operation::ListArtifacts => to_json(&self.list_artifacts.list(&call.app()?).await?),
+            Operation::ListArtifacts => to_json(&self.list_artifacts.list(&call.app()?, after).await?),
             Operation::PruneArtifacts => to_json(&self.prune_artifacts.mark(&call.app()?).await?),
             Operation::AddSubscription => {
                 to_json(&self.add_subscription.add(&call.json::<AddSubscriptionRequest>()?).await?)

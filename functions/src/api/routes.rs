@@ -84,14 +84,15 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Returns the list that the operation returns page by page, or `None` when it does not return a list in pages.
+    /// Returns the list of which the operation returns one page, or `None` when it returns no page of a list.
     pub const fn list(self) -> Option<List> {
         match self {
             Self::ListApps => Some(List::Apps),
             Self::ListVersions => Some(List::Versions),
-            Self::ListBuilds => Some(List::Builds),
+            Self::ListBuilds | Self::ListArtifacts => Some(List::Builds),
             Self::ListReleases => Some(List::Releases),
             Self::ListInstalls => Some(List::Installs),
+            Self::ShowInstall => Some(List::Components),
             Self::ListWorkflows | Self::ShowHistory => Some(List::Workflows),
             Self::ListRuns => Some(List::Runs),
             Self::ListLogs => Some(List::Logs),
@@ -107,7 +108,6 @@ impl Operation {
             | Self::ShowTerms
             | Self::BuildComponents
             | Self::CreateInstall
-            | Self::ShowInstall
             | Self::ShowInputs
             | Self::SetInputs
             | Self::ShowToggles
@@ -150,7 +150,6 @@ impl Operation {
             | Self::ForgetInstall
             | Self::DisableInstall
             | Self::EnableInstall
-            | Self::ListArtifacts
             | Self::PruneArtifacts
             | Self::AddSubscription
             | Self::ListSubscriptions

@@ -4,14 +4,19 @@ use std::sync::Arc;
 
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::prune_artifacts::{self, Step, Uses, WAIT_SECS};
-use freehold_protocol::api::{ArtifactView, ArtifactsView};
+use freehold_protocol::api::{ArtifactView, ArtifactsView, Page};
 use freehold_protocol::{AppName, Timestamp};
 
 use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::artifact::uses::uses_of;
 use crate::ports::Clock;
-use crate::table::{self, app_pk, load_all};
+use crate::read::{List, Rows, Space, fitting, rows_at_most};
+use crate::table::{self, app_pk};
+
+/// The maximum number of builds whose artifacts are on one page. It is large, because each page reads everything that
+/// uses artifacts of the app.
+const PAGE_BUILDS: u32 = 500;
 
 /// The use case that lists artifacts, with its ports.
 #[derive(Clone)]
@@ -21,18 +26,19 @@ pub struct ListArtifacts {
 }
 
 impl ListArtifacts {
-    /// Returns every artifact of an app with the reasons to keep it.
+    /// Returns one page of the artifacts of an app, each with the reasons to keep it.
     ///
     /// # Errors
     /// NotFound for an unknown app, or the store's errors.
-    pub async fn list(&self, app: &AppName) -> Result<ArtifactsView, AppError> {
+    pub async fn list(&self, app: &AppName, after: Option<&str>) -> Result<ArtifactsView, AppError> {
         let store = &*self.versions.store;
         table::app(store, app).await?;
         let uses = uses_of(&self.versions, app).await?;
-        let builds: Vec<Build> = load_all(store, &app_pk(app), "build#").await?;
+        let Rows { items, next } = rows_at_most::<Build>(store, &app_pk(app), List::Builds, after, PAGE_BUILDS).await?;
         let now = self.clock.now();
-        let artifacts = builds.iter().filter_map(|build| artifact_view(build, &uses, now)).collect();
-        Ok(ArtifactsView { app: app.clone(), artifacts })
+        let views = items.into_iter().filter_map(|(place, build)| Some((place, artifact_view(&build, &uses, now)?)));
+        let Page { items: artifacts, next } = fitting(views.collect(), next, Space::default())?;
+        Ok(ArtifactsView { app: app.clone(), artifacts, next })
     }
 }
 

@@ -43,15 +43,15 @@ pub struct Pruned {
 }
 
 impl UnusedArtifacts {
-    /// Marks artifacts that became unused, restores artifacts that are in use again, and returns all artifacts in their
-    /// new state.
+    /// Marks artifacts that became unused, restores artifacts that are in use again, and returns the first page of all
+    /// artifacts in their new state.
     ///
     /// # Errors
     /// The errors of [`ListArtifacts::list`].
     pub async fn mark(&self, app: &AppName) -> Result<ArtifactsView, AppError> {
         table::app(&*self.store, app).await?;
         self.mark_app(app, &mut Pruned::default()).await?;
-        ListArtifacts { versions: self.versions.clone(), clock: Arc::clone(&self.clock) }.list(app).await
+        ListArtifacts { versions: self.versions.clone(), clock: Arc::clone(&self.clock) }.list(app, None).await
     }
 
     /// Marks and restores the artifacts of one app in the table, and returns the builds whose artifacts must be

@@ -3,7 +3,7 @@
 use freehold_protocol::AppName;
 use freehold_protocol::api::{AppView, Page, VersionView};
 
-use super::{List, map, page};
+use super::{List, rows};
 use crate::AppError;
 use crate::ports::Store;
 use crate::table::{self, AppRecord, VersionEntry, app_pk};
@@ -13,7 +13,7 @@ use crate::table::{self, AppRecord, VersionEntry, app_pk};
 /// # Errors
 /// The store's errors.
 pub async fn list_apps(store: &dyn Store, after: Option<&str>) -> Result<Page<AppView>, AppError> {
-    Ok(map(page(store, "apps", List::Apps, after).await?, app_view))
+    rows(store, "apps", List::Apps, after).await?.map(app_view)
 }
 
 /// Returns an app.
@@ -33,7 +33,7 @@ pub async fn list_versions(
     app: &AppName,
     after: Option<&str>,
 ) -> Result<Page<VersionView>, AppError> {
-    Ok(map(page(store, &app_pk(app), List::Versions, after).await?, version_view))
+    rows(store, &app_pk(app), List::Versions, after).await?.map(version_view)
 }
 
 fn app_view(record: AppRecord) -> AppView {

@@ -4,7 +4,7 @@ use freehold_domain::build::{Build, BuildState};
 use freehold_protocol::AppName;
 use freehold_protocol::api::{BuildView, Page};
 
-use super::{List, map, page};
+use super::{List, rows};
 use crate::AppError;
 use crate::ports::Store;
 use crate::table::app_pk;
@@ -14,7 +14,7 @@ use crate::table::app_pk;
 /// # Errors
 /// The store's errors.
 pub async fn list_builds(store: &dyn Store, app: &AppName, after: Option<&str>) -> Result<Page<BuildView>, AppError> {
-    Ok(map(page(store, &app_pk(app), List::Builds, after).await?, |build: Build| build_view(&build)))
+    rows(store, &app_pk(app), List::Builds, after).await?.map(|build: Build| build_view(&build))
 }
 
 /// Returns the API's view of a build.

@@ -11,7 +11,7 @@ use freehold_protocol::api::{HistoryEntry, Page};
 use freehold_protocol::{ComponentName, InstallId, JobId, Timestamp};
 use futures_util::future::try_join_all;
 
-use super::{List, PAGE_ITEMS, page, run_view};
+use super::{List, PAGE_ITEMS, Rows, Space, rows, run_view};
 use crate::AppError;
 use crate::ports::Store;
 use crate::table::{self, Contact, RunEntry, Stored, WorkflowEntry, install_pk, load, parse};
@@ -46,15 +46,9 @@ pub async fn show_history(
     now: Timestamp,
 ) -> Result<Page<HistoryEntry>, AppError> {
     table::install(store, id).await?;
-    let workflows: Page<WorkflowEntry> = page(store, &install_pk(id), List::Workflows, after).await?;
-    let last = workflows.items.last().map(|entry| entry.created_at);
-    let from = last.filter(|_| workflows.next.is_some()).unwrap_or_default();
+    let workflows = rows(store, &install_pk(id), List::Workflows, after).await?;
+    let (mut items, from, next) = of_workflows(store, workflows).await?;
     let between = Between { from, before: after.and_then(created_at) };
-    let mut items = Vec::new();
-    for some in workflows.items.chunks(AT_ONCE) {
-        let found = try_join_all(some.iter().map(|entry| of_workflow(store, entry)));
-        items.extend(found.await?.into_iter().flatten());
-    }
     items.extend(runs(store, id, between).await?);
     for (component, deployed) in table::parts(store, id).await? {
         let events = deployed.drift.map(|drift| drift.events).unwrap_or_default();
@@ -65,7 +59,29 @@ pub async fn show_history(
         items.extend(connection(store, id, now).await?);
     }
     items.sort_by_key(|one| std::cmp::Reverse(one.at));
-    Ok(Page { items, next: workflows.next })
+    Ok(Page { items, next })
+}
+
+/// Returns the entries for the workflows that fit on a page, the time of the first of them, and the place after which
+/// the next page begins. The last page begins with the install.
+async fn of_workflows(
+    store: &dyn Store,
+    Rows { items: workflows, mut next }: Rows<WorkflowEntry>,
+) -> Result<(Vec<HistoryEntry>, Timestamp, Option<String>), AppError> {
+    let (mut items, mut space, mut last) = (Vec::new(), Space::default(), None);
+    'page: for some in workflows.chunks(AT_ONCE) {
+        let found = try_join_all(some.iter().map(|(_, entry)| of_workflow(store, entry))).await?;
+        for ((place, entry), found) in some.iter().zip(found) {
+            if !space.take(&found)? && last.is_some() {
+                next = last.map(|(place, _): (&String, Timestamp)| place.clone());
+                break 'page;
+            }
+            items.extend(found);
+            last = Some((place, entry.created_at));
+        }
+    }
+    let first = last.filter(|_| next.is_some()).map(|(_, at)| at);
+    Ok((items, first.unwrap_or_default(), next))
 }
 
 /// Returns the time at which the workflow of a page's token was created.

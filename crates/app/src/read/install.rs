@@ -25,7 +25,7 @@ use super::drift::drift_view;
 use super::job::plan_view;
 use super::last_report::heard_of;
 use super::required_check::checks_of;
-use super::{List, page};
+use super::{List, Rows, Space, fitting, rows};
 use crate::AppError;
 use crate::app_version::install_release::{followed, not_followed_text};
 use crate::app_version::show_inputs;
@@ -39,22 +39,29 @@ use crate::table::{
 /// The number of installs that are read concurrently.
 const AT_ONCE: usize = 16;
 
-/// Returns an install with its runner, its inputs and its deployed components at the time `now`.
+/// Returns an install with its runner, its inputs and its deployed components at the time `now`. Components that do not
+/// fit into a response are left out; the view then has the place of the last one that it has.
 ///
 /// # Errors
 /// NotFound, or the store's errors.
 pub async fn show_install(versions: &Versions, id: &InstallId, now: Timestamp) -> Result<InstallView, AppError> {
+    show_install_after(versions, id, None, now).await
+}
+
+/// Returns an install as [`show_install`] does, with the deployed components that come after the place `after`.
+///
+/// # Errors
+/// As [`show_install`].
+pub async fn show_install_after(
+    versions: &Versions,
+    id: &InstallId,
+    after: Option<&str>,
+    now: Timestamp,
+) -> Result<InstallView, AppError> {
     let store = &*versions.store;
     let install = table::install(store, id).await?.value;
     let components: Vec<DeployedRecord> = load_all(store, &install_pk(id), "component#").await?;
-    let (inputs, off) = match install.app() {
-        Some(app) => {
-            let inputs = show_inputs::show_inputs(versions, &install).await?.inputs;
-            let version = followed(versions, app, &install.follows).await?.version;
-            (inputs, toggles::off(&version.document, &install.toggles).into_iter().collect())
-        }
-        None => (Vec::new(), Vec::new()),
-    };
+    let (inputs, off) = inputs_and_toggles(versions, &install).await?;
     let jobs = match &install.live {
         Some(live) if install.forgetting.is_none() => active_jobs(store, live).await?,
         Some(_) | None => Vec::new(),
@@ -87,7 +94,28 @@ pub async fn show_install(versions: &Versions, id: &InstallId, now: Timestamp) -
         let results = checks_of(&record.deployed, required.unwrap_or(&BTreeSet::new()), &reported);
         DeployedView { checks: results, ..deployed_view(record, &rules, &checks) }
     };
-    view.components = components.into_iter().map(component_view).collect();
+    let placed = components.into_iter().map(|one| (table::deployed_key(id, &one.deployed.component).sk, one));
+    let rest = placed.filter(|(place, _)| after.is_none_or(|after| place.as_str() > after));
+    with_components(view, rest.map(|(place, one)| (place, component_view(one))).collect())
+}
+
+/// Returns the inputs of an install, and the components that are switched off. The build runner has none.
+async fn inputs_and_toggles(
+    versions: &Versions,
+    install: &Install,
+) -> Result<(Vec<InputView>, Vec<ComponentName>), AppError> {
+    let Some(app) = install.app() else { return Ok((Vec::new(), Vec::new())) };
+    let inputs = show_inputs::show_inputs(versions, install).await?.inputs;
+    let version = followed(versions, app, &install.follows).await?.version;
+    Ok((inputs, toggles::off(&version.document, &install.toggles).into_iter().collect()))
+}
+
+/// Returns the view with the components that fit into a response with it. Each component has its place.
+fn with_components(mut view: InstallView, components: Vec<(String, DeployedView)>) -> Result<InstallView, AppError> {
+    let mut space = Space::default();
+    space.take(&view)?;
+    let page = fitting(components, None, space)?;
+    (view.components, view.next) = (page.items, page.next);
     Ok(view)
 }
 
@@ -100,19 +128,18 @@ pub async fn list_installs(
     after: Option<&str>,
     now: Timestamp,
 ) -> Result<Page<InstallView>, AppError> {
-    let entries: Page<InstallEntry> = page(store, "installs", List::Installs, after).await?;
-    let mut items = Vec::new();
-    for some in entries.items.chunks(AT_ONCE) {
-        let views = try_join_all(some.iter().map(async |entry| {
+    let Rows { items, next } = rows::<InstallEntry>(store, "installs", List::Installs, after).await?;
+    let mut views = Vec::with_capacity(items.len());
+    for some in items.chunks(AT_ONCE) {
+        let found = try_join_all(some.iter().map(async |(place, entry)| {
             // An install may be forgotten after the list was read.
-            match load::<Install>(store, &table::install_key(&entry.install)).await? {
-                Some(found) => install_view(store, found.value, now).await.map(Some),
-                None => Ok::<_, AppError>(None),
-            }
+            let found = load::<Install>(store, &table::install_key(&entry.install)).await?;
+            let Some(found) = found else { return Ok::<_, AppError>(None) };
+            Ok(Some((place.clone(), install_view(store, found.value, now).await?)))
         }));
-        items.extend(views.await?.into_iter().flatten());
+        views.extend(found.await?.into_iter().flatten());
     }
-    Ok(Page { items, next: entries.next })
+    fitting(views, next, Space::default())
 }
 
 async fn install_view(store: &dyn Store, install: Install, now: Timestamp) -> Result<InstallView, AppError> {
@@ -159,6 +186,7 @@ async fn install_view(store: &dyn Store, install: Install, now: Timestamp) -> Re
         inputs: BTreeMap::new(),
         problems: Vec::new(),
         components: Vec::new(),
+        next: None,
         health: None,
         off: Vec::new(),
         leftovers: None,

@@ -13,6 +13,8 @@ pub enum List {
     Builds,
     Releases,
     Installs,
+    /// The components of an install that are deployed.
+    Components,
     Workflows,
     /// The runs of runbooks.
     Runs,
@@ -26,12 +28,13 @@ const SHOWN_CHARS: usize = 80;
 
 impl List {
     /// All lists that the API returns in pages.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Apps,
         Self::Versions,
         Self::Builds,
         Self::Releases,
         Self::Installs,
+        Self::Components,
         Self::Workflows,
         Self::Runs,
         Self::Logs,
@@ -82,6 +85,7 @@ impl List {
             Self::Builds => &[("build#", BuildId::SHAPE)],
             Self::Releases => &[("release#", ReleaseName::SHAPE)],
             Self::Installs => &[("", InstallId::SHAPE)],
+            Self::Components => &[("component#", ComponentName::SHAPE)],
             Self::Workflows => &[("workflow#", Shape::Digits { min: 20, max: 20 }), ("#", WorkflowId::SHAPE)],
             Self::Runs => &[("run#", Shape::Digits { min: 20, max: 20 }), ("#", RunId::SHAPE)],
             // The numbers are padded with zeros. They are the dispatch number (32 bits), the receive count (32 bits)
@@ -124,8 +128,8 @@ mod tests {
 
     use super::*;
     use crate::table::{
-        LogRecord, Record as _, RunEntry, VersionEntry, WorkflowEntry, app_key, build_key, install_entry_key,
-        release_key,
+        LogRecord, Record as _, RunEntry, VersionEntry, WorkflowEntry, app_key, build_key, deployed_key,
+        install_entry_key, release_key,
     };
 
     #[test]
@@ -148,6 +152,7 @@ mod tests {
             (List::Builds, build_key(&app, &build)),
             (List::Releases, release_key(&app, &"2026.11".parse().unwrap())),
             (List::Installs, install_entry_key(&install)),
+            (List::Components, deployed_key(&install, &"web".parse().unwrap())),
             (List::Workflows, entry.key()),
             (List::Runs, run.key()),
             (List::Logs, log.key()),

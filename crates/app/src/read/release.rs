@@ -5,7 +5,7 @@ use freehold_protocol::api::{ChannelView, Page, ReleaseView};
 use freehold_protocol::{AppName, ReleaseName};
 use futures_util::future::try_join_all;
 
-use super::{List, map, page};
+use super::{List, rows};
 use crate::AppError;
 use crate::ports::Store;
 use crate::table::{self, ReleaseRecord, app_pk};
@@ -19,7 +19,7 @@ pub async fn list_releases(
     app: &AppName,
     after: Option<&str>,
 ) -> Result<Page<ReleaseView>, AppError> {
-    let releases = map(page(store, &app_pk(app), List::Releases, after).await?, release_view);
+    let releases = rows(store, &app_pk(app), List::Releases, after).await?.map(release_view)?;
     if releases.items.is_empty() {
         table::app(store, app).await?;
     }

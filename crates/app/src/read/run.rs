@@ -5,7 +5,7 @@ use freehold_domain::runbook::{Run, Step, phrase};
 use freehold_protocol::api::{InstallRunbooks, Page, ResumedView, RunStepView, RunView, RunbookView};
 use freehold_protocol::{InstallId, RunId};
 
-use super::{List, page};
+use super::{List, Rows, Space, fitting, rows};
 use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::ports::Store;
@@ -34,14 +34,16 @@ pub async fn list_runbooks(versions: &Versions, install: &Install) -> Result<Ins
 /// # Errors
 /// The store's errors.
 pub async fn list_runs(store: &dyn Store, install: &InstallId, after: Option<&str>) -> Result<Page<RunView>, AppError> {
-    let entries: Page<RunEntry> = page(store, &install_pk(install), List::Runs, after).await?;
-    let mut items = Vec::new();
-    for entry in entries.items {
-        let mut shown = run_view(&table::run(store, &entry.run).await?.value);
+    let Rows { items, next } = rows::<RunEntry>(store, &install_pk(install), List::Runs, after).await?;
+    let mut views = Vec::with_capacity(items.len());
+    for (place, entry) in items {
+        // The runs of a forgotten install are removed before its list.
+        let Some(found) = table::find_run(store, &entry.run).await? else { continue };
+        let mut shown = run_view(&found.value);
         shown.steps.clear();
-        items.push(shown);
+        views.push((place, shown));
     }
-    Ok(Page { items, next: entries.next })
+    fitting(views, next, Space::default())
 }
 
 /// Returns a run with its steps.

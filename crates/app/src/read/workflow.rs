@@ -7,7 +7,7 @@ use freehold_protocol::{InstallId, JobId, Timestamp, WorkflowId};
 use futures_util::future::try_join_all;
 
 use super::job::state_word;
-use super::{List, page};
+use super::{List, Rows, Space, fitting, rows};
 use crate::AppError;
 use crate::ports::Store;
 use crate::table::{self, WorkflowEntry, install_pk, load};
@@ -21,16 +21,16 @@ pub async fn list_workflows(
     install: &InstallId,
     after: Option<&str>,
 ) -> Result<Page<WorkflowView>, AppError> {
-    let entries: Page<WorkflowEntry> = page(store, &install_pk(install), List::Workflows, after).await?;
-    let mut items = Vec::new();
-    for entry in entries.items {
+    let Rows { items, next } = rows::<WorkflowEntry>(store, &install_pk(install), List::Workflows, after).await?;
+    let mut views = Vec::with_capacity(items.len());
+    for (place, entry) in items {
         // The rows of a check expire one by one, and the workflows of a forgotten install are removed one by one.
         let Some(found) = table::find_workflow(store, &entry.workflow).await? else { continue };
         let mut shown = workflow_view(&found.value);
         shown.nodes.clear();
-        items.push(shown);
+        views.push((place, shown));
     }
-    Ok(Page { items, next: entries.next })
+    fitting(views, next, Space::default())
 }
 
 /// Returns a workflow with its nodes at the time `now`. Unlike [`workflow_view`], the view has the jobs that wait for a runner.

@@ -1,9 +1,18 @@
 //! Read operations: each returns what the use cases wrote.
 
+use std::collections::BTreeSet;
+
 use freehold_app::app_version::show_toggles::show_toggles;
+use freehold_app::ports::{Committed, Expect, Store as _, Write};
+use freehold_app::table::{DeployedRecord, WorkflowEntry, put, put_workflow};
 use freehold_app::{Kind, read, table};
-use freehold_protocol::AppName;
+use freehold_domain::Workflow;
+use freehold_domain::plan::Deployed;
+use freehold_domain::workflow::WorkflowState;
 use freehold_protocol::api::{CreateReleaseRequest, WorkflowView};
+use freehold_protocol::limits::MAX_OUTPUTS_BYTES;
+use freehold_protocol::{AppName, ComponentName, Timestamp, WorkflowId};
+use serde::Serialize;
 
 use crate::support::{World, app, globex};
 
@@ -62,6 +71,83 @@ async fn a_workflow_is_shown_with_its_nodes_and_listed_without_them() {
 
     assert!(!view.nodes.is_empty());
     assert_eq!(workflows, [WorkflowView { nodes: Vec::new(), ..view }]);
+}
+
+/// The maximum size of the response of a Lambda function, in bytes.
+const MAX_RESPONSE_BYTES: usize = 6 * 1024 * 1024;
+
+/// Returns the size of an answer as a string in the response of a function, in bytes.
+fn size(answer: &impl Serialize) -> usize {
+    serde_json::to_string(&serde_json::to_string(answer).unwrap()).unwrap().len()
+}
+
+async fn store(world: &World, writes: Vec<Write>) {
+    assert_eq!(world.memory.commit(writes).await.unwrap(), Committed::Done);
+}
+
+#[tokio::test]
+async fn workflows_with_long_reasons_are_on_pages_that_fit_into_a_response() {
+    let world = World::with_install().await;
+    let first = world.provisioning("globex").await;
+    let known = world.workflow(&first).await;
+    let mut all = BTreeSet::from([first]);
+    for at in 0..60 {
+        let (id, created_at) = (WorkflowId::derive("globex", &at.to_string()), Timestamp::from_millis(at));
+        // Each quote takes four bytes in the response.
+        let state = WorkflowState::Failed { ended_at: created_at, reason: "\"".repeat(100 * 1024) };
+        let failed = Workflow { id: id.clone(), created_at, state, nodes: Vec::new(), ..known.clone() };
+        let entry = WorkflowEntry { workflow: id.clone(), install: globex(), created_at };
+        store(&world, vec![put_workflow(&failed, Expect::Absent).unwrap(), put(&entry, Expect::Absent).unwrap()]).await;
+        all.insert(id);
+    }
+
+    let (mut listed, mut shown, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut after, mut history_after) = (Some(String::new()), Some(String::new()));
+    while let Some(place) = after {
+        let place = Some(place.as_str()).filter(|place| !place.is_empty());
+        let page = read::list_workflows(&*world.memory, &globex(), place).await.unwrap();
+        sizes.push(size(&page));
+        listed.extend(page.items.into_iter().map(|view| view.workflow));
+        after = page.next;
+    }
+    while let Some(place) = history_after {
+        let place = Some(place.as_str()).filter(|place| !place.is_empty());
+        let page = read::show_history(&*world.memory, &globex(), place, world.now()).await.unwrap();
+        sizes.push(size(&page));
+        shown
+            .extend(page.items.into_iter().filter(|entry| entry.kind == "workflow").filter_map(|entry| entry.workflow));
+        history_after = page.next;
+    }
+
+    assert!(sizes.len() > 4 && sizes.iter().all(|size| *size < MAX_RESPONSE_BYTES), "{sizes:?}");
+    for found in [listed, shown] {
+        assert_eq!((found.len(), found.into_iter().collect::<BTreeSet<_>>()), (all.len(), all.clone()));
+    }
+}
+
+#[tokio::test]
+async fn components_that_do_not_fit_into_a_response_are_shown_after_the_others() {
+    let world = World::with_install().await;
+    let parts = table::parts(&*world.memory, &globex()).await.unwrap();
+    let known = parts.values().next().unwrap();
+    let mut all: Vec<ComponentName> = parts.keys().cloned().collect();
+    for at in 0..100 {
+        let component: ComponentName = format!("part-{at:03}").parse().unwrap();
+        let outputs = [("text".to_owned(), "x".repeat(MAX_OUTPUTS_BYTES).into())].into();
+        let deployed = Deployed { component: component.clone(), outputs, ..known.clone() };
+        store(&world, vec![put(&DeployedRecord { install: globex(), deployed }, Expect::Absent).unwrap()]).await;
+        all.push(component);
+    }
+    all.sort();
+
+    let first = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
+    let place = first.next.as_deref();
+    let rest = read::show_install_after(&world.versions(), &globex(), place, world.now()).await.unwrap();
+
+    assert!(size(&first) < MAX_RESPONSE_BYTES, "{}", size(&first));
+    assert!(first.components.len() > 50, "{}", first.components.len());
+    let shown = first.components.iter().chain(&rest.components).map(|one| one.component.clone());
+    assert_eq!((shown.collect::<Vec<_>>(), &rest.next), (all, &None));
 }
 
 #[tokio::test]

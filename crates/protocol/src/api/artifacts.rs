@@ -22,12 +22,15 @@ pub struct LineagePage {
 }
 
 /// `GET /v1/apps/{app}/artifacts`: the artifacts of an app in the tenant registry, and the reasons why they are kept.
-/// `POST /v1/apps/{app}/artifacts/prune`: marks the unused artifacts and returns the same list.
+/// `POST /v1/apps/{app}/artifacts/prune`: marks the unused artifacts and returns the first page of the same list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArtifactsView {
     pub app: AppName,
     pub artifacts: Vec<ArtifactView>,
+    /// The value of the parameter `after` of `GET /v1/apps/{app}/artifacts` for the next page; absent on the last page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// The artifact of one build, and whether the tenant registry keeps it.

@@ -118,8 +118,13 @@ pub struct InstallView {
     /// newest scheduled run was refused. Empty in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
+    /// The deployed components, as far as they fit into a response. Empty in lists.
     #[serde(default)]
     pub components: Vec<DeployedView>,
+    /// The value of the parameter `after` with which `GET /v1/installs/{install}` returns the components that are left
+    /// out here; absent when there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
     /// The health of the install, which is the health of its worst component. Absent in lists, and when no component
     /// was checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]

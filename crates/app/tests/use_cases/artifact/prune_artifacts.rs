@@ -46,7 +46,7 @@ async fn prune(world: &World, removals: &Arc<Removals>) -> Pruned {
 }
 
 async fn storages(world: &World) -> Vec<ArtifactView> {
-    let all = world.list_artifacts().list(&demo()).await.unwrap().artifacts;
+    let all = world.list_artifacts().list(&demo(), None).await.unwrap().artifacts;
     all.into_iter().filter(|one| one.component.as_str() == "storage").collect()
 }
 

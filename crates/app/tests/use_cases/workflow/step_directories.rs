@@ -59,7 +59,7 @@ fn ordered(world: &World) -> Vec<RunAction> {
 }
 
 async fn kept_by(world: &World, artifact: &Digest) -> Vec<String> {
-    let all = world.list_artifacts().list(&"demo".parse().unwrap()).await.unwrap().artifacts;
+    let all = world.list_artifacts().list(&"demo".parse().unwrap(), None).await.unwrap().artifacts;
     all.into_iter().find(|one| one.artifact == *artifact).unwrap().kept_by
 }
 
