@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use freehold_functions::api::openapi;
+use freehold_protocol::api::ErrorKind;
 use freehold_protocol::app_version::Reference;
 use serde_json::Value;
 
@@ -49,6 +50,22 @@ fn every_route_has_an_answer_and_the_one_error_shape() {
         for status in ["403", "429"] {
             assert!(shared(&document, &responses[status])["content"].is_object(), "{status}");
         }
+    }
+}
+
+#[test]
+fn every_body_has_an_example_that_its_type_reads() {
+    assert_eq!(openapi::wrong_examples(), Vec::<String>::new());
+}
+
+#[test]
+fn every_error_has_an_example_of_its_kind() {
+    let document = openapi::document();
+
+    for kind in ErrorKind::ALL {
+        let response = shared(&document, &operations(&document)[0]["responses"][kind.status().to_string()]);
+        let example = &response["content"]["application/json"]["example"];
+        assert_eq!(example["error"]["kind"], serde_json::to_value(kind).unwrap(), "{response}");
     }
 }
 

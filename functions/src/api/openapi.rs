@@ -1,4 +1,9 @@
-//! The OpenAPI 3.1 document, generated from the table of routes and the types of the API.
+//! The OpenAPI 3.1 document, generated from the table of routes, the types of the API, and `examples.json`.
+//!
+//! An example has the name of its request, of its answer, or of its error. An answer that differs from others of its
+//! type has an example with the name of its operation.
+
+use std::collections::BTreeSet;
 
 use freehold_protocol::api::{
     AcknowledgeDriftRequest, AddSubscriptionRequest, AddWebhookRequest, AppView, ApproveJobRequest, ArtifactsView,
@@ -20,22 +25,22 @@ use freehold_protocol::webhook;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::placeholders;
 use super::routes::{Operation, ROUTES, Route};
 
+type Examples = Map<String, Value>;
+
 /// Returns the OpenAPI document.
 pub fn document() -> Value {
-    let mut settings = SchemaSettings::draft2020_12()
-        .with_transform(RecursiveTransform(with_width))
-        .with_transform(RecursiveTransform(with_repeats));
-    settings.definitions_path = "/components/schemas".into();
-    let mut generator = settings.into_generator();
-    let error = schema::<ErrorBody>(&mut generator);
+    let (examples, mut generator) = (examples(), generator());
+    let error = schema::<ErrorBody>(&mut generator).schema;
     let mut paths: Map<String, Value> = Map::new();
     for route in ROUTES {
-        let operation = operation(&route, &mut generator);
+        let operation = operation(&route, &examples, &mut generator);
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         if let Some(path) = path.as_object_mut() {
             path.insert(route.method.to_lowercase(), operation);
@@ -50,21 +55,82 @@ pub fn document() -> Value {
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "paths": paths,
-        "components": { "schemas": generator.take_definitions(true), "responses": shared_responses(&error) },
+        "components": {
+            "schemas": generator.take_definitions(true),
+            "responses": shared_responses(&error, &examples),
+        },
     })
 }
 
-fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
+/// Returns a line for each body without an example, for each example that does not fit its body, and for each example
+/// of no body.
+pub fn wrong_examples() -> Vec<String> {
+    let (examples, mut generator) = (examples(), generator());
+    let errors = ErrorKind::ALL.map(|kind| (describe(kind).0.to_owned(), schema::<ErrorBody>(&mut generator)));
+    let mut bodies = Vec::from(errors);
+    for route in ROUTES {
+        let (request, answer) = schemas(route.operation, &mut generator);
+        bodies.extend(request.map(|body| (body.name().to_owned(), body)));
+        bodies.push((answer_name(&route, &answer, &examples), answer));
+    }
+    let names = bodies.iter().map(|(name, _)| name.as_str());
+    let names: BTreeSet<&str> = names.chain(GATEWAY.map(|(_, name)| name)).collect();
+    let unused = examples.keys().filter(|name| !names.contains(name.as_str()));
+    let unused = unused.map(|name| format!("`{name}` is the example of no body"));
+    let wrong = bodies.iter().filter_map(|(name, body)| {
+        let Some(example) = examples.get(name) else { return Some(format!("`{name}` has no example")) };
+        match (body.rewrite)(example) {
+            Ok(written) if has(&written, example) => None,
+            Ok(written) => Some(format!("`{name}` is written as {written}")),
+            Err(error) => Some(format!("`{name}`: {error}")),
+        }
+    });
+    unused.chain(wrong).collect()
+}
+
+/// Returns whether `written` has everything that `example` has. Fields with defaults may be left out of an example.
+fn has(written: &Value, example: &Value) -> bool {
+    match (written, example) {
+        (Value::Object(written), Value::Object(example)) => {
+            example.iter().all(|(name, value)| written.get(name).is_some_and(|written| has(written, value)))
+        }
+        (Value::Array(written), Value::Array(example)) => {
+            written.len() == example.len() && written.iter().zip(example).all(|(written, value)| has(written, value))
+        }
+        (written, example) => written == example,
+    }
+}
+
+fn generator() -> SchemaGenerator {
+    let mut settings = SchemaSettings::draft2020_12()
+        .with_transform(RecursiveTransform(with_width))
+        .with_transform(RecursiveTransform(with_repeats));
+    settings.definitions_path = "/components/schemas".into();
+    settings.into_generator()
+}
+
+fn examples() -> Examples {
+    serde_json::from_str(include_str!("examples.json")).unwrap_or_default()
+}
+
+/// Returns the name of the example of an answer.
+fn answer_name(route: &Route, answer: &Body, examples: &Examples) -> String {
+    let operation = format!("{:?}", route.operation);
+    if examples.contains_key(&operation) { operation } else { answer.name().to_owned() }
+}
+
+fn operation(route: &Route, examples: &Examples, generator: &mut SchemaGenerator) -> Value {
     let (request, answer) = schemas(route.operation, generator);
     let parameters = parameters(route, generator);
+    let example = examples.get(&answer_name(route, &answer, examples));
     let mut operation = json!({
         "operationId": format!("{:?}", route.operation),
         "summary": route.summary,
         "parameters": parameters,
-        "responses": responses(&answer),
+        "responses": responses(&answer.schema, example),
     });
     if let (Some(request), Some(operation)) = (request, operation.as_object_mut()) {
-        let content = json!({ "application/json": { "schema": request } });
+        let content = content(&request.schema, examples.get(request.name()));
         operation.insert("requestBody".into(), json!({ "required": true, "content": content }));
     }
     operation
@@ -107,9 +173,9 @@ fn parameters(route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
 
 fn key_description() -> String {
     format!(
-        "A value of your choice for this one request. For {} hours, the same request with the same value gets the first \
-         answer and changes nothing more, and a request to this path with another body is refused with status 409. \
-         While the first request is being performed, the same request gets status 503.",
+        "A value of your choice for this one request. For {} hours, the same request with the same value gets the \
+         first answer and changes nothing more, and a request to this path with another body is refused with status \
+         409. While the first request is being performed, the same request gets status 503.",
         KEPT_ANSWER_SECS / 3600
     )
 }
@@ -136,9 +202,9 @@ fn signature_parameters() -> [Value; 3] {
 }
 
 /// Returns the responses of an operation by status: the response to success, and the errors that all operations share.
-fn responses(answer: &Value) -> Value {
+fn responses(answer: &Value, example: Option<&Value>) -> Value {
     let mut responses = Map::new();
-    responses.insert("200".into(), response("Done", answer));
+    responses.insert("200".into(), response("Done", answer, example));
     for (status, name) in ErrorKind::ALL.map(|kind| (kind.status(), describe(kind).0)).into_iter().chain(GATEWAY) {
         responses.insert(status.to_string(), json!({ "$ref": format!("#/components/responses/{name}") }));
     }
@@ -149,7 +215,7 @@ fn responses(answer: &Value) -> Value {
 const GATEWAY: [(u16, &str); 2] = [(403, "Forbidden"), (429, "TooManyRequests")];
 
 /// Returns the responses that every operation shares, by name.
-fn shared_responses(error: &Value) -> Value {
+fn shared_responses(error: &Value, examples: &Examples) -> Value {
     let gateway = json!({
         "type": "object", "required": ["message"], "properties": { "message": { "type": "string" } },
     });
@@ -162,31 +228,47 @@ fn shared_responses(error: &Value) -> Value {
             ErrorKind::Internal | ErrorKind::Transient => json!({ "anyOf": [error, gateway] }),
             ErrorKind::Invalid | ErrorKind::Unauthorized | ErrorKind::NotFound | ErrorKind::Conflict => error.clone(),
         };
-        shared.insert(name.into(), response(description, &schema));
+        shared.insert(name.into(), response(description, &schema, examples.get(name)));
     }
     let descriptions = [
         "The signature is missing or wrong, or its principal may not `execute-api:Invoke`",
         "Too many requests; try again later",
     ];
     for ((_, name), description) in GATEWAY.into_iter().zip(descriptions) {
-        shared.insert(name.into(), response(description, &gateway));
+        shared.insert(name.into(), response(description, &gateway, examples.get(name)));
     }
     Value::Object(shared)
 }
 
-fn response(description: &str, schema: &Value) -> Value {
-    json!({ "description": description, "content": { "application/json": { "schema": schema } } })
+fn response(description: &str, schema: &Value, example: Option<&Value>) -> Value {
+    json!({ "description": description, "content": content(schema, example) })
 }
 
-/// Returns the name and the meaning of a kind of error.
+fn content(schema: &Value, example: Option<&Value>) -> Value {
+    let mut content = json!({ "schema": schema });
+    if let (Some(example), Some(content)) = (example, content.as_object_mut()) {
+        content.insert("example".into(), example.clone());
+    }
+    json!({ "application/json": content })
+}
+
+/// Returns the name of a kind of error, and its meaning after the word of the field `kind`.
 const fn describe(kind: ErrorKind) -> (&'static str, &'static str) {
     match kind {
-        ErrorKind::Invalid => ("Invalid", "The request is not valid; sending it again does not help"),
-        ErrorKind::Unauthorized => ("Unauthorized", "No signature that the tenant knows proves who the caller is"),
-        ErrorKind::NotFound => ("NotFound", "A resource that the request names does not exist"),
-        ErrorKind::Conflict => ("Conflict", "The current state does not allow the request"),
-        ErrorKind::Transient => ("Transient", "The same request may succeed later; try again"),
-        ErrorKind::Internal => ("Internal", "A defect of Freehold"),
+        ErrorKind::Invalid => ("Invalid", "`invalid`: the request is not valid; sending it again does not help"),
+        ErrorKind::Unauthorized => {
+            ("Unauthorized", "`unauthorized`: no signature that the tenant knows proves who the caller is")
+        }
+        ErrorKind::NotFound => ("NotFound", "`not_found`: a resource that the request names does not exist"),
+        ErrorKind::Conflict => (
+            "Conflict",
+            "`conflict`: the current state does not allow the request, or its idempotency key was used for another \
+             request",
+        ),
+        ErrorKind::Transient => {
+            ("Transient", "`transient`: the same request may succeed later; try again, with the same idempotency key")
+        }
+        ErrorKind::Internal => ("Internal", "`internal`: a defect of Freehold"),
     }
 }
 
@@ -207,11 +289,30 @@ fn with_repeats(schema: &mut Schema) {
     schema.remove("uniqueItems");
 }
 
-fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
-    generator.subschema_for::<T>().to_value()
+/// The type of a body.
+struct Body {
+    schema: Value,
+    /// Reads a value of the type, and writes it again.
+    rewrite: fn(&Value) -> serde_json::Result<Value>,
 }
 
-fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Value>, Value) {
+impl Body {
+    /// Returns the name of the type; empty for a list that is not a type of its own.
+    fn name(&self) -> &str {
+        let reference = self.schema.get("$ref").and_then(Value::as_str).unwrap_or_default();
+        reference.rsplit('/').next().unwrap_or_default()
+    }
+}
+
+fn rewrite<T: Serialize + DeserializeOwned>(value: &Value) -> serde_json::Result<Value> {
+    serde_json::to_value(serde_json::from_value::<T>(value.clone())?)
+}
+
+fn schema<T: JsonSchema + Serialize + DeserializeOwned>(generator: &mut SchemaGenerator) -> Body {
+    Body { schema: generator.subschema_for::<T>().to_value(), rewrite: rewrite::<T> }
+}
+
+fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Body>, Body) {
     let g = generator;
     match operation {
         Operation::ShowTenant => (None, schema::<TenantView>(g)),
