@@ -1,23 +1,63 @@
 //! The messages of the version before. Runners and control planes of two neighbouring versions work together, so each
-//! reads what the other one writes.
+//! reads what the other one writes. `tests/compatibility` reads the messages of this version as the version before did,
+//! and finds the fields and variants that no golden file has.
 
 use std::path::PathBuf;
+
+use freehold_protocol::approval::{PlanRecord, WrittenDecision};
+use freehold_protocol::audit::AuditRecord;
+use freehold_protocol::lineage::Lineage;
+use freehold_protocol::notification::Notification;
+use freehold_protocol::order::drift::DriftFound;
+use freehold_protocol::order::health::Health;
+use freehold_protocol::order::leftovers::Leftovers;
+use freehold_protocol::succession::Succession;
 
 use super::*;
 
 /// Messages that the version before wrote and that are believed no more, with the reason.
-const BROKEN: [(&str, &str); 4] = [
-    ("envelope-certificate", "the certificate of a delegate key lists its uses (decision 0072)"),
-    ("envelope-order", "its certificate lists the uses of the key (decision 0072)"),
-    ("envelope-order-attached", "its certificate lists the uses of the key (decision 0072)"),
-    ("lineage", "the certificates in it list the uses of their keys (decision 0072)"),
+const BROKEN: [(&str, &str); 0] = [];
+
+/// Reads a message as its type, and writes it again.
+type ReadAndWrite = fn(&Value) -> Result<Value, serde_json::Error>;
+
+/// The types of messages, each with the word with which the names of its golden files begin; `-` for a type that only
+/// `golden/fields` has.
+const TYPES: [(&str, &str, ReadAndWrite); 23] = [
+    ("AppVersion", "app", as_type::<AppVersion>),
+    ("ArtifactGrant", "grant", as_type::<ArtifactGrant>),
+    ("AuditRecord", "-", as_type::<AuditRecord>),
+    ("Cancel", "cancel", as_type::<Cancel>),
+    ("Delegate", "-", as_type::<Delegate>),
+    ("DriftFound", "-", as_type::<DriftFound>),
+    ("Envelope", "envelope", as_type::<Envelope>),
+    ("Finding", "-", as_type::<Finding>),
+    ("Findings", "preflight", as_type::<Vec<Finding>>),
+    ("Health", "-", as_type::<Health>),
+    ("Leftovers", "-", as_type::<Leftovers>),
+    ("Lineage", "lineage", as_type::<Lineage>),
+    ("Notification", "notification", as_type::<Notification>),
+    ("Order", "order", as_type::<Order>),
+    ("PlanRecord", "-", as_type::<PlanRecord>),
+    ("Receipt", "receipt", as_type::<Receipt>),
+    ("Report", "report", as_type::<Report>),
+    ("Retired", "retired", as_type::<Retired>),
+    ("SignedContract", "signed", as_type::<SignedContract>),
+    ("Statement", "statement", as_type::<Statement>),
+    ("Succession", "-", as_type::<Succession>),
+    ("Terms", "terms", as_type::<Terms>),
+    ("WrittenDecision", "written", as_type::<WrittenDecision>),
 ];
+
+fn as_type<T: Serialize + DeserializeOwned>(message: &Value) -> Result<Value, serde_json::Error> {
+    serde_json::to_value(serde_json::from_value::<T>(message.clone())?)
+}
 
 fn folder(of: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden").join(of)
 }
 
-/// Returns the messages in a directory by name.
+/// Returns the contents of the JSON files in a directory by name.
 fn messages(of: &str) -> BTreeMap<String, Value> {
     let files = std::fs::read_dir(folder(of)).unwrap().map(|entry| entry.unwrap().path());
     let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
@@ -28,27 +68,22 @@ fn messages(of: &str) -> BTreeMap<String, Value> {
     files.map(message).collect()
 }
 
-/// Reads a message as its type, which its name begins with, and writes it again.
+/// Returns the messages in a directory of `fields` that together have each field and each variant which no file of
+/// `golden` itself has, with the name of their type.
+fn fields(of: &str) -> Vec<(String, Value)> {
+    let each = |(name, values): (String, Value)| match values {
+        Value::Array(values) => values.into_iter().map(move |value| (name.clone(), value)),
+        other => panic!("`{name}` is not a list: {other}"),
+    };
+    messages(of).into_iter().flat_map(each).collect()
+}
+
+/// Reads a message as the type with this name, or whose word its name begins with, and writes it again.
 fn read_and_write(name: &str, message: &Value) -> Result<Value, serde_json::Error> {
-    fn as_type<T: Serialize + DeserializeOwned>(message: &Value) -> Result<Value, serde_json::Error> {
-        serde_json::to_value(serde_json::from_value::<T>(message.clone())?)
-    }
-    match name.split('-').next().unwrap_or(name) {
-        "order" => as_type::<Order>(message),
-        "report" => as_type::<Report>(message),
-        "grant" => as_type::<ArtifactGrant>(message),
-        "cancel" => as_type::<Cancel>(message),
-        "retired" => as_type::<Retired>(message),
-        "envelope" => as_type::<Envelope>(message),
-        "terms" => as_type::<Terms>(message),
-        "signed" => as_type::<SignedContract>(message),
-        "statement" => as_type::<Statement>(message),
-        "app" => as_type::<AppVersion>(message),
-        "notification" => as_type::<freehold_protocol::notification::Notification>(message),
-        "preflight" => as_type::<Vec<Finding>>(message),
-        "lineage" => as_type::<freehold_protocol::lineage::Lineage>(message),
-        other => panic!("`{name}`: no type is known for messages that begin with `{other}`"),
-    }
+    let word = name.split('-').next().unwrap_or(name);
+    let known = TYPES.iter().find(|(of_type, of_files, _)| *of_type == name || *of_files == word);
+    let (_, _, read_and_write) = known.unwrap_or_else(|| panic!("`{name}`: no type of messages is called like this"));
+    read_and_write(message)
 }
 
 /// Adds the paths of what `later` lacks of `earlier`, or has with another value.
@@ -77,12 +112,23 @@ fn lost(earlier: &Value, later: &Value, path: &str, found: &mut Vec<String>) {
 fn what_the_version_before_wrote_is_read_and_nothing_of_it_is_lost() {
     let kept = messages("previous");
 
-    assert!(kept.len() >= 55, "only {} messages are kept", kept.len());
-    for (name, message) in kept {
+    assert!(kept.len() >= 84, "only {} messages are kept", kept.len());
+    for (name, message) in kept.into_iter().chain(fields("previous/fields")) {
         let written = read_and_write(&name, &message).unwrap_or_else(|error| panic!("`{name}` is not read: {error}"));
         let mut found = Vec::new();
         lost(&message, &written, &name, &mut found);
         assert!(found.is_empty(), "{found:?}");
+    }
+}
+
+#[test]
+fn each_field_and_variant_is_written_as_it_was_read() {
+    let values = fields("fields");
+
+    assert!(values.len() >= 70, "only {} messages are kept", values.len());
+    for (name, message) in values {
+        let written = read_and_write(&name, &message).unwrap_or_else(|error| panic!("`{name}` is not read: {error}"));
+        assert_eq!(written, message, "`{name}`");
     }
 }
 
