@@ -48,3 +48,20 @@ pub(super) async fn text(store: &dyn Store, digest: &Digest) -> Result<Option<St
 fn text_key(digest: &Digest) -> Key {
     key(format!("text#{digest}"), "state")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_read_and_written_as_in_the_golden_rows() {
+        for rows in [include_str!("../../golden/rows.json"), include_str!("../../golden/previous/rows.json")] {
+            let rows: Vec<serde_json::Value> = serde_json::from_str(rows).unwrap();
+            let row = rows.iter().find(|row| row["type"] == "SharedText").unwrap();
+            let text: SharedText = serde_json::from_value(row["body"].clone()).unwrap();
+
+            assert_eq!(text.key().pk, row["pk"]);
+            assert_eq!(serde_json::to_value(text).unwrap(), row["body"]);
+        }
+    }
+}

@@ -88,3 +88,20 @@ pub(crate) async fn leaving(store: &dyn Store, install: &InstallId) -> Result<Ve
 pub(super) fn is_of(webhook: &Webhook, install: &Install) -> bool {
     webhook.starts.install() == Some(&install.id) && install.created_at <= webhook.added_at
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_read_and_written_as_in_the_golden_rows() {
+        for rows in [include_str!("../../golden/rows.json"), include_str!("../../golden/previous/rows.json")] {
+            let rows: Vec<serde_json::Value> = serde_json::from_str(rows).unwrap();
+            let row = rows.iter().find(|row| row["type"] == "ReservedKey").unwrap();
+            let key: ReservedKey = serde_json::from_value(row["body"].clone()).unwrap();
+
+            assert_eq!(key.key().sk, row["sk"]);
+            assert_eq!(serde_json::to_value(key).unwrap(), row["body"]);
+        }
+    }
+}

@@ -1,20 +1,27 @@
-//! Rows of the version before, as its own tests wrote them at commit d19711f5: each is read as its type, and a tenant in the
-//! middle of a deploy continues.
+//! Rows of the table as files: what this version writes (`golden/rows.json`), and what the version before wrote
+//! (`golden/previous`). Each row is read as its type and written again, and a tenant in the middle of a deploy
+//! continues. `tests/compatibility` finds the types, fields and variants that no row has.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use freehold_app::messages::{DispatchMessage, GrantMessage};
 use freehold_app::ports::{Expect, Key, Row, Store, Write};
 use freehold_app::table::evidence::{Evidence, MadeBy, UsedBy};
 use freehold_app::table::{self, Record, parse};
 use freehold_app::testing::Memory;
-use freehold_domain::Job;
 use freehold_domain::build::Build;
 use freehold_domain::install::Install;
+use freehold_domain::install::follows::Channel;
+use freehold_domain::reports::shards::{ReportShard, ReportShards};
+use freehold_domain::runbook::Run;
+use freehold_domain::webhook::Webhook;
 use freehold_domain::workflow::WorkflowKind;
+use freehold_domain::{Job, Workflow};
 use freehold_protocol::api::DeployComponentsRequest;
 use freehold_protocol::report::{AttemptEvent, Fence, Outcome};
 use freehold_protocol::{Digest, WorkflowId, canonical};
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::support::World;
@@ -22,8 +29,15 @@ use crate::support::doubles::queue_url;
 use crate::support::runner::Runner;
 use crate::support::walk::Mail;
 
-/// One row of each kind and shape.
-const ROWS: &str = include_str!("../../../golden/previous/rows.json");
+/// Rows that together have each field and each variant of all types.
+const NOW: &str = include_str!("../../../golden/rows.json");
+/// The same of the version before, and rows as the tests at commit d19711f5 wrote them.
+const BEFORE: &str = include_str!("../../../golden/previous/rows.json");
+/// The messages of the internal queues, by their type.
+const MESSAGES: [(&str, bool); 2] = [
+    (include_str!("../../../golden/messages.json"), true),
+    (include_str!("../../../golden/previous/messages.json"), false),
+];
 /// All rows of a tenant whose install `globex` deploys `storage`: the job runs, and `info` waits for it.
 const TENANT: &str = include_str!("../../../golden/previous/tenant.json");
 
@@ -32,6 +46,9 @@ const DROPPED: [(&str, &str); 0] = [];
 
 #[derive(Deserialize)]
 struct Kept {
+    /// The type of the row; empty in the rows of the tenant.
+    #[serde(default, rename = "type")]
+    of: String,
     pk: String,
     sk: String,
     body: Value,
@@ -45,17 +62,6 @@ impl Kept {
     fn write(&self) -> Write {
         Write::Put { key: self.key(), body: self.body.to_string(), expect: Expect::Any, expires: None }
     }
-
-    /// The parts of its key that say what it is.
-    fn kind(&self) -> (&str, &str) {
-        let first = self.pk.split('#').next().unwrap_or_default();
-        let second = match first {
-            "apps" | "installs" | "open" | "due" | "token" | "forgetting" | "gone" => "",
-            "grant" if !self.sk.starts_with("refused#") => "grant",
-            _ => self.sk.split('#').next().unwrap_or_default(),
-        };
-        (first, second)
-    }
 }
 
 #[derive(Deserialize)]
@@ -67,48 +73,75 @@ struct Tenant {
 }
 
 /// Reads a row as its type, and writes it again.
+type ReadAndWrite = fn(&Kept) -> (Key, Value);
+
+/// The types of rows. The tests of their modules read those that only their modules know, and a workflow has two rows.
+const TYPES: [(&str, ReadAndWrite); 49] = [
+    ("AppRecord", again::<table::AppRecord>),
+    ("BudgetRecord", again::<table::BudgetRecord>),
+    ("Build", again::<Build>),
+    ("BurntGrant", again::<table::BurntGrant>),
+    ("ChangeTimesRecord", again::<table::ChangeTimesRecord>),
+    ("Channel", again::<Channel>),
+    ("CheckRecord", again::<table::CheckRecord>),
+    ("Contact", again::<table::Contact>),
+    ("ContractRecord", again::<table::ContractRecord>),
+    ("CopiedSecrets", again::<table::CopiedSecrets>),
+    ("DeployedRecord", again::<table::DeployedRecord>),
+    ("Due", again::<table::Due>),
+    ("Evidence", again::<Evidence>),
+    ("Follower", again::<table::Follower>),
+    ("Forgetting", again::<table::Forgetting>),
+    ("GoneInstalls", again::<table::GoneInstalls>),
+    ("HealthRecord", again::<table::HealthRecord>),
+    ("Install", again::<Install>),
+    ("InstallEntry", again::<table::InstallEntry>),
+    ("InstallSender", again::<table::InstallSender>),
+    ("Job", again::<Job>),
+    ("KnownSender", again::<table::KnownSender>),
+    ("LeftoversRecord", again::<table::LeftoversRecord>),
+    ("LogRecord", again::<table::LogRecord>),
+    ("MadeBy", again::<MadeBy>),
+    ("NextSweep", again::<table::NextSweep>),
+    ("NotFollowed", again::<table::NotFollowed>),
+    ("OpenRun", again::<table::OpenRun>),
+    ("OpenWorkflow", again::<table::OpenWorkflow>),
+    ("QueueTurn", again::<table::QueueTurn>),
+    ("RanRecord", again::<table::RanRecord>),
+    ("Refused", again::<table::Refused>),
+    ("ReleaseRecord", again::<table::ReleaseRecord>),
+    ("ReportShard", again::<ReportShard>),
+    ("ReportShards", again::<ReportShards>),
+    ("RetiredNotice", again::<table::RetiredNotice>),
+    ("Run", again::<Run>),
+    ("RunEntry", again::<table::RunEntry>),
+    ("Sending", again::<table::Sending>),
+    ("SkippedRun", again::<table::SkippedRun>),
+    ("TaskToken", again::<table::TaskToken>),
+    ("TermsRecord", again::<table::TermsRecord>),
+    ("Unbelievable", again::<table::Unbelievable>),
+    ("UnknownReports", again::<table::UnknownReports>),
+    ("UsedBy", again::<UsedBy>),
+    ("VersionEntry", again::<table::VersionEntry>),
+    ("VersionRecord", again::<table::VersionRecord>),
+    ("Webhook", again::<Webhook>),
+    ("WorkflowEntry", again::<table::WorkflowEntry>),
+];
+
+/// The rows that are not in [`TYPES`].
+const OTHERS: [&str; 5] = ["GraphRow", "ReservedKey", "SharedText", "StateRow", "prefix"];
+
 fn again<T: Record>(kept: &Kept) -> (Key, Value) {
     let row = Row { key: kept.key(), rev: 1, body: kept.body.to_string() };
     let record = parse::<T>(&row).unwrap_or_else(|error| panic!("{error}: {:?}", error.source)).value;
     (record.key(), serde_json::to_value(&record).unwrap())
 }
 
-/// Returns the row as this version reads and writes it; `None` for a row that is read together with others.
+/// Returns the row as this version reads and writes it; `None` for a row that is not in [`TYPES`].
 fn read_and_written(kept: &Kept) -> Option<(Key, Value)> {
-    Some(match kept.kind() {
-        ("apps", _) => again::<table::AppRecord>(kept),
-        ("app", "version") => again::<table::VersionRecord>(kept),
-        ("app", "number") => again::<table::VersionEntry>(kept),
-        ("app", "build") => again::<Build>(kept),
-        ("app", "release") => again::<table::ReleaseRecord>(kept),
-        ("app", "terms") => again::<table::TermsRecord>(kept),
-        ("app", "contract") => again::<table::ContractRecord>(kept),
-        ("installs", _) => again::<table::InstallEntry>(kept),
-        ("install", "state") => again::<Install>(kept),
-        ("install", "contact") => again::<table::Contact>(kept),
-        ("install", "component") => again::<table::DeployedRecord>(kept),
-        ("install", "workflow") => again::<table::WorkflowEntry>(kept),
-        ("install", "notice") => again::<table::RetiredNotice>(kept),
-        ("install", "skipped") => again::<table::SkippedRun>(kept),
-        ("install", "secrets") => again::<table::CopiedSecrets>(kept),
-        ("install", "leftovers") => again::<table::LeftoversRecord>(kept),
-        ("install", "hello") | ("job", "order") => again::<Evidence>(kept),
-        ("install" | "job" | "grant", "refused") => again::<table::Refused>(kept),
-        ("forgetting", _) => again::<table::Forgetting>(kept),
-        ("gone", _) => again::<table::GoneInstalls>(kept),
-        ("open", _) => again::<table::OpenWorkflow>(kept),
-        ("due", _) => again::<table::Due>(kept),
-        ("token", _) => again::<table::TaskToken>(kept),
-        ("job", "state") => again::<Job>(kept),
-        ("job", "log") => again::<table::LogRecord>(kept),
-        ("job", "sending") => again::<table::Sending>(kept),
-        ("grant", "grant") => again::<table::BurntGrant>(kept),
-        ("sender", "unknown") => again::<table::UnknownReports>(kept),
-        ("artifact", "build") => again::<MadeBy>(kept),
-        ("artifact", "use") => again::<UsedBy>(kept),
-        ("workflow", "state" | "graph") | ("text", "state") | ("name", "prefix") => return None,
-        other => panic!("no type is known for rows like {other:?}"),
-    })
+    let known = TYPES.iter().find(|(name, _)| *name == kept.of);
+    assert!(known.is_some() || OTHERS.contains(&kept.of.as_str()), "no type of rows is called `{}`", kept.of);
+    known.map(|(_, read_and_write)| read_and_write(kept))
 }
 
 /// Returns every value in `value` with its path; an empty list or map is one.
@@ -137,8 +170,8 @@ fn lost(before: &Value, now: &Value) -> Vec<String> {
     kept.map(|(path, _)| path).filter(|path| !DROPPED.iter().any(|(dropped, _)| dropped == path)).collect()
 }
 
-fn rows() -> Vec<Kept> {
-    serde_json::from_str(ROWS).unwrap()
+fn rows(text: &str) -> Vec<Kept> {
+    serde_json::from_str(text).unwrap()
 }
 
 async fn store_of(rows: &[Kept]) -> Memory {
@@ -149,12 +182,30 @@ async fn store_of(rows: &[Kept]) -> Memory {
     memory
 }
 
+/// Returns the workflows among `rows`, and the rows that this version writes for each of them.
+async fn workflows(rows: &[Kept]) -> Vec<(Workflow, Vec<(Key, Value)>)> {
+    let store = store_of(rows).await;
+    let mut found = Vec::new();
+    for state in rows.iter().filter(|row| row.of == "StateRow") {
+        let id: WorkflowId = state.pk.trim_start_matches("workflow#").parse().unwrap();
+        let workflow = table::workflow(&store, &id).await.unwrap().value;
+        let writes =
+            [table::graph_write(&workflow).unwrap(), Some(table::put_workflow(&workflow, Expect::Any).unwrap())];
+        let written = writes.into_iter().flatten().map(|write| {
+            let Write::Put { key, body, .. } = write else { panic!("{write:?}") };
+            (key, serde_json::from_str::<Value>(&body).unwrap())
+        });
+        found.push((workflow, written.collect()));
+    }
+    found
+}
+
 #[test]
 fn each_row_is_read_as_its_type_and_nothing_of_it_is_lost() {
-    let rows = rows();
-    let kinds: BTreeSet<_> = rows.iter().map(|row| row.kind()).collect();
+    let rows = rows(BEFORE);
+    let types: BTreeSet<_> = rows.iter().map(|row| &row.of).collect();
 
-    assert!(kinds.len() >= 30, "only {} kinds of rows are kept: {kinds:?}", kinds.len());
+    assert!(types.len() >= 53, "only rows of {} types are kept: {types:?}", types.len());
     for kept in &rows {
         let Some((key, written)) = read_and_written(kept) else { continue };
         let lost = lost(&kept.body, &written);
@@ -164,25 +215,48 @@ fn each_row_is_read_as_its_type_and_nothing_of_it_is_lost() {
     }
 }
 
-#[tokio::test]
-async fn a_workflow_of_two_rows_is_read_and_written_as_the_same_two() {
-    let rows = rows();
-    let store = store_of(&rows).await;
-    let mut read = 0;
-    for state in rows.iter().filter(|row| row.kind() == ("workflow", "state")) {
-        let id: WorkflowId = state.pk.trim_start_matches("workflow#").parse().unwrap();
-        let workflow = table::workflow(&store, &id).await.unwrap().value;
-        read += workflow.nodes.len();
-        let writes =
-            [table::graph_write(&workflow).unwrap(), Some(table::put_workflow(&workflow, Expect::Any).unwrap())];
-        for write in writes.into_iter().flatten() {
-            let Write::Put { key, body, .. } = write else { panic!("{write:?}") };
-            let before = rows.iter().find(|row| row.key() == key).unwrap_or_else(|| panic!("{key:?} has another name"));
-            let lost = lost(&before.body, &serde_json::from_str(&body).unwrap());
-            assert!(lost.is_empty(), "{key:?}: {lost:?}");
+#[test]
+fn each_row_of_this_version_is_written_as_it_was_read() {
+    for kept in rows(NOW) {
+        let Some(written) = read_and_written(&kept) else { continue };
+
+        assert_eq!(written, (kept.key(), kept.body));
+    }
+}
+
+#[test]
+fn each_message_of_an_internal_queue_is_read_and_nothing_of_it_is_lost() {
+    fn check<T: Serialize + DeserializeOwned>(name: &str) {
+        for (text, is_now) in MESSAGES {
+            let all: BTreeMap<String, Vec<Value>> = serde_json::from_str(text).unwrap();
+
+            assert!(all[name].len() >= 2, "{name}");
+            for before in &all[name] {
+                let message: T = serde_json::from_value(before.clone()).unwrap();
+                let written = serde_json::to_value(message).unwrap();
+                let lost = lost(before, &written);
+                assert!(lost.is_empty() && (!is_now || written == *before), "{name}: {lost:?}");
+            }
         }
     }
-    assert!(read > 0, "no workflow with nodes is kept");
+    check::<DispatchMessage>("DispatchMessage");
+    check::<GrantMessage>("GrantMessage");
+}
+
+#[tokio::test]
+async fn a_workflow_of_two_rows_is_read_and_written_as_the_same_two() {
+    for (text, is_now) in [(BEFORE, false), (NOW, true)] {
+        let rows = rows(text);
+        let found = workflows(&rows).await;
+
+        assert!(found.iter().any(|(workflow, _)| workflow.nodes.len() > 10), "no workflow with nodes is kept");
+        for (key, written) in found.into_iter().flat_map(|(_, written)| written) {
+            let before = rows.iter().find(|row| row.key() == key).unwrap_or_else(|| panic!("{key:?} has another name"));
+            let lost = lost(&before.body, &written);
+            assert!(lost.is_empty(), "{key:?}: {lost:?}");
+            assert!(!is_now || written == before.body, "{key:?}: {written}");
+        }
+    }
 }
 
 #[tokio::test]
