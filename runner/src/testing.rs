@@ -1,4 +1,6 @@
-//! Orders and identities for tests.
+//! Orders, identities and golden files for tests.
+
+use std::collections::BTreeMap;
 
 use aws_config::BehaviorVersion;
 use aws_credential_types::Credentials;
@@ -10,7 +12,9 @@ use freehold_protocol::envelope::Delegate;
 use freehold_protocol::order::upgrade::RUNNER_PROGRAM;
 use freehold_protocol::order::{Mode, Order, Redelivery, RunAction, SignedSums, UpgradeRunner, Work};
 use freehold_protocol::{Delegated, Digest, Envelope, JobId, KeyUses, Timestamp, WorkflowId};
-use serde_json::json;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::identity::denial::{Account, StackState};
@@ -245,4 +249,34 @@ pub(crate) fn sdk_at(endpoint: String) -> aws_config::SdkConfig {
         .http_client(aws_smithy_http_client::Builder::new().build_http())
         .credentials_provider(SharedCredentialsProvider::new(Credentials::new("a", "b", None, None, "test")))
         .build()
+}
+
+/// Reads the golden values of a type that the runner stores in its state directory or in the bucket, as this version
+/// and the version before wrote them, and writes each again. `tests/compatibility` finds the fields that no value has.
+pub(crate) fn check_golden_values<T: Serialize + DeserializeOwned>(name: &str) {
+    let files = [include_str!("../golden/files.json"), include_str!("../golden/previous/files.json")];
+    for (text, is_now) in files.into_iter().zip([true, false]) {
+        let all: BTreeMap<String, Vec<Value>> = serde_json::from_str(text).unwrap();
+
+        assert!(!all[name].is_empty());
+        for value in &all[name] {
+            let read: T = serde_json::from_value(value.clone()).unwrap();
+            let written = serde_json::to_value(read).unwrap();
+            assert!(has_all(&written, value), "`{name}`: {value} is written as {written}");
+            assert!(!is_now || written == *value, "`{name}`: {value} is written as {written}");
+        }
+    }
+}
+
+/// Returns whether `now` has all that `before` has.
+fn has_all(now: &Value, before: &Value) -> bool {
+    match (now, before) {
+        (Value::Object(now), Value::Object(before)) => {
+            before.iter().all(|(name, before)| now.get(name).is_some_and(|now| has_all(now, before)))
+        }
+        (Value::Array(now), Value::Array(before)) => {
+            now.len() == before.len() && now.iter().zip(before).all(|(now, before)| has_all(now, before))
+        }
+        (now, before) => now == before,
+    }
 }

@@ -138,6 +138,12 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_795_000_000_000);
 
+    #[test]
+    fn what_the_version_before_noted_about_its_key_is_read_and_nothing_of_it_is_lost() {
+        crate::testing::check_golden_values::<Notice>("Notice");
+        crate::testing::check_golden_values::<Renewal>("Renewal");
+    }
+
     fn notice(runner: &KeyId) -> Retired {
         let other = Identity::from_key(ed25519_dalek::SigningKey::from_bytes(&[9; 32]));
         Retired {

@@ -198,6 +198,11 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_of_the_version_before_is_read_and_nothing_of_it_is_lost() {
+        crate::testing::check_golden_values::<Mark>("Mark");
+    }
+
+    #[test]
     fn only_the_lock_of_a_killed_lower_fence_or_of_an_older_job_is_inherited() {
         for (before, expected) in [
             (None, Claim::Work),

@@ -72,6 +72,11 @@ mod tests {
     }
 
     #[test]
+    fn an_inventory_of_the_version_before_is_read_and_nothing_of_it_is_lost() {
+        crate::testing::check_golden_values::<Inventory>("Inventory");
+    }
+
+    #[test]
     fn what_the_manifest_no_longer_has_is_what_is_pruned() {
         let before = Inventory::new("arn:one", vec![id("v1", "a"), id("x/v1beta1", "b")]);
         let wanted = [id("x/v1", "b"), id("v1", "c")];

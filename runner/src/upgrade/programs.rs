@@ -247,6 +247,11 @@ mod tests {
     }
 
     #[test]
+    fn the_programs_of_the_version_before_are_read_and_nothing_of_them_is_lost() {
+        crate::testing::check_golden_values::<Programs>("Programs");
+    }
+
+    #[test]
     fn a_trial_that_its_launcher_did_not_survive_has_failed_and_the_old_program_stays() {
         let found = programs(Phase::OnTrial).at_start(&Digest::of(b"launcher"));
 

@@ -51,6 +51,11 @@ fn refusal(found: Result<PlanRecord, NotApplied>) -> String {
 }
 
 #[test]
+fn a_use_that_the_version_before_noted_is_read_and_nothing_of_it_is_lost() {
+    crate::testing::check_golden_values::<Use>("Use");
+}
+
+#[test]
 fn the_plan_that_was_approved_is_applied() {
     assert_eq!(of(&order(1, 7), &record(), &facts()), Ok(record()));
 }

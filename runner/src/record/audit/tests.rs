@@ -60,6 +60,30 @@ async fn a_new_machine_continues_where_the_last_one_ended_and_says_so() {
     assert_eq!(hosts, [("i-1", 1, 2), ("i-2", 3, 4), ("i-3", 5, 6)]);
 }
 
+/// The bucket has three records, and the answer to the third was lost. The spool has the events of jobs 2 and 3 too.
+#[tokio::test]
+async fn the_spool_of_the_version_before_is_taken_up_and_the_chain_stays_whole() {
+    for text in [include_str!("../../../golden/audit.spool"), include_str!("../../../golden/previous/audit.spool")] {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("audit.spool"), text).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let records: Vec<String> =
+            lines.filter_map(|line| Some(line["trying"]["record"].as_str()?.to_owned())).collect();
+        let bucket = Arc::new(Memory::default());
+        let objects = (1..).zip(&records).map(|(seq, record)| (record_name(seq), record.clone().into_bytes()));
+        bucket.objects.lock().unwrap().extend(objects);
+
+        machine(directory.path(), 1, &bucket).announce(ended(4)).await.unwrap();
+
+        assert_eq!(bucket.events(), ["i-1", "1", "2", "3", "4"]);
+    }
+}
+
+#[test]
+fn each_line_of_a_spool_is_read_and_nothing_of_it_is_lost() {
+    crate::testing::check_golden_values::<super::waiting_events::Line>("Line");
+}
+
 #[tokio::test]
 async fn two_machines_at_once_write_one_chain() {
     let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -79,7 +79,7 @@ impl Trying {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "one line is in memory at a time, and a box would save nothing")]
-enum Line {
+pub(super) enum Line {
     Entry(Entry),
     /// This record is about to be written into the bucket.
     Trying {

@@ -19,6 +19,11 @@ fn kept(sandbox: bool, var_name: &str) -> KeptOutputs {
 }
 
 #[test]
+fn the_outputs_that_the_version_before_kept_are_read_and_nothing_of_them_is_lost() {
+    crate::testing::check_golden_values::<Kept>("Kept");
+}
+
+#[test]
 fn outputs_are_where_templates_look_beside_the_plain_ones() {
     let secret = BTreeMap::from([("token".to_owned(), json!({ "user": "a", "password": "b" }))]);
     let mut of_component = json!({ "nuon": { "components": { "net": { "outputs": { "vpc": 1 } } } } });

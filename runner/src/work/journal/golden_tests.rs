@@ -92,6 +92,11 @@ fn the_journal_that_this_version_writes_is_the_golden_one() {
 }
 
 #[test]
+fn each_record_of_a_journal_is_read_and_nothing_of_it_is_lost() {
+    crate::testing::check_golden_values::<Record>("Record");
+}
+
+#[test]
 fn the_journal_of_the_version_before_is_read_and_every_job_in_it_is_decided_as_it_was() {
     let state = tempfile::tempdir().unwrap();
     std::fs::write(state.path().join(FILE), read("previous/journal.jsonl")).unwrap();
