@@ -45,7 +45,7 @@ NOT_WRITTEN = {
 # What the last version ignores in the messages and rows of this one, with what follows. A runner that must not ignore a
 # field of an order or a cancel refuses the message if `must_understand` names the field's feature. While functions of
 # both versions run, during the minutes of an upgrade, those of the last one drop these fields from rows that they
-# change.
+# change. This version does not drop unknown fields of workflows, jobs, installs and runs.
 IGNORED = {
     "AppRecord.default_labels": "a sync during the upgrade: `install list` shows no default labels until the next sync",
     "HealthRecord.by_checks": "a component whose checks pass late is shown as before, until its next check",

@@ -168,6 +168,8 @@ pub fn workflow_of(install: &Install, new: NewWorkflow, serial: u64, now: Timest
         roll_back: new.roll_back,
         nodes: Vec::new(),
         state: WorkflowState::Pending,
+        graph_of_other_version: None,
+        later_fields: BTreeMap::new(),
     }
 }
 

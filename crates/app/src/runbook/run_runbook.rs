@@ -1,5 +1,7 @@
 //! Starts a run of a runbook.
 
+use std::collections::BTreeMap;
+
 use freehold_domain::install::Install;
 use freehold_domain::runbook::{MAX_RUN_BYTES, Run, RunState, RunbookError, Step, check_steps, inputs_of_run};
 use freehold_domain::suggestion::Known;
@@ -133,6 +135,7 @@ pub(super) fn new_run(
         resumed: Vec::new(),
         cancelled_by: None,
         state: RunState::Running,
+        later_fields: BTreeMap::new(),
     };
     let bytes = serde_json::to_vec(&run)?.len();
     if bytes > MAX_RUN_BYTES {

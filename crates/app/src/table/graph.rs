@@ -88,13 +88,16 @@ pub fn graph_write(workflow: &Workflow) -> Result<Option<Write>, AppError> {
     Ok(Some(Write::Put { key, body, expect: Expect::Any, expires }))
 }
 
-/// Returns the write of the state row.
+/// Returns the write of the state row. Nodes that another version of Freehold planned keep their row.
 ///
 /// # Errors
 /// Internal when the workflow cannot be written as JSON, or when a node has the job of another node.
 pub fn put_workflow(workflow: &Workflow, expect: Expect) -> Result<Write, AppError> {
     let progress = workflow.nodes.iter().map(|node| progress(&workflow.id, node)).collect::<Result<_, _>>()?;
-    let graph = digest_of(&planned(&workflow.nodes))?;
+    let graph = match &workflow.graph_of_other_version {
+        Some(graph) => Some(graph.clone()),
+        None => digest_of(&planned(&workflow.nodes))?,
+    };
     let (retried, earlier) = (counts(workflow, |node| node.retried), counts(workflow, |node| node.earlier));
     let workflow = Workflow { nodes: Vec::new(), ..workflow.clone() };
     put(&StateRow { workflow, graph, progress, retried, earlier }, expect)
@@ -133,6 +136,9 @@ pub async fn find_workflow(store: &dyn Store, id: &WorkflowId) -> Result<Option<
         if nodes.len() != progress.len() {
             // INVARIANT: the graph is written before the state that names it, and is never removed while the state is kept.
             return Err(AppError::internal(format!("graph `{digest}` of workflow `{id}` is missing in the table")));
+        }
+        if digest_of(&nodes)?.as_ref() != Some(&digest) {
+            workflow.graph_of_other_version = Some(digest);
         }
         let [retried, earlier] = [retried, earlier].map(|counts| counts.into_iter().chain(std::iter::repeat(0)));
         let nodes = nodes.into_iter().zip(progress).zip(retried.zip(earlier));

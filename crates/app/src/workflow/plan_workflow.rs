@@ -105,7 +105,7 @@ impl PlanWorkflow {
         planned.tool_image = self.tool_image(&install, version.as_ref()).await?;
         planned.post_deploy_runbooks = self.post_deploy_runbooks(workflow, &install, version.as_ref()).await?;
         planned.version = version;
-        planned.nodes = nodes;
+        (planned.nodes, planned.graph_of_other_version) = (nodes, None);
         if let Some(graph) = table::graph_write(&planned)? {
             let _ = self.store.commit(vec![graph]).await?;
         }

@@ -128,6 +128,9 @@ pub struct Install {
     /// and deployed again. False for an install of an earlier version, whose workflow keeps its id.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dated_provisioning: bool,
+    /// The fields that only a later version of Freehold knows. They stay in the row.
+    #[serde(flatten)]
+    pub later_fields: BTreeMap<String, Value>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls this function with a reference")]
@@ -265,6 +268,7 @@ impl Install {
             forgetting: None,
             generation: 0,
             dated_provisioning: true,
+            later_fields: BTreeMap::new(),
         }
     }
 

@@ -14,6 +14,8 @@ mod waiting;
 mod window;
 mod window_event;
 
+use std::collections::BTreeMap;
+
 use freehold_protocol::approval::OrderApproval;
 use freehold_protocol::limits::MAX_JOB_SECS;
 use freehold_protocol::order::Mode;
@@ -22,6 +24,7 @@ use freehold_protocol::report::{Fence, Outcome};
 use freehold_protocol::time::rfc3339;
 use freehold_protocol::{Digest, Group, InstallId, JobId, KeyId, RoleKey, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::AuditRecord;
 use crate::required_checks::AwaitedChecks;
@@ -100,6 +103,9 @@ pub struct Job {
     /// those of ends and of the first start are stored.
     #[serde(default)]
     pub history: Vec<AuditRecord>,
+    /// The fields that only a later version of Freehold knows. They stay in the row.
+    #[serde(flatten)]
+    pub later_fields: BTreeMap<String, Value>,
 }
 
 /// The effect of an event on a job.
@@ -203,6 +209,7 @@ impl Job {
             lost_at: None,
             state: JobState::Queued { dispatch: 1 },
             history: Vec::new(),
+            later_fields: BTreeMap::new(),
         }
     }
 

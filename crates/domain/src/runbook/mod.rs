@@ -10,6 +10,7 @@ use freehold_protocol::limits::MAX_RUNBOOK_STEPS;
 use freehold_protocol::order::AskedBy;
 use freehold_protocol::{AppName, Digest, InstallId, RunId, RunbookName, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use inputs::{RunInputsError, action_inputs, inputs_of_run, inputs_of_step, runbook_inputs, with_defaults};
 
@@ -55,6 +56,9 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<AskedBy>,
     pub state: RunState,
+    /// The fields that only a later version of Freehold knows. They stay in the row.
+    #[serde(flatten)]
+    pub later_fields: BTreeMap<String, Value>,
 }
 
 /// The place of a run among the runs that begin by themselves after one deploy.

@@ -29,6 +29,7 @@ fn run(steps: usize) -> Run {
         resumed: Vec::new(),
         cancelled_by: None,
         state: RunState::Running,
+        later_fields: BTreeMap::new(),
     }
 }
 

@@ -91,6 +91,13 @@ pub struct Workflow {
     /// The part of the workflow in a roll back.
     #[serde(default, skip_serializing_if = "RollBack::is_none")]
     pub roll_back: RollBack,
+    /// The digest that names the row of the nodes, if another version of Freehold planned them and this version would
+    /// write them with other fields.
+    #[serde(skip)]
+    pub graph_of_other_version: Option<Digest>,
+    /// The fields that only a later version of Freehold knows. They stay in the row.
+    #[serde(flatten)]
+    pub later_fields: BTreeMap<String, Value>,
 }
 
 /// The component that makes a workflow's tool image, and the build of it.

@@ -34,6 +34,8 @@ pub(crate) fn pending() -> Workflow {
         roll_back: RollBack::None,
         nodes: Vec::new(),
         state: WorkflowState::Pending,
+        graph_of_other_version: None,
+        later_fields: BTreeMap::new(),
     }
 }
 

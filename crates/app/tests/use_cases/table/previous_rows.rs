@@ -260,6 +260,35 @@ async fn a_workflow_of_two_rows_is_read_and_written_as_the_same_two() {
 }
 
 #[tokio::test]
+async fn what_only_a_later_version_knows_stays_in_a_row_that_is_written_again() {
+    let later = Digest::of(b"nodes with a field of a later version");
+    let mut rows = rows(NOW);
+    for kept in &mut rows {
+        match kept.of.as_str() {
+            "Install" | "Job" | "Run" | "StateRow" => kept.body["of_a_later_version"] = json!({ "x": 1 }),
+            "GraphRow" => {
+                kept.body["nodes"][0]["target"]["of_a_later_version"] = json!(true);
+                kept.sk = format!("graph#{}", later.hex());
+            }
+            _ => {}
+        }
+        if kept.body.get("graph").is_some() {
+            kept.body["graph"] = json!(later);
+        }
+    }
+
+    let found = workflows(&rows).await;
+
+    let states = found.iter().filter_map(|(_, written)| written.last());
+    for (key, written) in rows.iter().filter_map(read_and_written).chain(states.cloned()) {
+        let before = rows.iter().find(|row| row.key() == key).unwrap();
+        assert_eq!(written.get("of_a_later_version"), before.body.get("of_a_later_version"), "{key:?}");
+        assert_eq!(written.get("graph"), before.body.get("graph"), "{key:?}");
+    }
+    assert!(found.iter().any(|(workflow, _)| workflow.graph_of_other_version.is_some()));
+}
+
+#[tokio::test]
 async fn a_deploy_in_the_middle_continues_and_ends() {
     let tenant: Tenant = serde_json::from_str(TENANT).unwrap();
     let mut world = World::new();
