@@ -115,10 +115,8 @@ FUNCTIONS = {
     "register-install": {
         **ROWS,
         "orders": MADE - {"sqs:DeleteQueue"},
-        "reports": {SET, FIND},
+        "reports": {SET},
         "later-reports": MADE - {"sqs:DeleteQueue"},
-        # Their names end like an install's. It gets their URLs, and changes neither.
-        **dict.fromkeys(("build-queue", "orders-dead-letters"), {FIND}),
         # It has a new queue of reports read, by the one function that reads reports, and never changes this again.
         "new-mapping-of-reports": {MAP},
     },
@@ -180,10 +178,7 @@ FUNCTIONS = {
         "grants-queue": {SEND},
         "build-group": {"autoscaling:SetDesiredCapacity"},
         # It puts back messages that SQS has moved to the dead letters.
-        "dead-letters": {RECEIVE, "sqs:DeleteMessage"},
-        # The names of this queue and of the next end like an install's. It gets their URLs, and changes neither.
-        "orders-dead-letters": {RECEIVE, "sqs:DeleteMessage", FIND},
-        "build-queue": {FIND},
+        **dict.fromkeys(("dead-letters", "orders-dead-letters"), {RECEIVE, "sqs:DeleteMessage"}),
         "reports": {SEND, SET},
         "later-reports": {SEND, SET, FIND},
         "open-reports": {SEND},

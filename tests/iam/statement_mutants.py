@@ -7,7 +7,6 @@ import copy
 import re
 
 import templates
-from touched import is_about
 
 # What a deny exempts that is narrowed by one more value, by the key of its condition.
 EXEMPT = {
@@ -93,11 +92,8 @@ def permits_no_more(holder, statement, kind, statements):
     - Everybody whose ARN is that of a role of another account is that role, as before; its own policies have to permit
       the action in either case. Within one account they would not have to, so there this permits more.
     - AWS lists no resource for the actions of a subscription, so an allow of these decides the same whatever it names.
-    - A role may do only what an allow of its own policy is about, so a deny of any other action changes nothing.
     """
     if statement["Effect"] == "Deny":
-        if holder == "AWS::IAM::Role" and kind.startswith("without ") and "Principal" not in statement:
-            return _is_not_allowed(kind.removeprefix("without "), statement, statements)
         actions = {action for action in statement.get("Action", ()) if action.startswith("ssm:")}
         return (
             kind == f"exempt {SYSTEMS_MANAGER}"
@@ -123,14 +119,6 @@ def permits_no_more(holder, statement, kind, statements):
         arn = statement.get("Condition", {}).get("ArnEquals", {}).get("aws:PrincipalArn", "")
         return isinstance(arn, str) and _account(arn) not in ("", _account(statement["Resource"]))
     return kind == "resource"
-
-
-def _is_not_allowed(action, statement, statements):
-    """Returns whether `action` is one that a deny names and that no allow of the same list of statements is about."""
-    if action not in templates.as_list(statement.get("Action", [])) or "*" in action:
-        return False
-    allows = (side for each in statements for side, _ in _sides(each) if side["Effect"] != "Deny")
-    return not any(is_about(each, action) for each in allows)
 
 
 def _is_of_this_account(principal):

@@ -48,20 +48,11 @@ ALLOWED = {
     | {f"s3:{action} s3:B/{folder}/*" for action in ("GetObject", "PutObject") for folder in ("sources", "versions")},
     "RegisterInstall": TABLE
     | {
-        f"sqs:{action} sqs:fh-T--*.fifo"
-        for action in (
-            "CreateQueue",
-            "GetQueueAttributes",
-            "GetQueueUrl",
-            "SetQueueAttributes",
-            "TagQueue",
-        )
+        f"sqs:{action} {queues}"
+        for queues in ("sqs:fh-T--*.fifo", LATER)
+        for action in ("CreateQueue", "GetQueueUrl", "SetQueueAttributes", "TagQueue")
     }
-    | {f"sqs:{action} ReportsQueue.Arn" for action in ("GetQueueAttributes", "GetQueueUrl", "SetQueueAttributes")}
-    | {
-        f"sqs:{action} {LATER}"
-        for action in ("CreateQueue", "GetQueueAttributes", "GetQueueUrl", "SetQueueAttributes", "TagQueue")
-    }
+    | {"sqs:SetQueueAttributes ReportsQueue.Arn"}
     | {"lambda:CreateEventSourceMapping *"},
     "PlanWorkflow": TABLE | send("DispatchQueue") | VERSIONS,
     "FinishWorkflow": TABLE | send("DispatchQueue") | VERSIONS | STEPS,
