@@ -12,7 +12,7 @@ use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use freehold_app::messages::{DispatchMessage, GrantMessage};
 use freehold_app::ports::{OrdersQueue, Outbox, PortError, QueueAdmin};
 use freehold_protocol::limits::{CLAIM_WINDOW_SECS, LEASE_SECS};
-use freehold_protocol::{AccountId, InstallId, TenantName, names};
+use freehold_protocol::{AccountId, Arn, InstallId, TenantName, names};
 use serde_json::json;
 
 use crate::error::port_error;
@@ -213,9 +213,10 @@ impl QueueAdmin for SqsAdmin {
 /// The functions that send to an orders queue: the first sends orders, the second answers requests for artifacts.
 const SENDERS: [&str; 2] = ["dispatch-job", "grant-artifact"];
 
-/// Returns the policy of an orders queue. Exactly one role of the customer's `account` may receive orders, and two
+/// Returns the policy of the orders queue `arn`. Exactly one role of the customer's `account` may receive orders, and two
 /// functions may send them. Other roles of the tenant's account `vendor` are denied, whatever their own policies allow.
-/// The conditions compare role names, so a role that is deleted and created again still matches.
+/// The conditions compare role names, so a role that is deleted and created again still matches. All roles are in the
+/// partition of the queue.
 fn orders_policy(
     arn: &str,
     vendor: &AccountId,
@@ -223,15 +224,17 @@ fn orders_policy(
     install: &InstallId,
     account: &AccountId,
 ) -> serde_json::Value {
-    let runner = format!("arn:aws:iam::{account}:role/{}", names::install_part(tenant, install, "runner"));
-    let senders = SENDERS.map(|name| format!("arn:aws:iam::{vendor}:role/{}", names::tenant_part(tenant, name)));
+    let partition = Arn::parse(arn).map_or("aws", |arn| arn.partition);
+    let role = |account: &AccountId, name: String| format!("arn:{partition}:iam::{account}:role/{name}");
+    let runner = role(account, names::install_part(tenant, install, "runner"));
+    let senders = SENDERS.map(|name| role(vendor, names::tenant_part(tenant, name)));
     let takes = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"];
     json!({
         "Version": "2012-10-17",
         "Statement": [{
             "Sid": "RunnerTakesOrders",
             "Effect": "Allow",
-            "Principal": { "AWS": format!("arn:aws:iam::{account}:root") },
+            "Principal": { "AWS": format!("arn:{partition}:iam::{account}:root") },
             "Action": takes,
             "Resource": arn,
             "Condition": { "ArnEquals": { "aws:PrincipalArn": runner } },
@@ -323,6 +326,21 @@ mod tests {
         close(&mut closed);
 
         assert_eq!(closed["Statement"], json!([open["Statement"][1], open["Statement"][2]]));
+    }
+
+    #[test]
+    fn the_roles_in_the_policies_are_in_the_partition_of_their_queue() {
+        let (tenant, accounts) = ("acme".parse().unwrap(), BTreeSet::from(["222222222222".parse().unwrap()]));
+        let queue = "arn:aws-cn:sqs:cn-north-1:111111111111:q";
+
+        let orders = globex_orders(queue).to_string();
+        let reports = reports_queue::policy(queue, &tenant, &accounts).unwrap().to_string();
+
+        assert!(!orders.contains("arn:aws:") && orders.contains("\"arn:aws-cn:iam::222222222222:root\""), "{orders}");
+        assert!(
+            !reports.contains("arn:aws:") && reports.contains("arn:aws-cn:iam::*:role/fh-acme--*--runner"),
+            "{reports}"
+        );
     }
 
     fn globex_orders(arn: &str) -> serde_json::Value {

@@ -7,7 +7,7 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::QueueAttributeName;
 use freehold_app::ports::PortError;
 use freehold_domain::reports::shards::ReportShard;
-use freehold_protocol::{AccountId, TenantName, names};
+use freehold_protocol::{AccountId, Arn, TenantName, names};
 use serde_json::json;
 
 use crate::error::port_error;
@@ -94,10 +94,11 @@ pub(crate) async fn allow(
     Ok(())
 }
 
-/// Returns the policy of a reports queue: only the runner roles in these accounts may send to it. `None` without
-/// accounts.
+/// Returns the policy of the reports queue `arn`: only the runner roles in these accounts may send to it. `None` without
+/// accounts. The roles are in the partition of the queue, because no identity of AWS counts in another one.
 pub(crate) fn policy(arn: &str, tenant: &TenantName, accounts: &BTreeSet<AccountId>) -> Option<serde_json::Value> {
-    let every = format!("arn:aws:iam::*:role/fh-{tenant}--*--runner");
+    let partition = Arn::parse(arn).map_or("aws", |arn| arn.partition);
+    let every = format!("arn:{partition}:iam::*:role/fh-{tenant}--*--runner");
     (!accounts.is_empty()).then(|| {
         json!({
             "Version": "2012-10-17",

@@ -9,7 +9,7 @@ use freehold_protocol::api::InstallStack;
 use freehold_protocol::app_version::{AppVersion, network_zones};
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::order::Mode;
-use freehold_protocol::{AccountId, AppName, Digest, IdError, InstallId, TenantName, Timestamp, names};
+use freehold_protocol::{AccountId, AppName, Digest, IdError, InstallId, Partition, TenantName, Timestamp, names};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -174,7 +174,8 @@ fn stack<'a>(
     version: &'a AppVersion,
 ) -> Result<Stack<'a>, AppError> {
     let (tenant, id) = (&place.tenant, &install.id);
-    let arn = |name: String| Quoted(format!("arn:aws:sqs:{}:{}:{name}", place.region, place.account));
+    let partition = Partition::of_region(&place.region).name;
+    let arn = |name: String| Quoted(format!("arn:{partition}:sqs:{}:{}:{name}", place.region, place.account));
     let runner = place.runner.as_ref();
     let roles = named_roles::roles(tenant, version, install)?;
     Ok(Stack {

@@ -2,8 +2,8 @@
 //! that the app fills in is left as a hole.
 
 use freehold_protocol::app_version::network_zones;
-use freehold_protocol::names;
 use freehold_protocol::shape::{is_printable_in_yaml, yaml_escape};
+use freehold_protocol::{Partition, names};
 use freehold_template::{Limits, Template};
 use serde_json::{Value, json};
 
@@ -33,7 +33,8 @@ pub(super) fn expected(names: &Names, roles: &Roles, inputs: &Inputs, has_networ
 /// Returns the values with which the control plane would render the template.
 fn stack(names: &Names, roles: &Roles, inputs: &Inputs, has_network: bool) -> Value {
     let Names { tenant, tenant_account, tenant_region, install, .. } = names;
-    let arn = |name: String| format!("\"arn:aws:sqs:{tenant_region}:{tenant_account}:{name}\"");
+    let partition = Partition::of_region(tenant_region).name;
+    let arn = |name: String| format!("\"arn:{partition}:sqs:{tenant_region}:{tenant_account}:{name}\"");
     let named: Vec<Value> = roles.named.iter().map(named).collect();
     let break_glass = roles.named.iter().filter(|role| role.key.is_break_glass()).map(|role| role.key.camel());
     json!({

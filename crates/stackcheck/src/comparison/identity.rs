@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::shape::Shape;
-use freehold_protocol::{AccountId, AppName, Digest, DownloadUrl, InstallId, TenantName, names};
+use freehold_protocol::{AccountId, AppName, Arn, Digest, DownloadUrl, InstallId, Partition, TenantName, names};
 use serde::Serialize;
 
 use super::difference::finding;
@@ -123,11 +123,9 @@ impl Source<'_> {
         let orders = names::orders_queue(tenant, install);
         let role = self.root.at(&["Resources", "RunnerRole"]);
         let queue = role.and_then(receives_orders).and_then(|statement| statement.get("Resource"));
-        let found = queue.and_then(Node::text).and_then(|text| {
-            let (place, name) = text.strip_prefix("arn:aws:sqs:")?.rsplit_once(':')?;
-            let (region, account) = place.split_once(':')?;
-            let is_orders = name == orders && Shape::Region.accepts(region);
-            Some((region.to_owned(), account.parse().ok()?)).filter(|_| is_orders)
+        let found = queue.and_then(Node::text).and_then(Arn::parse).and_then(|queue| {
+            let is_orders = queue.service == "sqs" && queue.resource == orders && Shape::Region.accepts(queue.region);
+            Some((queue.region.to_owned(), queue.account.parse().ok()?)).filter(|_| is_orders)
         });
         if found.is_none() {
             let reason =
@@ -189,7 +187,8 @@ fn is_hex(text: &str, digits: usize) -> bool {
 
 /// Returns whether a text is the URL of the queue `name`, in SQS or in a cloud on this machine.
 fn is_queue(region: &str, account: &AccountId, name: &str, url: &str) -> bool {
-    let (aws, path) = (format!("https://sqs.{region}.amazonaws.com"), format!("/{account}/{name}"));
+    let domain = Partition::of_region(region).dns_suffix;
+    let (aws, path) = (format!("https://sqs.{region}.{domain}"), format!("/{account}/{name}"));
     let Some(host) = url.strip_suffix(&path) else { return false };
     let port = ["http://localhost:", "http://127.0.0.1:"].iter().find_map(|local| host.strip_prefix(local));
     host == aws || port.is_some_and(|port| port.parse::<u16>().is_ok_and(|number| number.to_string() == port))
@@ -222,5 +221,8 @@ mod tests {
         ] {
             assert!(!fits(url), "{url}");
         }
+        let is_chinese = |url| is_queue("cn-north-1", &account, "q", url);
+        assert!(is_chinese("https://sqs.cn-north-1.amazonaws.com.cn/111111111111/q"));
+        assert!(!is_chinese("https://sqs.cn-north-1.amazonaws.com/111111111111/q"));
     }
 }

@@ -1,6 +1,7 @@
 //! The install stack: rendering is deterministic, fills every placeholder, and does not change a vendor's text.
 
 use freehold_app::Kind;
+use freehold_app::stack::render_stack::RenderStack;
 use freehold_protocol::Digest;
 use freehold_protocol::app_version::{AppVersion, Reference, RolePolicy, Secret};
 use serde_json::{Value, json};
@@ -113,6 +114,21 @@ async fn every_placeholder_is_filled_in() {
         policies[0][0]["PolicyDocument"]["Statement"][0]["Resource"],
         json!("arn:aws:dynamodb:*:222222222222:table/globex-*")
     );
+}
+
+#[tokio::test]
+async fn the_queues_are_in_the_partition_of_their_region() {
+    let mut world = World::with_app().await;
+    world.create().await;
+    world.run().await;
+    let chinese = RenderStack { region: "cn-north-1".into(), ..world.render_stack() };
+
+    let template = chinese.render_stack(&globex()).await.unwrap().template;
+
+    for name in ["fh-acme--globex.fifo", "fh-acme--reports"] {
+        assert!(template.contains(&format!("\"arn:aws-cn:sqs:cn-north-1:111111111111:{name}\"")), "{name}");
+    }
+    assert!(!template.contains("arn:aws:sqs:"), "{template}");
 }
 
 #[tokio::test]
