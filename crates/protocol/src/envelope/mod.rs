@@ -265,6 +265,12 @@ impl Envelope {
         self.claimed_delegate()?.send_until
     }
 
+    /// Returns the time until which messages of the certificate's key are accepted, if the time of their sending is not
+    /// known. The signature of the certificate is not verified: a caller opens the message afterwards, which verifies it.
+    pub fn claimed_not_after(&self) -> Option<Timestamp> {
+        Some(self.claimed_delegate()?.not_after)
+    }
+
     /// Returns whether a key of this id claims to have signed the message itself.
     pub fn is_signed_as(&self, key: &KeyId) -> bool {
         self.signatures.iter().any(|signature| signature.keyid == *key)
