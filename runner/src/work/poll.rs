@@ -52,7 +52,11 @@ pub async fn run(agent: Arc<Agent>, beat: Beat) {
             continue;
         }
         match receive(&agent, draining).await {
-            Ok(deliveries) => poller.handle(deliveries),
+            Ok(deliveries) => {
+                poller.handle(deliveries);
+                // The attempts for these orders run before the next request, because it takes long to prepare one.
+                tokio::task::yield_now().await;
+            }
             Err(error) => poller.back_off(&error, draining).await,
         }
     }
