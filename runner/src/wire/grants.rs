@@ -90,8 +90,10 @@ impl AttemptGrants {
         event: AttemptEvent,
     ) -> Result<GrantAnswer, GrantError> {
         let answer = self.pending.wait_for(&grant);
+        // The start of a job is reported a little later, but not after its requests.
         self.reporter
-            .event(event)
+            .start()
+            .and_then(|()| self.reporter.event(event))
             .map_err(|error| GrantError::Unsent { artifact: artifact.clone(), reason: error.to_string() })?;
         let result = tokio::select! {
             answer = tokio::time::timeout(ANSWER_DEADLINE, answer) => match answer {

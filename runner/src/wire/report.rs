@@ -1,7 +1,7 @@
 //! Signs reports and puts them into the spool.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Away, Fence, Hello, Refusal, Report, ReportBody};
 use freehold_protocol::{Envelope, EnvelopeError, InstallId, JobId, KeyId, TenantName};
@@ -126,12 +126,22 @@ pub struct AttemptReporter {
     job: JobId,
     fence: Fence,
     seq: AtomicU64,
+    /// Whether [`Self::start`] was called.
+    has_started: AtomicBool,
 }
 
 impl AttemptReporter {
     /// Returns the reporter of the attempt `fence` at `job`.
     pub fn new(reporter: Arc<Reporter>, job: JobId, fence: Fence) -> Self {
-        Self { reporter, job, fence, seq: AtomicU64::new(0) }
+        Self { reporter, job, fence, seq: AtomicU64::new(0), has_started: AtomicBool::new(false) }
+    }
+
+    /// Reports that the job has started. Only the first call reports it.
+    ///
+    /// # Errors
+    /// A [`ReportError`].
+    pub fn start(&self) -> Result<(), ReportError> {
+        if self.has_started.swap(true, Ordering::Relaxed) { Ok(()) } else { self.event(AttemptEvent::Started) }
     }
 
     /// Reports `event`. If the event ends the attempt, the report is durable when this function returns.

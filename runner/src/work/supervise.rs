@@ -19,6 +19,8 @@ use crate::record::log::JobLog;
 use crate::wire::report::AttemptReporter;
 use crate::work::in_flight::HeldOrder;
 
+/// The time after which the start of a job is reported. The first program of a job starts within this time.
+const START_REPORT_AFTER: Duration = Duration::from_millis(5);
 /// The interval at which new log lines are reported.
 const LOG_EVERY: Duration = Duration::from_secs(2);
 /// The interval at which progress is reported while a job has no new log lines.
@@ -56,23 +58,45 @@ pub async fn run(
 ) -> Ended {
     let log = job.log.clone();
     let mut work = AbortOnDropHandle::new(tokio::spawn(async move { kinds.execute(&job).await }));
-    // The start is reported after the spawn, so that the job runs before the sender loop, which this report wakes.
-    // Sending a report takes longer than starting a program.
-    if let Err(error) = reporter.event(AttemptEvent::Started) {
+    let outcome = match report_start(&mut work, reporter).await {
+        Some(outcome) => outcome,
+        None => watch(&mut work, &log, held, reporter, limits).await,
+    };
+    // The processes of the job must have ended before its outcome is recorded.
+    drop(work);
+    conclude(held.signal.reason(), outcome, limits, &log)
+}
+
+/// Reports that the job has started, and returns its outcome if it has ended already. To sign, store and send the report
+/// takes longer than to start a program, so the first program of the job does not wait for it.
+async fn report_start(work: &mut AbortOnDropHandle<Outcome>, reporter: &AttemptReporter) -> Option<Outcome> {
+    let ended = tokio::time::timeout(START_REPORT_AFTER, work).await.ok();
+    if let Err(error) = reporter.start() {
         // The next report shows the attempt to the control plane.
         warn!("{}", aws::explain(&error));
     }
+    ended.map(|ended| ended.unwrap_or_else(|error| broke_off(&error)))
+}
+
+/// Reports the log of the running job, stops the job when it must stop, and returns its outcome.
+async fn watch(
+    work: &mut AbortOnDropHandle<Outcome>,
+    log: &JobLog,
+    held: &HeldOrder,
+    reporter: &AttemptReporter,
+    limits: Limits,
+) -> Outcome {
     let deadline = Instant::now() + limits.time;
     let mut last_report = Instant::now();
-    let mut ticks = tokio::time::interval(LOG_EVERY);
+    let mut ticks = tokio::time::interval_at(Instant::now() + LOG_EVERY, LOG_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut asked_to_stop: Option<Instant> = None;
     let mut warned = false;
-    let outcome = loop {
+    loop {
         let dropped_at = asked_to_stop.map(|since| last_moment(held, since));
         tokio::select! {
             biased;
-            ended = &mut work => break ended.unwrap_or_else(|error| broke_off(&error)),
+            ended = &mut *work => return ended.unwrap_or_else(|error| broke_off(&error)),
             reason = held.signal.stopped(), if asked_to_stop.is_none() => {
                 log.line(sentence(reason));
                 asked_to_stop = Some(Instant::now());
@@ -80,7 +104,7 @@ pub async fn run(
             () = until(dropped_at) => {
                 warn!(job.id = %held.order.job, "Dropped job `{}`: it did not stop when it was asked to", held.order.job);
                 let reason = "the job did not stop when it was asked to, and was killed".to_owned();
-                break Outcome::Failed { reason, partial: true };
+                return Outcome::Failed { reason, partial: true };
             }
             () = tokio::time::sleep_until(deadline), if asked_to_stop.is_none() => held.stop(StopReason::TimedOut),
             _ = ticks.tick() => {
@@ -95,10 +119,7 @@ pub async fn run(
                 }
             }
         }
-    };
-    // The processes of the job must have ended before its outcome is recorded.
-    drop(work);
-    conclude(held.signal.reason(), outcome, limits, &log)
+    }
 }
 
 /// Returns the time at which a job that was asked to stop is dropped. If its lease could not be renewed, this time is
