@@ -7,10 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
+use aws_config::SdkConfig;
+use aws_config::identity::IdentityCache;
 use aws_credential_types::provider::SharedCredentialsProvider;
 use freehold_iam_proxy::{Home, Trust, cluster_issuers};
 use freehold_protocol::{Arn, names};
 use percent_encoding::percent_decode_str;
+use tokio::sync::OnceCell;
 
 use crate::aws;
 use crate::config::Config;
@@ -54,6 +57,8 @@ pub struct IamRoles {
     region: String,
     path: String,
     prefix: String,
+    /// The settings of the clients for all jobs, without the credentials of a job. Making them reads files.
+    settings: OnceCell<SdkConfig>,
 }
 
 impl IamRoles {
@@ -61,7 +66,15 @@ impl IamRoles {
     pub fn new(config: &Config) -> Self {
         let (tenant, install) = (&config.tenant, &config.install);
         let (path, prefix) = (names::app_path(tenant, install), names::app_prefix(tenant, install));
-        Self { region: config.region.clone(), path, prefix }
+        Self { region: config.region.clone(), path, prefix, settings: OnceCell::new() }
+    }
+
+    /// Returns a client that uses the credentials of a job. It keeps none of them, because `credentials` keep them while
+    /// the job runs.
+    async fn client(&self, credentials: SharedCredentialsProvider) -> aws_sdk_iam::Client {
+        let settings = self.settings.get_or_init(|| aws::sdk_config(&self.region, None)).await.to_builder();
+        let settings = settings.credentials_provider(credentials).identity_cache(IdentityCache::no_cache());
+        aws_sdk_iam::Client::new(&settings.build())
     }
 
     /// Returns whether the app created the role. The customer's own roles are not checked: they may trust anyone. The
@@ -75,7 +88,7 @@ impl IamRoles {
 #[async_trait]
 impl AppRoles for IamRoles {
     async fn list(&self, credentials: SharedCredentialsProvider) -> Result<Vec<AppRole>, String> {
-        let client = aws_sdk_iam::Client::new(&aws::sdk_config(&self.region, Some(credentials)).await);
+        let client = self.client(credentials).await;
         // IAM can filter by path only, so this reads all roles of the account.
         let mut pages = client.list_roles().max_items(1_000).into_paginator().send();
         let mut found = Vec::new();
@@ -104,7 +117,7 @@ impl AppRoles for IamRoles {
         if issuers.is_empty() {
             return Ok(issuers);
         }
-        let client = aws_sdk_iam::Client::new(&aws::sdk_config(&self.region, Some(credentials.clone())).await);
+        let client = self.client(credentials.clone()).await;
         let listed = client.list_open_id_connect_providers().send().await.map_err(|error| {
             format!("{}; allow the mode's role `iam:ListOpenIDConnectProviders`", aws::explain(&error))
         })?;
