@@ -32,10 +32,10 @@ pub(super) struct Watch(#[expect(dead_code, reason = "dropping the sender ends t
 impl Watch {
     /// Starts the scans of the directories that the program may write to. They also count the size of `printed`, the
     /// standard output, which may be a file.
-    pub(super) fn start(start: &Start, printed: &OwnedFd, control: &OwnedFd) -> io::Result<Self> {
+    pub(super) fn start(start: &Start, printed: OwnedFd, control: &OwnedFd) -> io::Result<Self> {
         let (sender, ended) = channel();
         let (trees, limits, control) = (start.writable.clone(), start.limits, control.try_clone()?);
-        let printed = File::from(printed.try_clone()?);
+        let printed = File::from(printed);
         std::thread::Builder::new().name("disk".to_owned()).stack_size(256 * 1024).spawn(move || {
             watch((&trees, &printed), limits.disk, limits.files, &control, &ended);
         })?;

@@ -39,7 +39,7 @@ impl Running {
         if let Some(user) = start.user {
             file_owner::give(&start.writable, user)?;
         }
-        let watch = Watch::start(&start, &stdout, control)?;
+        let printed = stdout.try_clone()?;
         limit(start.limits)?;
         let mut command = match start.purpose {
             Purpose::Program => Command::new(&start.program),
@@ -54,6 +54,10 @@ impl Running {
         };
         let program = processes::pid(child.id())?;
         let handle = pidfd_open(program, PidfdFlags::empty())?;
+        // The program need not wait for this thread, whose first scan is a second later. But it does not run without it.
+        let watch = Watch::start(&start, printed, control).inspect_err(|_| {
+            let _ = processes::kill_all();
+        })?;
         Ok(Self { program, handle, borrowed: start.user.map(|_| start.writable), _watch: watch })
     }
 
