@@ -15,7 +15,7 @@ use super::environment::find_program;
 use super::frame::{FromInit, Start};
 use super::program::INSIDE;
 use super::purpose::Purpose;
-use super::users::{INSIDE_USER, JobUser};
+use super::users::JobUser;
 use super::walls::{self, Outside, Wall};
 use crate::config::limits::Limits;
 
@@ -59,8 +59,7 @@ async fn try_walls(limits: &Limits, bwrap: PathBuf) -> Result<Vec<Wall>, Box<dyn
     let socket = directory.path().display().to_string();
     let _abstract = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&socket)?)?;
     let outside = Outside { port: listener.local_addr()?.port(), socket, secret, bwrap };
-    let user = JobUser::find();
-    let mut made = Boxed::make(&Spec::plain(&workspace, None, limits), &user, limits).await?;
+    let mut made = Boxed::make(&Spec::plain(&workspace, None, limits), &JobUser::find(), limits).await?;
     let ((out, mut printed), (err, _errors)) = (pipe::pipe()?, pipe::pipe()?);
     let start = Start {
         program: INIT.into(),
@@ -69,7 +68,7 @@ async fn try_walls(limits: &Limits, bwrap: PathBuf) -> Result<Vec<Wall>, Box<dyn
         directory: INSIDE.to_owned(),
         listen: Vec::new(),
         names: Vec::new(),
-        user: (user != JobUser::Same).then_some(INSIDE_USER),
+        user: made.program_user,
         purpose: Purpose::Program,
         writable: vec![INSIDE.into()],
         limits: limits.of_process(),

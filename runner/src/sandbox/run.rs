@@ -11,8 +11,8 @@ use super::frame::{FromInit, Start};
 use super::loopback::Service;
 use super::program::{INSIDE, Interrupt, Program, SandboxError, inside};
 use super::program_end::{Ended, grace};
-use super::purpose::{IMAGE_ROOT, Purpose};
-use super::users::{INSIDE_USER, JobUser};
+use super::purpose::Purpose;
+use super::users::JobUser;
 use super::warm_boxes::WaitingBox;
 use super::{egress, output};
 use crate::job::{Job, StopReason};
@@ -25,8 +25,7 @@ pub(super) async fn run(job: &Job, program: Program<'_>, purpose: Purpose) -> Re
     let executable = image.map_or_else(|| canonical(program.executable), |_| program.executable.to_owned());
     let name = executable.display().to_string();
     let not_run = |source| SandboxError::NotRun { program: name.clone(), source };
-    let user = JobUser::find();
-    if purpose == Purpose::ImageBuild && !user.can_build_images() {
+    if purpose == Purpose::ImageBuild && !JobUser::find().can_build_images() {
         return Err(SandboxError::NoUsers);
     }
     let own_program = image.is_none().then(|| executable.clone());
@@ -38,7 +37,7 @@ pub(super) async fn run(job: &Job, program: Program<'_>, purpose: Purpose) -> Re
         writable: program.writable.clone(),
         memory_files: job.config.limits.memory_files(),
     };
-    let mut made = take_or_make_box(job, &spec, &user).await?;
+    let mut made = take_or_make_box(job, &spec).await?;
     let services: Vec<Service> =
         egress::services(job, &program, purpose).into_iter().chain(program.services.clone()).collect();
     let (pump, outputs) = output::pump(job, &program.output).map_err(not_run)?;
@@ -49,11 +48,7 @@ pub(super) async fn run(job: &Job, program: Program<'_>, purpose: Purpose) -> Re
         directory: inside(job, program.directory),
         listen: services.iter().map(|service| service.at).collect(),
         names: services.iter().filter_map(Service::host_line).collect(),
-        user: match (&user, purpose) {
-            (JobUser::Same, _) => None,
-            (JobUser::Other(_), Purpose::Program) => Some(INSIDE_USER),
-            (JobUser::Other(_), Purpose::ImageBuild) => Some(IMAGE_ROOT),
-        },
+        user: made.program_user,
         purpose,
         writable: spec.writable.iter().cloned().chain([INSIDE.into()]).collect(),
         limits: job.config.limits.of_process(),
@@ -72,12 +67,12 @@ pub(super) async fn run(job: &Job, program: Program<'_>, purpose: Purpose) -> Re
 }
 
 /// Returns the box that waits for the job's first program, if the program fits into it, and otherwise a new box.
-async fn take_or_make_box(job: &Job, spec: &Spec, user: &JobUser) -> Result<Boxed, SandboxError> {
+async fn take_or_make_box(job: &Job, spec: &Spec) -> Result<Boxed, SandboxError> {
     let waiting = job.first_box.take::<WaitingBox>();
     let fits = |waiting: &WaitingBox| spec.is_plain() && waiting.shows(job.image.get()) && waiting.made.is_alive();
     match waiting.filter(fits) {
         Some(waiting) => Ok(waiting.made),
-        None => Boxed::make(spec, user, &job.config.limits).await,
+        None => Boxed::make(spec, &JobUser::find(), &job.config.limits).await,
     }
 }
 

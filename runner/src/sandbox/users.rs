@@ -57,6 +57,15 @@ impl JobUser {
         matches!(self, Self::Other(other) if other.count >= IMAGE_USERS)
     }
 
+    /// Returns the user id inside a box for `purpose` under which its program runs; `None` for the box's own user.
+    pub(super) fn inside(&self, purpose: Purpose) -> Option<u32> {
+        match (self, purpose) {
+            (Self::Same, _) => None,
+            (Self::Other(_), Purpose::Program) => Some(INSIDE_USER),
+            (Self::Other(_), Purpose::ImageBuild) => Some(IMAGE_ROOT),
+        }
+    }
+
     /// Returns a sentence about the user of a job.
     pub fn describe(&self) -> String {
         match self {
@@ -153,6 +162,14 @@ mod tests {
         assert_eq!(range_of(text, "", 997), Some((231_072, 65_536)));
         assert_eq!(range_of(text, "empty", 5), None);
         assert_eq!(range_of(text, "nobody", 65534), None);
+    }
+
+    #[test]
+    fn a_program_has_a_user_of_its_own_where_the_machine_has_another_one() {
+        let other = OtherUser { uid: 5, gid: 5, count: 2, map: Map::Written };
+
+        assert_eq!(JobUser::Same.inside(Purpose::Program), None);
+        assert_eq!(JobUser::Other(other).inside(Purpose::Program), Some(INSIDE_USER));
     }
 
     #[test]

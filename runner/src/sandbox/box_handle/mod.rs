@@ -54,6 +54,8 @@ pub(super) struct Boxed {
     init: Option<OwnedFd>,
     bwrap: Child,
     group: Option<Group>,
+    /// The user id inside the box under which its program runs; `None` for the box's own user.
+    pub(super) program_user: Option<u32>,
 }
 
 impl Boxed {
@@ -85,7 +87,8 @@ impl Boxed {
         // Closes the runner's copies of the file descriptors that the child inherited.
         drop(command);
         let mut stderr = child.stderr.take();
-        let mut made = Self { channel, init: None, bwrap: child, group: None };
+        let program_user = user.inside(spec.purpose);
+        let mut made = Self { channel, init: None, bwrap: child, group: None, program_user };
         let users = other.map(|other| (other, spec.purpose));
         let ready = tokio::time::timeout(MAKE, made.begin(info_out, users, ready_in.into(), limits)).await;
         match ready {
