@@ -65,9 +65,9 @@ impl BucketChain {
         self.latest.set(self.spool().last_record());
     }
 
-    /// Adds an event to the spool durably.
-    pub(super) fn add(&self, event: AuditEvent, room: Room) -> Result<(), AuditError> {
-        self.spool().add(Entry { at: clock::local(), event }, room)?;
+    /// Adds an event to the spool; if not `durably`, the next durable write to the spool makes it durable.
+    pub(super) fn add(&self, event: AuditEvent, room: Room, durably: bool) -> Result<(), AuditError> {
+        self.spool().add(Entry { at: clock::local(), event }, room, durably)?;
         self.added.notify_one();
         Ok(())
     }

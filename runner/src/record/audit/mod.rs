@@ -76,7 +76,17 @@ impl Audit {
     /// # Errors
     /// An [`AuditError`]; [`AuditError::Full`] while too many events wait for the bucket.
     pub fn record(&self, event: AuditEvent) -> Result<(), AuditError> {
-        self.add(event, Room::Limited)
+        self.add(event, Room::Limited, true)
+    }
+
+    /// Records an event that is about to happen, like [`Audit::record`]. The next [`Audit::flush`] makes it durable: it
+    /// writes the record to the disk, and then into the bucket. If the power fails before that, the event is not
+    /// recorded, and it has not happened either.
+    ///
+    /// # Errors
+    /// The errors of [`Audit::record`].
+    pub fn announce(&self, event: AuditEvent) -> Result<(), AuditError> {
+        self.add(event, Room::Limited, false)
     }
 
     /// Records the end of an event durably; [`Audit::record`] has recorded its beginning. This also works while too many
@@ -85,7 +95,7 @@ impl Audit {
     /// # Errors
     /// An [`AuditError`].
     pub fn conclude(&self, event: AuditEvent) -> Result<(), AuditError> {
-        self.add(event, Room::Always)
+        self.add(event, Room::Always, true)
     }
 
     /// Returns the last record that this machine knows to be in the customer's bucket; it is always up to date.
@@ -112,10 +122,10 @@ impl Audit {
         tokio::time::timeout(within, chain.keep(name, bytes)).await.unwrap_or_else(slow)
     }
 
-    fn add(&self, event: AuditEvent, room: Room) -> Result<(), AuditError> {
+    fn add(&self, event: AuditEvent, room: Room, durably: bool) -> Result<(), AuditError> {
         match &self.trail {
             Trail::Local(chain) => chain.lock().unwrap_or_else(PoisonError::into_inner).append(&self.author, event),
-            Trail::Bucket(chain) => chain.add(event, room),
+            Trail::Bucket(chain) => chain.add(event, room, durably),
         }
     }
 

@@ -209,12 +209,12 @@ impl Spool {
         self.added.saturating_sub(u64::try_from(self.state.entries.len()).unwrap_or(u64::MAX))
     }
 
-    /// Adds an entry durably.
-    pub(super) fn add(&mut self, entry: Entry, room: Room) -> Result<(), AuditError> {
+    /// Adds an entry; if not `durably`, the next durable write to this file makes it durable.
+    pub(super) fn add(&mut self, entry: Entry, room: Room, durably: bool) -> Result<(), AuditError> {
         if room == Room::Limited && self.state.waiting >= MOST {
             return Err(AuditError::Full { path: self.path.clone(), waiting: self.added - self.placed() });
         }
-        self.write(Line::Entry(entry), true)?;
+        self.write(Line::Entry(entry), durably)?;
         self.added += 1;
         Ok(())
     }

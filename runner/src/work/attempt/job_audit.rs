@@ -16,7 +16,7 @@ impl Attempt<'_> {
     pub(super) async fn announce(&self) -> Result<(), NotAnnounced> {
         let audit = &self.agent.audit;
         let failed = |start| move |error| NotAnnounced::Failed { reason: aws::explain(&error), start };
-        audit.record(self.held.announcement()).map_err(failed(Start::NotRecorded))?;
+        audit.announce(self.held.announcement()).map_err(failed(Start::NotRecorded))?;
         let kept = async {
             let (flushed, order, ()) = tokio::join!(audit.flush(BUCKET_LIMIT), self.keep_order(), self.keep_receipt());
             flushed.and(order)
