@@ -35,6 +35,9 @@ pub struct Limits {
     /// The rate at which a job may read from the disk of the workspaces, and also the rate at which it may write to
     /// this disk, in MiB per second. By default there is no limit, but the runner has priority.
     pub disk_mib_per_sec: Option<u64>,
+    /// The number of reads from the disk of the workspaces that a job may make each second, and also the number of
+    /// writes to this disk. By default there is no limit, but the runner has priority.
+    pub disk_ops_per_sec: Option<u64>,
 }
 
 /// The limits of a program: the kernel enforces those of each process, and the box watches the workspace.
@@ -61,6 +64,7 @@ impl Default for Limits {
             disk_mib: DISK_MIB,
             files: 1_000_000,
             disk_mib_per_sec: None,
+            disk_ops_per_sec: None,
         }
     }
 }
@@ -84,6 +88,14 @@ impl Limits {
     /// Returns the number of bytes that a job may read each second, which is also the number that it may write.
     pub(crate) fn disk_rate(&self) -> Option<u64> {
         self.disk_mib_per_sec.map(|mib| mib.saturating_mul(MIB))
+    }
+
+    /// Returns the limits for the use of the disk as a text, or `None` when there are none.
+    pub(crate) fn of_disk(&self) -> Option<String> {
+        let rate = self.disk_mib_per_sec.map(|mib| format!("{mib} MiB"));
+        let operations = self.disk_ops_per_sec.map(|number| format!("{number} operations"));
+        let each: Vec<String> = rate.into_iter().chain(operations).collect();
+        (!each.is_empty()).then(|| format!("{} per second, for reads and for writes", each.join(" and ")))
     }
 
     /// Returns the size of `/tmp` in a box, in bytes. Its content counts as memory of the job.
@@ -122,6 +134,7 @@ impl Limits {
             ("files", self.files, 100),
             ("cpu_percent", self.cpu_percent.unwrap_or(100), 5),
             ("disk_mib_per_sec", self.disk_mib_per_sec.unwrap_or(1), 1),
+            ("disk_ops_per_sec", self.disk_ops_per_sec.unwrap_or(10), 10),
         ];
         let (name, value, least) = each.into_iter().find(|(_, value, least)| value < least)?;
         Some(format!("`{name}` is {value} and must be at least {least}; write a larger value or leave it out"))
@@ -153,6 +166,17 @@ mod tests {
         assert_eq!(default_disk(Some(500 * 1024), 4), 20 * 1024);
         assert_eq!(default_disk(Some(4 * 1024), 4), 1024);
         assert_eq!(default_disk(None, 4), 20 * 1024);
+    }
+
+    #[test]
+    fn the_limits_of_the_disk_are_those_that_the_config_names() {
+        let text = |disk_mib_per_sec, disk_ops_per_sec| {
+            Limits { disk_mib_per_sec, disk_ops_per_sec, ..Limits::default() }.of_disk()
+        };
+
+        assert_eq!(text(Some(20), None).unwrap(), "20 MiB per second, for reads and for writes");
+        assert_eq!(text(Some(20), Some(9)).unwrap(), "20 MiB and 9 operations per second, for reads and for writes");
+        assert_eq!(text(None, None), None);
     }
 
     #[test]

@@ -196,22 +196,37 @@ async fn sandbox(config: &Config) -> Vec<Finding> {
             State::Off(format!("for each process only, not for the memory and processors of a whole job: {reason}"))
         }
     };
-    let disk = group.and_then(|group| cgroup::disk(&group, &config.state_dir));
+    let disk = group.map(|group| cgroup::disk(&group, &config.state_dir));
     let mut findings = match sandbox::walls(&config.limits).await {
         Ok(walls) => walls.into_iter().map(wall).collect(),
         Err(problem) => vec![Finding::new("sandbox", Err(problem))],
     };
     findings.push(Finding { what: "user of a job".into(), state: user });
     findings.push(Finding { what: "limits of a job".into(), state: limits });
-    findings.extend(disk_of_a_job(config.limits.disk_mib_per_sec, disk));
+    findings.extend(disk_of_a_job(config.limits.of_disk(), disk, cgroup::has_weights));
     findings
 }
 
-/// Returns the finding about the limit for a job's use of the disk, if the config has one.
-fn disk_of_a_job(limit: Option<u64>, disk: Result<String, String>) -> Option<Finding> {
-    let state = match (limit?, disk) {
-        (mib, Ok(disk)) => State::Works(format!("{mib} MiB per second read and {mib} written, of disk {disk}")),
-        (_, Err(reason)) => State::Off(format!("`limits.disk_mib_per_sec` does not apply: {reason}")),
+/// Returns the finding about a job's use of the disk. `group` is the disk that a delegated group can limit, or the
+/// reason why there is no such disk or group. There is no finding without a group and without a limit in the config,
+/// because the finding about the limits of a job then says that nothing limits a whole job.
+fn disk_of_a_job(
+    limit: Option<String>,
+    group: Result<Result<String, String>, String>,
+    has_weights: impl Fn(&str) -> bool,
+) -> Option<Finding> {
+    let state = match (limit, group) {
+        (None, Err(_)) => return None,
+        (Some(limit), Ok(Ok(disk))) => State::Works(format!("{limit}, of disk {disk}")),
+        (Some(limit), Ok(Err(reason)) | Err(reason)) => {
+            State::Off(format!("the config limits it to {limit}, which does not apply: {reason}"))
+        }
+        (None, Ok(Ok(disk))) if has_weights(&disk) => State::Works(format!("after the runner, on disk {disk}")),
+        (None, Ok(Ok(disk))) => State::Off(format!(
+            "not limited, and not after the runner: nothing divides the use of disk {disk} by weights (BFQ, \
+             `io.cost.qos`); set `limits.disk_mib_per_sec` or `limits.disk_ops_per_sec`"
+        )),
+        (None, Ok(Err(reason))) => State::Off(format!("not limited, and not after the runner: {reason}")),
     };
     Some(Finding { what: "disk of a job".into(), state })
 }
@@ -247,17 +262,24 @@ mod tests {
 
     #[test]
     fn a_limit_of_the_disk_is_said_with_what_holds_it_or_why_nothing_does() {
-        let line_of = |limit, disk: Result<&str, &str>| {
-            let finding = disk_of_a_job(limit, disk.map(str::to_owned).map_err(str::to_owned));
-            finding.map(|finding| text(&[finding]))
+        let state_of = |limit: Option<&str>, group, has_weights| {
+            let finding = disk_of_a_job(limit.map(str::to_owned), group, |_| has_weights);
+            finding.map(|finding| text(&[finding]).replace("disk of a job  ", ""))
         };
+        let on_disk = || Ok(Ok("259:0".to_owned()));
+        let (elsewhere, none) = (|| Ok(Err("it is in memory".to_owned())), || Err("no cgroup v2".to_owned()));
 
-        let held = line_of(Some(20), Ok("259:0")).unwrap();
-        let lacking = line_of(Some(20), Err("no cgroup v2")).unwrap();
-
-        assert_eq!(held, "ok       disk of a job  20 MiB per second read and 20 written, of disk 259:0\n");
-        assert_eq!(lacking, "off      disk of a job  `limits.disk_mib_per_sec` does not apply: no cgroup v2\n");
-        assert_eq!(line_of(None, Ok("259:0")), None);
+        assert_eq!(state_of(Some("2 MiB"), on_disk(), false).unwrap(), "ok       2 MiB, of disk 259:0\n");
+        for (group, why) in [(elsewhere(), "it is in memory"), (none(), "no cgroup v2")] {
+            let line = format!("off      the config limits it to 2 MiB, which does not apply: {why}\n");
+            assert_eq!(state_of(Some("2 MiB"), group, true).unwrap(), line);
+        }
+        assert_eq!(state_of(None, on_disk(), true).unwrap(), "ok       after the runner, on disk 259:0\n");
+        for (group, why) in [(on_disk(), "nothing divides the use of disk 259:0"), (elsewhere(), "it is in")] {
+            let line = state_of(None, group, false).unwrap();
+            assert!(line.starts_with(&format!("off      not limited, and not after the runner: {why}")), "{line}");
+        }
+        assert_eq!(state_of(None, none(), false), None);
     }
 
     #[test]

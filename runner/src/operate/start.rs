@@ -172,8 +172,8 @@ fn claim_cgroup(config: &Config) {
         Err(reason) => {
             warn!("Limits apply to each process of a job, not to the memory and processors of the whole job: {reason}");
         }
-        Ok(Some(reason)) if config.limits.disk_mib_per_sec.is_some() => {
-            warn!("`limits.disk_mib_per_sec` does not apply: {reason}");
+        Ok(Some(reason)) if config.limits.of_disk().is_some() => {
+            warn!("`limits.disk_mib_per_sec` and `limits.disk_ops_per_sec` do not apply: {reason}");
         }
         Ok(_) => {}
     }

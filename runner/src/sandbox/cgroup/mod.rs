@@ -45,6 +45,13 @@ pub fn claim(state_dir: &Path) -> Result<Option<String>, String> {
     claimed.as_ref().map(|claimed| claimed.disk.as_ref().err().cloned()).map_err(Clone::clone)
 }
 
+/// Returns whether the machine divides the use of `disk` by the weights of groups, so that the runner comes before
+/// jobs.
+pub(crate) fn has_weights(disk: &str) -> bool {
+    let costs = std::fs::read_to_string(Path::new(TOP).join("io.cost.qos")).unwrap_or_default();
+    block_device::has_weights(disk, &costs)
+}
+
 /// Returns the disk on which `state_dir` is, if a group below `home` can limit its use. Changes nothing.
 ///
 /// # Errors
@@ -151,10 +158,14 @@ impl Group {
         // This file does not exist on a kernel without swap accounting.
         let _ = set("memory.swap.max", "0".to_owned());
         if let Some(disk) = disk {
-            // This file exists only if a disk of the machine has a scheduler with weights.
+            // Each file exists only if the kernel has what reads it: the cost model of disks, and the scheduler BFQ.
             let _ = set("io.weight", WEIGHT.to_string());
-            if let Some(rate) = limits.disk_rate() {
-                set("io.max", format!("{disk} rbps={rate} wbps={rate}"))?;
+            let _ = set("io.bfq.weight", WEIGHT.to_string());
+            let rate = limits.disk_rate().map(|bytes| format!(" rbps={bytes} wbps={bytes}"));
+            let operations = limits.disk_ops_per_sec.map(|number| format!(" riops={number} wiops={number}"));
+            let most: String = rate.into_iter().chain(operations).collect();
+            if !most.is_empty() {
+                set("io.max", format!("{disk}{most}"))?;
             }
         }
         Ok(group)
@@ -214,8 +225,10 @@ mod tests {
     #[test]
     fn a_group_has_every_limit_of_the_config() {
         let home = tempfile::tempdir().unwrap();
-        let (cpu_percent, disk_mib_per_sec) = (Some(150), Some(3));
-        let limits = Limits { memory_mib: 64, cpu_percent, processes: 99, disk_mib_per_sec, ..Limits::default() };
+        let (cpu_percent, disk_mib_per_sec, disk_ops_per_sec) = (Some(150), Some(3), Some(80));
+        let (memory_mib, processes) = (64, 99);
+        let limits =
+            Limits { memory_mib, cpu_percent, processes, disk_mib_per_sec, disk_ops_per_sec, ..Limits::default() };
 
         let group = Group::make(home.path(), "box-1", &limits, Some("259:0")).unwrap();
         group.add(7).unwrap();
@@ -225,7 +238,8 @@ mod tests {
         assert_eq!((read("memory.swap.max"), read("memory.oom.group")), ("0".to_owned(), "1".to_owned()));
         assert_eq!((read("pids.max"), read("cpu.max")), ("99".to_owned(), "150000 100000".to_owned()));
         assert_eq!((read("cpu.weight"), read("cgroup.procs")), ("50".to_owned(), "7".to_owned()));
-        assert_eq!([read("io.weight"), read("io.max")], ["50", "259:0 rbps=3145728 wbps=3145728"]);
+        assert_eq!([read("io.weight"), read("io.bfq.weight")], ["50", "50"]);
+        assert_eq!(read("io.max"), "259:0 rbps=3145728 wbps=3145728 riops=80 wiops=80");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use freehold_runner::job::StopReason;
 use freehold_runner::sandbox::{Ended, cgroup};
@@ -34,14 +34,15 @@ const REGISTERS: &str = "ptrace set fp regs failed";
 const NO_KERNEL: &str = "User Mode Linux cannot run programs on this processor (`ptrace set fp regs failed`)";
 
 /// Starts the kernel, whose first process runs the test `inside`; returns what it printed. `None` where it cannot run a
-/// program.
-fn in_a_kernel(inside: &str) -> Option<String> {
+/// program. The temporary files of the test are on the file system in the file `disk`, or in memory.
+fn in_a_kernel(inside: &str, disk: Option<&Path>) -> Option<String> {
     let directory = tempfile::tempdir().unwrap();
+    let files = disk.map_or("tmpfs tmpfs", |_| "ext4 /dev/ubda");
     let (first, exe) = (directory.path().join("first"), std::env::current_exe().unwrap());
     let script = format!(
         "#!/bin/sh\n\
-         mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t tmpfs tmpfs /tmp; mount -t cgroup2 none /sys/fs/cgroup\n\
-         echo '+cpu +memory +pids' > /sys/fs/cgroup/cgroup.subtree_control; mkdir {UNIT}\n\
+         mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t {files} /tmp; mount -t cgroup2 none /sys/fs/cgroup\n\
+         echo '+cpu +memory +pids +io' > /sys/fs/cgroup/cgroup.subtree_control; mkdir {UNIT}\n\
          export PATH={path} FREEHOLD_TEST_IN_KERNEL=1\n\
          sh -c 'echo $$ > {UNIT}/cgroup.procs; exec {exe} --exact {inside} --nocapture' 2>&1; echo \"ended with $?\"\n\
          echo o > /proc/sysrq-trigger; sleep 60\n",
@@ -54,6 +55,7 @@ fn in_a_kernel(inside: &str) -> Option<String> {
         .args(["mem=1G", "rootfstype=hostfs", "rootflags=/", "rw", "quiet", "con=null", "con0=null,fd:1"])
         .arg(format!("init={}", first.display()))
         .arg(format!("uml_dir={}", directory.path().display()))
+        .args(disk.map(|disk| format!("ubd0={}", disk.display())))
         .stdin(Stdio::null())
         .output()
         .unwrap();
@@ -140,6 +142,39 @@ async fn each_limit_of_a_group() {
     println!("processor");
 }
 
+/// Not a test by itself, and nothing without its variable: it needs a group that is delegated, and temporary files on a
+/// disk.
+#[tokio::test]
+async fn the_use_of_a_disk() {
+    let Ok(_) = std::env::var("FREEHOLD_TEST_IN_KERNEL") else { return };
+    assert_eq!(cgroup::claim(bench().directory.path()), Ok(None));
+
+    // Without a limit, either takes a small part of a second.
+    for (what, mib, operations, writes) in [
+        ("rate", Some(2), None, "bs=64k count=64 conv=fsync"),
+        ("operations", None, Some(50), "bs=4k count=100 oflag=dsync"),
+    ] {
+        let mut bench = bench();
+        bench.change_config(|config| {
+            config.limits.disk_mib_per_sec = mib;
+            config.limits.disk_ops_per_sec = operations;
+        });
+        let (begun, script) = (Instant::now(), format!("exec dd if=/dev/zero of=/workspace/x {writes}"));
+        let (ended, own) = tokio::join!(run(&bench, &script), async {
+            eventually("the job writes", || bench.job.workspace.join("x").exists()).await;
+            let (begun, path) = (Instant::now(), bench.directory.path().join("journal"));
+            std::fs::write(&path, vec![0_u8; 4 << 20]).unwrap();
+            std::fs::File::open(&path).unwrap().sync_all().unwrap();
+            begun.elapsed()
+        });
+        let took = begun.elapsed();
+        assert!(matches!(ended, Ended::Code { code: 0, .. }), "{what}: {ended:?} {}", bench.log());
+        assert!(took > Duration::from_millis(1500) && own < took / 2, "{what}: {took:?}, and the runner {own:?}");
+        println!("disk {what}");
+        no_group().await;
+    }
+}
+
 /// Not a test by itself, and nothing without its variable: the program that a launcher starts.
 #[test]
 fn the_launched_program() {
@@ -170,7 +205,7 @@ fn a_program_that_a_launcher_starts_limits_its_jobs_if_the_launcher_has_stepped_
         return;
     }
 
-    let Some(printed) = in_a_kernel("sandbox::groups::a_launcher") else { return skip(NO_KERNEL) };
+    let Some(printed) = in_a_kernel("sandbox::groups::a_launcher", None) else { return skip(NO_KERNEL) };
 
     assert!(printed.contains("ended with 0"), "{printed}");
     assert!(printed.contains("in the group: Err(") && printed.contains("aside: Ok("), "{printed}");
@@ -182,10 +217,29 @@ fn a_delegated_group_holds_memory_processes_and_processor_of_a_whole_job() {
         return;
     }
 
-    let Some(printed) = in_a_kernel("sandbox::groups::each_limit_of_a_group") else { return skip(NO_KERNEL) };
+    let Some(printed) = in_a_kernel("sandbox::groups::each_limit_of_a_group", None) else { return skip(NO_KERNEL) };
 
     assert!(printed.contains("ended with 0"), "{printed}");
     for limit in ["memory 96", "memory 512", "processes", "processor"] {
+        assert!(printed.contains(limit), "{printed}");
+    }
+}
+
+#[test]
+fn a_delegated_group_limits_the_use_of_the_disk_by_a_job_and_not_by_the_runner() {
+    if !have(&["bwrap", "dd", "mke2fs", "linux.uml"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let disk = directory.path().join("disk");
+    let made = Command::new("mke2fs").args(["-q", "-F", "-t", "ext4"]).arg(&disk).arg("128M").output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+
+    let inside = "sandbox::groups::the_use_of_a_disk";
+    let Some(printed) = in_a_kernel(inside, Some(&disk)) else { return skip(NO_KERNEL) };
+
+    assert!(printed.contains("ended with 0"), "{printed}");
+    for limit in ["disk rate", "disk operations"] {
         assert!(printed.contains(limit), "{printed}");
     }
 }
