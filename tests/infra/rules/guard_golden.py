@@ -14,6 +14,7 @@ from guard_text import (
     INPUT,
     INPUT_NAME,
     INSTALL,
+    PARTITION,
     REGION,
     SECRET,
     SECRET_NAME,
@@ -47,7 +48,10 @@ def marked(template):
 
     def change(text):
         text = words.sub(lambda found: marks[found[0]], text)
-        return f"{text}{SHARD}" if text.startswith("arn:aws:sqs:") and text.endswith("--reports") else text
+        queue = text.removeprefix("arn:aws:sqs:")
+        if queue == text:
+            return text
+        return f"arn:{PARTITION}:sqs:{queue}{SHARD if queue.endswith('--reports') else ''}"
 
     return _mapped(template, change)
 

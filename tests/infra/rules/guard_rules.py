@@ -14,6 +14,7 @@ from guard_text import (
     INPUT,
     INSTALL,
     NAMES,
+    PARTITION,
     REGION,
     SECRET,
     SHARD,
@@ -28,6 +29,9 @@ from guard_text import (
 )
 
 COMMAND = "tests/infra/guard_rules"
+PARTITIONS = templates.ROOT / "crates/protocol/src/ids/partition.rs"
+# The domains of AWS's endpoints, of all partitions.
+DOMAINS = "|".join(map(re.escape, sorted(set(re.findall(r'dns_suffix: "([a-z0-9.-]+)" }', PARTITIONS.read_text())))))
 FILE = templates.INFRA / "install.guard"
 BEGIN = "# ---- as-rendered: the template is the one that Freehold renders ----"
 # The resource that an app with secrets adds.
@@ -171,7 +175,7 @@ class Section(Clauses):
     def outputs(self):
         output = self.full["Outputs"]
         hosts = (
-            r"/^(https:\/\/sqs\.[a-z0-9-]+\.amazonaws\.com|http:\/\/(localhost|127\.0\.0\.1):[0-9]+)\/[^\/]+\/[^\/]+$/"
+            rf"/^(https:\/\/sqs\.[a-z0-9-]+\.({DOMAINS})|http:\/\/(localhost|127\.0\.0\.1):[0-9]+)\/[^\/]+\/[^\/]+$/"
         )
         urls = {}
         for name, end in (("OrdersQueueUrl", ".*)"), ("ReportsQueueUrl", f".*?){class_of(SHARD)}")):
@@ -368,7 +372,7 @@ class Section(Clauses):
         boundary = literal(full[0])
         self.say(f"{path}[0] == {boundary}", "The boundary is not attached as Freehold attaches it")
         self.say(
-            f"{path}[*] in [{boundary}, /^arn:aws:iam::aws:policy\\/[A-Za-z0-9+=,.@_\\/-]+$/]",
+            f"{path}[*] in [{boundary}, /^arn:{class_of(PARTITION)}:iam::aws:policy\\/[A-Za-z0-9+=,.@_\\/-]+$/]",
             "This is not a managed policy of AWS",
         )
 

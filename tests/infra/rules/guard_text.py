@@ -31,10 +31,12 @@ MARKS = {
     "\ue012": ("[A-Za-z0-9_,-]+", None),
     # The number of a later reports queue, or nothing.
     "\ue013": ("(?:--[1-9][0-9]*)?", None),
+    # The partition of the queues, which is that of their region.
+    "\ue014": ("aws(?:-[a-z]+)*", None),
 }
 INSTALL, APP, TENANT, VENDOR, VERSION, ACCOUNT, REGION, CONTRACT = list(MARKS)[:8]
 CUSTOM, CUSTOM_KEY, BREAK_GLASS, BREAK_GLASS_KEY, INPUT, INPUT_NAME, WORDS = list(MARKS)[8:15]
-SECRET, SECRET_NAME, SECRET_NAMES, SHARD = list(MARKS)[15:]
+SECRET, SECRET_NAME, SECRET_NAMES, SHARD, PARTITION = list(MARKS)[15:]
 NAMES = (
     r"(?s)^Freehold install ([a-z0-9-]+) of app ([a-z0-9-]+) by ([a-z0-9-]+) [(]account ([0-9]{12})[)], "
     r"version ([0-9a-f]{12}).*$"

@@ -177,6 +177,19 @@ class AsRendered(unittest.TestCase):
         self.assertEqual(guard.broken_rules(later, whole=True), {})
         self.assertIn("as_rendered", guard.broken_rules(other, whole=True))
 
+    def test_a_stack_in_a_region_of_another_partition_keeps_every_rule(self):
+        text = templates.install_with_inputs_text()
+        for ours, theirs in (
+            ("arn:aws:sqs:eu-west-1:", "arn:aws-cn:sqs:cn-north-1:"),
+            ("sqs.eu-west-1.amazonaws.com/", "sqs.cn-north-1.amazonaws.com.cn/"),
+            ("arn:aws:iam::aws:policy/", "arn:aws-cn:iam::aws:policy/"),
+            ("eu-west-1", "cn-north-1"),
+        ):
+            self.assertIn(ours, text)
+            text = text.replace(ours, theirs)
+
+        self.assertEqual(guard.broken_rules(text, whole=True), {})
+
     def test_a_machine_of_any_type_with_a_graviton_processor_keeps_every_rule(self):
         larger = templates.install_text().replace("Default: t4g.small", "Default: m7gd.2xlarge")
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use freehold_protocol::app_version::RolePolicy;
-use freehold_protocol::{AccountId, AppName, InstallId, TenantName, names};
+use freehold_protocol::{AccountId, AppName, InstallId, Partition, TenantName, names};
 use freehold_template::Limits;
 use serde_json::{Map, Value, json};
 
@@ -98,7 +98,8 @@ impl InStack {
         for (at, policy) in policies.iter().enumerate() {
             match policy {
                 RolePolicy::Managed(name) => {
-                    let arn = format!("arn:aws:iam::aws:policy/{name}");
+                    let partition = Partition::of_region(place.region).name;
+                    let arn = format!("arn:{partition}:iam::aws:policy/{name}");
                     if !found.managed.contains(&arn) {
                         found.managed.push(arn);
                     }

@@ -125,6 +125,20 @@ fn each_refusal_names_its_value_and_a_text_that_cannot_be_rendered_is_none() {
 }
 
 #[test]
+fn a_managed_policy_of_aws_is_in_the_partition_of_the_region() {
+    let (tenant, app, install) = ("acme".parse().unwrap(), "demo".parse().unwrap(), "globex".parse().unwrap());
+    let account = "222222222222".parse().unwrap();
+    let managed = |region: &str| {
+        let place = RolePlace { tenant: &tenant, app: &app, install: &install, account: &account, region };
+        let policies = [RolePolicy::Managed("ReadOnlyAccess".into())];
+        InStack::of(&policies, None, place, &Answers::default()).unwrap().managed
+    };
+
+    assert_eq!(managed("eu-west-1"), ["arn:aws:iam::aws:policy/ReadOnlyAccess"]);
+    assert_eq!(managed("cn-north-1"), ["arn:aws-cn:iam::aws:policy/ReadOnlyAccess"]);
+}
+
+#[test]
 fn two_policies_with_one_name_in_aws_are_refused() {
     let inline = |name: &str| RolePolicy::Inline { name: name.into(), document: "{}".into() };
     let (tenant, app, install) = ("acme".parse().unwrap(), "demo".parse().unwrap(), "globex".parse().unwrap());

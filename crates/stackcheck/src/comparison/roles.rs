@@ -1,7 +1,7 @@
 //! Reads the parts of a template's roles that the app decides: the roles that it names, their switches, and the managed
 //! policies of AWS that roles list.
 
-use freehold_protocol::RoleKey;
+use freehold_protocol::{Arn, Partition, RoleKey};
 use serde_json::Value;
 
 use super::difference::finding;
@@ -108,5 +108,34 @@ fn managed(root: &Node, role: &str) -> Granted {
 
 fn is_of_aws(arn: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"+=,.@_/-".contains(&byte);
-    arn.strip_prefix("arn:aws:iam::aws:policy/").is_some_and(|name| !name.is_empty() && name.bytes().all(is_part))
+    Arn::parse(arn).is_some_and(|arn| {
+        let place = (arn.service, arn.region, arn.account);
+        let name = arn.resource.strip_prefix("policy/");
+        Partition::named(arn.partition).is_some()
+            && place == ("iam", "", "aws")
+            && name.is_some_and(|name| !name.is_empty() && name.bytes().all(is_part))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_of_aws_is_one_in_any_partition() {
+        for arn in ["arn:aws:iam::aws:policy/ReadOnlyAccess", "arn:aws-cn:iam::aws:policy/job-function/ViewOnlyAccess"]
+        {
+            assert!(is_of_aws(arn), "{arn}");
+        }
+        for arn in [
+            "arn:aws:iam::222222222222:policy/ReadOnlyAccess",
+            "arn:aws-evil:iam::aws:policy/ReadOnlyAccess",
+            "arn:aws:iam:eu-west-1:aws:policy/ReadOnlyAccess",
+            "arn:aws:iam::aws:role/x",
+            "arn:aws:iam::aws:policy/",
+            "arn:aws:iam::aws:policy/a:b",
+        ] {
+            assert!(!is_of_aws(arn), "{arn}");
+        }
+    }
 }
