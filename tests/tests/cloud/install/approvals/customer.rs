@@ -1,0 +1,61 @@
+//! The customer's approval, which only the customer can give, and the customer's rejection.
+
+use anyhow::ensure;
+use freehold_protocol::approval::{Side, approval_object};
+use freehold_tests::harness::World;
+
+use super::{NEEDS, NET, app_with_module, approve, bucket, ended, job, waiting, waits};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_customer_approves_under_their_own_identity_and_nobody_else_can() -> anyhow::Result<()> {
+    let Some(world) = World::start("cloud_approvals_customer", NEEDS).await? else { return Ok(()) };
+    let directory = app_with_module(&world)?;
+    world.ship(&directory).await?;
+    let install = world.install_answering("globex", "small", &["ApproveChanges=all"]).await?;
+    world.vendor(&["install", "approvals", "globex", "prompt"]).await?;
+    let _runner = world.runner(&install).await?;
+
+    let (job, plan) = waiting(&world, NET).await?;
+    let hash = plan.proposed.plan.as_str();
+    assert_eq!(plan.waits_for, [Side::Vendor, Side::Customer]);
+    for role in ["runner", "provision", "maintenance", "deprovision"] {
+        let credentials = world.role(&install.account, &format!("fh-acme--globex--{role}")).await;
+        let Ok(credentials) = credentials else { continue };
+        let forger = aws_sdk_s3::Client::new(&world.acting_as(credentials)?);
+        let key = approval_object(&plan.proposed.plan);
+        let forged = forger.put_object().bucket(bucket(&install)).key(key).body(b"{}".to_vec().into()).send().await;
+        ensure!(forged.is_err(), "role `{role}` wrote an approval");
+    }
+    approve(&world, &job, &plan.proposed.plan).await?;
+    let half = self::job(&world, NET).await?;
+    let customer = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+        let (world, account) = (&world, install.account.clone());
+        async move {
+            let all: Vec<&str> = words.iter().map(String::as_str).collect();
+            let all = [&["customer"], all.as_slice(), &["--tenant", world.tenant(), "--json"]].concat();
+            world.command(&account, &all).await?.json()
+        }
+    };
+    let asked = customer(&["approvals", "globex"]).await?;
+    let approval = customer(&["approve", "globex", "--plan", hash]).await?;
+    let done = ended(&world, NET).await?;
+    let approvals = customer(&["approvals", "globex"]).await?;
+
+    assert_eq!(half.plan.map(|plan| plan.waits_for), Some(vec![Side::Customer]));
+    assert_eq!(asked["answer"]["waiting"][0]["plan"], hash, "{asked}");
+    assert_eq!(approval["decision"], "approved", "{approval}");
+    assert_eq!(done.state, "succeeded", "{done:?}");
+    let applied = &approvals["answer"]["applied"][0];
+    assert_eq!((&applied["plan"], applied["customer"].is_string()), (&hash.into(), true), "{approvals}");
+    ensure!(applied["vendor"]["arn"].is_string(), "{approvals}");
+
+    // A rejection ends the job, and the vendor sees by whom.
+    let (_, plan) = waits(&world, &directory, "two").await?;
+    let hash = plan.proposed.plan.as_str();
+    customer(&["reject", "globex", "--plan", hash, "--reason", "after the audit"]).await?;
+    let rejected = ended(&world, NET).await?;
+    ensure!(rejected.reason.contains("(customer) rejected the plan: after the audit"), "{}", rejected.reason);
+    assert_eq!(rejected.state, "blocked");
+    Ok(())
+}
