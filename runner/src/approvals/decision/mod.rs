@@ -60,7 +60,8 @@ pub fn recalled(
     let until = record.until.min(named.until);
     if found.now > until {
         let until = rfc3339::text(until).unwrap_or_default();
-        return Err(refused(named, &format!("its approval expired at {until}")));
+        let why = format!("its approval expired at {until}; start the job again, which makes a new plan");
+        return Err(refused(named, &why));
     }
     if record.policies != named.policies {
         return Err(refused(named, "its approval was given for other results of the policies"));

@@ -100,7 +100,9 @@ fn other_bytes_an_expired_approval_and_one_that_was_used_are_refused() {
 
     assert!(refusal(found(None, None, NOW)).contains("has no record of it"));
     assert!(refusal(found(Some(&tampered), None, NOW)).contains("the bytes of its record have changed"));
-    assert!(refusal(found(Some(&bytes), None, UNTIL.plus_secs(1))).contains("its approval expired at"));
+    let expired = refusal(found(Some(&bytes), None, UNTIL.plus_secs(1)));
+    assert!(expired.contains("its approval expired at"), "{expired}");
+    assert!(expired.ends_with("; start the job again, which makes a new plan"), "{expired}");
     let elsewhere = serde_json::to_vec(&Use { job: "job_00000000000000000009".into(), dispatch: 1 }).unwrap();
     assert!(refusal(found(Some(&bytes), Some(&elsewhere), NOW)).contains("has applied it already"));
     let died = found(Some(&bytes), Some(&used(2)), NOW);
