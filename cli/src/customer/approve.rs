@@ -2,8 +2,12 @@
 //! install's bucket, with the customer's own credentials. The runner reads the decision there. No role of the install
 //! can write a decision.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
-use freehold_protocol::approval::{PlanRecord, Side, WrittenDecision, approval_object, record_object};
+use freehold_protocol::approval::{
+    PLANS, PlanRecord, Side, WrittenDecision, approval_object, record_object, use_object,
+};
 use freehold_protocol::{Digest, InstallId};
 use serde_json::json;
 
@@ -24,7 +28,8 @@ Example:
 
 The stack's parameter `ApproveChanges` (`none`, `destructive` or `all`) decides which plans wait for you. This command writes an
 object into your bucket, below `approvals/`, under your own identity. Your runner sees it within a minute, and applies exactly this
-plan or nothing."))]
+plan or nothing. Exit code 4 when the plan expired, when its job has made a newer plan, and when an order has begun to
+apply it."))]
 pub(crate) struct Approve {
     /// Name of the install.
     install: InstallId,
@@ -78,6 +83,7 @@ async fn decide(context: &Context, (install, plan): (&InstallId, &Digest), appro
         return Err(Error::conflict(format!("plan {plan} does not need the customer's approval"))
             .or("to approve such plans in future, set parameter `ApproveChanges` of the stack"));
     }
+    check_newest(&own, (plan, &record), approved).await?;
     let by = crate::aws::caller(&own.config).await?.arn;
     let decision = WrittenDecision {
         tenant: own.tenant.clone(),
@@ -103,18 +109,52 @@ async fn decide(context: &Context, (install, plan): (&InstallId, &Digest), appro
     })
 }
 
+/// Refuses a decision without an effect: the job has made a newer plan, or an order has begun to apply this one. A
+/// rejection still has an effect after that: if the runner was killed before the apply, it reads the decision again.
+async fn check_newest(own: &OwnInstall, (plan, record): (&Digest, &PlanRecord), approved: bool) -> Result<()> {
+    let (job, mine) = (&record.job, record_object(plan));
+    let objects = plan_objects(own).await?;
+    if approved && objects.contains_key(&use_object(plan)) {
+        return Err(Error::conflict(format!("an order of {job} has begun to apply plan {plan}"))
+            .or("`freehold customer approvals` lists the plans that wait"));
+    }
+    let since = objects.get(&mine).copied().flatten();
+    let later = objects.iter().filter(|(object, at)| **object != mine && object.ends_with(".json") && **at >= since);
+    for (object, _) in later {
+        let Some(bytes) = read(own, object).await? else { continue };
+        let Ok(other) = serde_json::from_slice::<PlanRecord>(&bytes) else { continue };
+        if other.job == *job && other.planned_at > record.planned_at {
+            let newer = Digest::of(&bytes);
+            return Err(Error::conflict(format!("plan {plan} of {job} was replaced by plan {newer}"))
+                .or("look at the newer plan with `freehold customer approvals`, and decide about that one"));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the objects of plans in the bucket, each with the time in seconds at which it was written.
+async fn plan_objects(own: &OwnInstall) -> Result<BTreeMap<String, Option<i64>>> {
+    let (client, bucket) = (own.s3(), own.bucket());
+    let mut pages = client.list_objects_v2().bucket(&bucket).prefix(PLANS).into_paginator().send();
+    let mut objects = BTreeMap::new();
+    while let Some(page) = pages.next().await {
+        let page = page.doing(format!("list the plans in bucket `{bucket}`"))?;
+        let written = page.contents().iter().filter_map(|object| {
+            let at = object.last_modified().map(|at| at.secs());
+            Some((object.key()?.to_owned(), at))
+        });
+        objects.extend(written);
+    }
+    Ok(objects)
+}
+
 /// Returns the record of a plan. The digest of the record is the digest of the plan.
 async fn record(own: &OwnInstall, plan: &Digest) -> Result<PlanRecord> {
     let (bucket, object) = (own.bucket(), record_object(plan));
-    let answer = own.s3().get_object().bucket(&bucket).key(&object).send().await;
-    if answer.as_ref().is_err_and(|error| error.as_service_error().is_some_and(|error| error.is_no_such_key())) {
-        return Err(Error::not_found(format!("bucket `{bucket}` has no plan {plan}"))
-            .or("`freehold customer approvals` lists the plans that wait"));
-    }
-    let answer = answer.doing(format!("read `{object}` of bucket `{bucket}`"))?;
-    let bytes = answer.body.collect().await;
-    let bytes = bytes.map_err(|error| Error::transient(format!("cannot read `{object}`: {error}; try again")))?;
-    let bytes = bytes.to_vec();
+    let bytes = read(own, &object).await?.ok_or_else(|| {
+        Error::not_found(format!("bucket `{bucket}` has no plan {plan}"))
+            .or("`freehold customer approvals` lists the plans that wait")
+    })?;
     if Digest::of(&bytes) != *plan {
         return Err(Error::failed(format!("object `{object}` of bucket `{bucket}` is not the record of plan {plan}"))
             .or("somebody changed the record: approve nothing, and ask the vendor"));
@@ -123,4 +163,17 @@ async fn record(own: &OwnInstall, plan: &Digest) -> Result<PlanRecord> {
         Error::quoting(Kind::Failed, format!("object `{object}`, the record of plan {plan}, cannot be read: {error}"))
             .or("use `freehold` of the release that the runner has")
     })
+}
+
+/// Reads an object of the install's bucket; returns `None` if it does not exist.
+async fn read(own: &OwnInstall, object: &str) -> Result<Option<Vec<u8>>> {
+    let bucket = own.bucket();
+    let answer = own.s3().get_object().bucket(&bucket).key(object).send().await;
+    if answer.as_ref().is_err_and(|error| error.as_service_error().is_some_and(|error| error.is_no_such_key())) {
+        return Ok(None);
+    }
+    let answer = answer.doing(format!("read `{object}` of bucket `{bucket}`"))?;
+    let bytes = answer.body.collect().await;
+    let bytes = bytes.map_err(|error| Error::transient(format!("cannot read `{object}`: {error}; try again")))?;
+    Ok(Some(bytes.to_vec()))
 }

@@ -1,10 +1,12 @@
-//! The customer's approval, which only the customer can give, and the customer's rejection.
+//! The customer's approval, which only the customer can give and which counts for one plan, and the customer's rejection.
 
 use anyhow::ensure;
 use freehold_protocol::approval::{Side, approval_object};
 use freehold_tests::harness::World;
 
-use super::{NEEDS, NET, app_with_module, approve, bucket, ended, job, waiting, waits};
+use super::{
+    NEEDS, NET, STATE, app_with_module, approve, bucket, ended, job, raise_serial, waiting, waiting_anew, waits,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_customer_approves_under_their_own_identity_and_nobody_else_can() -> anyhow::Result<()> {
@@ -49,10 +51,23 @@ async fn the_customer_approves_under_their_own_identity_and_nobody_else_can() ->
     let applied = &approvals["answer"]["applied"][0];
     assert_eq!((&applied["plan"], applied["customer"].is_string()), (&hash.into(), true), "{approvals}");
     ensure!(applied["vendor"]["arn"].is_string(), "{approvals}");
+    let again = ["customer", "approve", "globex", "--plan", hash, "--tenant", world.tenant()];
+    let again = world.command(&install.account, &again).await?.ended_with(4)?;
+    ensure!(again.contains(&format!("an order of {} has begun to apply plan {hash}", job.job)), "{again}");
+
+    // The state changes after both have approved, so the job makes a newer plan, and nobody can approve the older one.
+    let (job, older) = waits(&world, &directory, "two").await?;
+    let older = older.proposed.plan;
+    raise_serial(&world, &install, STATE).await?;
+    approve(&world, &job, &older).await?;
+    customer(&["approve", "globex", "--plan", older.as_str()]).await?;
+    let (_, plan) = waiting_anew(&world, NET, &older).await?;
+    let hash = plan.proposed.plan.as_str();
+    let refused = ["customer", "approve", "globex", "--plan", older.as_str(), "--tenant", world.tenant()];
+    let refused = world.command(&install.account, &refused).await?.ended_with(4)?;
+    ensure!(refused.contains(&format!("was replaced by plan {hash}")), "{refused}");
 
     // A rejection ends the job, and the vendor sees by whom.
-    let (_, plan) = waits(&world, &directory, "two").await?;
-    let hash = plan.proposed.plan.as_str();
     customer(&["reject", "globex", "--plan", hash, "--reason", "after the audit"]).await?;
     let rejected = ended(&world, NET).await?;
     ensure!(rejected.reason.contains("(customer) rejected the plan: after the audit"), "{}", rejected.reason);

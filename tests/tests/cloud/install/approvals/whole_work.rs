@@ -30,10 +30,11 @@ async fn stacks_images_and_modules_wait_until_the_customer_approves_each() -> an
                 };
                 let view: JobView = serde_json::from_value(world.vendor(&["job", "show", job]).await?)?;
                 let Some(plan) = view.plan.filter(|plan| !plan.waits_for.is_empty()) else { continue };
-                // To approve a plan again changes nothing.
                 let words = ["customer", "approve", "globex", "--plan", plan.proposed.plan.as_str()];
                 let words = [&words[..], &["--tenant", world.tenant(), "--json"]].concat();
-                world.command(&install.account, &words).await?.json()?;
+                let decision = world.command(&install.account, &words).await?;
+                // To approve a plan again changes nothing, and is refused once an order has begun to apply it.
+                ensure!([0, 4].contains(&decision.code), "{}{}", decision.out, decision.error);
             }
             Ok((!workflow_view["ended_at"].is_null()).then_some(workflow_view))
         }
