@@ -83,11 +83,23 @@ impl World {
         Ok(Some((world, clock)))
     }
 
-    /// Lets commands and runners that are started from now on find the programs in `folder` before those of this machine.
+    /// Lets commands and runners that are started from now on find a program as `pulumi` that has Pulumi's documented interface
+    /// (`runner/examples/pulumi-stand-in.rs`). Pulumi itself cannot be had here.
     ///
     /// # Errors
-    /// When the folder's name cannot be in a search path.
-    pub fn find_programs_in(&mut self, folder: &Path) -> anyhow::Result<()> {
+    /// When the program is not built; the error says how to build it.
+    pub fn find_pulumi_stand_in(&mut self) -> anyhow::Result<()> {
+        let own = std::env::current_exe()?;
+        let target = own.ancestors().nth(2).context("this test is not in a target folder")?;
+        let folder = self.directory().join("programs");
+        std::fs::create_dir_all(&folder)?;
+        std::fs::copy(target.join("examples/pulumi-stand-in"), folder.join("pulumi"))
+            .context("no stand-in; `cargo build --package freehold-runner --examples` builds it")?;
+        self.find_programs_in(&folder)
+    }
+
+    /// Lets commands and runners that are started from now on find the programs in `folder` before those of this machine.
+    fn find_programs_in(&mut self, folder: &Path) -> anyhow::Result<()> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path = std::env::join_paths(std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path)))?;
         self.variables.push(("PATH", path.to_string_lossy().into_owned()));

@@ -1,9 +1,5 @@
-//! A sandbox that is a program of Pulumi, with a program that has Pulumi's documented interface
-//! (`runner/examples/pulumi-stand-in.rs`). Pulumi itself cannot be had here.
+//! A sandbox that is a program of Pulumi, with a program that stands in for Pulumi.
 
-use std::path::{Path, PathBuf};
-
-use anyhow::Context as _;
 use freehold_tests::harness::{World, app};
 
 use super::{
@@ -21,7 +17,7 @@ const PROGRAM: &str = r#"{
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sandbox_of_pulumi_lives_from_the_first_deploy_to_the_teardown() -> anyhow::Result<()> {
     let Some(mut world) = World::start("cloud_sandbox.pulumi", NEEDS).await? else { return Ok(()) };
-    world.find_programs_in(&stand_in(world.directory())?)?;
+    world.find_pulumi_stand_in()?;
     let directory = app_with_site(world.directory(), SANDBOX)?;
     app::write(&directory, "sandbox/Pulumi.yaml", "name: net\nruntime: go\n")?;
     app::write(&directory, "sandbox/program.json", PROGRAM)?;
@@ -39,15 +35,4 @@ async fn a_sandbox_of_pulumi_lives_from_the_first_deploy_to_the_teardown() -> an
     assert!(!keys.iter().any(|key| key == "terraform/sandbox/sandbox.tfstate"), "{keys:?}");
     a_changed_sandbox_is_made_again(&world, &directory, ("network of a", "network of b")).await?;
     everything_is_removed_once_the_customer_allows_it(&world, &install).await
-}
-
-/// Makes a folder with the stand-in as `pulumi`.
-fn stand_in(directory: &Path) -> anyhow::Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    let built = own.ancestors().nth(2).context("this test is not in a target folder")?.join("examples/pulumi-stand-in");
-    let folder = directory.join("programs");
-    std::fs::create_dir_all(&folder)?;
-    std::fs::copy(&built, folder.join("pulumi"))
-        .context("no stand-in; `cargo build --package freehold-runner --examples` builds it")?;
-    Ok(folder)
 }
