@@ -21,6 +21,16 @@ pub fn demo(parent: &Path, layer_bytes: &[usize]) -> anyhow::Result<PathBuf> {
     Ok(app)
 }
 
+/// Copies the demo app with its cluster into `parent`, and gives it an image as [`demo`] does.
+///
+/// # Errors
+/// When files cannot be written.
+pub fn demo_with_cluster(parent: &Path, layer_bytes: &[usize]) -> anyhow::Result<PathBuf> {
+    let app = demo(parent, layer_bytes)?;
+    copy(&workspace_root()?.join("examples/demo-cluster"), &app)?;
+    Ok(app)
+}
+
 /// Writes an app whose only content is the action `say`, which ends at once.
 ///
 /// # Errors

@@ -38,6 +38,14 @@ impl World {
         let body =
             json!({"name": name, "roleArn": role, "resourcesVpcConfig": {"subnetIds": ["subnet-1", "subnet-2"]}});
         self.eks(account, "POST", "/clusters", &body).await?;
+        self.started_cluster(account, name).await
+    }
+
+    /// Returns the cluster `name` of `account` once it has started, whoever makes it.
+    ///
+    /// # Errors
+    /// When there is no such cluster, or it does not start.
+    pub async fn started_cluster(&self, account: &str, name: &str) -> anyhow::Result<Cluster> {
         let path = format!("/clusters/{name}");
         let started = until("the cluster is made", START, || async {
             let view = self.eks(account, "GET", &path, &Value::Null).await?;

@@ -83,8 +83,8 @@ impl World {
         Ok(Some((world, clock)))
     }
 
-    /// Lets commands and runners that are started from now on find a program as `pulumi` that has Pulumi's documented interface
-    /// (`runner/examples/pulumi-stand-in.rs`). Pulumi itself cannot be had here.
+    /// Lets commands and runners that are started from now on find a program as `pulumi` that has Pulumi's documented
+    /// interface (`runner/examples/pulumi-stand-in.rs`). Pulumi itself cannot be had here.
     ///
     /// # Errors
     /// When the program is not built; the error says how to build it.

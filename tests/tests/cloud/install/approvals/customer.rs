@@ -1,4 +1,5 @@
-//! The customer's approval, which only the customer can give and which counts for one plan, and the customer's rejection.
+//! The customer's approval, which only the customer can give and which counts for one plan, and the customer's
+//! rejection.
 
 use anyhow::ensure;
 use freehold_protocol::approval::{Side, approval_object};

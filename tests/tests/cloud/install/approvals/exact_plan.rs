@@ -1,4 +1,5 @@
-//! The vendor's approval: bytes that were changed, a state that changed, a rejection, and a runner that is killed in between.
+//! The vendor's approval: bytes that were changed, a state that changed, a rejection, and a runner that is killed in
+//! between.
 
 use anyhow::{Context as _, ensure};
 use freehold_protocol::Digest;

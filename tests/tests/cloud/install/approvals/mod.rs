@@ -1,17 +1,24 @@
-//! Approvals with real programs: the runner applies exactly the plan that people approved, or nothing. This file has what the
-//! scenarios share: an app with one module, the job of a part, and the install's bucket.
+//! Approvals with real programs: the runner applies exactly the plan that people approved, or nothing. This file has
+//! what the scenarios share: an app with one module, the job of a part, and the install's bucket.
 
+mod charts_and_manifests;
+mod cluster;
+mod content;
 mod customer;
+mod every_kind;
 mod exact_plan;
+mod older_plans;
+mod parts;
+mod plans;
 mod whole_work;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
-use freehold_protocol::Digest;
 use freehold_protocol::api::{JobView, PlanView};
+use freehold_protocol::{Digest, JobId};
 use freehold_tests::harness::wait::{SOON, until};
-use freehold_tests::harness::{Capability, Install, Needs, World, app};
+use freehold_tests::harness::{Capability, Install, Needs, World, app, clients};
 use serde_json::Value;
 
 const NEEDS: Needs = Needs {
@@ -73,17 +80,39 @@ async fn job(world: &World, node: &str) -> anyhow::Result<JobView> {
     Ok(serde_json::from_value(world.vendor(&["job", "show", id]).await?)?)
 }
 
-/// Waits until the newest workflow has ended, and returns the job of a node.
-async fn ended(world: &World, node: &str) -> anyhow::Result<JobView> {
-    until("the workflow ends", SOON, || async {
-        let workflow = world.newest_workflow("globex").await?;
-        if workflow["ended_at"].is_null() { Ok(None) } else { Ok(Some(job(world, node).await?)) }
+/// Returns a job once it has ended.
+async fn job_ended(world: &World, job: &JobId) -> anyhow::Result<JobView> {
+    until(&format!("job `{job}` ends"), SOON, || async {
+        let view: JobView = serde_json::from_value(world.vendor(&["job", "show", job.as_str()]).await?)?;
+        Ok(view.ended_at.is_some().then_some(view))
     })
     .await
 }
 
-async fn approve(world: &World, job: &JobView, plan: &Digest) -> anyhow::Result<Value> {
-    world.vendor(&["job", "approve", job.job.as_str(), "--plan", plan.as_str()]).await
+/// Returns the newest workflow once it has ended.
+async fn workflow_ended(world: &World) -> anyhow::Result<Value> {
+    until("the workflow ends", SOON, || async {
+        let workflow = world.newest_workflow("globex").await?;
+        Ok((!workflow["ended_at"].is_null()).then_some(workflow))
+    })
+    .await
+}
+
+/// Waits until the newest workflow has ended, and returns the job of a node.
+async fn ended(world: &World, node: &str) -> anyhow::Result<JobView> {
+    workflow_ended(world).await?;
+    job(world, node).await
+}
+
+/// Approves a plan as the vendor.
+async fn approve(world: &World, job: &JobView, plan: &Digest) -> anyhow::Result<()> {
+    world.vendor(&["job", "approve", job.job.as_str(), "--plan", plan.as_str()]).await?;
+    sweep(world).await
+}
+
+/// Lets the sweep perform the effects of a decision at once. The schedule calls it each minute.
+async fn sweep(world: &World) -> anyhow::Result<()> {
+    clients::invoke(&world.administrator(world.tenant_account())?, world.tenant(), "sweep").await
 }
 
 fn s3(world: &World, install: &Install) -> anyhow::Result<aws_sdk_s3::Client> {
@@ -95,8 +124,15 @@ fn bucket(install: &Install) -> String {
 }
 
 async fn object(world: &World, install: &Install, key: &str) -> anyhow::Result<Vec<u8>> {
-    let answer = s3(world, install)?.get_object().bucket(bucket(install)).key(key).send().await;
-    Ok(answer.with_context(|| format!("reading `{key}`"))?.body.collect().await?.to_vec())
+    find_object(world, install, key).await?.with_context(|| format!("the bucket has no object `{key}`"))
+}
+
+async fn find_object(world: &World, install: &Install, key: &str) -> anyhow::Result<Option<Vec<u8>>> {
+    match s3(world, install)?.get_object().bucket(bucket(install)).key(key).send().await {
+        Ok(answer) => Ok(Some(answer.body.collect().await?.to_vec())),
+        Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_key()) => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("reading `{key}`")),
+    }
 }
 
 async fn put(world: &World, install: &Install, key: &str, body: Vec<u8>) -> anyhow::Result<()> {
