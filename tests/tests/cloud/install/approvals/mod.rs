@@ -7,6 +7,7 @@ mod content;
 mod customer;
 mod every_kind;
 mod exact_plan;
+mod expiry;
 mod older_plans;
 mod parts;
 mod plans;
