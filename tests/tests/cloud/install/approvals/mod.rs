@@ -8,6 +8,7 @@ mod customer;
 mod every_kind;
 mod exact_plan;
 mod expiry;
+mod killed_runner;
 mod older_plans;
 mod parts;
 mod plans;
