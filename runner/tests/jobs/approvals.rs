@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use freehold_protocol::Timestamp;
 use freehold_protocol::approval::{ApprovalRule, OrderApproval, ProposedPlan, Side, WrittenDecision, approval_object};
 use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::order::{
@@ -57,6 +58,12 @@ fn order_with(bench: &mut Bench, plan: &ProposedPlan, dispatch: u32) {
     });
 }
 
+/// The next order of the job, which names the plan although its approval has expired.
+fn order_too_late(bench: &mut Bench, plan: &ProposedPlan, dispatch: u32) {
+    order_with(bench, plan, dispatch);
+    bench.change_order(|order| order.approved.as_mut().unwrap().until = Timestamp::from_millis(1));
+}
+
 /// The customer approves or rejects the plan.
 fn says(bench: &Bench, kept: &KeptPlans, plan: &ProposedPlan, approved: bool) {
     let decision = WrittenDecision {
@@ -98,6 +105,8 @@ async fn a_manifest_is_applied_when_both_sides_approved_the_same_objects_and_pla
     bench.change_order(|order| order.approval = Some(ApprovalRule::Prompt));
 
     let first = proposed(execute(&bench.job).await);
+    order_too_late(&mut bench, &first, 2);
+    let late = refused(execute(&bench.job).await);
     let untouched = cluster.object("configmap", "globex-prod", "one");
     order_with(&mut bench, &first, 2);
     let alone = refused(execute(&bench.job).await);
@@ -121,6 +130,7 @@ async fn a_manifest_is_applied_when_both_sides_approved_the_same_objects_and_pla
 
     assert_eq!((first.asks.len(), first.summary.create, untouched), (2, 1, Value::Null));
     assert!(!serde_json::to_string(&first).unwrap().contains("the-value"));
+    assert!(late.contains("its approval expired at"), "{late}");
     assert!(alone.contains("the customer has not approved it"), "{alone}");
     assert!(anew.instead.as_ref().unwrap().contains("would now make other changes"), "{anew:?}");
     assert_eq!((anew.summary.update, &applied["data"]["token"]), (1, &Value::from("the-value")));
@@ -166,6 +176,8 @@ async fn an_action_runs_only_with_the_steps_and_values_that_the_customer_approve
     let plan = proposed(execute(&bench.job).await);
     says(&bench, &kept, &plan, true);
     let context = bench.job.order.context.clone();
+    order_too_late(&mut bench, &plan, 2);
+    let late = refused(execute(&bench.job).await);
     order_with(&mut bench, &plan, 2);
     bench.change_order(|order| {
         order.context = serde_json::json!({ "nuon": { "inputs": { "inputs": { "cmd": "other" } } } })
@@ -186,6 +198,7 @@ async fn an_action_runs_only_with_the_steps_and_values_that_the_customer_approve
     bench.change_order(|order| order.work = action("echo other"));
     let rejected = refused(execute(&bench.job).await);
 
+    assert!(late.contains("its approval expired at"), "{late}");
     assert!(values.instead.unwrap().contains("the values have changed"));
     assert_eq!((plan.asks, plan.summary.run), ([Side::Customer].into(), 1));
     assert!(other.instead.unwrap().contains("the artifact or the config has changed"));
