@@ -120,6 +120,7 @@ fn run(state: RunState) -> Run {
         resumed: Vec::new(),
         cancelled_by: None,
         state,
+        later_fields: BTreeMap::new(),
     }
 }
 

@@ -11,9 +11,9 @@ use super::*;
 use crate::testing::job_id;
 
 impl Audit {
-    /// Records an event that is about to happen.
-    async fn announce(&self, event: AuditEvent) -> Result<(), AuditError> {
-        self.record(event)?;
+    /// Records an event that is about to happen, and waits until it may happen.
+    async fn announce_durably(&self, event: AuditEvent) -> Result<(), AuditError> {
+        self.announce(event)?;
         self.flush(BUCKET_LIMIT).await
     }
 }
@@ -48,10 +48,10 @@ fn machine(directory: &Path, seed: u8, bucket: &Arc<Memory>) -> Audit {
 async fn a_new_machine_continues_where_the_last_one_ended_and_says_so() {
     let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let bucket = Arc::new(Memory::default());
-    machine(first.path(), 1, &bucket).announce(ended(1)).await.unwrap();
-    machine(second.path(), 2, &bucket).announce(ended(2)).await.unwrap();
+    machine(first.path(), 1, &bucket).announce_durably(ended(1)).await.unwrap();
+    machine(second.path(), 2, &bucket).announce_durably(ended(2)).await.unwrap();
     // A new key on the first machine.
-    machine(first.path(), 3, &bucket).announce(ended(3)).await.unwrap();
+    machine(first.path(), 3, &bucket).announce_durably(ended(3)).await.unwrap();
 
     assert_eq!(bucket.events(), ["i-1", "1", "i-2", "2", "i-3", "3"]);
     let verified = bucket.verified();
@@ -73,7 +73,7 @@ async fn the_spool_of_the_version_before_is_taken_up_and_the_chain_stays_whole()
         let objects = (1..).zip(&records).map(|(seq, record)| (record_name(seq), record.clone().into_bytes()));
         bucket.objects.lock().unwrap().extend(objects);
 
-        machine(directory.path(), 1, &bucket).announce(ended(4)).await.unwrap();
+        machine(directory.path(), 1, &bucket).announce_durably(ended(4)).await.unwrap();
 
         assert_eq!(bucket.events(), ["i-1", "1", "2", "3", "4"]);
     }
@@ -91,8 +91,8 @@ async fn two_machines_at_once_write_one_chain() {
     let (one, two) = (machine(first.path(), 1, &bucket), machine(second.path(), 2, &bucket));
 
     for n in [1, 3] {
-        one.announce(ended(n)).await.unwrap();
-        two.announce(ended(n + 1)).await.unwrap();
+        one.announce_durably(ended(n)).await.unwrap();
+        two.announce_durably(ended(n + 1)).await.unwrap();
     }
 
     assert_eq!(bucket.events(), ["i-1", "1", "i-2", "2", "3", "4"]);
@@ -103,16 +103,16 @@ async fn what_the_bucket_refused_or_an_earlier_process_left_is_written_first() {
     let directory = tempfile::tempdir().unwrap();
     let bucket = Arc::new(Memory::default());
     let first = machine(directory.path(), 1, &bucket);
-    first.announce(ended(1)).await.unwrap();
+    first.announce_durably(ended(1)).await.unwrap();
     first.record(ended(2)).unwrap();
     bucket.fates.lock().unwrap().push(Fate::Fails);
-    let refused = first.announce(ended(3)).await;
+    let refused = first.announce_durably(ended(3)).await;
     let before = bucket.events();
-    first.announce(ended(4)).await.unwrap();
+    first.announce_durably(ended(4)).await.unwrap();
     first.record(ended(5)).unwrap();
     drop(first);
 
-    machine(directory.path(), 1, &bucket).announce(ended(6)).await.unwrap();
+    machine(directory.path(), 1, &bucket).announce_durably(ended(6)).await.unwrap();
 
     assert!(matches!(refused, Err(AuditError::Bucket { .. })));
     assert_eq!(before, ["i-1", "1"]);
@@ -135,13 +135,13 @@ async fn a_record_whose_answer_was_lost_is_not_written_twice() {
         let bucket = Arc::new(Memory::default());
         let mut audit = machine(directory.path(), 1, &bucket);
         bucket.fates.lock().unwrap().clone_from(&fates);
-        audit.announce(ended(1)).await.unwrap_err();
+        audit.announce_durably(ended(1)).await.unwrap_err();
         if let Some(seed) = next {
             drop(audit);
             audit = machine(directory.path(), seed, &bucket);
         }
 
-        audit.announce(ended(2)).await.unwrap();
+        audit.announce_durably(ended(2)).await.unwrap();
 
         assert_eq!(bucket.events().join(" "), expected, "{fates:?}, {next:?}");
     }
@@ -152,14 +152,14 @@ async fn a_lost_answer_while_another_machine_continues_leaves_no_fork() {
     let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let bucket = Arc::new(Memory::default());
     let one = machine(first.path(), 1, &bucket);
-    one.announce(ended(1)).await.unwrap();
+    one.announce_durably(ended(1)).await.unwrap();
     for fate in [Fate::AnswerIsLost, Fate::Fails] {
         bucket.fates.lock().unwrap().push(fate);
-        one.announce(ended(2)).await.unwrap_err();
-        machine(second.path(), 2, &bucket).announce(ended(3)).await.unwrap();
+        one.announce_durably(ended(2)).await.unwrap_err();
+        machine(second.path(), 2, &bucket).announce_durably(ended(3)).await.unwrap();
     }
 
-    one.announce(ended(4)).await.unwrap();
+    one.announce_durably(ended(4)).await.unwrap();
 
     assert_eq!(bucket.events(), ["i-1", "1", "2", "i-2", "3", "3", "2", "4"]);
 }
@@ -172,7 +172,7 @@ async fn the_end_of_a_long_chain_is_found_with_few_calls() {
         let directory = tempfile::tempdir().unwrap();
         let audit = machine(directory.path(), 1, &bucket);
 
-        audit.announce(ended(1)).await.unwrap();
+        audit.announce_durably(ended(1)).await.unwrap();
 
         let objects = bucket.objects.lock().unwrap();
         let joined = Envelope::parse(&objects[&record_name(length + 1)]).unwrap().peek::<AuditRecord>().unwrap();
@@ -189,7 +189,7 @@ async fn no_record_is_written_before_its_key() {
     let bucket = Arc::new(Memory::default());
     bucket.contends_for_a_key.store(true, Ordering::Relaxed);
 
-    machine(directory.path(), 1, &bucket).announce(ended(1)).await.unwrap();
+    machine(directory.path(), 1, &bucket).announce_durably(ended(1)).await.unwrap();
 
     assert!(!bucket.contends_for_a_key.load(Ordering::Relaxed));
     assert_eq!(bucket.events(), ["i-1", "1"]);
@@ -199,12 +199,12 @@ async fn no_record_is_written_before_its_key() {
 async fn a_damaged_key_is_written_again_by_the_next_process() {
     let directory = tempfile::tempdir().unwrap();
     let bucket = Arc::new(Memory::default());
-    machine(directory.path(), 1, &bucket).announce(ended(1)).await.unwrap();
+    machine(directory.path(), 1, &bucket).announce_durably(ended(1)).await.unwrap();
     let name = format!("{}.pub", author(1).identity.id());
     bucket.objects.lock().unwrap().insert(name, b"damaged".to_vec());
     let damaged = bucket.verified().problems.len();
 
-    machine(directory.path(), 1, &bucket).announce(ended(2)).await.unwrap();
+    machine(directory.path(), 1, &bucket).announce_durably(ended(2)).await.unwrap();
 
     assert_eq!(damaged, 2);
     assert_eq!(bucket.events(), ["i-1", "1", "2"]);
@@ -215,14 +215,14 @@ async fn a_bucket_that_does_not_answer_holds_nobody_up_for_longer_than_the_limit
     let directory = tempfile::tempdir().unwrap();
     let bucket = Arc::new(Memory::default());
     let audit = machine(directory.path(), 1, &bucket);
-    audit.announce(ended(1)).await.unwrap();
+    audit.announce_durably(ended(1)).await.unwrap();
     *bucket.always.lock().unwrap() = Fate::Hangs;
     let begun = tokio::time::Instant::now();
 
-    let error = audit.announce(ended(2)).await.unwrap_err();
+    let error = audit.announce_durably(ended(2)).await.unwrap_err();
     let (waited, before) = (begun.elapsed(), bucket.events());
     *bucket.always.lock().unwrap() = Fate::Works;
-    audit.announce(ended(3)).await.unwrap();
+    audit.announce_durably(ended(3)).await.unwrap();
 
     assert!(matches!(error, AuditError::Slow { secs: 60, waiting: 1 }), "{error}");
     assert!((BUCKET_LIMIT..BUCKET_LIMIT + Duration::from_secs(1)).contains(&waited), "{waited:?}");
@@ -242,7 +242,7 @@ async fn while_too_many_events_wait_only_ends_are_taken() {
     audit.conclude(ended(most)).unwrap();
     *bucket.always.lock().unwrap() = Fate::Works;
     audit.flush(BUCKET_LIMIT).await.unwrap();
-    audit.announce(ended(most + 1)).await.unwrap();
+    audit.announce_durably(ended(most + 1)).await.unwrap();
 
     assert!((30..40).contains(&most), "{most}");
     assert!(matches!(full, AuditError::Full { waiting, .. } if waiting == u64::from(most) - 1), "{full}");
@@ -268,7 +268,7 @@ async fn a_spool_that_is_never_empty_is_written_anew_too() {
     let length = std::fs::metadata(directory.path().join("audit.spool")).unwrap().len();
     drop(audit);
 
-    machine(directory.path(), 1, &bucket).announce(ended(21)).await.unwrap();
+    machine(directory.path(), 1, &bucket).announce_durably(ended(21)).await.unwrap();
 
     assert!(length < 2_000_000, "{length}");
     let events: Vec<String> = (1..=21).map(|n| format!("{n:x}")).collect();
@@ -304,8 +304,8 @@ async fn a_machine_that_others_always_overtake_gives_up() {
     bucket.fates.lock().unwrap().extend(vec![Fate::Contended; 100]);
     let audit = machine(directory.path(), 1, &bucket);
 
-    let error = audit.announce(ended(1)).await.unwrap_err();
-    audit.announce(ended(2)).await.unwrap();
+    let error = audit.announce_durably(ended(1)).await.unwrap_err();
+    audit.announce_durably(ended(2)).await.unwrap();
 
     assert!(matches!(error, AuditError::Contended(100)), "{error}");
     assert_eq!(bucket.events(), ["i-1", "1", "2"]);
@@ -317,12 +317,12 @@ async fn a_spool_is_written_anew_when_it_is_long_and_continues() {
     let bucket = Arc::new(Memory::default());
     let audit = machine(directory.path(), 1, &bucket);
     for n in 1..=5 {
-        audit.announce(long(n)).await.unwrap();
+        audit.announce_durably(long(n)).await.unwrap();
     }
-    audit.announce(ended(6)).await.unwrap();
+    audit.announce_durably(ended(6)).await.unwrap();
     drop(audit);
 
-    machine(directory.path(), 1, &bucket).announce(ended(7)).await.unwrap();
+    machine(directory.path(), 1, &bucket).announce_durably(ended(7)).await.unwrap();
 
     assert_eq!(bucket.events(), ["i-1", "1", "2", "3", "4", "5", "6", "7"]);
     assert!(std::fs::metadata(directory.path().join("audit.spool")).unwrap().len() < 1_000_000);
@@ -339,7 +339,7 @@ async fn an_incomplete_line_is_dropped_and_a_foreign_one_stops_the_runner() {
         std::fs::OpenOptions::new().append(true).open(path).unwrap().write_all(text).unwrap();
     };
     append(b"{\"entry\":{\"at\"");
-    machine(directory.path(), 1, &bucket).announce(ended(2)).await.unwrap();
+    machine(directory.path(), 1, &bucket).announce_durably(ended(2)).await.unwrap();
     append(b"nonsense\n");
 
     let refused = Audit::open(directory.path(), author(1), Some(bucket.clone() as Arc<dyn Bucket>)).unwrap_err();
@@ -394,10 +394,10 @@ async fn the_latest_head_is_the_last_record_that_is_known_to_be_in_the_bucket() 
     let waiting = head.get();
 
     audit.flush(BUCKET_LIMIT).await.unwrap();
-    machine(second.path(), 2, &bucket).announce(ended(2)).await.unwrap();
+    machine(second.path(), 2, &bucket).announce_durably(ended(2)).await.unwrap();
     let own = head.get().unwrap();
     let restarted = machine(first.path(), 1, &bucket).latest_head().get();
-    audit.announce(ended(3)).await.unwrap();
+    audit.announce_durably(ended(3)).await.unwrap();
 
     let digest = |seq: u64| Digest::of(&bucket.objects.lock().unwrap()[&record_name(seq)]);
     assert_eq!((none, waiting), (None, None));

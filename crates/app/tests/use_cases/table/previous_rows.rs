@@ -303,7 +303,7 @@ async fn a_deploy_in_the_middle_continues_and_ends() {
     world.memory.advance_secs(secs);
     world.memory.started.lock().unwrap().push((WorkflowKind::DeployComponents, tenant.workflow.clone()));
     let mut runner = Runner::new(&world.tenant, "globex", queue_url("globex"), 20);
-    for kept in tenant.rows.iter().filter(|row| row.kind() == ("app", "build")) {
+    for kept in tenant.rows.iter().filter(|row| row.pk.starts_with("app#") && row.sk.starts_with("build#")) {
         let build: Build = serde_json::from_value(kept.body.clone()).unwrap();
         runner
             .blobs
