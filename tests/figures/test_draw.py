@@ -27,7 +27,7 @@ class Source:
         return ["src/a.rs"]
 
     def kind(self, path):
-        return "generated docs" if path == "docs/permissions.md" else "prose"
+        return "generated" if path == "docs/permissions.md" else "prose"
 
     def code(self, path):
         return rust_text.blanked(self.files[path])

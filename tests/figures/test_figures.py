@@ -15,6 +15,7 @@ from unittest import mock
 
 import rust_text
 import table
+import tree
 from groups import GROUPS, MAY_LACK_A_ROW, OF_ANOTHER_COMMAND, ROOT, Group
 
 PAGE = (ROOT / "docs/figures.md").read_text()
@@ -72,6 +73,52 @@ class Text(unittest.TestCase):
         code = rust_text.blanked("fn f<'a>(text: &'a str) { text.contains(['{', '\\'']); }\nfn g() {}")
 
         self.assertEqual(code[rust_text.end_of_item(code, 0) :], "\nfn g() {}")
+
+
+class Kinds(unittest.TestCase):
+    def test_a_file_has_the_kind_that_its_path_says(self):
+        kinds = {
+            "product Rust": ["runner/src/main.rs", "crates/policy/src/lib.rs", "crates/app/src/ports.rs"],
+            "test programs and doubles": [
+                "runner/examples/approval-figures.rs",
+                "crates/app/src/testing/mod.rs",
+                "crates/app/src/memory.rs",
+                "crates/skips/src/lib.rs",
+                "crates/policy/src/bin/policy-asker.rs",
+            ],
+            "Rust tests of the crates": ["crates/oci/tests/suite/main.rs", "crates/protocol/tests/suite/golden/mod.rs"],
+            "tests/ Rust": ["tests/src/harness/mod.rs"],
+            "model and fuzz": ["crates/fuzz/src/lib.rs"],
+            "product policies": ["crates/policy/src/built_in/no-strangers.rego"],
+            "generated": ["docs/openapi.json", "statemachines/run-workflow.asl.json"],
+            "templates, state machines, guard rules": ["infra/install.guard", "statemachines/source.yaml"],
+            "Python, shell and JS": ["infra/dist", "tests/figures/windows", "tests/run", "localstack/cloud", ".ci/run"],
+            "lock files": ["Cargo.lock", "localstack/localstack.lock", "tests/iam/package-lock.json"],
+            "golden data, fixtures, seeds": [
+                "crates/app/golden/install.yaml",
+                "crates/fuzz/seeds/files/image/Dockerfile",
+                "tests/figures/steps/module/main.tf",
+            ],
+            "prose, config, examples": ["README.md", "Makefile", "infra/package.in", "examples/queue/inputs.toml"],
+        }
+
+        found = {kind: [path for path in paths if tree.kind_of(path) != kind] for kind, paths in kinds.items()}
+
+        self.assertEqual(found, dict.fromkeys(kinds, []))
+
+    def test_every_kind_has_a_file(self):
+        read = tree.Tree("HEAD")
+
+        self.assertEqual({kind for _, kind in tree._KINDS} - set(map(read.kind, read.files)), set())
+
+    def test_a_machine_is_a_template_where_it_has_no_source(self):
+        read = tree.Tree("HEAD")
+        machine = next(path for path in read.files if path.endswith(".asl.json"))
+        self.assertEqual(read.kind(machine), "generated")
+
+        del read.files["statemachines/source.yaml"]
+
+        self.assertEqual(read.kind(machine), "templates, state machines, guard rules")
 
 
 class Page(unittest.TestCase):
