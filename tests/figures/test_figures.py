@@ -121,6 +121,18 @@ class Kinds(unittest.TestCase):
         self.assertEqual(read.kind(machine), "templates, state machines, guard rules")
 
 
+class Clones(unittest.TestCase):
+    def test_more_and_fewer_clones_than_known_fail(self):
+        lines = "\n".join(f"let a{number} = {number};" for number in range(6))
+        read = mock.Mock(files={"a.rs": lines, "b.rs": lines}, product=lambda: ["a.rs", "b.rs"])
+
+        for known, code, advice in ((1, 0, ""), (0, 1, "say it once"), (2, 1, "write 1 in tests/check")):
+            printed = io.StringIO()
+            with self.subTest(known), contextlib.redirect_stderr(printed):
+                self.assertEqual(program("measure").only_known_clones(read, known), code)
+                self.assertIn(advice, printed.getvalue())
+
+
 class Page(unittest.TestCase):
     def test_it_is_as_it_would_be_written_again(self):
         rows = table.rows_in(PAGE)
@@ -190,12 +202,17 @@ def figures_described(page):
     return {name for names in lists for name in re.findall(r"`([a-z0-9_.]+)`", names)}
 
 
+def program(name):
+    """Returns a program of `tests/figures` as a module."""
+    loader = importlib.machinery.SourceFileLoader(f"figures_{name}", str(ROOT / "tests/figures" / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
 def figures_run():
     """Returns the program `tests/figures/run` as a module."""
-    loader = importlib.machinery.SourceFileLoader("figures_run", str(ROOT / "tests/figures/run"))
-    run = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    loader.exec_module(run)
-    return run
+    return program("run")
 
 
 class Counters(unittest.TestCase):
