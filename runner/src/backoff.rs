@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use freehold_oci::full_jitter;
+
 /// Counts consecutive failures, and computes the wait before each retry.
 #[derive(Debug, Clone)]
 pub struct Backoff {
@@ -21,14 +23,10 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// Counts a failure and returns how long to wait: a random time up to the current ceiling ("full jitter": AWS
-    /// Architecture Blog, "Exponential backoff and jitter").
+    /// Counts a failure and returns how long to wait: a random time up to the current ceiling ([`full_jitter`]).
     pub fn failed(&mut self) -> Duration {
         self.failures = self.failures.saturating_add(1);
-        let ceiling = self.base.saturating_mul(2_u32.saturating_pow(self.failures - 1)).min(self.cap);
-        // Waits up to the ceiling when the system provides no random bytes.
-        let random = getrandom::u32().unwrap_or(u32::MAX);
-        ceiling.mul_f64(f64::from(random) / f64::from(u32::MAX))
+        full_jitter(self.base.saturating_mul(2_u32.saturating_pow(self.failures - 1)).min(self.cap))
     }
 }
 

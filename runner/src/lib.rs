@@ -1,5 +1,21 @@
 //! The runner: receives signed orders from a queue, executes the jobs in the customer's account, and sends signed
 //! reports.
+//!
+//! The modules form layers. Each module uses only modules in the lines above its own line:
+//!
+//! 1. `attribute_names`, `aws`, `backoff`, `core_dump`, `files`, `process`, `repeat`, `state_objects`, `workspace`
+//! 2. `bucket_object`, `config`, `registry`, `unpacked_trees`, `upgrade`
+//! 3. `keys`, `tool_image`
+//! 4. `record`
+//! 5. `secrets`
+//! 6. `job`
+//! 7. `sandbox`, `wire`
+//! 8. `identity`, `policies`
+//! 9. `kubernetes`
+//! 10. `approvals`
+//! 11. `kinds`
+//! 12. `work`
+//! 13. `operate`
 
 pub mod approvals;
 mod attribute_names;

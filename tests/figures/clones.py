@@ -22,7 +22,7 @@ class Clone:
 
 def is_code(path, kind):
     """Returns whether a file is searched: code and templates, but no generated or golden file."""
-    if path.endswith(".asl.json") or kind in ("generated docs", "lock files", "golden data, fixtures, seeds"):
+    if kind in ("generated", "lock files", "golden data, fixtures, seeds"):
         return False
     return path.endswith((".rs", ".py", ".sh", ".mjs", ".js", ".yaml", ".yml", ".guard")) or "." not in path
 

@@ -5,6 +5,7 @@ import importlib.util
 import unittest
 
 import rust_text
+import tree
 from groups import ROOT
 
 
@@ -19,15 +20,15 @@ def program():
 class Source:
     """One file of Rust, one template, one policy and one page."""
 
-    def __init__(self, rust="", template="", policy="", page=""):
+    def __init__(self, rust="", template="", policy="", page="", **others):
         files = {"src/a.rs": rust, "infra/tenant.yaml": template, "crates/policy/src/a.rego": policy, "docs/a.md": page}
-        self.files = files | {"docs/permissions.md": "A page that a program wrote."}
+        self.files = files | {"docs/permissions.md": "A page that a program wrote."} | others
 
     def product(self):
         return ["src/a.rs"]
 
     def kind(self, path):
-        return "generated docs" if path == "docs/permissions.md" else "prose"
+        return tree.kind_of(path)
 
     def code(self, path):
         return rust_text.blanked(self.files[path])
@@ -115,6 +116,14 @@ not a sentence of the page
                 (9, "a cell of the table"),
             ],
         )
+
+    def test_pages_beside_the_sources_are_drawn_and_a_page_of_a_fuzzer_is_not(self):
+        text = "One sentence of this page."
+        pages = ["CHANGELOG.md", "README.md", "localstack/README.md", "crates/fuzz/seeds/files/readme.md"]
+
+        found = program().sentences(Source(**dict.fromkeys(pages, text)))
+
+        self.assertEqual([path for path, *_ in found], pages[:3])
 
 
 class Tests(unittest.TestCase):

@@ -15,6 +15,7 @@ from unittest import mock
 
 import rust_text
 import table
+import tree
 from groups import GROUPS, MAY_LACK_A_ROW, OF_ANOTHER_COMMAND, ROOT, Group
 
 PAGE = (ROOT / "docs/figures.md").read_text()
@@ -72,6 +73,64 @@ class Text(unittest.TestCase):
         code = rust_text.blanked("fn f<'a>(text: &'a str) { text.contains(['{', '\\'']); }\nfn g() {}")
 
         self.assertEqual(code[rust_text.end_of_item(code, 0) :], "\nfn g() {}")
+
+
+class Kinds(unittest.TestCase):
+    def test_a_file_has_the_kind_that_its_path_says(self):
+        kinds = {
+            "product Rust": ["runner/src/main.rs", "crates/policy/src/lib.rs", "crates/app/src/ports.rs"],
+            "test programs and doubles": [
+                "runner/examples/approval-figures.rs",
+                "crates/app/src/testing/mod.rs",
+                "crates/app/src/memory.rs",
+                "crates/skips/src/lib.rs",
+                "crates/policy/src/bin/policy-asker.rs",
+            ],
+            "Rust tests of the crates": ["crates/oci/tests/suite/main.rs", "crates/protocol/tests/suite/golden/mod.rs"],
+            "tests/ Rust": ["tests/src/harness/mod.rs"],
+            "model and fuzz": ["crates/fuzz/src/lib.rs"],
+            "product policies": ["crates/policy/src/built_in/no-strangers.rego"],
+            "generated": ["docs/openapi.json", "statemachines/run-workflow.asl.json"],
+            "templates, state machines, guard rules": ["infra/install.guard", "statemachines/source.yaml"],
+            "Python, shell and JS": ["infra/dist", "tests/figures/windows", "tests/run", "localstack/cloud", ".ci/run"],
+            "lock files": ["Cargo.lock", "localstack/localstack.lock", "tests/iam/package-lock.json"],
+            "golden data, fixtures, seeds": [
+                "crates/app/golden/install.yaml",
+                "crates/fuzz/seeds/files/image/Dockerfile",
+                "tests/figures/steps/module/main.tf",
+            ],
+            "prose, config, examples": ["README.md", "Makefile", "infra/package.in", "examples/queue/inputs.toml"],
+        }
+
+        found = {kind: [path for path in paths if tree.kind_of(path) != kind] for kind, paths in kinds.items()}
+
+        self.assertEqual(found, dict.fromkeys(kinds, []))
+
+    def test_every_kind_has_a_file(self):
+        read = tree.Tree("HEAD")
+
+        self.assertEqual({kind for _, kind in tree._KINDS} - set(map(read.kind, read.files)), set())
+
+    def test_a_machine_is_a_template_where_it_has_no_source(self):
+        read = tree.Tree("HEAD")
+        machine = next(path for path in read.files if path.endswith(".asl.json"))
+        self.assertEqual(read.kind(machine), "generated")
+
+        del read.files["statemachines/source.yaml"]
+
+        self.assertEqual(read.kind(machine), "templates, state machines, guard rules")
+
+
+class Clones(unittest.TestCase):
+    def test_more_and_fewer_clones_than_known_fail(self):
+        lines = "\n".join(f"let a{number} = {number};" for number in range(6))
+        read = mock.Mock(files={"a.rs": lines, "b.rs": lines}, product=lambda: ["a.rs", "b.rs"])
+
+        for known, code, advice in ((1, 0, ""), (0, 1, "say it once"), (2, 1, "write 1 in tests/check")):
+            printed = io.StringIO()
+            with self.subTest(known), contextlib.redirect_stderr(printed):
+                self.assertEqual(program("measure").only_known_clones(read, known), code)
+                self.assertIn(advice, printed.getvalue())
 
 
 class Page(unittest.TestCase):
@@ -143,12 +202,17 @@ def figures_described(page):
     return {name for names in lists for name in re.findall(r"`([a-z0-9_.]+)`", names)}
 
 
+def program(name):
+    """Returns a program of `tests/figures` as a module."""
+    loader = importlib.machinery.SourceFileLoader(f"figures_{name}", str(ROOT / "tests/figures" / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
 def figures_run():
     """Returns the program `tests/figures/run` as a module."""
-    loader = importlib.machinery.SourceFileLoader("figures_run", str(ROOT / "tests/figures/run"))
-    run = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    loader.exec_module(run)
-    return run
+    return program("run")
 
 
 class Counters(unittest.TestCase):

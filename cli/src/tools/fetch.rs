@@ -11,13 +11,15 @@ use reqwest::redirect::Policy;
 use sha2::{Digest as _, Sha256};
 
 use super::list::{Item, Origin};
-use crate::api::http_builder;
+use crate::api::{Failed, http_builder, with_retries};
 use crate::error::{Error, Result, ResultExt, chain};
 
 /// The maximum size of a fetched file, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
-/// The maximum time to fetch one file.
+/// The maximum time of one try to fetch a file.
 const LONGEST: Duration = Duration::from_secs(900);
+/// The maximum number of tries to fetch one file.
+const TRIES: u32 = 3;
 const REDIRECTS: usize = 5;
 
 /// Fetches items.
@@ -51,37 +53,40 @@ impl Fetcher {
     /// Returns the bytes of `item` without comparing them with its checksum. `dir` is the directory of `tools.toml`,
     /// which contains the file of an item without an address.
     pub(super) async fn any(&self, dir: &Path, item: &Item) -> Result<Fetched> {
-        let mut taken = Taken::new()?;
         match item.origin()? {
-            Origin::File(file) => {
-                let path = dir.join(&file);
-                let mut from = File::open(&path).doing(format!("read `{}`", path.display())).map_err(|error| {
-                    error.or("make the file with the command in the comment above the item in `tools.toml`, or remove \
-                         the item")
-                })?;
-                let mut chunk = vec![0; 1 << 16];
-                while let read @ 1.. = from.read(&mut chunk).doing(format!("read `{}`", path.display()))? {
-                    taken.add(chunk.get(..read).unwrap_or_default())?;
-                }
-            }
-            Origin::Url(url) => {
-                let shown = without_secrets(&url);
-                let lost = |e: reqwest::Error| {
-                    Error::transient(format!(
-                        "cannot fetch `{shown}`: {}; check the address and the network",
-                        chain(&e.without_url())
-                    ))
-                };
-                let mut answer = self.http.get(&url).send().await.map_err(lost)?;
-                if !answer.status().is_success() {
-                    return Err(refused(answer.status(), &shown));
-                }
-                while let Some(chunk) = answer.chunk().await.map_err(lost)? {
-                    taken.add(&chunk)?;
-                }
-            }
+            Origin::File(file) => read_file(&dir.join(file)),
+            Origin::Url(url) => self.download(&url).await,
         }
-        taken.finish()
+    }
+
+    /// Fetches the file at `url`. Each try begins at the first byte.
+    async fn download(&self, url: &str) -> Result<Fetched> {
+        with_retries(TRIES, async || self.once(url).await).await
+    }
+
+    async fn once(&self, url: &str) -> Result<Fetched, Failed> {
+        let shown = without_secrets(url);
+        let lost = |e: reqwest::Error| {
+            let is_wrong = e.is_redirect() || e.is_builder();
+            // The next try of a file that takes too long would take too long as well.
+            let is_slow = e.is_timeout() && !e.is_connect();
+            let why = chain(&e.without_url());
+            let message = format!("cannot fetch `{shown}`: {why}; check the address and the network");
+            match (is_wrong, is_slow) {
+                (true, _) => Failed::ForGood(Error::invalid(message)),
+                (false, true) => Failed::ForGood(Error::transient(message)),
+                (false, false) => Failed::ForNow(Error::transient(message)),
+            }
+        };
+        let mut answer = self.http.get(url).send().await.map_err(lost)?;
+        if !answer.status().is_success() {
+            return Err(refused(answer.status(), &shown));
+        }
+        let mut taken = Taken::new().map_err(Failed::ForGood)?;
+        while let Some(chunk) = answer.chunk().await.map_err(lost)? {
+            taken.add(&chunk).map_err(Failed::ForGood)?;
+        }
+        taken.finish().map_err(Failed::ForGood)
     }
 
     /// Returns the bytes of `item` after checking that they have its checksum.
@@ -97,6 +102,19 @@ impl Fetcher {
             wanted.hex()
         )))
     }
+}
+
+/// Returns the bytes of the file at `path`.
+fn read_file(path: &Path) -> Result<Fetched> {
+    let reading = || format!("read `{}`", path.display());
+    let mut from = File::open(path).doing(reading()).map_err(|error| {
+        error.or("make the file with the command in the comment above the item in `tools.toml`, or remove the item")
+    })?;
+    let (mut taken, mut chunk) = (Taken::new()?, vec![0; 1 << 16]);
+    while let read @ 1.. = from.read(&mut chunk).doing(reading())? {
+        taken.add(chunk.get(..read).unwrap_or_default())?;
+    }
+    taken.finish()
 }
 
 /// Returns the address without the parts that may be secret: the user, the password and the query.
@@ -138,26 +156,61 @@ impl Taken {
 }
 
 /// Returns the error for a response with `status`, which is not a success, from the address `shown`.
-fn refused(status: StatusCode, shown: &str) -> Error {
+fn refused(status: StatusCode, shown: &str) -> Failed {
     let message = format!("the server returned {status} for `{shown}`");
     if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
-        Error::transient(message).or("try again")
+        Failed::ForNow(Error::transient(message).or("try again"))
     } else {
-        Error::invalid(message).or("correct the address in the list")
+        Failed::ForGood(Error::invalid(message).or("correct the address in the list"))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
     use super::*;
     use crate::error::Kind;
+
+    /// Starts a server that gives these answers in turn; returns its address.
+    async fn server(answers: [&'static str; 3]) -> String {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = format!("http://{}/helm.tar.gz", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            for answer in answers {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(stream.read_u8().await.unwrap());
+                }
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn a_file_is_fetched_from_its_first_byte_after_a_busy_answer_and_after_a_cut() {
+        let busy = "HTTP/1.1 503 X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+        let cut = "HTTP/1.1 200 X\r\ncontent-length: 9\r\nconnection: close\r\n\r\nhel";
+        let whole = "HTTP/1.1 200 X\r\ncontent-length: 4\r\nconnection: close\r\n\r\nhelm";
+        let address = server([busy, cut, whole]).await;
+        // A fetcher of the product takes no address without https.
+        let fetcher = Fetcher { http: http_builder().build().unwrap() };
+
+        let fetched = fetcher.download(&address).await.unwrap();
+
+        assert_eq!((fetched.size, fetched.digest), (4, Digest::of(b"helm")));
+    }
 
     #[test]
     fn a_server_in_trouble_is_asked_again_and_a_wrong_address_is_corrected() {
         for (status, kind) in [(503, Kind::Transient), (429, Kind::Transient), (404, Kind::Invalid)] {
-            let error = refused(StatusCode::from_u16(status).unwrap(), "https://a.example/helm.tar.gz");
+            let failed = refused(StatusCode::from_u16(status).unwrap(), "https://a.example/helm.tar.gz");
 
-            assert_eq!(error.kind(), kind, "{error}");
+            assert_eq!(matches!(failed, Failed::ForNow(_)), kind == Kind::Transient, "{failed:?}");
+            assert_eq!(Error::from(failed).kind(), kind);
         }
     }
 

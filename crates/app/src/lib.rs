@@ -1,17 +1,20 @@
 //! The use cases. Each use case loads rows, decides with `domain`, commits, and then performs effects that may be
 //! repeated. It reaches AWS through the ports only; `testing` holds in-memory doubles of the ports.
 //!
-//! The directories form layers. Each directory uses only directories in the lines above its own line:
+//! The modules form layers. Each module uses only modules in the lines above its own line:
 //!
-//! 1. `table`
-//! 2. `app_version`, `new_workflow`, `notification`
-//! 3. `contract`, `idempotency`, `part`, `read`
-//! 4. `artifact`, `health`, `stack`
-//! 5. `app_config`, `drift`
-//! 6. `workflow`
-//! 7. `release`, `runbook`
-//! 8. `sweep`, `webhook`
-//! 9. `install`
+//! 1. `messages`
+//! 2. `ports`
+//! 3. `error`, `testing`
+//! 4. `reason`, `table`
+//! 5. `app_version`, `new_workflow`, `notification`
+//! 6. `contract`, `idempotency`, `part`, `read`
+//! 7. `artifact`, `health`, `stack`
+//! 8. `app_config`, `drift`
+//! 9. `workflow`
+//! 10. `release`, `runbook`
+//! 11. `sweep`, `webhook`
+//! 12. `install`
 
 pub mod app_config;
 pub mod app_version;

@@ -32,7 +32,7 @@ pub use push::{Moved, missing_blobs, push_manifests, push_missing_blobs, push_to
 pub use reference::{Reference, ReferenceError, Version};
 pub use referrers::{Referrer, push_referrer, read_referrer, referrers};
 pub use repository::Repository;
-pub use retry::RetryPolicy;
+pub use retry::{RetryPolicy, full_jitter};
 pub use signatures::{
     BUNDLE_TYPE, Form, SIGNATURE_ANNOTATION, SIGNATURE_ARTIFACT, SIGNATURE_LAYER, SIGNATURE_PREDICATE, Signature,
     referring_signatures, signature_tag, tagged_signatures,

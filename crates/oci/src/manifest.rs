@@ -91,8 +91,8 @@ impl Manifest {
         let announced = content_type.and_then(|value| value.split(';').next()).map(|value| value.trim().to_owned());
         if document.schema_version == Some(1) {
             return Err(
-                "it is a Docker manifest of schema 1, which does not name its layers by their bytes; push the \
-                image again with a current tool"
+                "it is a Docker manifest of schema 1, which is outdated and not supported; push the image again with a \
+                 current tool"
                     .to_owned(),
             );
         }

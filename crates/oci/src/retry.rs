@@ -72,8 +72,8 @@ impl Retries {
         self.cuts += 1;
         let pause = match error.retry_after() {
             // The jitter spreads the retries of clients that got the same `Retry-After`.
-            Some(asked) => asked.saturating_add(share(self.policy.pause)),
-            None => share(self.bound()),
+            Some(asked) => asked.saturating_add(full_jitter(self.policy.pause)),
+            None => full_jitter(self.bound()),
         };
         if self.failures >= self.policy.attempts || self.cuts >= MAX_CUTS || pause > self.left {
             return Err(error);
@@ -106,9 +106,9 @@ where
     }
 }
 
-/// Returns a random time between zero and `bound` ("full jitter": AWS Architecture Blog, "Exponential backoff and jitter"),
-/// or `bound` when the system provides no random bytes.
-fn share(bound: Duration) -> Duration {
+/// Returns a random time between zero and `bound` ("full jitter": AWS Architecture Blog, "Exponential backoff and
+/// jitter"), or `bound` when the system provides no random bytes.
+pub fn full_jitter(bound: Duration) -> Duration {
     let random = getrandom::u32().unwrap_or(u32::MAX);
     bound.mul_f64(f64::from(random) / f64::from(u32::MAX))
 }

@@ -78,7 +78,7 @@ impl Pattern {
 const MAX_STEPS: usize = 200_000;
 
 impl Pattern {
-    /// Returns whether a text may exist that both this pattern of a policy and `name` match. `name` is a pattern in
+    /// Returns whether one text may match both this pattern, which is of a policy, and `name`. `name` is a pattern in
     /// which `*` and a template match texts without `/` and `:`. Equal templates have equal values on both sides.
     /// `false` is always right. `true` may be wrong, because a template that only the policy contains may have any
     /// value.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use freehold_domain::cron::Schedule;
 use freehold_domain::drift::{Check, Drift};
-use freehold_domain::install::Install;
 use freehold_domain::plan::drift::{NoCheck, unchecked};
 use freehold_domain::workflow::{Request, WorkflowKind};
 use freehold_protocol::api::DetectDriftRequest;
@@ -15,8 +14,8 @@ use freehold_protocol::{ComponentName, InstallId, WorkflowId};
 use super::plan::plan_drift;
 use crate::AppError;
 use crate::app_version::versions::Versions;
+use crate::new_workflow::Asked;
 use crate::new_workflow::check::{NewCheck, ScheduledCheck};
-use crate::new_workflow::{Asked, digest_of, start};
 use crate::ports::{Clock, Expect, Machines, Store, Write};
 use crate::table::{self, DeployedRecord, DueWhat, Stored, load, put};
 
@@ -44,16 +43,11 @@ impl DetectDrift {
         asked: Asked<'_>,
     ) -> Result<WorkflowId, AppError> {
         let only = &request.components;
-        let new = NewCheck {
-            install,
-            kind: WorkflowKind::DetectDrift,
-            request: Request::DetectDrift { only: only.clone() },
-            digest: digest_of(request)?,
-            asked,
-        };
+        let work = Request::DetectDrift { only: only.clone() };
+        let new = NewCheck::of(install, WorkflowKind::DetectDrift, work, request, asked)?;
         let id = new.id();
-        let Some(Stored { value, rev }) = new.install(&*self.store, &*self.machines).await? else { return Ok(id) };
-        let plan = plan_drift(&self.versions, &value, only, 0).await?;
+        let Some(held) = new.hold(&*self.store, &*self.machines).await? else { return Ok(id) };
+        let plan = plan_drift(&self.versions, &held.value, only, 0).await?;
         let later = check_named(only, &plan.left_out)?;
         if plan.nodes.is_empty() && later.is_empty() {
             return Err(AppError::conflict(format!(
@@ -62,11 +56,9 @@ impl DetectDrift {
             )));
         }
         let now = self.clock.now();
-        let check = Check { workflow: &id, serial: value.next_serial, at: now };
+        let check = Check { workflow: &id, serial: held.value.next_serial, at: now };
         let writes = self.unknown(install, check, &later).await?;
-        let held = Stored { value: Install { checking: Some(id.clone()), ..value }, rev };
-        start(&*self.store, &*self.machines, now, &held, new.workflow(), writes).await?;
-        Ok(id)
+        new.start(&*self.store, &*self.machines, now, &held, writes).await
     }
 
     /// Returns the writes for the parts that cannot be checked now.

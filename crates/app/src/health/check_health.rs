@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use freehold_domain::cron::Schedule;
-use freehold_domain::install::Install;
 use freehold_domain::plan::health_check::NotAsked;
 use freehold_domain::workflow::{Request, WorkflowKind};
 use freehold_protocol::api::CheckHealthRequest;
@@ -15,10 +14,10 @@ use freehold_protocol::{ComponentName, InstallId, WorkflowId};
 use super::plan::plan_health_check;
 use crate::AppError;
 use crate::app_version::versions::Versions;
+use crate::new_workflow::Asked;
 use crate::new_workflow::check::{NewCheck, ScheduledCheck};
-use crate::new_workflow::{Asked, digest_of, start};
 use crate::ports::{Clock, Machines, Store};
-use crate::table::{DueWhat, Stored};
+use crate::table::DueWhat;
 
 /// The use case that starts a check, with its ports.
 #[derive(Clone)]
@@ -43,16 +42,10 @@ impl CheckHealth {
         asked: Asked<'_>,
     ) -> Result<WorkflowId, AppError> {
         let only = &request.components;
-        let new = NewCheck {
-            install,
-            kind: WorkflowKind::CheckHealth,
-            request: Request::CheckHealth { only: only.clone() },
-            digest: digest_of(request)?,
-            asked,
-        };
-        let id = new.id();
-        let Some(Stored { value, rev }) = new.install(&*self.store, &*self.machines).await? else { return Ok(id) };
-        let plan = plan_health_check(&self.versions, &value, only, 0).await?;
+        let work = Request::CheckHealth { only: only.clone() };
+        let new = NewCheck::of(install, WorkflowKind::CheckHealth, work, request, asked)?;
+        let Some(held) = new.hold(&*self.store, &*self.machines).await? else { return Ok(new.id()) };
+        let plan = plan_health_check(&self.versions, &held.value, only, 0).await?;
         if let Some(why) = plan.left_out.first().filter(|_| !only.is_empty()) {
             return Err(match why {
                 NotAsked::Absent(_) => AppError::conflict(why.to_string()),
@@ -65,9 +58,7 @@ impl CheckHealth {
                  a probe unless the type of the component has a built-in check, and deploy the component"
             )));
         }
-        let held = Stored { value: Install { health_check: Some(id.clone()), ..value }, rev };
-        start(&*self.store, &*self.machines, self.clock.now(), &held, new.workflow(), Vec::new()).await?;
-        Ok(id)
+        new.start(&*self.store, &*self.machines, self.clock.now(), &held, Vec::new()).await
     }
 }
 

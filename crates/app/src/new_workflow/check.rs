@@ -1,5 +1,5 @@
-//! Checks of the drift and the health of deployed parts: when a check is refused, and when a schedule starts a check. A
-//! check changes nothing in the install.
+//! Checks of the drift and the health of deployed parts: the start of a check, when a check is refused, and when a
+//! schedule starts one. A check changes nothing in the install.
 
 use std::collections::BTreeSet;
 
@@ -11,35 +11,51 @@ use freehold_domain::workflow::{Request, RollBack, WorkflowKind};
 use freehold_protocol::app_version::{AppVersion, Component};
 use freehold_protocol::order::{AskedBy, Mode};
 use freehold_protocol::{ComponentName, Digest, InstallId, Timestamp, WorkflowId};
+use serde::Serialize;
 
-use super::{Asked, NewWorkflow, came_before, require_runner};
+use super::{Asked, NewWorkflow, came_before, digest_of, require_runner, start};
 use crate::AppError;
-use crate::ports::{Machines, Store};
+use crate::ports::{Machines, Store, Write};
 use crate::table::{self, Contact, Due, DueWhat, Stored};
 
 /// A request for a check.
 #[derive(Debug)]
 pub(crate) struct NewCheck<'a> {
-    pub install: &'a InstallId,
-    pub kind: WorkflowKind,
-    pub request: Request,
+    install: &'a InstallId,
+    kind: WorkflowKind,
+    request: Request,
     /// The digest of the request's body.
-    pub digest: Digest,
-    pub asked: Asked<'a>,
+    digest: Digest,
+    asked: Asked<'a>,
 }
 
-impl NewCheck<'_> {
+impl<'a> NewCheck<'a> {
+    /// Returns the check that a request with this `body` asks for.
+    ///
+    /// # Errors
+    /// Internal when the body cannot be written as JSON.
+    pub(crate) fn of(
+        install: &'a InstallId,
+        kind: WorkflowKind,
+        request: Request,
+        body: &impl Serialize,
+        asked: Asked<'a>,
+    ) -> Result<Self, AppError> {
+        Ok(Self { install, kind, request, digest: digest_of(body)?, asked })
+    }
+
     /// Returns the id of the check's workflow.
     pub(crate) fn id(&self) -> WorkflowId {
         WorkflowId::derive(self.install.as_str(), self.asked.cause)
     }
 
-    /// Returns the install if it can be checked now; `None` if an earlier call of the same cause started the check.
+    /// Returns the install, with the check's id in it, if the install can be checked now; `None` if an earlier call of
+    /// the same cause started the check.
     ///
     /// # Errors
     /// NotFound for an unknown install. Conflict if the install has no runner, if a workflow changes it (the check would see
     /// a half-finished change), or if another check of this kind is running. The ports' errors.
-    pub(crate) async fn install(
+    pub(crate) async fn hold(
         &self,
         store: &dyn Store,
         machines: &dyn Machines,
@@ -47,28 +63,46 @@ impl NewCheck<'_> {
         if came_before(store, machines, &self.id(), self.install, self.kind, &self.digest).await?.is_some() {
             return Ok(None);
         }
-        let held = table::install(store, self.install).await?;
-        let install = &held.value;
+        let mut held = table::install(store, self.install).await?;
+        let install = &mut held.value;
         install.require_app()?;
         require_runner(install)?;
         if let Some(live) = &install.live {
             return Err(InstallError::Live { install: install.id.clone(), live: live.clone() }.into());
         }
         let is_of_health = self.kind == WorkflowKind::CheckHealth;
-        let (before, what) =
-            if is_of_health { (&install.health_check, "health") } else { (&install.checking, "drift") };
-        let Some(before) = before else { return Ok(Some(held)) };
-        match table::find_workflow(store, before).await? {
+        let (check, what) =
+            if is_of_health { (&mut install.health_check, "health") } else { (&mut install.checking, "drift") };
+        let Some(before) = check.replace(self.id()) else { return Ok(Some(held)) };
+        match table::find_workflow(store, &before).await? {
             Some(found) if !found.value.state.is_terminal() => Err(AppError::conflict(format!(
                 "the {what} of install `{}` is being checked by `{before}`; wait for it or cancel it",
-                install.id
+                self.install
             ))),
             Some(_) | None => Ok(Some(held)),
         }
     }
 
+    /// Commits the check's workflow and the writes `more` with the install that [`Self::hold`] returned, and starts the
+    /// workflow. Returns its id.
+    ///
+    /// # Errors
+    /// Conflict if the install changed meanwhile, or the ports' errors.
+    pub(crate) async fn start(
+        self,
+        store: &dyn Store,
+        machines: &dyn Machines,
+        now: Timestamp,
+        held: &Stored<Install>,
+        more: Vec<Write>,
+    ) -> Result<WorkflowId, AppError> {
+        let id = self.id();
+        start(store, machines, now, held, self.workflow(), more).await?;
+        Ok(id)
+    }
+
     /// Returns the workflow that is to be started.
-    pub(crate) fn workflow(self) -> NewWorkflow {
+    fn workflow(self) -> NewWorkflow {
         NewWorkflow {
             id: self.id(),
             kind: self.kind,

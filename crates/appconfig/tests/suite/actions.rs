@@ -253,20 +253,6 @@ env_vars = { N = 1 }
 }
 
 #[test]
-fn an_input_of_a_run_is_read_by_its_name_and_only_by_steps() {
-    let config = with_runbook(
-        "[[inputs]]\nname = \"ticket\"\n[[steps]]\ntype = \"command\"\ncommand = \"echo {{ .nuon.runbook.inputs.tikcet }}\"\n",
-    )
-    .with("components/net.toml", "name = \"net\"\ntype = \"kubernetes_manifest\"\nnamespace = \"n\"\nmanifest = \"kind: {{ .nuon.runbook.inputs.ticket }}\"\n");
-
-    let found = config.faults().to_string();
-
-    assert!(found.contains("error: the runbook has no input `tikcet`"), "{found}");
-    assert!(found.contains("did you mean `ticket`?"), "{found}");
-    assert!(found.contains("warning: `.nuon.runbook` exists only in the steps of a runbook's run"), "{found}");
-}
-
-#[test]
 fn a_schedule_is_checked_field_by_field() {
     let config = with_action(
         "[[triggers]]\ntype = \"cron\"\ncron_schedule = \"0 0 * jan mon-fry\"\n[[triggers]]\ntype = \"cron\"\ncron_schedule = \"@daily\"\n",

@@ -1,4 +1,4 @@
-//! The inputs of actions, and the environment of all jobs.
+//! The inputs of actions and of runs, and the environment of all jobs.
 
 use freehold_protocol::app_version::ComponentSpec;
 
@@ -148,4 +148,28 @@ fn the_environment_of_every_job_reads_no_subtree_with_what_jobs_make() {
 
         assert!(found.contains("cannot read outputs of jobs"), "{path}: {found}");
     }
+}
+
+#[test]
+fn an_input_of_a_run_is_read_by_its_name_and_only_by_steps() {
+    let runbook = r#"
+name = "r"
+[[inputs]]
+name = "ticket"
+[[steps]]
+type = "command"
+command = "echo {{ .nuon.runbook.inputs.tikcet }}"
+"#;
+    let component = r#"
+name = "net"
+type = "kubernetes_manifest"
+namespace = "n"
+manifest = "kind: {{ .nuon.runbook.inputs.ticket }}"
+"#;
+
+    let found = good().with("runbooks/r.toml", runbook).with("components/net.toml", component).faults().to_string();
+
+    assert!(found.contains("error: the runbook has no input `tikcet`"), "{found}");
+    assert!(found.contains("did you mean `ticket`?"), "{found}");
+    assert!(found.contains("warning: `.nuon.runbook` exists only in the steps of a runbook's run"), "{found}");
 }

@@ -10,8 +10,8 @@ use crate::record::log::JobLog;
 use crate::work::journal::Record;
 
 impl Attempt<'_> {
-    /// Reports the outcome of the earlier attempt under the fence of this delivery. Orders name kept sensitive outputs by
-    /// the fence of the report, so they are copied for this fence first.
+    /// Reports the outcome of the earlier attempt under the fence of this delivery. Later orders name the sensitive
+    /// outputs that this runner keeps by the fence of the report. So the outputs are first copied to the new fence.
     pub(super) async fn report_again(&self, outcome: Outcome) -> Message {
         let (order, fence) = (&self.held.order, self.held.fence);
         info!(job.id = %order.job, "Job `{}` has already ended; reporting its outcome again", order.job);

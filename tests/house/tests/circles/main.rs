@@ -1,10 +1,11 @@
 //! No source file imports a file that imports it back, directly or through others: each crate reads bottom-up. The same
-//! holds of the modules at the top of a crate, each with all of its files.
+//! holds of the modules at the top of a crate, each with all of its files. A crate may list them in layers.
 
 #![cfg(test)]
 
 mod graph;
 mod imports;
+mod layers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -50,6 +51,25 @@ fn no_crate_has_a_circle_of_imports() {
         "modules that need each other, although no file does; move what they need below them:\n{}",
         modules.join("\n")
     );
+}
+
+#[test]
+fn modules_are_in_the_layers_that_the_root_of_their_crate_lists() {
+    let (mut lists, mut wrong) = (Vec::new(), Vec::new());
+
+    for folder in source_folders() {
+        let texts = read(&folder);
+        let root = texts.get("lib.rs").or_else(|| texts.get("main.rs"));
+        let list = root.map(|text| layers::listed(text)).unwrap_or_default();
+        if !list.is_empty() {
+            lists.push(shown(&folder));
+            let found = layers::wrong(&list, &of_top_modules(&Sources::parse(&texts).imports()));
+            wrong.extend(found.into_iter().map(|what| format!("{}: {what}", shown(&folder))));
+        }
+    }
+
+    assert_eq!(lists, ["crates/app/src", "runner/src"]);
+    assert!(wrong.is_empty(), "layers in the heading of a crate's root that are not so:\n{}", wrong.join("\n"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A capability has one verb phrase: its operation, route, request, use case, function, machine, command and tests carry it.
 
-use std::fs;
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
@@ -115,14 +115,17 @@ fn the_api_calls_what_has_the_name_of_the_operation() {
 
 #[test]
 fn a_route_ends_with_a_word_of_its_operation() {
-    let wrong = all_of(changes().iter().chain(&reads()).filter_map(|operation| {
-        let excepted = OTHER_ROUTES.iter().any(|(id, route, _)| *id == operation.id && *route == operation.route);
-        let known = words(&operation.id);
-        let fits = operation.route.split('-').all(|word| known.iter().any(|one| singular(one) == singular(word)));
-        (!excepted && !fits).then(|| format!("{}: `{}`", operation.id, operation.route))
-    }));
+    let (changes, reads) = (changes(), reads());
 
-    assert!(wrong.is_empty(), "routes with words of their own:\n{wrong}");
+    let breaking = changes.iter().chain(&reads).filter(|operation| {
+        let known = words(&operation.id);
+        !operation.route.split('-').all(|word| known.iter().any(|one| singular(one) == singular(word)))
+    });
+    let breaking: BTreeSet<String> =
+        breaking.map(|operation| format!("{}: `{}`", operation.id, operation.route)).collect();
+
+    let excepted = OTHER_ROUTES.map(|(id, route, _)| format!("{id}: `{route}`"));
+    assert_eq!(breaking, BTreeSet::from(excepted), "left: routes with words of their own; right: OTHER_ROUTES");
 }
 
 #[test]
@@ -149,44 +152,59 @@ fn an_operation_that_changes_nothing_begins_with_show_list_or_render() {
 
 #[test]
 fn an_operation_that_changes_nothing_has_a_command_of_its_noun() {
-    let commands = commands();
-
-    let wrong = all_of(reads().iter().filter_map(|read| {
+    let breaking = without_command(reads(), |read, command| {
         let known: Vec<String> = words(&read.id).iter().map(|word| singular(word).to_owned()).collect();
-        let excepted = OTHER_READS.iter().find(|(id, ..)| *id == read.id).map(|(_, command, _)| *command);
-        let found = commands.iter().any(|command| match excepted {
-            Some(excepted) => command == excepted,
-            // The command `app versions` needs no verb, and `install stack` names what the stack belongs to.
-            None => {
-                let parts: Vec<&str> = command.split([' ', '-']).map(singular).collect();
-                known.iter().any(|word| !VERBS.contains(&word.as_str()) && parts.contains(&word.as_str()))
-                    && parts.iter().all(|part| known.iter().any(|word| word == part) || read.path.contains(part))
-            }
-        });
-        (!found).then(|| format!("{}: none of {} commands has its noun", read.id, commands.len()))
-    }));
+        let parts: Vec<&str> = command.split([' ', '-']).map(singular).collect();
+        // The command `app versions` needs no verb, and `install stack` names what the stack belongs to.
+        known.iter().any(|word| !VERBS.contains(&word.as_str()) && parts.contains(&word.as_str()))
+            && parts.iter().all(|part| known.iter().any(|word| word == part) || read.path.contains(part))
+    });
 
-    assert!(wrong.is_empty(), "{wrong}");
+    let excepted = OTHER_READS.map(|(id, ..)| id.to_owned());
+    assert_eq!(breaking, BTreeSet::from(excepted), "left: reads without a command of their noun; right: OTHER_READS");
 }
 
 #[test]
 fn an_operation_that_changes_something_has_a_command_of_its_words() {
+    let breaking = without_command(changes(), |change, command| {
+        let known: Vec<String> = words(&change.id).iter().map(|word| singular(word).to_owned()).collect();
+        let parts: Vec<&str> = command.split([' ', '-']).collect();
+        parts.contains(&known[0].as_str()) && parts.iter().all(|part| known.iter().any(|word| word == part))
+    });
+
+    let excepted = OTHER_COMMANDS.map(|(id, ..)| id.to_owned());
+    assert_eq!(
+        breaking,
+        BTreeSet::from(excepted),
+        "left: changes without a command of their words; right: OTHER_COMMANDS"
+    );
+}
+
+#[test]
+fn a_command_of_an_exception_exists() {
     let commands = commands();
 
-    let wrong = all_of(changes().iter().filter_map(|change| {
-        let known: Vec<String> = words(&change.id).iter().map(|word| singular(word).to_owned()).collect();
-        let excepted = OTHER_COMMANDS.iter().find(|(id, ..)| *id == change.id).map(|(_, command, _)| *command);
-        let found = commands.iter().any(|command| match excepted {
-            Some(excepted) => command == excepted,
-            None => {
-                let parts: Vec<&str> = command.split([' ', '-']).collect();
-                parts.contains(&known[0].as_str()) && parts.iter().all(|part| known.iter().any(|word| word == part))
-            }
-        });
-        (!found).then(|| format!("{}: none of {} commands is made of its words", change.id, commands.len()))
-    }));
+    let gone: Vec<&str> = OTHER_COMMANDS
+        .iter()
+        .chain(&OTHER_READS)
+        .map(|(_, command, _)| *command)
+        .filter(|excepted| !commands.iter().any(|command| command == excepted))
+        .collect();
 
-    assert!(wrong.is_empty(), "{wrong}");
+    assert!(gone.is_empty(), "`freehold` has none of these commands: {gone:?}");
+}
+
+#[test]
+fn the_name_of_a_group_is_not_a_command() {
+    let commands = commands();
+
+    for group in ["app", "artifact", "tenant", "tenant source", "customer audit"] {
+        assert!(!commands.iter().any(|command| command == group), "{group}");
+    }
+    // `freehold lineage DIGEST` is a command, beside `freehold lineage verify`.
+    for command in ["artifact prune", "deploy", "lineage", "lineage verify", "release list", "source add"] {
+        assert!(commands.iter().any(|known| known == command), "{command}: {commands:?}");
+    }
 }
 
 #[test]
@@ -196,17 +214,16 @@ fn a_state_machine_is_named_after_an_operation() {
     let machines: Vec<&str> = named.map(|(_, name)| name.trim()).collect();
     let changes = changes();
 
-    let wrong = all_of(machines.iter().filter_map(|machine| {
-        let excepted = OTHER_MACHINES.iter().any(|(name, _)| name == machine);
-        let fits = changes.iter().any(|change| words(&change.id).join("-") == *machine);
-        (!excepted && !fits).then(|| (*machine).to_owned())
-    }));
+    let of_operations: Vec<String> = changes.iter().map(|change| words(&change.id).join("-")).collect();
+    let breaking: BTreeSet<&str> =
+        machines.iter().copied().filter(|machine| !of_operations.iter().any(|name| name == machine)).collect();
 
     let all = template.matches("\n    Type: AWS::StepFunctions::StateMachine\n").count()
         + template.matches("\n    Type: AWS::Serverless::StateMachine\n").count();
     assert!(all >= 5, "infra/tenant.yaml has only {all} machines");
     assert_eq!(machines.len(), all, "of the machines of infra/tenant.yaml, only these have a name: {machines:?}");
-    assert!(wrong.is_empty(), "machines without an operation of their name:\n{wrong}");
+    let excepted = OTHER_MACHINES.map(|(name, _)| name);
+    assert_eq!(breaking, BTreeSet::from(excepted), "left: machines without an operation; right: OTHER_MACHINES");
 }
 
 #[test]
@@ -214,15 +231,19 @@ fn a_function_is_named_after_its_use_case() {
     let (uses, tests) = (use_cases("src"), use_cases("tests/use_cases"));
     let functions = files(&top().join("functions/src/bin"), "rs");
 
-    let wrong = all_of(functions.iter().filter_map(|file| {
-        let name = file.file_stem()?.to_str()?;
-        let excepted = OTHER_FUNCTIONS.iter().any(|(function, _)| *function == name);
+    let names = functions.iter().filter_map(|file| file.file_stem()?.to_str());
+    let breaking = names.filter(|name| {
         let has = |found: &[(String, String)]| found.iter().any(|(file, _)| *file == name.replace('-', "_"));
-        let is_named = excepted || (has(&uses) && has(&tests));
-        (!is_named).then(|| name.to_owned())
-    }));
+        !has(&uses) || !has(&tests)
+    });
+    let breaking: BTreeSet<&str> = breaking.collect();
 
-    assert!(wrong.is_empty(), "functions without a use case and a test of their name:\n{wrong}");
+    let excepted = OTHER_FUNCTIONS.map(|(name, _)| name);
+    assert_eq!(
+        breaking,
+        BTreeSet::from(excepted),
+        "left: functions without a use case and a test of their name; right: OTHER_FUNCTIONS"
+    );
 }
 
 /// Returns the operations of the API that change something.
@@ -283,23 +304,44 @@ fn use_cases(part: &str) -> Vec<(String, String)> {
     found.collect()
 }
 
-/// Returns each command of `freehold`, such as `action run`, as the enumerations of its source name them.
+/// Returns the names of the operations for which no command of `freehold` `fits`.
+fn without_command(operations: Vec<Operation>, fits: impl Fn(&Operation, &str) -> bool) -> BTreeSet<String> {
+    let commands = commands();
+    let breaking = operations.into_iter().filter(|one| !commands.iter().any(|command| fits(one, command)));
+    breaking.map(|operation| operation.id).collect()
+}
+
+/// Returns each command of `freehold`, such as `action run`, as the enumerations of its source name them. The name of a
+/// group of commands, such as `artifact`, is left out.
 fn commands() -> Vec<String> {
+    let texts: Vec<String> = files(&top().join("cli/src"), "rs").iter().map(|file| read(file)).collect();
+    let of_groups: Vec<&str> = texts.iter().flat_map(|text| groups(text)).collect();
     let mut commands = Vec::new();
-    for file in files(&top().join("cli/src"), "rs") {
-        let text = fs::read_to_string(file).unwrap();
+    for text in &texts {
         let Some((before, variants)) = text.split_once("Command {\n") else { continue };
         let Some((_, noun)) = before.rsplit_once("enum ") else { continue };
         let variants = variants.split("\n}\n").next().unwrap_or_default();
         for line in variants.lines().filter_map(|line| line.strip_prefix("    ")) {
             let name: String = line.chars().take_while(char::is_ascii_alphabetic).collect();
-            if name.starts_with(char::is_uppercase) {
+            let held = line.trim_end_matches([',', ')', '>']).rsplit([':', '(']).next().unwrap_or_default();
+            let is_group = held.ends_with("Command") || of_groups.contains(&held);
+            if name.starts_with(char::is_uppercase) && !is_group {
                 commands.push(format!("{} {}", words(noun).join("-"), words(&name).join("-")).trim().to_owned());
             }
         }
     }
     assert!(commands.len() > 30, "found only {commands:?} in cli/src");
     commands
+}
+
+/// Returns the names of the structs whose arguments include a command, as those of `freehold tenant` do.
+fn groups(text: &str) -> Vec<&str> {
+    let structs = text.split("struct ").skip(1).filter_map(|part| part.split("\n}\n").next()?.split_once(" {\n"));
+    let needs_command = |fields: &str| {
+        let field = fields.split_once("#[command(subcommand)]\n").and_then(|(_, field)| field.lines().next());
+        field.is_some_and(|field| !field.contains(": Option<"))
+    };
+    structs.filter(|(_, fields)| needs_command(fields)).map(|(name, _)| name).collect()
 }
 
 /// Returns the words of a name, in lower case: `RunAction` has `run` and `action`.

@@ -13,7 +13,7 @@ mod modules;
 mod pages;
 mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -137,6 +137,19 @@ fn no_file_of_python_is_too_long_to_read() {
         .collect();
 
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_program_of_python_is_formatted_and_linted() {
+    let settings = read(&top().join("ruff.toml"));
+    let list = settings.split_once("\nextend-include = [\n").and_then(|(_, rest)| rest.split("\n]").next());
+    let listed: BTreeSet<&str> = list.unwrap_or_default().split('"').skip(1).step_by(2).collect();
+
+    let programs = python().into_iter().map(|(file, _)| file).filter(|file| file.extension().is_none());
+    let programs: Vec<String> = programs.map(|file| file.strip_prefix(top()).unwrap().display().to_string()).collect();
+
+    let programs: BTreeSet<&str> = programs.iter().map(String::as_str).collect();
+    assert_eq!(programs, listed, "left: programs of Python; right: `extend-include` of ruff.toml");
 }
 
 #[test]
