@@ -81,7 +81,7 @@ pub async fn examine(config: &Config, programs: impl Future<Output = Vec<Finding
     }
     findings.extend(programs.await);
     findings.extend(sandbox::pinned(config).into_iter().map(|Pinned { name, state }| {
-        let state = state.map(|path| format!("`{}` has the digest that the config names", path.display()));
+        let state = state.map(|program| format!("{program} has the digest that the config names"));
         Finding::new(format!("program {name}"), state)
     }));
     findings.extend(sandbox(config).await);

@@ -40,7 +40,7 @@ pub use host_listener::{Outside, Through, connect_permitted};
 pub use loopback::{Serve, Service};
 pub use output::{Output, Printed};
 pub use program::{Interrupt, Program, SandboxError, inside};
-pub use program_digest::{Pinned, check as check_program, pinned};
+pub use program_digest::{Pinned, check as check_program, check_of_job as check_program_of, pinned};
 pub use program_end::Ended;
 pub use users::JobUser;
 pub use walls::Wall;
@@ -73,9 +73,11 @@ async fn run_for(job: &Job, program: Program<'_>, purpose: Purpose) -> Result<En
     if let Some(reason) = job.stop.reason() {
         return Ok(Ended::Stopped(reason));
     }
-    program_digest::check(&job.config, program.executable).await?;
     match job.config.sandbox {
         SandboxKind::Bubblewrap => run::run(job, program, purpose).await,
-        SandboxKind::None => plain_process::run(job, program).await,
+        SandboxKind::None => {
+            program_digest::check(&job.config, program.executable).await?;
+            plain_process::run(job, program).await
+        }
     }
 }

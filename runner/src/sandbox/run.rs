@@ -14,7 +14,7 @@ use super::program_end::{Ended, grace};
 use super::purpose::Purpose;
 use super::users::JobUser;
 use super::warm_boxes::WaitingBox;
-use super::{egress, output};
+use super::{egress, output, program_digest};
 use crate::job::{Job, StopReason};
 use crate::tool_image::ToolImage;
 
@@ -37,6 +37,7 @@ pub(super) async fn run(job: &Job, program: Program<'_>, purpose: Purpose) -> Re
         writable: program.writable.clone(),
         memory_files: job.config.limits.memory_files(),
     };
+    program_digest::check_in_box(&job.config, image, program.executable, &spec.hidden()).await?;
     let mut made = take_or_make_box(job, &spec).await?;
     let services: Vec<Service> =
         egress::services(job, &program, purpose).into_iter().chain(program.services.clone()).collect();

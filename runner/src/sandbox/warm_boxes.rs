@@ -61,11 +61,16 @@ impl WaitingBox {
     }
 }
 
+/// Returns the digest of the image that the last job had.
+pub(super) fn last_image(state_dir: &Path) -> Option<Digest> {
+    let last = std::fs::read_to_string(state_dir.join(LAST_IMAGE)).ok();
+    last.and_then(|digest| digest.parse().ok())
+}
+
 impl WarmBoxes {
     /// Returns an empty set of boxes for a runner with `config`.
     pub fn new(config: Arc<Config>) -> Self {
-        let last = std::fs::read_to_string(config.state_dir.join(LAST_IMAGE)).ok();
-        let image = Mutex::new(last.and_then(|digest| digest.parse().ok()));
+        let image = Mutex::new(last_image(&config.state_dir));
         let filling = tokio::sync::Mutex::default();
         Self(Arc::new(Inner { config, waiting: Mutex::default(), image, filling, next: AtomicU64::new(0) }))
     }

@@ -85,6 +85,12 @@ impl ToolImage {
         &self.environment
     }
 
+    /// Returns where the file is on this machine that a box with the image has at `path`. `hidden` are the paths at
+    /// which the box has files of its own.
+    pub(crate) fn file(&self, path: &Path, hidden: &[PathBuf]) -> io::Result<PathBuf> {
+        path::follow_in_box(&self.root(), path, hidden)
+    }
+
     /// Returns where a box finds the first of `names` that the image has on its `PATH`.
     pub(crate) fn find_program(&self, names: &[&str]) -> Option<PathBuf> {
         let directories = self.environment.get("PATH").map_or(PATH, String::as_str);

@@ -1,5 +1,8 @@
 //! What a preflight finds in the local cloud and on this machine.
 
+use std::os::unix::fs::PermissionsExt as _;
+
+use freehold_protocol::Digest;
 use freehold_protocol::order::Work;
 use freehold_protocol::preflight::{CheckInstall, ExistingCluster, Finding, Verdict};
 use freehold_protocol::report::Outcome;
@@ -79,6 +82,25 @@ async fn a_bucket_that_is_gone_and_a_disk_that_is_too_small_are_named_with_their
     for part in ["`state bucket`: ", "update that stack", "`disk`: ", "volume of `state_dir`", "`terraform`: "] {
         assert!(reason.contains(part), "`{part}`: {reason}");
     }
+}
+
+#[tokio::test]
+async fn a_terraform_with_another_digest_is_named_and_not_started() {
+    let test = "preflight::a_terraform_with_another_digest_is_named_and_not_started";
+    let Some(_cloud) = Cloud::here(test).await else { return };
+    let mut bench = bench(|work| work.terraform_versions = [String::new()].into());
+    let (program, started) = (bench.directory.path().join("terraform"), bench.directory.path().join("started"));
+    std::fs::write(&program, format!("#!/bin/sh\ntouch {}\n", started.display())).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    bench.change_config(|config| {
+        config.programs = [("terraform".to_owned(), Digest::of(b"another"))].into();
+        config.terraform = Some(program);
+    });
+
+    let (reason, _) = reason(execute(&bench.job).await);
+
+    assert!(reason.contains("`terraform`: ") && reason.contains("terraform` has the digest"), "{reason}");
+    assert!(!started.exists());
 }
 
 #[tokio::test]

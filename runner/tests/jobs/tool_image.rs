@@ -196,6 +196,31 @@ async fn an_action_runs_in_the_image_that_it_names() {
 }
 
 #[tokio::test]
+async fn a_program_of_an_image_is_compared_and_not_the_machines_program_of_that_path() {
+    let test = "a_program_of_an_image_is_compared_and_not_the_machines_program_of_that_path";
+    let Some(cloud) = here(test).await else { return };
+    let artifact = image(&cloud, "one").await;
+    let mut bench = bench(&cloud, &artifact, "cat /etc/mark");
+    let pin = |bench: &mut Bench, program: &str| {
+        let digest = Digest::of(&std::fs::read(program).unwrap());
+        bench.change_config(|config| config.programs = [("sh".to_owned(), digest)].into());
+    };
+
+    pin(&mut bench, "/bin/sh");
+    let (refused, partial) = reason(execute(&bench.job).await);
+    let log = bench.log();
+    bench.next_attempt();
+    bench.job.image = Arc::default();
+    pin(&mut bench, BUSYBOX);
+    let ran = outputs(execute(&bench.job).await);
+
+    assert!(refused.contains(&format!("`/bin/sh` in image `{}` has the digest", artifact.digest)), "{refused}");
+    assert!(!partial && !log.contains("look | one"), "{log}");
+    assert_eq!(ran, json!({}));
+    assert!(bench.log().contains("look | one"));
+}
+
+#[tokio::test]
 async fn an_image_that_cannot_be_used_is_named_with_the_way_out() {
     let Some(cloud) = here("an_image_that_cannot_be_used_is_named_with_the_way_out").await else { return };
     let hello = gzipped_tar(&[("etc/mark", b"x")]);

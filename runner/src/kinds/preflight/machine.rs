@@ -18,6 +18,8 @@ use crate::sandbox;
 const ANSWER: Duration = Duration::from_secs(10);
 /// The disk space for Terraform's providers, in bytes. The AWS provider alone needs about 700 MB.
 const PROVIDERS: u64 = 1 << 30;
+/// The way out when a program has another digest than the config of the runner names.
+const PIN: &str = "see the table `programs` of the runner's config";
 /// The disk space for logs and the spool, in bytes.
 const REST: u64 = 1 << 28;
 
@@ -57,11 +59,16 @@ pub(super) async fn terraform(job: &Job, work: &CheckInstall) -> Vec<Finding> {
         return Vec::new();
     }
     let path = match executable::find_of(job) {
-        // A program of an image runs only in a box with this image.
-        Ok(path) if job.image.get().is_some() => return vec![pass(CHECK, in_image(&path))],
         Ok(path) => path,
         Err(problem) => return vec![fail(CHECK, problem, "install Terraform or OpenTofu on the runner's machine")],
     };
+    if let Err(other) = sandbox::check_program_of(job, &path).await {
+        return vec![fail(CHECK, other.to_string(), PIN)];
+    }
+    // A program of an image runs only in a box with this image.
+    if job.image.get().is_some() {
+        return vec![pass(CHECK, in_image(&path))];
+    }
     vec![match version(&path, &job.workspace).await {
         Ok(found) => judge_version(&path, &found, work),
         Err(problem) => fail(CHECK, problem, "make the program run on the runner's machine"),
@@ -69,9 +76,15 @@ pub(super) async fn terraform(job: &Job, work: &CheckInstall) -> Vec<Finding> {
 }
 
 /// Looks for the program `name`, which a component needs.
-pub(super) fn tool(job: &Job, name: &str) -> Finding {
+pub(super) async fn tool(job: &Job, name: &str) -> Finding {
     let names: &[&str] = if name == KUSTOMIZE { &[KUSTOMIZE, "kubectl"] } else { &[name] };
-    match sandbox::find_program_of(job, names) {
+    let found = sandbox::find_program_of(job, names);
+    if let Some(path) = &found
+        && let Err(other) = sandbox::check_program_of(job, path).await
+    {
+        return fail(name, other.to_string(), PIN);
+    }
+    match found {
         Some(path) if job.image.get().is_some() => pass(name, in_image(&path)),
         None if job.image.get().is_some() => {
             fail(name, sandbox::lacks_program(job, names, ""), "add the program to the tool image, and build it again")

@@ -63,7 +63,9 @@ async fn look(job: &Job, work: &CheckInstall) -> Vec<Finding> {
     for found in all_in_time(checks).await {
         findings.extend(found);
     }
-    findings.extend(work.tools.iter().map(|tool| machine::tool(job, tool)));
+    for tool in &work.tools {
+        findings.push(machine::tool(job, tool).await);
+    }
     findings.push(machine::disk(job, work));
     findings
 }

@@ -23,14 +23,19 @@ const OWN: [&str; 11] = [
     "/etc/ld.so.preload",
 ];
 
+/// Returns the paths at which a box has files of its own, even if an image has them too. `others` are paths that the box
+/// shows beside the image.
+pub(super) fn hidden(others: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
+    OWN.iter().map(PathBuf::from).chain(others).collect()
+}
+
 impl Options {
-    /// Shows each entry of the image at `root`, read-only. `others` are paths that the box shows too. A directory above
+    /// Shows each entry of the image at `root`, read-only, except for those at the paths `taken`. A directory above
     /// one of these paths is made in the box, and its entries are shown one by one, because nothing can be mounted in a
     /// read-only directory. If the image has a link in the place of such a directory, the box still gets a directory:
     /// `bwrap` would follow the link, even to the machine's own files.
-    pub(super) fn image(&mut self, root: &Path, others: &[PathBuf]) -> io::Result<()> {
-        let taken: Vec<PathBuf> = OWN.iter().map(PathBuf::from).chain(others.iter().cloned()).collect();
-        self.entries(root, root, Path::new("/"), &taken)
+    pub(super) fn image(&mut self, root: &Path, taken: &[PathBuf]) -> io::Result<()> {
+        self.entries(root, root, Path::new("/"), taken)
     }
 
     /// Shows the entries of `on_disk`, a directory of the image, in the directory `inside` of the box.
@@ -80,8 +85,7 @@ mod tests {
         let image = tempfile::tempdir().unwrap();
         make(image.path());
         let mut options = Options::empty();
-        let others: Vec<PathBuf> = others.iter().map(PathBuf::from).collect();
-        options.image(image.path(), &others).unwrap();
+        options.image(image.path(), &hidden(others.iter().map(PathBuf::from))).unwrap();
         options.etc(&JobUser::Same).unwrap();
         options.bytes.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
     }

@@ -109,6 +109,17 @@ impl Spec {
 }
 
 impl Spec {
+    /// Returns the paths at which a box with an image has files of its own instead of the image's.
+    pub(in crate::sandbox) fn hidden(&self) -> Vec<PathBuf> {
+        image::hidden(self.all_shown().into_iter().chain(self.writable.iter().cloned()).chain([INSIDE.into()]))
+    }
+
+    /// Returns the files and directories of the machine that the program may read: its own, and those of the runner's
+    /// settings, such as certificates.
+    fn all_shown(&self) -> Vec<PathBuf> {
+        self.shown.iter().cloned().chain(paths().map(|(_, path)| path)).collect()
+    }
+
     /// Returns whether the box shows `path` of the machine anyway.
     fn is_shown(&self, path: &Path) -> bool {
         self.image.is_none()
@@ -130,21 +141,19 @@ impl Options {
     /// of the box, of the program for the first process.
     pub(in crate::sandbox) fn new(spec: &Spec, user: &JobUser, program: &Path) -> std::io::Result<Self> {
         let mut all = Self::empty();
-        let shown: Vec<PathBuf> = spec.shown.iter().cloned().chain(paths().map(|(_, path)| path)).collect();
         all.namespaces(user);
         all.filters(spec.purpose)?;
         all.file_systems(spec);
         match &spec.image {
             Some(image) => {
-                let others: Vec<PathBuf> = shown.iter().chain(&spec.writable).cloned().chain([INSIDE.into()]).collect();
-                all.image(image, &others)?;
+                all.image(image, &spec.hidden())?;
                 all.own_libraries(program)?;
             }
             None => all.machine(),
         }
         all.show_as(program, Path::new(INIT));
         all.etc(user)?;
-        for path in shown.iter().filter(|path| !spec.is_shown(path)) {
+        for path in spec.all_shown().iter().filter(|path| !spec.is_shown(path)) {
             all.show_as(path, path);
         }
         for path in &spec.writable {
