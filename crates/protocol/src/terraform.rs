@@ -22,8 +22,15 @@ pub const REGISTRY_FILES: [&str; 5] = [
 pub const PLATFORMS: [&str; 2] = ["linux_amd64", "linux_arm64"];
 
 /// Environment variables that an app must not set for Terraform. They could select other providers than the lock file
-/// pins, or change the programs that `terraform init` runs, such as Git, and their settings.
-const REFUSED: [&str; 17] = [
+/// pins, change the programs that `terraform init` runs, such as Git, and their settings, or name files that it writes.
+/// The config of AWS may name a program that gives credentials (`credential_process`), and the one of OpenTofu's
+/// encryption a program that gives keys.
+const REFUSED: [&str; 24] = [
+    "AWS_CONFIG_FILE",
+    "AWS_DEFAULT_PROFILE",
+    "AWS_PROFILE",
+    "AWS_SHARED_CONFIG_FILE",
+    "AWS_SHARED_CREDENTIALS_FILE",
     "BASH_ENV",
     "ENV",
     "GCONV_PATH",
@@ -36,6 +43,8 @@ const REFUSED: [&str; 17] = [
     "SSH_ASKPASS",
     "TERRAFORM_CONFIG",
     "TF_CLI_CONFIG_FILE",
+    "TF_ENCRYPTION",
+    "TF_LOG_PATH",
     "TF_PLUGIN_CACHE_DIR",
     "TF_PLUGIN_CACHE_MAY_BREAK_DEPENDENCY_LOCK_FILE",
     "TF_REATTACH_PROVIDERS",
@@ -57,8 +66,8 @@ pub fn is_refused_variable(name: &str) -> bool {
 /// Returns the error message for the environment variable `name`, which [`is_refused_variable`] refuses.
 pub fn refused_variable(name: &str) -> String {
     format!(
-        "environment variable `{name}` may make Terraform take other providers than the module pins, or run other programs, so \
-         it is refused"
+        "environment variable `{name}` may make Terraform take other providers than the module pins, run other programs, \
+         or write other files, so it is refused"
     )
 }
 

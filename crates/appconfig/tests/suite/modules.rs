@@ -306,11 +306,11 @@ fn a_provider_is_pinned_beside_the_module() {
 #[test]
 fn a_variable_that_could_undo_the_lock_file_is_refused() {
     let net = "name = \"net\"\ntype = \"terraform_module\"\nterraform_version = \"1.11.3\"\nsource = \"./modules/own\"\n\
-               [env_vars]\nTF_LOG = \"debug\"\nTF_REATTACH_PROVIDERS = \"{}\"\nGIT_SSH_COMMAND = \"sh -c x\"\n";
+               [env_vars]\nTF_LOG = \"debug\"\nTF_REATTACH_PROVIDERS = \"{}\"\nGIT_SSH_COMMAND = \"sh -c x\"\nAWS_CONFIG_FILE = \"aws.cfg\"\n";
     let config = good().with("components/net.toml", net).with("modules/own/main.tf", "locals {}\n");
 
     insta::assert_snapshot!(config.check(), @r#"
-    error: environment variable `TF_REATTACH_PROVIDERS` may make Terraform take other providers than the module pins, or run other programs, so it is refused
+    error: environment variable `TF_REATTACH_PROVIDERS` may make Terraform take other providers than the module pins, run other programs, or write other files, so it is refused
      --> components/net.toml:7:1
       |
     7 | TF_REATTACH_PROVIDERS = "{}"
@@ -318,10 +318,18 @@ fn a_variable_that_could_undo_the_lock_file_is_refused() {
       |
       = help: remove it from `env_vars`; pass values to the module with `vars`; the customer configures a mirror of providers on the runner's machine
 
-    error: environment variable `GIT_SSH_COMMAND` may make Terraform take other providers than the module pins, or run other programs, so it is refused
+    error: environment variable `GIT_SSH_COMMAND` may make Terraform take other providers than the module pins, run other programs, or write other files, so it is refused
      --> components/net.toml:8:1
       |
     8 | GIT_SSH_COMMAND = "sh -c x"
+      | ^^^^^^^^^^^^^^^
+      |
+      = help: remove it from `env_vars`; pass values to the module with `vars`; the customer configures a mirror of providers on the runner's machine
+
+    error: environment variable `AWS_CONFIG_FILE` may make Terraform take other providers than the module pins, run other programs, or write other files, so it is refused
+     --> components/net.toml:9:1
+      |
+    9 | AWS_CONFIG_FILE = "aws.cfg"
       | ^^^^^^^^^^^^^^^
       |
       = help: remove it from `env_vars`; pass values to the module with `vars`; the customer configures a mirror of providers on the runner's machine

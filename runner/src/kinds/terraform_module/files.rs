@@ -18,6 +18,8 @@ pub(super) const PLAN_FILE: &str = "plan.bin";
 /// The file with the backend. Because of `_override` in its name, Terraform uses it instead of the module's own
 /// backend.
 const BACKEND_FILE: &str = "freehold_backend_override.tf.json";
+/// A file without content, in every box.
+const EMPTY: &str = "/dev/null";
 const VARIABLES_FILE: &str = "freehold.auto.tfvars.json";
 
 /// The variables of a module, as they were written.
@@ -56,12 +58,15 @@ pub(super) async fn write(
 
 /// Returns the backend. Terraform's lock is an object beside the state (`use_lockfile`). Path-style addresses also work
 /// where a bucket does not have a host name. `encrypt` is not set, because it would replace the bucket's own key by a
-/// key of S3.
+/// key of S3. The backend reads no config of AWS, which may name a program (`credential_process`): an empty file is
+/// named, because the backend treats an empty list as if it were absent.
 fn backend(bucket: &str, objects: &StateObjects, region: &str) -> Value {
     json!({ "terraform": { "backend": { "s3": {
         "bucket": bucket,
         "key": objects.state(),
         "region": region,
+        "shared_config_files": [EMPTY],
+        "shared_credentials_files": [EMPTY],
         "use_lockfile": true,
         "use_path_style": true,
     } } } })

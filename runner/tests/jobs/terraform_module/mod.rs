@@ -477,9 +477,9 @@ async fn a_variable_that_could_undo_the_lock_file_fails_the_job_before_terraform
     let Some(cloud) = Cloud::here(test).await else { return };
     let artifact = artifact(&cloud, MODULE).await;
 
-    for name in
-        ["TF_CLI_CONFIG_FILE", "TF_REATTACH_PROVIDERS", "TF_PLUGIN_CACHE_DIR", "GIT_SSH_COMMAND", "LD_PRELOAD", "PATH"]
-    {
+    let of_terraform = ["TF_CLI_CONFIG_FILE", "TF_REATTACH_PROVIDERS", "TF_PLUGIN_CACHE_DIR", "TF_ENCRYPTION"];
+    let of_others = ["GIT_SSH_COMMAND", "LD_PRELOAD", "PATH", "AWS_CONFIG_FILE", "AWS_PROFILE"];
+    for name in of_terraform.into_iter().chain(of_others) {
         let Work::TerraformModule(mut work) = work(&artifact, json!({ "name": "n" })) else { panic!("a module") };
         work.env_vars.insert(name.into(), "/workspace/module/x".into());
         let mut bench = cloud.bench(Work::TerraformModule(work), &artifact);
