@@ -2,14 +2,15 @@
 //! program left must not mislead or block it: it follows no link, waits for no pipe, and reads only regular files with
 //! a single name and a bounded size.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, fchmod, mkdirat, openat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fchmod, mkdirat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 /// The maximum size, in bytes, of a document that the runner reads, such as a manifest or a program's output.
@@ -18,6 +19,8 @@ pub(crate) const MAX_DOCUMENT: u64 = 256 * 1024 * 1024;
 /// The flags that open a directory on the path to a file. `PATH`: the directory need not be readable. `NOFOLLOW`: it
 /// must not be a link.
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// The flags that open a directory to read the names in it.
+const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// The flags that open a file to read it. `NONBLOCK`: a pipe without a writer would block the runner. `NOCTTY`: a
 /// terminal would become the runner's own.
 const READ: OFlags =
@@ -59,6 +62,17 @@ pub(crate) async fn open(workspace: &Path, name: impl AsRef<Path>, most: u64) ->
 pub(crate) async fn read(workspace: &Path, name: impl AsRef<Path>, most: u64) -> Result<Vec<u8>, WorkspaceError> {
     let name = name.as_ref().to_owned();
     blocking(workspace, name, move |workspace, name| read_plain(workspace, name, most)).await
+}
+
+/// Returns the names of the files below the directory `name` of `workspace`, relative to this directory. Fails when the
+/// directory has more than `most` entries, or an entry that is neither a directory nor a regular file.
+pub(crate) async fn files_below(
+    workspace: &Path,
+    name: impl AsRef<Path>,
+    most: usize,
+) -> Result<Vec<PathBuf>, WorkspaceError> {
+    let name = name.as_ref().to_owned();
+    blocking(workspace, name, move |workspace, name| list_plain(workspace, name, most)).await
 }
 
 /// Returns a UTF-8 text of at most [`MAX_DOCUMENT`] bytes, like [`read`].
@@ -114,6 +128,47 @@ fn read_plain(workspace: &Path, name: &Path, most: u64) -> Result<Vec<u8>, Works
     let mut bytes = Vec::new();
     open_plain(workspace, name, most)?.take(most).read_to_end(&mut bytes).map_err(failed(name))?;
     Ok(bytes)
+}
+
+fn list_plain(workspace: &Path, name: &Path, most: usize) -> Result<Vec<PathBuf>, WorkspaceError> {
+    let (mut files, mut waiting, mut seen) = (Vec::new(), vec![PathBuf::new()], 0);
+    while let Some(below) = waiting.pop() {
+        let here: PathBuf = name.components().chain(below.components()).collect();
+        let found = entries(workspace, &here, most).map_err(failed(&here))?;
+        seen += found.len();
+        if seen > most {
+            return Err(failed(name)(io::Error::other(format!("it has more than {most} entries"))));
+        }
+        for (entry, kind) in found {
+            let path = below.join(entry);
+            match kind {
+                FileType::Directory => waiting.push(path),
+                FileType::RegularFile => files.push(path),
+                _ => return Err(WorkspaceError::NotPlain(name.join(path).display().to_string())),
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// Returns the first entries of a directory, and no more than one beyond `most`.
+fn entries(workspace: &Path, name: &Path, most: usize) -> io::Result<Vec<(OsString, FileType)>> {
+    let (above, last) = directory_of(workspace, name, false)?;
+    let directory = openat(above, last, LIST, Mode::empty())?;
+    let mut found = Vec::new();
+    for entry in Dir::read_from(&directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        let data = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        found.push((OsStr::from_bytes(name.to_bytes()).to_owned(), FileType::from_raw_mode(data.st_mode)));
+        if found.len() > most {
+            break;
+        }
+    }
+    Ok(found)
 }
 
 fn write_new(workspace: &Path, name: &Path, text: &[u8], kind: Kind) -> io::Result<()> {
@@ -214,6 +269,28 @@ mod tests {
         File::create(workspace.join("huge")).unwrap().set_len(1 << 40).unwrap();
 
         assert_eq!(answer(&workspace, "huge").await, "`huge` has 1099511627776 bytes; the runner reads at most 8");
+    }
+
+    #[tokio::test]
+    async fn only_plain_files_are_listed_and_not_too_many() {
+        let (_state, workspace, key) = world();
+        std::fs::create_dir_all(workspace.join("package/docs")).unwrap();
+        std::fs::write(workspace.join("package/program"), "x").unwrap();
+        std::fs::write(workspace.join("package/docs/text"), "x").unwrap();
+        symlink("package", workspace.join("link")).unwrap();
+        let mut found = files_below(&workspace, "package", 3).await.unwrap();
+        found.sort();
+        let refused =
+            async |name: &str, most: usize| files_below(&workspace, name, most).await.unwrap_err().to_string();
+
+        assert_eq!(found, ["docs/text", "program"].map(PathBuf::from));
+        assert!(refused("package", 2).await.contains("`package` cannot be read"));
+        assert_eq!(refused("none", 3).await, "`none` is gone");
+        symlink(key, workspace.join("package/docs/key")).unwrap();
+        for (name, culprit) in [("package", "package/docs/key"), ("link", "link")] {
+            let why = refused(name, 9).await;
+            assert!(why.contains("is not a regular file") && why.contains(culprit), "{why}");
+        }
     }
 
     #[tokio::test]

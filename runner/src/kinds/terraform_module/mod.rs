@@ -7,6 +7,7 @@
 mod data;
 pub(super) mod drift;
 pub mod executable;
+mod fetched_providers;
 mod files;
 mod plan;
 mod program;
@@ -35,10 +36,10 @@ use crate::kinds::result::{Done, job_aws, keep_sensitive, skipped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
 use crate::state_objects::StateObjects;
+use fetched_providers::FetchedProviders;
 use files::{MODULE, PLAN_FILE, Variables};
 use plan::Changes;
-use program::Terraform;
-use providers::Providers;
+use program::{ModuleProviders, Terraform};
 use state_lock::StateLock;
 
 /// The option for the time that Terraform waits for the state's lock.
@@ -108,14 +109,13 @@ async fn prepare<'a>(
     Ok(Prepared { terraform, objects, variables })
 }
 
-/// Fetches the module and its providers into the workspace, and writes the runner's files. Returns no providers for a
-/// module whose providers Terraform fetches.
+/// Fetches the module and its providers into the workspace, and writes the runner's files.
 async fn fetch(
     job: &Job,
     work: &ApplyTerraform,
     bucket: &JobBucket,
     objects: &StateObjects,
-) -> Result<(Variables, Option<Providers>), Failure> {
+) -> Result<(Variables, ModuleProviders), Failure> {
     let repository = sync_artifact(job, &work.artifact).await?;
     let layer = job.workspace.join("module.tar.gz");
     fetch_layer(&repository, &work.artifact, MODULE_LAYER, &layer).await?;
@@ -125,7 +125,10 @@ async fn fetch(
         .map_err(|error| Failure::because("could not unpack the module", &error))?
         .map_err(|error| Failure::because("could not unpack the module", &error))?;
     let _ = std::fs::remove_file(&layer);
-    let providers = providers::unpack(job, &repository, &work.artifact).await?;
+    let providers = match providers::unpack(job, &repository, &work.artifact).await? {
+        Some(packed) => ModuleProviders::Packed(packed),
+        None => ModuleProviders::Fetched(FetchedProviders::find(job).await?),
+    };
     let variables = files::write(job, work, &Templates::of(job), (bucket.bucket(), objects)).await?;
     Ok((variables, providers))
 }

@@ -15,7 +15,6 @@ use freehold_protocol::terraform::{
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
 
 use crate::identity::job_aws::JobAws;
 use crate::identity::stack_outputs;
@@ -26,18 +25,24 @@ use crate::kinds::program_version::version_line;
 use crate::kinds::result::succeeded;
 use crate::kinds::templates::Templates;
 use crate::kinds::terraform_module::executable;
+use crate::kinds::terraform_module::fetched_providers::{self, FetchedProviders};
 use crate::kinds::terraform_module::files::MODULE;
 use crate::kinds::terraform_module::providers::Providers;
 use crate::sandbox::{self, Interrupt, Output, Printed, Program, Service};
-
-/// A lock that allows one `init` at a time, because Terraform's plugin cache is not safe for concurrent use (Terraform
-/// CLI documentation, "Provider plugin cache").
-static INIT: Mutex<()> = Mutex::const_new(());
 
 /// The message of `init -lockfile=readonly` when a provider is not in the lock file. OpenTofu has the same message.
 const NOT_LOCKED: &str = "Provider dependency changes detected";
 const LOCK_IT: &str = "the module needs a provider that its `.terraform.lock.hcl` does not pin; run `terraform providers lock \
                        -platform=linux_amd64 -platform=linux_arm64` in the module, and keep the file that it writes";
+
+/// Where Terraform gets the providers of a module.
+#[derive(Debug)]
+pub(super) enum ModuleProviders {
+    /// They came with the module, and Terraform does not fetch any.
+    Packed(Providers),
+    /// Terraform fetches them from their registries, unless this machine has them.
+    Fetched(FetchedProviders),
+}
 
 /// The Terraform program for one job.
 pub(super) struct Terraform<'a> {
@@ -46,10 +51,8 @@ pub(super) struct Terraform<'a> {
     environment: BTreeMap<String, String>,
     /// The environment variables that the config gives the module.
     own: BTreeMap<String, String>,
-    /// The directory of Terraform's plugin cache, for fetched providers.
-    plugins: PathBuf,
-    /// The providers that came with the module. If there are any, Terraform does not fetch providers.
-    providers: Option<Providers>,
+    /// The providers of the module, once it is fetched.
+    providers: Option<ModuleProviders>,
     services: Vec<Service>,
     account_hosts: Option<Arc<dyn AccountHosts>>,
     wanted_version: &'a str,
@@ -61,9 +64,6 @@ impl<'a> Terraform<'a> {
     /// Finds the program `terraform` or `tofu` and prepares its environment variables.
     pub(super) fn find(job: &'a Job, work: &'a ApplyTerraform, aws: &JobAws) -> Result<Self, Failure> {
         let executable = executable::find_of(job).map_err(Failure::new)?;
-        let plugins = job.config.state_dir.join("terraform-plugins");
-        std::fs::create_dir_all(&plugins)
-            .map_err(|error| Failure::because("could not make the plugin cache", &error))?;
         let mut environment = sandbox::base_environment(job);
         if matches!(job.order.work.made_by(), Work::Sandbox(_)) {
             environment.extend(stack_outputs::sandbox_variables(&job.order, &job.config));
@@ -73,16 +73,13 @@ impl<'a> Terraform<'a> {
             let what = refused_variable(name);
             return Err(Failure::new(format!("component `{}`: {what}; {REFUSED_VARIABLE_HELP}", work.component)));
         }
-        // `TF_CLI_ARGS` is dropped, because its options would apply to every command, including the apply of the plan.
-        // `TF_DATA_DIR` is dropped, because the build installed modules in Terraform's default data directory.
-        let is_kept = |name: &str| !name.starts_with("TF_CLI_ARGS") && name != "TF_DATA_DIR";
         environment.extend(own.clone().into_iter().filter(|(name, _)| is_kept(name)));
         environment.extend(aws.environment());
         let fixed = [
             ("TF_IN_AUTOMATION", "1".to_owned()),
             ("TF_INPUT", "0".to_owned()),
             ("CHECKPOINT_DISABLE", "1".to_owned()),
-            ("TF_PLUGIN_CACHE_DIR", plugins.display().to_string()),
+            ("TF_PLUGIN_CACHE_DIR", fetched_providers::cache(job)),
             // The AWS provider (from 5.62) sets this tag on each resource that it makes. The boundary denies calls that
             // change the code of a resource, or run commands on it, if the resource does not have this tag.
             ("TF_AWS_DEFAULT_TAGS_freehold:owner", names::owner(&job.order.tenant, &job.order.install)),
@@ -93,7 +90,6 @@ impl<'a> Terraform<'a> {
             executable,
             environment,
             own,
-            plugins,
             providers: None,
             services: aws.services(),
             account_hosts: aws.account_hosts(),
@@ -102,13 +98,13 @@ impl<'a> Terraform<'a> {
         })
     }
 
-    /// Makes `providers` the only providers that Terraform can use. `None` leaves the plugin cache in use.
-    pub(super) fn take_providers(&mut self, providers: Option<Providers>) {
-        if let Some(providers) = &providers {
+    /// Lets Terraform use `providers`. Packed providers are then the only ones that it can use.
+    pub(super) fn take_providers(&mut self, providers: ModuleProviders) {
+        if let ModuleProviders::Packed(packed) = &providers {
             self.environment.remove("TF_PLUGIN_CACHE_DIR");
-            self.environment.insert("TF_CLI_CONFIG_FILE".to_owned(), providers.cli_config());
+            self.environment.insert("TF_CLI_CONFIG_FILE".to_owned(), packed.cli_config());
         }
-        self.providers = providers;
+        self.providers = Some(providers);
     }
 
     pub(super) const fn job(&self) -> &'a Job {
@@ -128,36 +124,41 @@ impl<'a> Terraform<'a> {
     }
 
     /// Runs `init`, which installs modules and the providers that the lock file pins. The providers came with the
-    /// module, or Terraform fetches them from the registries that the contract names. Only `init` can write to the
-    /// plugin cache: other jobs execute the files in it, so programs of a module must not be able to change them.
+    /// module, or Terraform fetches them from the registries that the contract names.
     pub(super) async fn init(&self) -> Result<(), Failure> {
-        let _alone = until_stopped(self.job, async { Ok(INIT.lock().await) }).await?;
         let arguments = ["init", "-input=false", "-no-color", "-lockfile=readonly"].map(String::from).to_vec();
-        let writable = if self.providers.is_some() { Vec::new() } else { vec![self.plugins.clone()] };
-        let ended = self.start("init", arguments, Output::log(), writable).await;
+        let ended = self.start("init", arguments, Output::log()).await;
         ended.map_err(|failure| match failure {
             Failure::Failed { reason, .. } if reason.contains(NOT_LOCKED) => Failure::new(LOCK_IT),
             other => other,
-        })
+        })?;
+        if let Some(ModuleProviders::Fetched(fetched)) = &self.providers {
+            let keep = async {
+                fetched.keep(self.job).await;
+                Ok(())
+            };
+            until_stopped(self.job, keep).await?;
+        }
+        Ok(())
     }
 
     /// Runs a subcommand and writes its output to the log.
     pub(super) async fn run(&self, name: &str, arguments: Vec<String>) -> Result<(), Failure> {
-        self.start(name, arguments, Output::log(), Vec::new()).await
+        self.start(name, arguments, Output::log()).await
     }
 
     /// Runs a subcommand whose output has values of resources. Only its errors come into the log.
     pub(super) async fn run_unlogged(&self, name: &str, arguments: Vec<String>) -> Result<(), Failure> {
         let unkept = |error| Failure::because(&format!("could not store what `terraform {name}` prints"), &error);
         let printed = Printed::new(self.job).map_err(unkept)?;
-        self.start(name, arguments, Output::Kept(printed), Vec::new()).await
+        self.start(name, arguments, Output::Kept(printed)).await
     }
 
     /// Runs `apply` of the plan.
     pub(super) async fn apply(&self, mut arguments: Vec<String>, plan: &PlanFile) -> Result<(), Failure> {
         arguments.push(plan.path().display().to_string());
         let shown = vec![plan.directory().to_owned()];
-        self.start_with("apply", arguments, Output::log(), Vec::new(), shown).await
+        self.start_with("apply", arguments, Output::log(), shown).await
     }
 
     /// Runs a subcommand and returns the document that it prints. The document may contain secrets, so its file has no
@@ -188,7 +189,7 @@ impl<'a> Terraform<'a> {
     ) -> Result<T, Failure> {
         let unreadable = |error| Failure::because(&format!("could not read what `terraform {name}` printed"), &error);
         let printed = Printed::new(self.job).map_err(unreadable)?;
-        self.start_with(name, arguments, Output::Kept(printed.clone()), Vec::new(), shown).await?;
+        self.start_with(name, arguments, Output::Kept(printed.clone()), shown).await?;
         printed.json().await.map_err(unreadable)
     }
 
@@ -197,12 +198,11 @@ impl<'a> Terraform<'a> {
         json!({ "environment": self.own, "version": self.wanted_version })
     }
 
-    /// Returns the directories that Terraform must be able to read: the module's providers or the plugin cache, which
-    /// are outside of the workspace.
-    fn readable(&self, writable: &[PathBuf]) -> Vec<PathBuf> {
+    /// Returns the directories of providers outside of the workspace.
+    fn readable(&self) -> Vec<PathBuf> {
         match &self.providers {
-            Some(providers) => providers.directories(),
-            None if writable.is_empty() => vec![self.plugins.clone()],
+            Some(ModuleProviders::Packed(packed)) => packed.directories(),
+            Some(ModuleProviders::Fetched(fetched)) => fetched.directories(),
             None => Vec::new(),
         }
     }
@@ -211,17 +211,11 @@ impl<'a> Terraform<'a> {
     fn fetches(&self) -> bool {
         let terms = self.job.order.terms.as_ref().and_then(|terms| terms.asked().ok().flatten());
         let named = |terms: &Terms| terms.hosts.iter().any(|host| REGISTRIES.contains(&host.as_str()));
-        self.providers.is_none() && terms.is_some_and(|terms| named(&terms))
+        matches!(self.providers, Some(ModuleProviders::Fetched(_))) && terms.is_some_and(|terms| named(&terms))
     }
 
-    async fn start(
-        &self,
-        name: &str,
-        arguments: Vec<String>,
-        output: Output,
-        writable: Vec<PathBuf>,
-    ) -> Result<(), Failure> {
-        self.start_with(name, arguments, output, writable, Vec::new()).await
+    async fn start(&self, name: &str, arguments: Vec<String>, output: Output) -> Result<(), Failure> {
+        self.start_with(name, arguments, output, Vec::new()).await
     }
 
     async fn start_with(
@@ -229,15 +223,13 @@ impl<'a> Terraform<'a> {
         name: &str,
         arguments: Vec<String>,
         output: Output,
-        writable: Vec<PathBuf>,
         shown: Vec<PathBuf>,
     ) -> Result<(), Failure> {
         let program = Program {
             directory: MODULE,
             output,
             interrupt: Interrupt::Interrupt,
-            readable: self.readable(&writable).into_iter().chain(shown).collect(),
-            writable,
+            readable: self.readable().into_iter().chain(shown).collect(),
             services: self.services.clone(),
             account_hosts: self.account_hosts.clone(),
             hosts: if name == "init" && self.fetches() { registries() } else { Vec::new() },
@@ -252,6 +244,13 @@ impl<'a> Terraform<'a> {
     pub(super) fn ended_abruptly(&self) -> bool {
         self.abrupt.load(Ordering::Relaxed)
     }
+}
+
+/// Returns whether Terraform gets the variable `name` if the app sets it. `TF_CLI_ARGS` is dropped,
+/// because its options would apply to every command, including the apply of the plan. `TF_DATA_DIR` is dropped, because
+/// the build installed modules in Terraform's default data directory.
+fn is_kept(name: &str) -> bool {
+    !name.starts_with("TF_CLI_ARGS") && name != "TF_DATA_DIR"
 }
 
 /// Returns the hosts of the registries and of their downloads.

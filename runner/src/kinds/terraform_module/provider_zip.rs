@@ -1,9 +1,9 @@
-//! Reads the package of a provider: a zip file with its program, in the format of provider registries.
+//! Reads the package of a provider, with its program: a zip file in the format of provider registries, or its files.
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{self, Read, Seek as _, Write};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Component, Path};
 
 use base64::Engine as _;
@@ -28,6 +28,8 @@ pub enum ProviderZipError {
     NotPlain(String),
     #[error("it holds more than {MAX_UNPACKED} bytes or {MAX_FILES} files")]
     TooLarge,
+    #[error("its hash `{0}` is not in the lock file of the module")]
+    NotLocked(String),
     #[error("it cannot be read or unpacked")]
     Io(#[from] io::Error),
 }
@@ -38,13 +40,42 @@ pub enum ProviderZipError {
 /// A [`ProviderZipError`]. The files that were unpacked before the error stay in `into`.
 pub fn unpack(zip: &Path, into: &Path) -> Result<(), ProviderZipError> {
     for_each_file(zip, |name, is_program, content| {
-        let path = into.join(name);
-        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-        let mut options = std::fs::OpenOptions::new();
-        options.write(true).create_new(true).mode(if is_program { 0o755 } else { 0o644 });
-        io::copy(content, &mut options.open(path)?)?;
+        io::copy(content, &mut create(&into.join(name), is_program)?)?;
         Ok(())
     })
+}
+
+/// Copies the files of an unpacked package into the empty directory `into`. `files` has them by their names in the
+/// package. Returns the hash of the copy, as [`hash`] does.
+///
+/// # Errors
+/// A [`ProviderZipError`]. The files that were copied before the error stay in `into`.
+pub(super) fn copy(files: &BTreeMap<String, File>, into: &Path) -> Result<String, ProviderZipError> {
+    let (mut digests, mut left) = (BTreeMap::new(), MAX_UNPACKED);
+    for (name, file) in files {
+        if !is_plain(name) {
+            return Err(ProviderZipError::NotPlain(name.clone()));
+        }
+        let mut file: &File = file;
+        let is_program = file.metadata()?.permissions().mode() & 0o111 != 0;
+        let mut copy = create(&into.join(name), is_program)?;
+        file.rewind()?;
+        left = left.saturating_sub(io::copy(&mut file.take(left), &mut copy)?);
+        if left == 0 {
+            return Err(ProviderZipError::TooLarge);
+        }
+        copy.rewind()?;
+        digests.insert(name.clone(), digest(&mut copy)?);
+    }
+    Ok(hash_of(&digests))
+}
+
+/// Creates a file and the directories above it.
+fn create(path: &Path, is_program: bool) -> io::Result<File> {
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(if is_program { 0o755 } else { 0o644 });
+    options.open(path)
 }
 
 /// Returns the hash of the package at `zip` as Terraform's lock files have it: with the prefix `h1:`. The algorithm is
@@ -53,18 +84,27 @@ pub fn unpack(zip: &Path, into: &Path) -> Result<(), ProviderZipError> {
 /// # Errors
 /// A [`ProviderZipError`].
 pub fn hash(zip: &Path) -> Result<String, ProviderZipError> {
-    let mut files = BTreeMap::new();
+    let mut digests = BTreeMap::new();
     for_each_file(zip, |name, _, content| {
-        let mut hash = Sha256::new();
-        io::copy(content, &mut HashWriter(&mut hash))?;
-        files.insert(name.to_owned(), hex(hash.finalize().as_slice()));
+        digests.insert(name.to_owned(), digest(content)?);
         Ok(())
     })?;
+    Ok(hash_of(&digests))
+}
+
+fn digest(content: &mut dyn Read) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    io::copy(content, &mut HashWriter(&mut hash))?;
+    Ok(hex(hash.finalize().as_slice()))
+}
+
+/// Returns the hash of the files that have these SHA-256 digests, by their names.
+fn hash_of(digests: &BTreeMap<String, String>) -> String {
     let mut all = Sha256::new();
-    for (name, digest) in files {
+    for (name, digest) in digests {
         all.update(format!("{digest}  {name}\n"));
     }
-    Ok(format!("h1:{}", STANDARD.encode(all.finalize())))
+    format!("h1:{}", STANDARD.encode(all.finalize()))
 }
 
 fn for_each_file(
@@ -118,8 +158,6 @@ impl Write for HashWriter<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use zip::write::SimpleFileOptions;
 
     use super::*;
@@ -159,6 +197,25 @@ mod tests {
 
         assert_eq!(one, "h1:c9kx41MfEyR7vDoBCPzQwO9IAmCl51mA23+m4LxTGsQ=");
         assert_eq!(hash(&zip).unwrap(), one);
+    }
+
+    #[test]
+    fn a_copy_has_the_hash_of_the_package_and_its_program() {
+        let directory = tempfile::tempdir().unwrap();
+        let (zip, unpacked, to) =
+            (directory.path().join("a.zip"), directory.path().join("unpacked"), directory.path().join("to"));
+        pack(&zip, &[("terraform-provider-note_v1", b"program", 0o755), ("docs/README.md", b"text", 0o644)]);
+        unpack(&zip, &unpacked).unwrap();
+        let open = |name: &str| (name.to_owned(), File::open(unpacked.join(name)).unwrap());
+        let files: BTreeMap<String, File> = [open("terraform-provider-note_v1"), open("docs/README.md")].into();
+
+        assert_eq!(copy(&files, &to).unwrap(), hash(&zip).unwrap());
+
+        let mode = |name: &str| to.join(name).metadata().unwrap().permissions().mode() & 0o111;
+        assert!(mode("terraform-provider-note_v1") != 0 && mode("docs/README.md") == 0);
+        assert_eq!(std::fs::read(to.join("docs/README.md")).unwrap(), b"text");
+        let out: BTreeMap<String, File> = [("../out".to_owned(), File::open(&zip).unwrap())].into();
+        assert!(matches!(copy(&out, &to), Err(ProviderZipError::NotPlain(name)) if name == "../out"));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::unpacked_trees::{UnpackedTree, UnpackedTrees};
 /// The size limit of the config of a module's artifact, in bytes.
 const MAX_CONFIG: u64 = 1024 * 1024;
 /// The total size of the unpacked providers that stay on the machine while no job uses them, in bytes.
-const KEPT: u64 = 6 * 1024 * 1024 * 1024;
+pub(super) const KEPT: u64 = 6 * 1024 * 1024 * 1024;
 /// The directory of the mirror in the workspace, and the file that tells Terraform to use it.
 const MIRROR: &str = "mirror";
 const CLI_CONFIG: &str = "terraform.rc";
@@ -65,7 +65,7 @@ pub(super) async fn unpack(
         ));
     }
     let wrong = |error: &dyn std::error::Error| Failure::because("could not store the providers", error);
-    let store = UnpackedTrees::open(job.config.state_dir.join("providers")).map_err(|error| wrong(&error))?;
+    let store = store(job)?;
     let mut trees = Vec::new();
     for provider in config.providers.iter().filter(|provider| provider.platform == platform) {
         let layer = parts.iter().find(|part| part.media_type == PROVIDER_LAYER && part.digest == provider.digest);
@@ -78,6 +78,12 @@ pub(super) async fn unpack(
     let pruned = tokio::task::spawn_blocking(move || store.prune(KEPT)).await;
     pruned.map_err(|error| wrong(&error))?.map_err(|error| wrong(&error))?;
     Ok(Some(Providers { trees, cli_config: write_cli_config(job)? }))
+}
+
+/// Returns the store of unpacked providers.
+pub(super) fn store(job: &Job) -> Result<UnpackedTrees, Failure> {
+    let store = UnpackedTrees::open(job.config.state_dir.join("providers"));
+    store.map_err(|error| Failure::because("could not store the providers", &error))
 }
 
 async fn read(job: &Job, repository: &Repository, config: &Descriptor) -> Result<ModuleConfig, Failure> {
@@ -122,7 +128,8 @@ async fn tree(
     Ok(tree)
 }
 
-fn link(mirror: &Path, provider: &ProviderPackage, tree: &Path) -> Result<(), Failure> {
+/// Links `tree` into the directory `mirror`, in the layout in which Terraform looks for unpacked providers.
+pub(super) fn link(mirror: &Path, provider: &ProviderPackage, tree: &Path) -> Result<(), Failure> {
     let path = provider.mirror_path().ok_or_else(|| {
         Failure::new(format!("`{}` for `{}` is not the name of a provider", provider.name(), provider.platform))
     })?;

@@ -1,5 +1,6 @@
 //! Terraform modules, with the real program and its state in the local cloud.
 
+mod fetched_providers;
 mod locks;
 mod sensitive_outputs;
 mod ten_kills;
