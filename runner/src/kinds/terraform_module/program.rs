@@ -65,6 +65,9 @@ impl<'a> Terraform<'a> {
     pub(super) fn find(job: &'a Job, work: &'a ApplyTerraform, aws: &JobAws) -> Result<Self, Failure> {
         let executable = executable::find_of(job).map_err(Failure::new)?;
         let mut environment = sandbox::base_environment(job);
+        if let Some(image) = job.image.get() {
+            drop_settings(&mut environment, image.environment());
+        }
         if matches!(job.order.work.made_by(), Work::Sandbox(_)) {
             environment.extend(stack_outputs::sandbox_variables(&job.order, &job.config));
         }
@@ -246,11 +249,21 @@ impl<'a> Terraform<'a> {
     }
 }
 
-/// Returns whether Terraform gets the variable `name` if the app sets it. `TF_CLI_ARGS` is dropped,
+/// Returns whether Terraform gets the variable `name` if the app or the tool image sets it. `TF_CLI_ARGS` is dropped,
 /// because its options would apply to every command, including the apply of the plan. `TF_DATA_DIR` is dropped, because
 /// the build installed modules in Terraform's default data directory.
 fn is_kept(name: &str) -> bool {
     !name.starts_with("TF_CLI_ARGS") && name != "TF_DATA_DIR"
+}
+
+/// Removes from `environment` what the tool image set although an app must not set it for Terraform. The places of the
+/// image's own programs and libraries stay.
+fn drop_settings(environment: &mut BTreeMap<String, String>, image: &BTreeMap<String, String>) {
+    let is_place = |name: &str| matches!(name, "HOME" | "PATH") || name.starts_with("LD_");
+    environment.retain(|name, value| {
+        let is_of_image = image.get(name).is_some_and(|of_image| of_image == value);
+        !is_of_image || is_place(name) || is_kept(name) && !is_refused_variable(name)
+    });
 }
 
 /// Returns the hosts of the registries and of their downloads.
@@ -271,6 +284,21 @@ pub fn first_error(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tool_image_sets_nothing_that_an_app_must_not_set() {
+        let variables = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), "image".to_owned())).collect();
+        let stays = ["HOME", "LD_LIBRARY_PATH", "LOCALE", "PATH"];
+        let goes = ["AWS_CONFIG_FILE", "GIT_SSH_COMMAND", "TF_CLI_ARGS_apply", "TF_DATA_DIR", "TF_REATTACH_PROVIDERS"];
+        let image: BTreeMap<String, String> = variables(&[stays.as_slice(), &goes, &["TF_CLI_CONFIG_FILE"]].concat());
+        let mut environment = image.clone();
+        environment.insert("TF_CLI_CONFIG_FILE".to_owned(), "of the machine".to_owned());
+
+        drop_settings(&mut environment, &image);
+
+        assert_eq!(environment.remove("TF_CLI_CONFIG_FILE").as_deref(), Some("of the machine"));
+        assert_eq!(environment, variables(&stays));
+    }
 
     #[test]
     fn the_first_error_is_taken_out_of_its_frame() {
