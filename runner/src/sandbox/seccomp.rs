@@ -97,7 +97,15 @@ const TERMINAL: [u64; 2] = [0x5412, 0x541c];
 /// The arguments of `personality` that every program may use: Linux, 32-bit Linux, and a query of the current value.
 /// Other arguments switch off the randomization of addresses, or make data executable.
 const PERSONALITIES: [u64; 3] = [0, 8, 0xffff_ffff];
+/// The system calls that make sockets. Both have the family, the type and the protocol as their first arguments. For
+/// both, the kernel loads the module of a family or a protocol before it refuses anything.
+const SOCKETS: [i64; 2] = [libc::SYS_socket, libc::SYS_socketpair];
 const FAMILIES: [i32; 3] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6];
+/// The protocols of sockets that every program may use. The modules of others, such as SCTP and L2TP, have a history of
+/// vulnerabilities.
+const PROTOCOLS: [i32; 3] = [0, libc::IPPROTO_TCP, libc::IPPROTO_UDP];
+/// The types of sockets that are refused: `SOCK_RAW`, `SOCK_RDM`, `SOCK_DCCP` and `SOCK_PACKET`.
+const REFUSED_TYPES: [u64; 4] = [3, 4, 6, 10];
 /// The bits of a socket's type without its flags.
 const TYPE_MASK: u64 = 0xf;
 
@@ -108,10 +116,12 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 /// # Errors
 /// The reason why the rules cannot be compiled for this machine.
 pub(super) fn filters(purpose: Purpose) -> Result<Vec<Vec<u8>>, String> {
+    // When several filters refuse a call, the program gets the error of the last one.
     let mut compiled = vec![
+        compile(of_sockets(&[none_of(2, PROTOCOLS)?]), libc::EPROTONOSUPPORT)?,
         compile(refused(purpose)?, libc::EPERM)?,
         compile(unknown(purpose), libc::ENOSYS)?,
-        compile(Rules::from([(libc::SYS_socket, families()?)]), libc::EAFNOSUPPORT)?,
+        compile(of_sockets(&[none_of(0, FAMILIES)?]), libc::EAFNOSUPPORT)?,
     ];
     if cfg!(target_arch = "x86_64") {
         compiled.push(no_x32());
@@ -133,8 +143,9 @@ fn refused(purpose: Purpose) -> Result<Rules, String> {
     rules.insert(libc::SYS_ioctl, terminal.collect::<Result<_, _>>()?);
     let others = PERSONALITIES.into_iter().map(|known| condition(0, Width::Dword, Op::Ne, known));
     rules.insert(libc::SYS_personality, vec![rule(others.collect::<Result<_, _>>()?)?]);
-    let raw = condition(1, Width::Dword, Op::MaskedEq(TYPE_MASK), u64::from(libc::SOCK_RAW.unsigned_abs()))?;
-    rules.insert(libc::SYS_socket, vec![rule(vec![raw])?]);
+    let types =
+        REFUSED_TYPES.into_iter().map(|kind| rule(vec![condition(1, Width::Dword, Op::MaskedEq(TYPE_MASK), kind)?]));
+    rules.extend(of_sockets(&types.collect::<Result<Vec<_>, _>>()?));
     Ok(rules)
 }
 
@@ -152,11 +163,16 @@ fn whatever_the_arguments<'a>(numbers: impl IntoIterator<Item = &'a i64>) -> Rul
     numbers.into_iter().map(|number| (*number, Vec::new())).collect()
 }
 
-/// Returns the rules that refuse all families of sockets except [`FAMILIES`].
-fn families() -> Result<Vec<SeccompRule>, String> {
+/// Returns the rules that apply `rules` to each system call that makes sockets.
+fn of_sockets(rules: &[SeccompRule]) -> Rules {
+    SOCKETS.into_iter().map(|number| (number, rules.to_vec())).collect()
+}
+
+/// Returns the rule for calls whose argument number `argument` is none of `known`.
+fn none_of(argument: u8, known: [i32; 3]) -> Result<SeccompRule, String> {
     let others =
-        FAMILIES.into_iter().map(|family| condition(0, Width::Dword, Op::Ne, u64::from(family.unsigned_abs())));
-    Ok(vec![rule(others.collect::<Result<_, _>>()?)?])
+        known.into_iter().map(|value| condition(argument, Width::Dword, Op::Ne, u64::from(value.unsigned_abs())));
+    rule(others.collect::<Result<_, _>>()?)
 }
 
 fn condition(argument: u8, width: Width, op: Op, value: u64) -> Result<SeccompCondition, String> {
@@ -208,7 +224,7 @@ mod tests {
     fn every_filter_has_whole_instructions_and_fits_the_kernel() {
         let all = [Purpose::Program, Purpose::ImageBuild].map(|purpose| filters(purpose).unwrap());
 
-        assert!(all.iter().all(|filters| filters.len() >= 3));
+        assert!(all.iter().all(|filters| filters.len() >= 4));
         for filter in all.concat() {
             assert!(filter.len() % 8 == 0 && filter.len() / 8 <= 4096, "{}", filter.len());
         }

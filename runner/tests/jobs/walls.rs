@@ -88,9 +88,20 @@ if x86 and (libc.syscall(0x40000000 + 101, 0, 0, 0, 0) != -1 or ctypes.get_errno
 for family in (16, 17, 38, 40):
     try: socket.socket(family, socket.SOCK_DGRAM); print("family", family)
     except OSError: pass
-try: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1); print("raw")
-except OSError: pass
-socket.socket(socket.AF_INET6); socket.socketpair()
+# Raw; SCTP, UDP-Lite, MPTCP, L2TP, ping; DCCP in two ways; packets by their oldest name.
+PROTOCOL, FAMILY = 93, 97
+others = [(1, 132), (2, 136), (1, 262), (2, 115), (2, 1)]
+for kind, protocol, errno in [(kind, protocol, PROTOCOL) for kind, protocol in others] + [
+        (3, 1, EPERM), (6, 33, EPERM), (6, 0, EPERM), (10, 0, EPERM)]:
+    try: socket.socket(socket.AF_INET, kind, protocol); print("socket", kind, protocol)
+    except OSError as error:
+        if error.errno != errno: print("socket", kind, protocol, error)
+pair = (ctypes.c_int * 2)()
+for family, kind, protocol, errno in ((16, 2, 0, FAMILY), (38, 5, 0, FAMILY), (2, 1, 132, PROTOCOL), (2, 6, 0, EPERM)):
+    made = libc.socketpair(family, kind, protocol, pair)
+    if made != -1 or ctypes.get_errno() != errno: print("pair", family, kind, protocol)
+socket.socket(socket.AF_INET6); socket.socketpair(); socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+socket.socket(socket.AF_INET, socket.SOCK_STREAM, 6); socket.socket(socket.AF_INET6, socket.SOCK_DGRAM, 17)
 print("done")
 "#;
     std::fs::write(bench.job.workspace.join("calls.py"), script).unwrap();

@@ -30,6 +30,28 @@ def other_sockets(facts):
     return any_of(*[lambda f=family, k=kind: attempt(f, k) for family in families for kind in kinds])
 
 
+@probe(SECCOMP, "EPROTONOSUPPORT", "EAFNOSUPPORT", "EPERM")
+def rare_protocols(facts):
+    """opens a socket of a rare protocol (such as SCTP, DCCP, L2TP), whose module the kernel loads"""
+    protocols = ((1, 132), (5, 132), (6, 33), (6, 0), (2, 115), (2, 136), (1, 262))
+
+    def attempt(family, kind, protocol):
+        with socket.socket(family, kind, protocol):
+            return f"family {family}, kind {kind}, protocol {protocol}"
+
+    inet = (socket.AF_INET, socket.AF_INET6)
+    return any_of(
+        *[lambda f=family, k=kind, p=number: attempt(f, k, p) for family in inet for kind, number in protocols],
+        lambda: in_child(pair_of_netlink),
+    )
+
+
+def pair_of_netlink():
+    # The kernel makes both sockets, and with them loads their module, before it hears that they make no pair.
+    pair = ctypes.create_string_buffer(8)
+    return permitted("socketpair", ("EOPNOTSUPP", "ENOTSUP"), int(socket.AF_NETLINK), int(socket.SOCK_DGRAM), 0, pair)
+
+
 @probe(SECCOMP, *DENIED)
 def io_uring_of_others(facts):
     """uses a ring for system calls that somebody else might hand over"""
