@@ -7,7 +7,7 @@ use clap::Args;
 use freehold_protocol::Digest;
 use freehold_protocol::contract::SignedContract;
 use freehold_protocol::envelope::PublicKey;
-use freehold_stackcheck::{Added, Agreed, Checked, Finding, Names, Overview, RULES, RoleOverview, verify};
+use freehold_stackcheck::{Added, Agreed, Checked, Finding, Names, Overview, RULES, RoleOverview, Rule, verify};
 use serde::Serialize;
 
 use super::runner_checksum::runner_of_release;
@@ -62,6 +62,9 @@ pub(crate) struct VerifyTemplate {
     /// The public key of whoever signs the releases, in PEM form, such as `release-key.pub`.
     #[arg(long, value_name = "FILE", requires = "release")]
     release_key: Option<PathBuf>,
+    /// The install is a trial in a local cloud, so its queues may be on the machine of the runner.
+    #[arg(long)]
+    local: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -104,7 +107,9 @@ impl VerifyTemplate {
         }
         let text = String::from_utf8(bytes)
             .map_err(|_| Error::invalid(format!("`{shown}` is not text")).or(TEMPLATE_WAY_OUT))?;
-        let Checked { findings, left_out, added, names, overview, is_install_stack } = self.checked(&text, &shown)?;
+        let Checked { mut findings, left_out, added, names, overview, is_install_stack } =
+            self.checked(&text, &shown)?;
+        findings.extend(names.as_ref().filter(|_| !self.local).and_then(|names| local_queue(&text, names)));
         let runner_of_release = self.runner_of_release(&shown, names.as_ref())?;
         let verified = Verified {
             file: shown.clone(),
@@ -189,6 +194,24 @@ impl VerifyTemplate {
             })?;
         runner_of_release(sums, key, sha256).map(Some)
     }
+}
+
+/// Returns the finding about a queue on the machine of the runner. Nobody can send orders to the runner of such a template
+/// but programs of that machine.
+fn local_queue(template: &str, names: &Names) -> Option<Finding> {
+    let queues = [&names.orders_queue_url, &names.reports_queue_url];
+    let url = queues.into_iter().find(|url| url.starts_with("http://"))?;
+    let before = template.lines().position(|line| line.contains(url.as_str())).unwrap_or_default();
+    let way_out = "pass `--local` if the install is a trial in a local cloud";
+    Some(Finding {
+        line: before + 1,
+        of: String::new(),
+        rule: Rule::AsRendered,
+        reason: format!(
+            "queue `{url}` is on the machine of the runner, and a real install has queues in AWS; {way_out}"
+        ),
+        way_out: Some(way_out.to_owned()),
+    })
 }
 
 fn render(verified: &Verified<'_>, out: Output) -> String {

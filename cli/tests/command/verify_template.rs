@@ -171,6 +171,31 @@ fn an_invalid_template_is_invalid_input() {
 }
 
 #[test]
+fn a_queue_on_this_machine_is_a_finding_unless_the_install_is_a_trial() {
+    let local = RENDERED.replace("https://sqs.eu-west-1.amazonaws.com/", "http://127.0.0.1:4566/");
+    let line = local.lines().position(|line| line.contains("http://127.0.0.1:4566/")).unwrap() + 1;
+
+    let real = verify(local.as_bytes(), &[]);
+    let trial = verify(local.as_bytes(), &["--local"]);
+    let json = verify(local.as_bytes(), &["--json"]);
+
+    assert_eq!([&real, &trial, &json].map(|done| done.status.code()), [Some(1), Some(0), Some(1)]);
+    let stderr = text(&real.stderr);
+    assert!(
+        stderr.starts_with(&format!("error: stack.yaml:{line}: as-rendered: queue `http://127.0.0.1:")),
+        "{stderr}"
+    );
+    assert!(stderr.contains("pass `--local` if the install is a trial in a local cloud"), "{stderr}");
+    let stdout = text(&trial.stdout);
+    assert!(
+        stdout.starts_with("stack.yaml follows all 10 rules:") && stdout.contains("\nWarning: queue `"),
+        "{stdout}"
+    );
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!((json["findings"].as_array().unwrap().len(), &json["findings"][0]["line"]), (1, &Value::from(line)));
+}
+
+#[test]
 fn a_runner_is_found_in_the_signed_checksums_of_its_release_or_refused() {
     let (runner, other) = ("a".repeat(64), "b".repeat(64));
     let (url, sha256) =
