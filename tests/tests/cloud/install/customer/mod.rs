@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use freehold_tests::harness::clients;
 use freehold_tests::harness::wait::{SOON, until};
 use freehold_tests::harness::{Capability, Install, Needs, World, app};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const NEEDS: Needs = Needs { cloud: &[Capability::HttpApi, Capability::IamEnforced], programs: &["bwrap"] };
 
@@ -48,6 +48,34 @@ fn is_whole(question: &str, answer: &Value) -> bool {
         _ => true,
     };
     has_all && answer["proven"] == true
+}
+
+/// Undoes parts of a stop beside the stack, as an accomplice of the vendor in the customer's account could, and asserts that
+/// each part is reported although the parameters of the stack say that everything is off.
+async fn undo_the_stop(world: &World, install: &Install) -> anyhow::Result<()> {
+    let iam = aws_sdk_iam::Client::new(&world.administrator(&install.account)?);
+    let vendor = format!("arn:aws:iam::{}:root", world.tenant_account());
+    let trust = json!({ "Version": "2012-10-17", "Statement": [
+        { "Effect": "Allow", "Principal": { "AWS": vendor }, "Action": "sts:AssumeRole" },
+    ] });
+    let (role, other) = ("fh-acme--globex--provision", "fh-acme--globex--maintenance");
+    let limits = format!("arn:aws:iam::{}:policy/fh-acme--globex--limits", install.account);
+
+    // The next update of the stack writes the trust policy anew.
+    let changed = iam.update_assume_role_policy().role_name(other).policy_document(trust.to_string());
+    changed.send().await.context("the trust")?;
+    iam.detach_role_policy().role_name(role).policy_arn(&limits).send().await.context("the limits")?;
+    let (code, answer) = ask(world, install, &["stopped", "globex"]).await?;
+    iam.attach_role_policy().role_name(role).policy_arn(&limits).send().await.context("the limits again")?;
+
+    let all = answer["looked_up"].as_array().cloned().unwrap_or_default();
+    let open: Vec<&str> =
+        all.iter().filter(|look| look["stopped"] == false).filter_map(|look| look["what"].as_str()).collect();
+    let trusted = "another principal than the runner: assume the role of Maintenance";
+    assert!(code == 1 && answer["stopped"] == false, "{answer}");
+    assert!(open.contains(&trusted) && open.contains(&"live sessions of Provision") && open.len() == 2, "{answer}");
+    assert!(answer.to_string().contains(&format!("the role trusts {vendor}")), "{answer}");
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -93,6 +121,7 @@ async fn a_customer_gets_every_answer_and_stops_the_vendor_without_the_vendor() 
     let (stopped, all_off) = ask(&world, &install, &["stopped", "globex"]).await?;
     assert_eq!((paused, &pause["changed"]), (0, &Value::Bool(true)), "{pause}");
     assert_eq!((stopped, &all_off["stopped"]), (0, &Value::Bool(true)), "{all_off}");
+    undo_the_stop(&world, &install).await?;
 
     // Nothing in the stack changes by it now, and CloudFormation would forget it.
     let early = ["customer", "close", "globex", "maintenance", "--tenant", world.tenant()];
