@@ -25,8 +25,8 @@ pub(crate) struct Run {
     install: InstallId,
     /// Name of the action.
     action: ActionName,
-    /// The role to run under, instead of the role that the app config chooses: a mode such as `provision`, or the key
-    /// of a role as `freehold contract show` lists it, such as `break-glass-admin`.
+    /// The role to run under, instead of the role that the app config chooses: one of the roles that `freehold contract
+    /// show` lists for the action, a mode such as `provision` or the key of a role such as `break-glass-admin`.
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
     /// An input of the action: `name=text`, or `name=@FILE` for the text of a file. Can be given several times.

@@ -59,9 +59,12 @@ IGNORED = {
 
 # What the last version cannot read, with what follows.
 REFUSED = {
+    "Action: `other_roles` is not known": "functions fail and try again, until the upgrade has replaced them",
+    "ActionTerms: `other_roles` is not known": "runners refuse these terms; the changelog asks to update runners first",
     "AppVersion: `default_labels` is not known": "functions fail and try again, until the upgrade has replaced them",
     "DueWhat: `after_deploy` is not known": "the sweep leaves the task to the next sweep, and logs it",
     "NotificationKind: `checks-awaited` is not known": "the sweep leaves the task to the next sweep, and logs it",
+    "ProbeTerms: `role` is not known": "runners refuse these terms; the changelog asks to update runners first",
 }
 
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use console::Style;
 use freehold_permissions::{
-    Permission, TermsDiff, describe_action, describe_answer, describe_command, describe_copy, describe_reader,
+    Permission, TermsDiff, describe_action, describe_answer, describe_copy, describe_probe, describe_reader,
     describe_value, permissions, why_wide,
 };
 use freehold_protocol::app_version::{PolicyEngine, Reference};
@@ -106,7 +106,7 @@ fn probes(terms: &Terms, out: Output) -> Option<String> {
     }
     let mut table = Table::new(&["HEALTH CHECK OF", "RUNS"]);
     for probe in &terms.probes {
-        table.row([probe.component.to_string(), clean(&describe_command(&probe.command))]);
+        table.row([probe.component.to_string(), clean(&describe_probe(probe))]);
     }
     Some(out.table(&table))
 }
@@ -316,7 +316,7 @@ mod tests {
         dump                30 12 * * 1     maintenance
 
         HEALTH CHECK OF  RUNS
-        web              command `["check","a b","\u001b"]`
+        web              command `["check","a b","\u001b"]` as `maintenance`, or as `provision` in the first deploy
 
         COMPONENT  ARTIFACT
         web        sha256:ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb

@@ -104,7 +104,7 @@ impl From<PlanError> for AppError {
             PlanError::UnknownComponent { .. } | PlanError::UnknownAction { .. } | PlanError::UnknownRole(_) => {
                 Kind::NotFound
             }
-            PlanError::NotDeployable { .. } | PlanError::Unwritable(_) => Kind::Invalid,
+            PlanError::NotDeployable { .. } | PlanError::RoleNotAgreed(_) | PlanError::Unwritable(_) => Kind::Invalid,
         };
         Self::new(kind, error.to_string())
     }

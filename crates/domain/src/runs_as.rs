@@ -1,8 +1,10 @@
 //! Chooses the role of a job from the roles that the caller and the app version name.
 
-use freehold_protocol::RoleKey;
-use freehold_protocol::app_version::{Action, AppVersion, Component, Sandbox};
+use std::collections::BTreeSet;
+
+use freehold_protocol::app_version::{Action, AppVersion, Component, Sandbox, StepKind};
 use freehold_protocol::order::Mode;
+use freehold_protocol::{ActionName, RoleKey};
 use serde::{Deserialize, Serialize};
 
 use crate::suggestion::{hint, nearest};
@@ -14,6 +16,13 @@ pub struct RunsAs {
     /// The named role under which the job runs instead of the role of its mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<RoleKey>,
+}
+
+impl RunsAs {
+    /// Returns the name of the role in a contract (`RoleTerms::role`): that of the mode, or the key of the named role.
+    pub fn in_terms(&self) -> &str {
+        self.role.as_ref().map_or_else(|| self.mode.as_str(), RoleKey::as_str)
+    }
 }
 
 /// The error for a role that the app does not have.
@@ -31,6 +40,18 @@ fn list_roles(known: &[String]) -> String {
         [] => "define the role in the app config, because the app has no roles".to_owned(),
         known => format!("choose one of its roles: `{}`", known.join("`, `")),
     }
+}
+
+/// The error for a role under which the contract does not let the action run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "action `{action}` may not run under role `{role}`, because its contract has only `{}`; add the role to `other_roles` \
+     of the action, sync and deploy the app, and let the customer accept the new contract", .agreed.join("`, `")
+)]
+pub struct RoleNotAgreed {
+    action: ActionName,
+    role: String,
+    agreed: Vec<String>,
 }
 
 impl UnknownRole {
@@ -98,6 +119,64 @@ pub fn runs_as(
 ) -> Result<Option<RunsAs>, UnknownRole> {
     let Some(name) = asked.or_else(|| operation.roles(version).next()) else { return Ok(None) };
     find_role(version, name, mode).map(Some)
+}
+
+/// Returns the role of an action that an event of a deploy or of a teardown starts. The role that the caller asked for
+/// is for the whole workflow, so it counts for the action only if the contract lets the action run under it.
+///
+/// # Errors
+/// [`UnknownRole`].
+pub fn runs_as_in_event(
+    version: &AppVersion,
+    action: &Action,
+    asked: Option<&str>,
+    mode: Mode,
+) -> Result<Option<RunsAs>, UnknownRole> {
+    let asked = match asked {
+        Some(name) if !may_choose(version, action, &find_role(version, name, mode)?) => None,
+        Some(_) | None => asked,
+    };
+    runs_as(version, Operation::Trigger(action), asked, mode)
+}
+
+/// Refuses a role under which the contract does not let the action run when a person or a runbook starts it. A role
+/// that the app does not have is not refused here.
+///
+/// # Errors
+/// [`RoleNotAgreed`].
+pub fn check_choice(version: &AppVersion, action: &Action, name: &str) -> Result<(), RoleNotAgreed> {
+    let Some(chosen) = called(version, name, Mode::Maintenance).filter(|chosen| !may_choose(version, action, chosen))
+    else {
+        return Ok(());
+    };
+    let agreed = own_role(version, action).into_iter().chain(other_roles(version, action)).collect();
+    Err(RoleNotAgreed { action: action.name.clone(), role: chosen.in_terms().to_owned(), agreed })
+}
+
+/// Returns the roles, besides its own, under which a person or a runbook may start the action, as a contract writes
+/// them: those in `other_roles` of its config, and those of the runbook steps that run it. A role that the app does not
+/// have is left out.
+pub fn other_roles(version: &AppVersion, action: &Action) -> BTreeSet<String> {
+    let steps = version.runbooks.iter().flat_map(|runbook| &runbook.steps);
+    let runs_it = |does: &StepKind| matches!(does, StepKind::Action { action: name } if *name == action.name);
+    let of_steps = steps.filter(|step| runs_it(&step.does) && !step.role.is_empty()).map(|step| &step.role);
+    let named = action.other_roles.iter().chain(of_steps);
+    let own = own_role(version, action);
+    let found = named.filter_map(|name| called(version, name, Mode::Maintenance));
+    found.map(|role| role.in_terms().to_owned()).filter(|role| own.as_ref() != Some(role)).collect()
+}
+
+/// Returns whether a person or a runbook may start the action under `chosen`.
+fn may_choose(version: &AppVersion, action: &Action, chosen: &RunsAs) -> bool {
+    let chosen = chosen.in_terms();
+    own_role(version, action).is_some_and(|own| own == chosen) || other_roles(version, action).contains(chosen)
+}
+
+/// Returns the role of an action that a person starts and for which they choose no role, as a contract writes it;
+/// `None` if the app does not have the role that the action names.
+fn own_role(version: &AppVersion, action: &Action) -> Option<String> {
+    let own = runs_as(version, Operation::Trigger(action), None, Mode::Maintenance).ok()?;
+    Some(own.map_or_else(|| Mode::Maintenance.as_str().to_owned(), |own| own.in_terms().to_owned()))
 }
 
 /// Refuses a role that the app does not have.
@@ -195,6 +274,65 @@ mod tests {
         assert_eq!(found(both.clone(), rules.clone(), None), Ok("break_glass break-glass-emergency".into()));
         assert_eq!(found(both.clone(), rules.clone(), Some("provision")), Ok("provision ".into()));
         assert_eq!(found(both, rules, Some("custom-support")), Ok("maintenance custom-support".into()));
+    }
+
+    #[test]
+    fn a_person_may_choose_the_roles_that_the_action_or_a_step_of_a_runbook_lists() {
+        let choices = |action: Value, runbooks: Value| {
+            let mut version = version(&action, &json!([]));
+            version.runbooks = serde_json::from_value(runbooks).unwrap();
+            let action = &version.actions[0];
+            let refused = ["maintenance", "provision", "custom-support", "emergency", "nobody"]
+                .map(|name| check_choice(&version, action, name).is_err());
+            (Vec::from_iter(other_roles(&version, action)), refused)
+        };
+        let listed = json!({ "other_roles": ["{{.nuon.install.id}}-support", "emergency", "gone"] });
+        let step = |name: &str| {
+            let step = json!({ "does": { "type": "action", "action": name }, "role": "emergency" });
+            json!([{ "name": "fix", "steps": [step] }])
+        };
+        let own = json!({ "role": "provision", "other_roles": ["provision"] });
+
+        // The app of these tests has no role for mode `maintenance`, so nobody can name it.
+        assert_eq!(choices(json!({}), json!([])), (vec![], [false, true, true, true, false]));
+        assert_eq!(choices(json!({}), step("other")), (vec![], [false, true, true, true, false]));
+        assert_eq!(
+            choices(json!({}), step("restart")),
+            (vec!["break-glass-emergency".to_owned()], [false, true, true, false, false])
+        );
+        let two = ["break-glass-emergency", "custom-support"].map(str::to_owned).to_vec();
+        assert_eq!(choices(listed, json!([])), (two, [false, true, false, false, false]));
+        assert_eq!(choices(own, json!([])), (vec![], [false, false, true, true, false]));
+    }
+
+    #[test]
+    fn a_choice_beyond_the_contract_is_refused_with_what_may_be_chosen() {
+        let version = version(&json!({ "other_roles": ["emergency"] }), &json!([]));
+
+        let error = check_choice(&version, &version.actions[0], "custom-support").unwrap_err().to_string();
+
+        assert_eq!(
+            error,
+            "action `restart` may not run under role `custom-support`, because its contract has only `maintenance`, \
+             `break-glass-emergency`; add the role to `other_roles` of the action, sync and deploy the app, and let the \
+             customer accept the new contract"
+        );
+    }
+
+    #[test]
+    fn the_role_of_a_whole_workflow_counts_for_an_action_that_lists_it_and_for_no_other() {
+        let under = |action: Value, asked: Option<&str>| {
+            let version = version(&action, &json!([]));
+            let found = runs_as_in_event(&version, &version.actions[0], asked, Mode::Provision);
+            found.map(|role| role.map(|role| role.in_terms().to_owned())).map_err(|error| error.role().to_owned())
+        };
+        let listed = || json!({ "other_roles": ["emergency"] });
+
+        assert_eq!(under(listed(), Some("emergency")), Ok(Some("break-glass-emergency".to_owned())));
+        assert_eq!(under(listed(), Some("custom-support")), Ok(None));
+        assert_eq!(under(json!({ "role": "provision" }), Some("emergency")), Ok(Some("provision".to_owned())));
+        assert_eq!(under(listed(), Some("emergancy")), Err("emergancy".to_owned()));
+        assert_eq!(under(listed(), None), Ok(None));
     }
 
     #[test]

@@ -135,6 +135,9 @@ pub struct ActionTerms {
     /// deploy, `deprovision` for a removal. Empty when the config names a role, and in terms of earlier versions.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub event_modes: BTreeSet<Mode>,
+    /// The roles that a person or a runbook may choose for a run, besides `role`, as [`RoleTerms::role`] writes them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub other_roles: BTreeSet<String>,
     /// The schedules on which the action runs automatically: cron expressions of five fields, in UTC.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub schedules: BTreeSet<String>,
@@ -170,8 +173,7 @@ pub struct PolicyTerms {
     pub contents: Digest,
 }
 
-/// One command that a health check of a component runs as a probe. The terms do not name its role: the command runs
-/// under the role of the order, which is one of the roles in the terms, with a read-only session.
+/// One command that a health check of a component runs as a probe, with a session that only reads.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -179,6 +181,10 @@ pub struct ProbeTerms {
     pub component: ComponentName,
     /// The program and its arguments, with templates that are not rendered.
     pub command: Vec<String>,
+    /// The role that the command runs under, as [`RoleTerms::role`] writes it. Empty for the role of the workflow's
+    /// mode: `provision` in the first deploy, otherwise `maintenance`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub role: String,
 }
 
 /// Reads roles, and refuses two roles of the same name: a person could read one of them while the stack has the other.

@@ -11,7 +11,7 @@ use freehold_template::nearest;
 
 use crate::build::schedule::not_a_schedule;
 use crate::build::sources::Sources;
-use crate::build::values::{run_inputs, scalars, whole};
+use crate::build::values::{run_inputs, scalars, texts, whole};
 use crate::check::effect::without_effect;
 use crate::check::links::{Index, needed_by_action, references};
 use crate::kinds::Kind;
@@ -119,6 +119,7 @@ impl Reader<'_> {
                 step_repos,
                 role: text("role"),
                 break_glass_role: text("break_glass_role"),
+                other_roles: texts(root.get("other_roles")),
                 enable_kube_config: [root].into_iter().chain(nodes).any(|node| node.flag("enable_kube_config")),
                 image: root.text("image").filter(|image| !image.is_empty()).map(str::to_owned),
                 labels: scalars(root.get("labels")),

@@ -197,6 +197,7 @@ impl Step<'_> {
             step_repos: Vec::new(),
             role: text("role"),
             break_glass_role: String::new(),
+            other_roles: Vec::new(),
             enable_kube_config: false,
             image: None,
             labels: Default::default(),

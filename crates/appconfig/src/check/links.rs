@@ -114,6 +114,7 @@ impl Names<'_> {
                 self.context(root);
                 self.role(root.get("role"), Thing::Role);
                 self.role(root.get("break_glass_role"), Thing::BreakGlassRole);
+                list(root, "other_roles").iter().for_each(|role| self.role(Some(role), Thing::Role));
             }
             Kind::Runbook => {
                 let steps = root.tables("steps");

@@ -264,7 +264,8 @@ fn naming(app: &App, role: &str) -> Option<Place> {
     app.checked.iter().filter(|checked| kinds.contains(&checked.kind)).find_map(|checked| {
         let root = &checked.root;
         let of_lists = root.tables("operation_roles").iter().chain(root.tables("rules"));
-        let own = [root.get("break_glass_role"), root.get("role")].into_iter().flatten();
+        let others = root.get("other_roles").map(Node::items).unwrap_or_default();
+        let own = [root.get("break_glass_role"), root.get("role")].into_iter().flatten().chain(others);
         let by_operation = root.get("operation_roles").map(Node::entries).unwrap_or_default();
         let listed = of_lists.filter_map(|rule| rule.get("role"));
         let mut all = own.chain(listed).chain(by_operation.iter().map(|one| &one.value));

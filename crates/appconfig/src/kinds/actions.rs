@@ -20,6 +20,11 @@ pub(super) const ACTION: &[Key] = &[
         .doc("Components that the action waits for when an event of the same deploy starts the action"),
     may("break_glass_role", Template).doc("A break-glass role to run under; `role` is the newer key"),
     may("role", Template).doc("The role to run under instead of the role of the mode; a template"),
+    // Only Freehold knows the config key `other_roles`.
+    may("other_roles", Texts).doc(
+        "More roles under which a person may start the action (`freehold action run --role`); templates. The contract names \
+         them, and the runner refuses every other role. The roles of runbook steps that run the action need not be listed",
+    ),
     may("enable_kube_config", Flag).doc("Whether steps get a kubeconfig of the cluster; `false` by default"),
     may("kubernetes_context", Text).doc(
         "The cluster of the kubeconfig: the name of a `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster \

@@ -241,6 +241,31 @@ fn a_role_of_an_operation_exists() {
 }
 
 #[test]
+fn the_roles_that_a_person_may_choose_for_an_action_exist() {
+    let action = |roles: &str| {
+        let action = format!("name = \"a\"\nother_roles = [{roles}]\n[[steps]]\nname = \"s\"\ncommand = \"true\"\n");
+        good()
+            .with("break_glass.toml", "[[role]]\nname = \"emergency\"\ndescription = \"d\"\n")
+            .with("actions/a.toml", &action)
+    };
+
+    let known = action("\"emergency\"").load().version.actions.remove(0);
+
+    assert_eq!(known.other_roles, ["emergency"]);
+    insta::assert_snapshot!(action("\"emergency\", \"support\"").faults(), @r#"
+    error: there is no role `support`
+     --> actions/a.toml:2:29
+      |
+    2 | other_roles = ["emergency", "support"]
+      |                             ^^^^^^^^^
+      |
+      = help: define the role in `permissions/`, or remove the reference to it
+    "#);
+    let of_template = action("\"{{ .nuon.install.id }}-support\"").check().to_string();
+    assert!(of_template.contains("action `a` would run under role `{{ .nuon.install.id }}-support`"), "{of_template}");
+}
+
+#[test]
 fn a_loop_through_a_cluster_and_a_job_is_printed() {
     let config = good()
         .with("metadata.toml", "version = \"v2\"\n[[kubernetes_context]]\nname = \"c\"\ncomponent = \"net\"\n")

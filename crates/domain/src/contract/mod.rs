@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_permissions::{may_read_input, rendered_texts};
-use freehold_protocol::app_version::{Action, AppVersion, NamedRole, Reference, RolePolicy, Secret, Trigger};
+use freehold_protocol::app_version::{
+    Action, AppVersion, Component, NamedRole, Reference, RolePolicy, Secret, Trigger,
+};
 use freehold_protocol::contract::{
     ActionTerms, Contract, CustomerInputTerms, FORMAT, PolicyTerms, ProbeTerms, Reader, RoleTerms, SecretTerms, Terms,
 };
@@ -16,7 +18,7 @@ use serde_json::Value;
 use crate::build::Build;
 use crate::contacted_hosts::hosts;
 use crate::plan::triggers::event_modes;
-use crate::runs_as::{Operation, runs_as};
+use crate::runs_as::{Operation, RunsAs, other_roles, runs_as};
 
 /// The modes of roles, and whether the install stack switches each of them on by default.
 const MODES: [(Mode, bool); 3] = [(Mode::Provision, true), (Mode::Maintenance, true), (Mode::Deprovision, false)];
@@ -126,7 +128,7 @@ fn action_terms(version: &AppVersion, action: &Action) -> ActionTerms {
     // An action without a role of its own runs under the role of the workflow whose event starts it.
     let event_modes = if matches!(named, Ok(None)) { event_modes(action) } else { BTreeSet::new() };
     let role = match named {
-        Ok(Some(as_what)) => as_what.role.map_or_else(|| as_what.mode.as_str().to_owned(), String::from),
+        Ok(Some(own)) => own.in_terms().to_owned(),
         Ok(None) => Mode::Maintenance.as_str().to_owned(),
         // An action with an unknown role cannot be run. Its terms name the role as the config does.
         Err(_) => [&action.break_glass_role, &action.role]
@@ -139,6 +141,7 @@ fn action_terms(version: &AppVersion, action: &Action) -> ActionTerms {
         name: action.name.clone(),
         role,
         event_modes,
+        other_roles: other_roles(version, action),
         schedules: action.triggers.iter().filter_map(schedule).collect(),
         reads: action.references.clone(),
         cluster: action.enable_kube_config,
@@ -160,15 +163,25 @@ fn executed(action: &Action) -> Option<Digest> {
 
 /// Returns the commands that health checks run as probes.
 fn probes(version: &AppVersion) -> BTreeSet<ProbeTerms> {
-    let asked = version.components.iter().filter_map(|one| Some((&one.name, checked(one)?)));
+    let asked = version.components.iter().filter_map(|one| Some((one, checked(one)?)));
     let commands = asked.flat_map(|(component, health)| {
+        let role = role_of_checks(version, component);
         let probes = health.probes.iter().filter_map(Probe::of);
         probes.filter_map(move |probe| {
-            let (component, command) = (component.clone(), probe.command()?.to_vec());
-            Some(ProbeTerms { component, command })
+            let (component, command) = (component.name.clone(), probe.command()?.to_vec());
+            Some(ProbeTerms { component, command, role: role.clone() })
         })
     });
     commands.collect()
+}
+
+/// Returns the role that the health checks of a component run under, if the app names one for its deploy; otherwise
+/// an empty text. A role that the app does not have is written as the config writes it: nothing can run under it.
+fn role_of_checks(version: &AppVersion, component: &Component) -> String {
+    match runs_as(version, Operation::Deploy(component), None, Mode::Maintenance) {
+        Ok(own) => own.as_ref().map(RunsAs::in_terms).unwrap_or_default().to_owned(),
+        Err(error) => error.role().to_owned(),
+    }
 }
 
 fn schedule(trigger: &Trigger) -> Option<String> {

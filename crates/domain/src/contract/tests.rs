@@ -67,6 +67,31 @@ fn terms_name_who_may_do_what_and_not_how() {
 }
 
 #[test]
+fn terms_name_the_roles_that_may_be_chosen_for_an_action_and_the_role_of_a_probe() {
+    let mut version = shop();
+    version.actions[1].other_roles = vec!["emergency".to_owned()];
+    version.runbooks = serde_json::from_value(json!([{ "name": "fix", "steps": [
+        { "does": { "type": "action", "action": "check" }, "role": "provision" },
+    ] }]))
+    .unwrap();
+    let health = json!({ "stabilization_window_secs": 60, "probes": [{ "type": "exec", "command": ["check"] }] });
+    version.components[0].settings.health = Some(serde_json::from_value(health).unwrap());
+    let roles_of = |version: &AppVersion| {
+        let Terms { actions, probes, .. } = terms(version);
+        let others: Vec<String> = actions[0].other_roles.iter().cloned().collect();
+        (others, probes.into_iter().map(|probe| probe.role).collect::<Vec<_>>())
+    };
+
+    let of_mode = roles_of(&version);
+    version.components[0].settings.operation_roles = [("deploy".to_owned(), "custom-support".to_owned())].into();
+    let of_component = roles_of(&version);
+
+    let others = ["break-glass-emergency", "provision"].map(str::to_owned).to_vec();
+    assert_eq!(of_mode, (others.clone(), vec![String::new()]));
+    assert_eq!(of_component, (others, vec!["custom-support".to_owned()]));
+}
+
+#[test]
 fn terms_name_the_customers_inputs_and_secrets_and_who_reads_them() {
     let mut version = shop();
     let more = json!({

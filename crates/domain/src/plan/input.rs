@@ -11,7 +11,7 @@ use super::teardown::{Standing, TeardownError};
 use crate::build::Build;
 use crate::deployability::Undeployable;
 use crate::drift::Drift;
-use crate::runs_as::UnknownRole;
+use crate::runs_as::{RoleNotAgreed, UnknownRole};
 use crate::sandbox::SandboxReads;
 use crate::sensitive_outputs::{SensitiveOutputs, with_digests};
 use crate::suggestion::Known;
@@ -104,6 +104,8 @@ pub enum PlanError {
     UnknownAction { app: String, action: ActionName, known: Known },
     #[error(transparent)]
     UnknownRole(#[from] UnknownRole),
+    #[error(transparent)]
+    RoleNotAgreed(#[from] RoleNotAgreed),
     #[error("app `{app}` cannot be deployed yet: {}", list_undeployable(.found))]
     NotDeployable { app: String, found: Vec<Undeployable> },
     #[error("component `{0}` is switched off in this install; switch it on with `freehold install toggles`")]

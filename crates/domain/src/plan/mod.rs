@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use crate::deployability::undeployable;
 use crate::preflight;
-use crate::runs_as::{Operation, RunsAs, check_role, runs_as};
+use crate::runs_as::{Operation, RunsAs, check_choice, check_role, runs_as, runs_as_in_event};
 use crate::suggestion::Known;
 use crate::workflow::{MAX_RETRIES, Node, Target};
 
@@ -226,7 +226,9 @@ fn check_sandbox(input: DeployInput<'_>, touched: &BTreeSet<ComponentName>) -> R
     refused.map_or(Ok(()), |reason| Err(PlanError::SandboxLacks(reason)))
 }
 
-/// Returns the role of a node; `None` if the node runs under the role of the workflow's mode.
+/// Returns the role of a node; `None` if the node runs under the role of the workflow's mode. The contract names the
+/// roles of actions and of the commands of health checks, so the role that the caller asked for may not count for
+/// these.
 fn role_of(
     input: DeployInput<'_>,
     target: &Target,
@@ -234,15 +236,20 @@ fn role_of(
     mode: Mode,
 ) -> Result<Option<RunsAs>, PlanError> {
     let version = input.version;
+    if let Target::Action { action, .. } = target {
+        let Some(action) = version.action(action) else { return Ok(None) };
+        return Ok(runs_as_in_event(version, action, asked, mode)?);
+    }
+    let asked = asked.filter(|_| !matches!(target, Target::Health { .. }));
     let operation = match target {
         Target::Component { component, .. } | Target::Health { component, .. } => {
             version.component(component).map(Operation::Deploy)
         }
         Target::Sandbox { .. } => version.sandbox.as_ref().map(|sandbox| sandbox_operation(input, sandbox)),
-        Target::Action { action, .. } => version.action(action).map(Operation::Trigger),
         Target::DetectDrift { sandbox: true, .. } => version.sandbox.as_ref().map(Operation::Reprovision),
         Target::DetectDrift { part, .. } => version.component(part).map(Operation::Deploy),
         Target::Secrets { .. }
+        | Target::Action { .. }
         | Target::Teardown { .. }
         | Target::Build { .. }
         | Target::Preflight
@@ -282,7 +289,7 @@ fn part_target(version: &AppVersion, part: &Component, input: DeployInput<'_>) -
 /// it the directories that its steps run in.
 ///
 /// # Errors
-/// [`PlanError::UnknownAction`], [`PlanError::UnknownRole`].
+/// [`PlanError::UnknownAction`], [`PlanError::UnknownRole`], [`PlanError::RoleNotAgreed`].
 pub fn action_nodes(
     version: &AppVersion,
     action: &ActionName,
@@ -294,6 +301,9 @@ pub fn action_nodes(
         action: action.clone(),
         known: Known::instead_of(action.as_str(), version.actions.iter().map(|a| a.name.as_str())),
     })?;
+    if let Some(name) = role {
+        check_choice(version, found, name)?;
+    }
     let runs_as = runs_as(version, Operation::Trigger(found), role, Mode::Maintenance)?;
     Ok(vec![Node {
         runs_as,

@@ -9,7 +9,7 @@ use freehold_protocol::preflight::{STACK_CHANGES, STACK_READS, STACK_REMOVALS};
 use freehold_protocol::{ComponentName, RoleKey};
 
 use super::creation;
-use crate::runs_as::{Operation, RunsAs, UnknownRole, runs_as};
+use crate::runs_as::{Operation, RunsAs, UnknownRole, check_role, runs_as};
 
 /// The modes that deploy components: `provision` for the first deploy of an install, `maintenance` for all later ones.
 const DEPLOYING: [Mode; 2] = [Mode::Provision, Mode::Maintenance];
@@ -176,7 +176,15 @@ pub fn unknown_roles(version: &AppVersion) -> Vec<NoRole> {
             .filter_map(|operation| refused("the sandbox".to_owned(), operation))
     });
     let actions = version.actions.iter();
-    let actions = actions.filter_map(|one| refused(format!("action `{}`", one.name), Operation::Trigger(one)));
+    let actions = actions.flat_map(|one| {
+        let what = format!("action `{}`", one.name);
+        let others: Vec<NoRole> = one
+            .other_roles
+            .iter()
+            .filter_map(|name| Some(NoRole { what: what.clone(), error: check_role(version, name).err()? }))
+            .collect();
+        refused(what, Operation::Trigger(one)).into_iter().chain(others)
+    });
     sandbox.chain(components).chain(actions).collect()
 }
 
@@ -287,13 +295,14 @@ mod tests {
     fn a_role_that_the_planner_would_refuse_is_found() {
         let more = json!({ "actions": [
             { "name": "check", "timeout_secs": 60, "steps": [], "role": "{{ .nuon.install.id }}-maintainance" },
-            { "name": "fine", "timeout_secs": 60, "steps": [], "role": "{{.nuon.install.id}}-provision" },
+            { "name": "fine", "timeout_secs": 60, "steps": [], "role": "{{.nuon.install.id}}-provision",
+              "other_roles": ["maintenance", "emergency"] },
         ] });
 
         let found = unknown_roles(&version(&json!([]), &more));
 
-        assert_eq!(found.len(), 1);
-        assert_eq!(found[0].what, "action `check`");
-        assert_eq!(found[0].error.role(), "{{ .nuon.install.id }}-maintainance");
+        let found: Vec<_> = found.iter().map(|one| (one.what.as_str(), one.error.role())).collect();
+        let expected = [("action `check`", "{{ .nuon.install.id }}-maintainance"), ("action `fine`", "emergency")];
+        assert_eq!(found, expected);
     }
 }

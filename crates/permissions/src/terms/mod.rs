@@ -16,7 +16,7 @@ mod inputs;
 mod probes;
 
 pub use inputs::{describe_answer, describe_copy, describe_reader, describe_value};
-pub use probes::describe_command;
+pub use probes::{describe_command, describe_probe};
 
 /// The maximum number of clauses in a summary.
 const MOST_SHOWN: usize = 8;
@@ -201,6 +201,12 @@ impl TermsDiff {
         for one in before.event_modes.difference(&after.event_modes) {
             self.narrow(about, format!("no longer runs {}", in_event(*one)));
         }
+        for one in after.other_roles.difference(&before.other_roles) {
+            self.widen(about, format!("runs {}", by_choice(one)));
+        }
+        for one in before.other_roles.difference(&after.other_roles) {
+            self.narrow(about, format!("no longer runs {}", by_choice(one)));
+        }
         for one in after.schedules.difference(&before.schedules) {
             self.widen(about, format!("runs automatically on schedule `{one}` (UTC)"));
         }
@@ -276,6 +282,7 @@ fn powers(role: &RoleTerms) -> Powers<'_> {
 pub fn describe_action(action: &ActionTerms) -> String {
     let mut parts = vec![format!("runs as `{}`", action.role)];
     parts.extend(action.event_modes.iter().map(|mode| in_event(*mode)));
+    parts.extend(action.other_roles.iter().map(|role| by_choice(role)));
     parts.extend(action.schedules.iter().map(|schedule| format!("runs automatically on schedule `{schedule}` (UTC)")));
     if !action.reads.is_empty() {
         parts.push(format!("reads {}", action.reads.iter().map(describe_reference).collect::<Vec<_>>().join(", ")));
@@ -297,6 +304,10 @@ fn in_event(mode: Mode) -> String {
         Mode::BreakGlass => "an emergency",
     };
     format!("as `{}` when {by} starts it", mode.as_str())
+}
+
+fn by_choice(role: &str) -> String {
+    format!("as `{role}` when the vendor chooses this role for a run")
 }
 
 fn image(reference: &str) -> String {

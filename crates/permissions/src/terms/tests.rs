@@ -57,8 +57,8 @@ fn every_kind_of_widening_is_named_and_the_way_back_is_a_narrowing() {
         "hosts": ["*.amazonaws.com", "telemetry.example"],
         "inside_hosts": ["telemetry.example"],
         "actions": [
-            { "name": "check", "role": "provision", "event_modes": ["provision", "deprovision"], "schedules": ["0 3 * * *"], "reads": [{ "to": "secret", "name": "token" }], "cluster": true },
-            { "name": "dump", "role": "maintenance", "schedules": ["*/5 * * * *"], "reads": [{ "to": "input", "name": "domain" }] },
+            { "name": "check", "role": "provision", "event_modes": ["provision", "deprovision"], "other_roles": ["break-glass"], "schedules": ["0 3 * * *"], "reads": [{ "to": "secret", "name": "token" }], "cluster": true },
+            { "name": "dump", "role": "maintenance", "other_roles": ["provision"], "schedules": ["*/5 * * * *"], "reads": [{ "to": "input", "name": "domain" }] },
         ],
     }));
 
@@ -71,10 +71,11 @@ fn every_kind_of_widening_is_named_and_the_way_back_is_a_narrowing() {
     + action `check` runs as `provision`, not as `maintenance`
     + action `check` runs as `provision` when the first deploy starts it
     + action `check` runs as `deprovision` when a removal starts it
+    + action `check` runs as `break-glass` when the vendor chooses this role for a run
     + action `check` runs automatically on schedule `0 3 * * *` (UTC)
     + action `check` reads secret `token`
     + action `check` gets access to a cluster
-    + action `dump` is new: runs as `maintenance`, runs automatically on schedule `*/5 * * * *` (UTC), reads input `domain`
+    + action `dump` is new: runs as `maintenance`, as `provision` when the vendor chooses this role for a run, runs automatically on schedule `*/5 * * * *` (UTC), reads input `domain`
     + policy `tags` of terraform_module is gone
     ");
     insta::assert_snapshot!(summary(&after, &before), @r"
@@ -86,6 +87,7 @@ fn every_kind_of_widening_is_named_and_the_way_back_is_a_narrowing() {
     - host `telemetry.example` may no longer be in a private network
     - action `check` no longer runs as `provision` when the first deploy starts it
     - action `check` no longer runs as `deprovision` when a removal starts it
+    - action `check` no longer runs as `break-glass` when the vendor chooses this role for a run
     - action `check` no longer runs automatically on schedule `0 3 * * *` (UTC)
     - action `check` no longer reads secret `token`
     - action `check` no longer gets access to a cluster
@@ -288,10 +290,13 @@ fn another_command_of_a_probe_is_wider_for_the_check_of_its_component_alone() {
     };
 
     insta::assert_snapshot!(summary(&both, &other), @r#"
-    + the health check of component `web` runs command `["check","-b"]`
-    - the health check of component `web` no longer runs command `["check","-a"]`
+    + the health check of component `web` runs command `["check","-b"]` as `maintenance`, or as `provision` in the first deploy
+    - the health check of component `web` no longer runs command `["check","-a"]` as `maintenance`, or as `provision` in the first deploy
     "#);
-    let of_web = ["the health check of component `web` runs command `[\"check\",\"-b\"]`"];
+    let of_web = [
+        "the health check of component `web` runs command `[\"check\",\"-b\"]` as `maintenance`, or as `provision` in the first \
+         deploy",
+    ];
     assert_eq!(widened(&both, &other, OrderedCommands::OfHealth(&web)), of_web);
     assert_eq!(widened(&none, &both, OrderedCommands::OfHealth(&db)).len(), 1);
     let backup: ActionName = "backup".parse().unwrap();
@@ -299,6 +304,17 @@ fn another_command_of_a_probe_is_wider_for_the_check_of_its_component_alone() {
         assert!(widened(&both, &other, commands).is_empty(), "{commands:?}");
     }
     assert!(widened(&both, &none, OrderedCommands::OfHealth(&web)).is_empty());
+}
+
+#[test]
+fn another_role_of_a_probe_is_wider_in_both_directions() {
+    let of = |role: &str| terms(&json!({ "probes": [{ "component": "web", "command": ["check"], "role": role }] }));
+
+    insta::assert_snapshot!(summary(&of(""), &of("custom-support")), @r#"
+    + the health check of component `web` runs command `["check"]` as `custom-support`
+    - the health check of component `web` no longer runs command `["check"]` as `maintenance`, or as `provision` in the first deploy
+    "#);
+    assert!(!is_narrower(&of("custom-support"), &of("")));
 }
 
 #[test]

@@ -45,6 +45,9 @@ pub struct Action {
     pub role: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub break_glass_role: String,
+    /// The roles that a person may choose for a run, besides the action's own; templates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_roles: Vec<String>,
     #[serde(default, skip_serializing_if = "is_false")]
     pub enable_kube_config: bool,
     /// The image that steps run in; a template.

@@ -1,15 +1,15 @@
-//! Derives from an order what it would do, and compares that with the order's terms: its role, the steps of its action, the
-//! commands of its probes, its policies, its group, and whether it may start twice. [`super::consent`] has compared the
-//! terms with those that the customer accepted.
+//! Derives from an order what it would do, and compares that with the order's terms: its role, the role and the steps
+//! of its action, the role and the commands of its probes, its policies, its group, and whether it may start twice.
+//! [`super::consent`] has compared the terms with those that the customer accepted.
 
 use std::collections::BTreeSet;
 
 use freehold_permissions::describe_command;
 use freehold_protocol::app_version::{PolicyEngine, Reference};
-use freehold_protocol::contract::{ActionTerms, PolicyTerms, Terms};
+use freehold_protocol::contract::{ActionTerms, PolicyTerms, ProbeTerms, Terms};
 use freehold_protocol::order::health::CheckHealth;
 use freehold_protocol::order::policy_scope::carries;
-use freehold_protocol::order::{KeptOutputs, Order, Redelivery, RunAction, Work};
+use freehold_protocol::order::{KeptOutputs, Mode, Order, Redelivery, RunAction, Work};
 use freehold_protocol::policy::OrderPolicy;
 use freehold_protocol::report::{Block, Outcome};
 use freehold_protocol::{ActionName, ComponentName, Digest, RoleKey};
@@ -25,6 +25,8 @@ enum Beyond {
     ActionWithoutTerms(ActionName),
     #[error("runs action `{0}`, which is not in its contract")]
     Action(ActionName),
+    #[error("runs action `{action}` under role `{found}`, and its contract has {agreed}")]
+    ActionRole { action: ActionName, found: String, agreed: String },
     #[error("executes other steps of action `{action}` than its contract has: `{found}`, not `{agreed}`")]
     Steps { action: ActionName, found: String, agreed: Digest },
     #[error(
@@ -33,6 +35,10 @@ enum Beyond {
     ProbeWithoutTerms(ComponentName),
     #[error("runs {command} to check the health of component `{component}`, which its contract does not have")]
     Probe { component: ComponentName, command: String },
+    #[error(
+        "runs {command} to check the health of component `{component}` under role `{found}`, and its contract has {agreed}"
+    )]
+    ProbeRole { component: ComponentName, command: String, found: String, agreed: String },
     #[error("gives action `{0}` access to a cluster, which its contract does not give")]
     Cluster(ActionName),
     #[error("gives action `{action}` sensitive outputs of `{part}`, which its contract does not let it read")]
@@ -104,27 +110,70 @@ fn named(image: Option<&str>) -> String {
 
 fn work(order: &Order, terms: Option<&Terms>) -> Option<Beyond> {
     if let Work::Health(work) = &order.work {
-        return probes(work, terms);
+        return probes(order, work, terms);
     }
     let Work::Action(work) = &order.work else { return None };
     let action = work.action.clone();
     let Some(terms) = terms else { return Some(Beyond::ActionWithoutTerms(action)) };
     match terms.actions.iter().find(|agreed| agreed.name == action) {
-        Some(agreed) => executed(work, agreed).or_else(|| outputs(order, work, agreed)),
+        Some(agreed) => role_of_action(order, work, agreed)
+            .or_else(|| executed(work, agreed))
+            .or_else(|| outputs(order, work, agreed)),
         None => Some(Beyond::Action(action)),
     }
 }
 
-/// Returns an error for an order that runs a command as a probe that its terms do not have for this component.
-fn probes(work: &CheckHealth, terms: Option<&Terms>) -> Option<Beyond> {
-    let agreed = terms.into_iter().flat_map(|terms| &terms.probes).filter(|probe| probe.component == work.component);
-    let agreed: BTreeSet<&[String]> = agreed.map(|probe| probe.command.as_slice()).collect();
-    let found = work.commands().find(|command| !agreed.contains(command))?;
-    let component = work.component.clone();
-    Some(match terms {
-        None => Beyond::ProbeWithoutTerms(component),
-        Some(_) => Beyond::Probe { component, command: describe_command(found) },
-    })
+/// Returns the name of the role that the order runs under, as terms write it: that of its mode, or its named role.
+fn runs_as(order: &Order) -> &str {
+    order.role.as_ref().map_or_else(|| order.mode.as_str(), RoleKey::as_str)
+}
+
+/// Returns an error for an order that runs an action under a role that its terms do not have for this action.
+fn role_of_action(order: &Order, work: &RunAction, agreed: &ActionTerms) -> Option<Beyond> {
+    let found = runs_as(order);
+    let in_event = order.role.is_none() && agreed.event_modes.contains(&order.mode);
+    if found == agreed.role || in_event || agreed.other_roles.contains(found) {
+        return None;
+    }
+    let of_events = agreed.event_modes.iter().map(|mode| mode.as_str());
+    let all = [agreed.role.as_str()].into_iter().chain(of_events).chain(agreed.other_roles.iter().map(String::as_str));
+    let agreed = all.map(|role| format!("`{role}`")).collect::<Vec<_>>().join(", ");
+    Some(Beyond::ActionRole { action: work.action.clone(), found: found.to_owned(), agreed })
+}
+
+/// Returns an error for an order that runs a command as a probe that its terms do not have for this component, or have
+/// for another role.
+fn probes(order: &Order, work: &CheckHealth, terms: Option<&Terms>) -> Option<Beyond> {
+    let component = || work.component.clone();
+    let Some(terms) = terms else {
+        return work.commands().next().map(|_| Beyond::ProbeWithoutTerms(component()));
+    };
+    for command in work.commands() {
+        let is_same = |probe: &&ProbeTerms| probe.component == work.component && probe.command.as_slice() == command;
+        let described = || describe_command(command);
+        let Some(agreed) = terms.probes.iter().find(is_same) else {
+            return Some(Beyond::Probe { component: component(), command: described() });
+        };
+        if !may_run_probe(order, agreed) {
+            let (found, agreed) = (runs_as(order).to_owned(), roles_of_probe(agreed));
+            return Some(Beyond::ProbeRole { component: component(), command: described(), found, agreed });
+        }
+    }
+    None
+}
+
+fn may_run_probe(order: &Order, agreed: &ProbeTerms) -> bool {
+    match agreed.role.as_str() {
+        "" => order.role.is_none() && matches!(order.mode, Mode::Provision | Mode::Maintenance),
+        role => role == runs_as(order),
+    }
+}
+
+fn roles_of_probe(agreed: &ProbeTerms) -> String {
+    match agreed.role.as_str() {
+        "" => "`maintenance` and `provision`".to_owned(),
+        role => format!("`{role}`"),
+    }
 }
 
 fn executed(work: &RunAction, agreed: &ActionTerms) -> Option<Beyond> {

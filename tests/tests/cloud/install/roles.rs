@@ -45,7 +45,8 @@ async fn a_customer_switches_modes_and_opens_break_glass_for_a_while() -> anyhow
     let Some(world) = World::start("cloud_roles", NEEDS).await? else { return Ok(()) };
     let directory = app::small(world.directory())?;
     app::write(&directory, "break_glass.toml", BREAK_GLASS)?;
-    app::write(&directory, "actions/look.toml", &action("look", ""))?;
+    let look = action("look", "other_roles = [\"{{ .nuon.install.id }}-break-glass\"]");
+    app::write(&directory, "actions/look.toml", &look)?;
     app::write(
         &directory,
         "actions/repair.toml",

@@ -289,7 +289,8 @@ async fn a_new_command_of_a_gate_is_refused_before_the_deploy_starts() {
     world.settle().await;
 
     assert_eq!(refused.kind, Kind::Conflict);
-    let more = ": the health check of component `storage` runs command `[\"check\"]`; `freehold contract diff globex`";
+    let more = ": the health check of component `storage` runs command `[\"check\"]` as `maintenance`, or as `provision` in the \
+                first deploy; `freehold contract diff globex`";
     assert!(refused.message.contains(more), "{refused}");
     for workflow in [without_gate, agreed] {
         assert_eq!(world.machines[&workflow].at, At::Ended("succeeded"));
@@ -329,7 +330,9 @@ async fn a_new_command_of_a_probe_stops_no_deploy_and_is_in_no_terms_of_a_remova
 
     assert!(deployed.is_ok(), "{deployed:?}");
     let more = compare_terms(&freehold_domain::contract::terms(&app::document()), &of_deploy.asked().unwrap().unwrap());
-    assert_eq!(more.summary(), "the health check of component `storage` runs command `[\"check\"]`");
+    let expected = "the health check of component `storage` runs command `[\"check\"]` as `maintenance`, or as `provision` in \
+                    the first deploy";
+    assert_eq!(more.summary(), expected);
     assert!(of_removal.asked().unwrap().unwrap().probes.is_empty());
 }
 

@@ -114,6 +114,23 @@ async fn a_role_that_the_version_does_not_have_is_refused_by_name() {
 }
 
 #[tokio::test]
+async fn a_role_that_the_contract_does_not_have_for_the_action_is_refused_with_the_way_out() {
+    let world = World::with_install().await;
+    let request = RunActionRequest { role: Some("provision".to_owned()), ..Default::default() };
+    let before = world.memory.rows();
+
+    let error = world
+        .run_action()
+        .run(&globex(), &"check".parse().unwrap(), &request, (RunTrigger::Request, asked_with("run-1")))
+        .await
+        .unwrap_err();
+
+    assert_eq!(error.kind, Kind::Invalid);
+    assert!(error.message.contains("may not run under role `provision`, because its contract has only"), "{error}");
+    assert_eq!(world.memory.rows(), before);
+}
+
+#[tokio::test]
 async fn without_a_runner_nothing_is_started() {
     let mut world = World::with_app().await;
     world.create().await;

@@ -30,13 +30,24 @@ fn waits(version: &AppVersion) -> BTreeMap<String, Vec<String>> {
     waits_of(version, &BTreeMap::new(), &[], &all)
 }
 
-/// Returns the nodes of a deploy in which some components are deployed already, and some of these are healthy.
+/// Returns the nodes of a deploy in which some components are deployed already, and some of these are healthy, each
+/// with what it waits for.
 fn waits_of(
     version: &AppVersion,
     deployed: &BTreeMap<ComponentName, Deployed>,
     healthy: &[&str],
     scope: &DeployScope,
 ) -> BTreeMap<String, Vec<String>> {
+    let nodes = nodes_of(version, deployed, healthy, scope);
+    nodes.into_iter().map(|node| (node.name, node.dependencies.into_iter().collect())).collect()
+}
+
+fn nodes_of(
+    version: &AppVersion,
+    deployed: &BTreeMap<ComponentName, Deployed>,
+    healthy: &[&str],
+    scope: &DeployScope,
+) -> Vec<Node> {
     let builds = builds(version);
     let inputs = inputs(json!({ "greeting": "hi" }));
     let input = DeployInput {
@@ -53,7 +64,7 @@ fn waits_of(
     let nodes = deploy_nodes(input, scope).unwrap();
     let serials: BTreeSet<u64> = nodes.iter().map(|node| node.serial).collect();
     assert_eq!(serials, [5].into());
-    nodes.into_iter().map(|node| (node.name, node.dependencies.into_iter().collect())).collect()
+    nodes
 }
 
 #[test]
@@ -117,6 +128,26 @@ fn a_check_apart_from_deploys_follows_the_last_deploy_of_all_components_unless_i
 
     assert_eq!(follows, [false, true, true]);
     assert!(!is_checked_as(&version, 6, &storage), "the version does not describe it");
+}
+
+#[test]
+fn the_role_of_a_deploy_counts_for_no_check_and_for_the_actions_that_list_it() {
+    let mut version = checked(health(false));
+    let roles = json!([{ "name": "support", "policies": [] }, { "name": "deployer", "policies": [] }]);
+    version.named_roles = serde_json::from_value(roles).unwrap();
+    let storage = version.components.iter_mut().find(|component| component.name.as_str() == "storage").unwrap();
+    storage.settings.operation_roles.insert("deploy".to_owned(), "deployer".to_owned());
+    version.actions[1].other_roles = vec!["support".to_owned()];
+    let scope = DeployScope { all: true, role: Some("support".to_owned()), ..DeployScope::default() };
+
+    let nodes = nodes_of(&version, &BTreeMap::new(), &[], &scope);
+
+    let role_of = |name: &str| {
+        let node = nodes.iter().find(|node| node.name == name).unwrap();
+        node.runs_as.as_ref().map(RunsAs::in_terms)
+    };
+    assert_eq!((role_of("storage"), role_of("health:storage")), (Some("custom-support"), Some("custom-deployer")));
+    assert_eq!((role_of("action:fill"), role_of("action:check")), (Some("custom-support"), None));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use super::scope::DeployScope;
 use super::secrets::SecretNodes;
 use super::teardown::{TeardownError, TeardownScope};
 use crate::graph::order::reachable;
-use crate::runs_as::{Operation, runs_as};
+use crate::runs_as::runs_as_in_event;
 use crate::workflow::{Node, NodeState, Target, TeardownParts};
 
 /// The names of all events, in the order of [`Event`].
@@ -252,8 +252,9 @@ pub fn events_of_teardown(
     occurrences
 }
 
-/// Adds the actions that a teardown of `nodes` starts. Each action runs under the requested role, else its own role,
-/// else the role of the mode. An action that needs a part in `attempted` is skipped.
+/// Adds the actions that a teardown of `nodes` starts. Each action runs under the requested role if its contract
+/// permits this, else under its own role, else under the role of the mode. An action that needs a part in `attempted`
+/// is skipped.
 ///
 /// # Errors
 /// [`TeardownError::UnknownRole`].
@@ -269,7 +270,7 @@ pub fn add_to_teardown(
         let Target::Action { action, .. } = &node.target else { continue };
         node.serial = scope.serial;
         if let Some(action) = version.action(action) {
-            node.runs_as = runs_as(version, Operation::Trigger(action), scope.role, Mode::Deprovision)?;
+            node.runs_as = runs_as_in_event(version, action, scope.role, Mode::Deprovision)?;
         }
     }
     Ok(())

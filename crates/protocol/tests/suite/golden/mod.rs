@@ -167,7 +167,7 @@ fn contracts() {
     steps.actions.iter_mut().for_each(|action| action.steps = Some(Digest::of(b"steps")));
     golden("terms-steps", &steps);
     let command = ["check", "--install", "{{ .nuon.install.id }}"].map(str::to_owned).to_vec();
-    let probes = BTreeSet::from([ProbeTerms { component: name("web"), command }]);
+    let probes = BTreeSet::from([ProbeTerms { component: name("web"), command, role: String::new() }]);
     golden("terms-probes", &Terms { probes, ..terms() });
     let contract = Contract {
         format: 1,

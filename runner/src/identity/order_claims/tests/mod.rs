@@ -3,6 +3,7 @@
 mod fields;
 mod policies;
 mod probes;
+mod roles;
 
 use std::collections::BTreeSet;
 
@@ -90,10 +91,12 @@ fn honest(work: Value) -> Value {
     let base = crate::testing::order(1, 7);
     let work: Work = serde_json::from_value(work).unwrap();
     let input = json!({ "name": "token", "type": "string", "sensitive": true, "customer": true });
+    // The terms have the mode `maintenance` for the action and for the command of the probe.
+    let is_of_mode = matches!(work, Work::Action(_) | Work::Health(_));
     let order = Order {
         group: work.changes().parse().unwrap(),
         redelivery: work.redelivery(),
-        role: Some("custom-support".parse().unwrap()),
+        role: (!is_of_mode).then(|| "custom-support".parse().unwrap()),
         tool_image: serde_json::from_value(json!({ "component": "tools", "artifact": artifact() })).unwrap(),
         sensitive_inputs: vec![serde_json::from_value(input).unwrap()],
         secrets: vec![serde_json::from_value(json!({ "name": "license" })).unwrap()],
@@ -171,19 +174,14 @@ fn lies() -> Vec<(&'static str, &'static str, Value, Verdict)> {
         ("Order", "not_after", json!(1_999_999), Harmless("a late order starts nothing (0073)")),
         ("Order", "start_by", json!(99_000_000), Harmless(TIME)),
         ("Order", "timeout_secs", json!(36_000), Harmless(TIME)),
-        (
-            "Order",
-            "mode",
-            json!("provision"),
-            Harmless("the stack's role of that mode decides; the customer agreed to it and can switch it off"),
-        ),
+        ("Order", "mode", json!("provision"), Refused("runs action `check` under role `provision`, and its contract")),
         (
             "Order",
             "role",
             json!("custom-admin"),
             Refused("runs under role `custom-admin`, which is not in its contract"),
         ),
-        ("Order", "role", Value::Null, Harmless("the role of the mode, which the stack has")),
+        ("Order", "role", json!("custom-support"), Refused("runs action `check` under role `custom-support`, and")),
         ("Order", "asked_by", json!({ "by": "schedule" }), Harmless("recorded as the vendor's word (0071)")),
         ("Order", "asked_why", json!("resumed"), Harmless("kept with the order as the vendor's word (0086)")),
         ("Order", "now", json!(true), Harmless("the runner lets those pass whom the customer names (0084)")),
@@ -476,6 +474,7 @@ fn terms_of_the_version_before_permit_all_steps_of_their_actions() {
 #[test]
 fn without_the_document_of_its_terms_an_order_runs_no_action_no_named_role_and_no_image() {
     let mut order: Order = serde_json::from_value(honest(action())).unwrap();
+    order.role = Some("custom-support".parse().unwrap());
     order.terms.as_mut().unwrap().document = None;
     let mut reasons = Vec::new();
     for _ in 0..3 {
