@@ -59,6 +59,8 @@ enum Beyond {
     Redelivery,
     #[error("has group `{found}`, and its work changes `{changes}`")]
     Group { found: String, changes: String },
+    #[error("works on the sandbox under the name of component `{0}`")]
+    Sandbox(ComponentName),
 }
 
 /// Returns the outcome of an order that would do what its terms do not permit. Returns `None` for any other order, and for
@@ -79,6 +81,7 @@ fn beyond(order: &Order, terms: Option<&Terms>) -> Option<Beyond> {
         .or_else(|| work(order, terms))
         .or_else(|| policies(order, terms))
         .or_else(|| group(order))
+        .or_else(|| sandbox(order))
         .or_else(|| redelivery(order))
 }
 
@@ -253,6 +256,14 @@ fn redelivery(order: &Order) -> Option<Beyond> {
 fn group(order: &Order) -> Option<Beyond> {
     let changes = order.work.changes();
     (order.group.thing() != changes).then(|| Beyond::Group { found: order.group.to_string(), changes })
+}
+
+/// Returns an error for work on the sandbox that names a component: it would change the Pulumi state of this component,
+/// at the same time as a job of the component's own group.
+fn sandbox(order: &Order) -> Option<Beyond> {
+    let made = order.work.made_by();
+    let named = made.component().filter(|_| matches!(made, Work::Sandbox(_) | Work::PulumiSandbox(_)))?;
+    (!named.is_sandbox()).then(|| Beyond::Sandbox(named.clone()))
 }
 
 #[cfg(test)]

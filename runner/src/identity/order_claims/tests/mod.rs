@@ -4,6 +4,7 @@ mod fields;
 mod policies;
 mod probes;
 mod roles;
+mod sandbox;
 
 use std::collections::BTreeSet;
 
