@@ -9,6 +9,7 @@ mod dependencies;
 mod evidence;
 mod findings;
 mod guarantees;
+mod lies;
 mod modules;
 mod pages;
 mod words;

@@ -3,8 +3,8 @@
 use freehold_protocol::order::health::CheckHealth;
 use freehold_protocol::order::leftovers::FindLeftovers;
 use freehold_protocol::order::{
-    ApplyManifest, ApplyTerraform, CopySecrets, DeployStack, InstallChart, Order, RemovePart, RunAction,
-    RunKubernetesJob, RunPulumi, StepDirectory, SyncImage,
+    ApplyManifest, ApplyTerraform, CopySecrets, DeployStack, DetectDrift, InstallChart, Order, RemovePart, RunAction,
+    RunKubernetesJob, RunPulumi, StepDirectory, SyncImage, UpgradeRunner, Work,
 };
 use freehold_protocol::preflight::CheckInstall;
 
@@ -16,9 +16,23 @@ macro_rules! fields {
     }};
 }
 
-/// The fields of an order, and of each kind of work that a runner of an install does.
+/// Returns the names of all fields of each kind of work. A new kind, or a new field of a kind, makes this fail to
+/// compile until it is listed. A runner of an install does no builds.
+macro_rules! kinds {
+    ($($kind:ident($type:ident { $($field:ident),* $(,)? })),* $(,)?) => {{
+        fn _all(work: &Work) {
+            match work {
+                Work::Build(_) => {}
+                $(Work::$kind($type { $($field: _),* }) => {})*
+            }
+        }
+        vec![$((stringify!($kind), vec![$(stringify!($field)),*])),*]
+    }};
+}
+
+/// Returns the names of the fields of an order, of a directory of an action, and of each kind of work.
 pub(super) fn all_fields() -> Vec<(&'static str, Vec<&'static str>)> {
-    vec![
+    let mut all = vec![
         fields!(Order {
             tenant,
             install,
@@ -53,39 +67,30 @@ pub(super) fn all_fields() -> Vec<(&'static str, Vec<&'static str>)> {
             terms,
             receipt,
         }),
-        fields!(RunAction { action, steps, directories, env_vars, idempotent, cluster, image }),
         fields!(StepDirectory { steps, component, artifact }),
-        fields!(SyncImage { component, artifact }),
-        fields!(ApplyTerraform { component, artifact, terraform_version, vars, env_vars, var_files }),
-        fields!(RunPulumi { component, artifact, pulumi_version, config, env_vars }),
-        fields!(DeployStack { component, artifact, stack_name, parameters, capabilities }),
-        fields!(InstallChart {
-            component,
-            artifact,
-            cluster,
-            release,
-            namespace,
-            storage_driver,
-            take_ownership,
-            values,
-            values_files,
+    ];
+    all.extend(kinds! {
+        ContainerImage(SyncImage { component, artifact }),
+        TerraformModule(ApplyTerraform { component, artifact, terraform_version, vars, env_vars, var_files }),
+        Sandbox(ApplyTerraform { component, artifact, terraform_version, vars, env_vars, var_files }),
+        Pulumi(RunPulumi { component, artifact, pulumi_version, config, env_vars }),
+        PulumiSandbox(RunPulumi { component, artifact, pulumi_version, config, env_vars }),
+        CloudformationStack(DeployStack { component, artifact, stack_name, parameters, capabilities }),
+        HelmChart(InstallChart {
+            component, artifact, cluster, release, namespace, storage_driver, take_ownership, values, values_files,
         }),
-        fields!(ApplyManifest { component, artifact, cluster, namespace }),
-        fields!(RunKubernetesJob { component, artifact, cluster, image, cmd, args, env_vars }),
-        fields!(CopySecrets { cluster, copies, keeps_others }),
-        fields!(RemovePart { what, destroy_data, removes_policies }),
-        fields!(CheckInstall {
-            terraform_versions,
-            tools,
-            stacks,
-            programs,
-            disk_bytes,
-            hosts,
-            permissions,
-            permissions_left_out,
-            clusters,
+        KubernetesManifest(ApplyManifest { component, artifact, cluster, namespace }),
+        KubernetesJob(RunKubernetesJob { component, artifact, cluster, image, cmd, args, env_vars }),
+        CopySecrets(CopySecrets { cluster, copies, keeps_others }),
+        Remove(RemovePart { what, destroy_data, removes_policies }),
+        DetectDrift(DetectDrift { what }),
+        Action(RunAction { action, steps, directories, env_vars, idempotent, cluster, image }),
+        Preflight(CheckInstall {
+            terraform_versions, tools, stacks, programs, disk_bytes, hosts, permissions, permissions_left_out, clusters,
         }),
-        fields!(FindLeftovers {}),
-        fields!(CheckHealth { component, asks, probes, hold_secs, limit_secs, gate }),
-    ]
+        Leftovers(FindLeftovers {}),
+        Health(CheckHealth { component, asks, probes, hold_secs, limit_secs, gate }),
+        Upgrade(UpgradeRunner { version, program, archive, archive_size, release, health_secs }),
+    });
+    all
 }

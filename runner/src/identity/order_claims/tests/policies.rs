@@ -14,7 +14,7 @@ fn an_order_has_exactly_the_policies_of_its_terms_that_guard_its_work() {
     let refused = |kind: &str, policies: &Value| {
         let mut terms = terms(Some(steps_of(&action())));
         terms["policies"] = json!([policy(kind)]);
-        let mut order = honest(work_of("ApplyTerraform"));
+        let mut order = honest(work_of("TerraformModule"));
         (order["terms"], order["policies"]) = (order_terms(&terms), policies.clone());
         match beyond_terms(&serde_json::from_value(order).unwrap())? {
             Outcome::Blocked { reason, .. } => Some(reason),
@@ -51,12 +51,12 @@ fn a_policy_of_kyverno_comes_with_its_contract_and_with_all_others() {
             other => panic!("{other:?}"),
         }
     };
-    let mut bare: Order = serde_json::from_value(honest(work_of("InstallChart"))).unwrap();
+    let mut bare: Order = serde_json::from_value(honest(work_of("HelmChart"))).unwrap();
     (bare.role, bare.tool_image) = (None, None);
     bare.policies = vec![policy("a")];
     bare.terms.as_mut().unwrap().document = None;
 
-    for work in ["InstallChart", "ApplyManifest", "RunKubernetesJob"] {
+    for work in ["HelmChart", "KubernetesManifest", "KubernetesJob"] {
         assert_eq!(refused(work, &["a", "b"], &["a", "b"]), None, "{work}");
         // As the control plane of the release before sends it.
         assert_eq!(refused(work, &["a", "b"], &[]), None, "{work}");
@@ -68,7 +68,9 @@ fn a_policy_of_kyverno_comes_with_its_contract_and_with_all_others() {
             refused(work, &["a"], &["a", "b"]).unwrap().contains("has policy `b`, which its contract does not have")
         );
     }
-    assert!(refused("ApplyTerraform", &["a"], &["a"]).unwrap().contains("has policy `a`, which its contract does not"));
+    assert!(
+        refused("TerraformModule", &["a"], &["a"]).unwrap().contains("has policy `a`, which its contract does not")
+    );
     let Some(Outcome::Blocked { reason, .. }) = beyond_terms(&bare) else { panic!("{bare:?}") };
     assert!(reason.contains("puts policy `a` into a cluster, and does not contain its contract"), "{reason}");
 }

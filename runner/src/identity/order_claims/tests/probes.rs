@@ -12,10 +12,10 @@ fn without_the_document_of_its_terms_a_health_check_runs_no_command() {
         order.terms.as_mut().unwrap().document = None;
         beyond_terms(&order)
     };
-    let mut asks_an_address = work_of("CheckHealth");
+    let mut asks_an_address = work_of("Health");
     asks_an_address["probes"] = json!([{ "name": "up", "type": "tcp", "url": "a.example:1" }]);
 
-    let Some(Outcome::Blocked { reason, .. }) = refused(&work_of("CheckHealth")) else { panic!("followed") };
+    let Some(Outcome::Blocked { reason, .. }) = refused(&work_of("Health")) else { panic!("followed") };
     assert!(reason.contains("runs a command to check the health of component `web`, and does not contain"), "{reason}");
     assert_eq!(refused(&asks_an_address), None);
 }

@@ -80,7 +80,7 @@ fn an_action_with_a_named_role_runs_under_this_role_in_every_mode_and_under_no_m
 
 #[test]
 fn the_command_of_a_probe_runs_under_the_role_of_its_contract() {
-    let work = work_of("CheckHealth");
+    let work = work_of("Health");
     let of = |agreed: &str, mode: &str, role: Option<&str>| {
         refused(&work, &json!({ "probes": { "role": agreed } }), mode, role)
     };
@@ -103,10 +103,22 @@ fn the_command_of_a_probe_runs_under_the_role_of_its_contract() {
 
 #[test]
 fn a_check_without_a_command_runs_under_each_role_of_the_contract_and_under_no_other() {
-    let mut work = work_of("CheckHealth");
+    let mut work = work_of("Health");
     work["probes"] = json!([{ "name": "up", "type": "tcp", "url": "a.example:1" }]);
     let of = |role: &str| refused(&work, &json!({}), "maintenance", Some(role));
 
     assert_eq!(of("custom-support"), None);
     assert!(of("custom-admin").unwrap().contains("runs under role `custom-admin`, which is not in its contract"));
+}
+
+/// The customer's stack has the roles of the modes, and switches them on and off. The terms do not name components.
+#[test]
+fn a_component_is_deployed_under_each_mode_and_each_named_role_of_the_contract() {
+    let work = work_of("TerraformModule");
+    let of = |mode: &str, role: Option<&str>| refused(&work, &json!({}), mode, role);
+
+    for mode in ["provision", "maintenance", "deprovision"] {
+        assert_eq!((of(mode, None), of(mode, Some("custom-support"))), (None, None), "{mode}");
+    }
+    assert!(of("maintenance", Some("custom-admin")).is_some());
 }
