@@ -109,7 +109,11 @@ impl Question {
             }
             Self::Outside => {
                 "CloudTrail's events of the last 90 days, from one region, compared with the records. CloudTrail shows \
-                 an event after about 15 minutes, and does not show reads and writes of objects and messages."
+                 an event after about 15 minutes, and does not show reads and writes of objects and messages. A job may \
+                 have one session for each attempt, for each renewal and for each failure. The records name what a job \
+                 changed in IAM, and no other resources of a job, so every other call of its sessions counts as its own. \
+                 Of the runner's own role, only changes are compared: the call, and the resource if CloudTrail names one. \
+                 For a key, CloudTrail shows only the account."
             }
             Self::Whole => {
                 "The signatures, numbers and digests of the chain; the records that reports and the control plane's \

@@ -38,8 +38,16 @@ pub fn config(endpoint: Option<&str>, credentials: Credentials) -> anyhow::Resul
 /// # Errors
 /// When the role may not be assumed.
 pub async fn assume(as_whom: &SdkConfig, role: &str) -> anyhow::Result<Credentials> {
+    assume_as(as_whom, role, "test").await
+}
+
+/// Returns credentials of a role for a session with this name.
+///
+/// # Errors
+/// When the role cannot be taken.
+pub async fn assume_as(as_whom: &SdkConfig, role: &str, session: &str) -> anyhow::Result<Credentials> {
     let sts = aws_sdk_sts::Client::new(as_whom);
-    let session = sts.assume_role().role_arn(role).role_session_name("test").send().await;
+    let session = sts.assume_role().role_arn(role).role_session_name(session).send().await;
     let session = session.with_context(|| format!("taking the role {role}"))?;
     let keys = session.credentials().context("a session without credentials")?;
     let token = Some(keys.session_token().to_owned());

@@ -1,5 +1,8 @@
 //! Compares what CloudTrail saw of the install's roles with the records of its runners.
 
+mod call;
+mod runner_calls;
+mod sessions;
 #[cfg(test)]
 mod tests;
 
@@ -8,46 +11,19 @@ use std::collections::BTreeMap;
 use freehold_protocol::audit::{AuditEvent, AuditRecord};
 use freehold_protocol::{InstallId, TenantName, Timestamp, names};
 use serde::Serialize;
-use serde_json::Value;
 
+pub(super) use self::call::Call;
+use self::runner_calls::RunnersOwn;
+use self::sessions::{SLACK_MILLIS, Sessions};
 use super::history::Run;
 use super::not_started::NotStarted;
 
-/// The tolerated difference between clocks. It also covers the last calls of a job, which may come after the record of
-/// the job's end.
-const SLACK_MILLIS: u64 = 5 * 60 * 1000;
-/// The services in which the runner itself changes something under its own role.
-const RUNNERS_SERVICES: [&str; 6] = ["sqs", "sts", "s3", "kms", "ecr", "autoscaling"];
+/// The modes whose roles a preflight tries.
+const TRIED_MODES: [&str; 3] = ["provision", "maintenance", "deprovision"];
 
 /// The session in which `freehold-runner doctor` tries the roles. Whoever has the runner's role can use that session
 /// name too.
 const DOCTOR: &str = "freehold-doctor";
-
-/// One event of CloudTrail.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Call {
-    pub(super) id: String,
-    pub(super) at: Timestamp,
-    /// The service, such as `iam`.
-    pub(super) service: String,
-    /// The call, such as `CreateRole`.
-    pub(super) name: String,
-    pub(super) changes: bool,
-    /// The ARN of the caller.
-    pub(super) caller: String,
-    /// The name of the role and of the session, if the caller is a session.
-    #[serde(skip)]
-    pub(super) session: Option<(String, String)>,
-    /// The role and the session that the call requested, if the call is `AssumeRole`.
-    #[serde(skip)]
-    pub(super) takes: Option<(String, String)>,
-    /// The AWS service that made the call for the caller, such as CloudFormation for a stack that a job changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) through: Option<String>,
-    /// The code of the error, if AWS refused the call.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) error: Option<String>,
-}
 
 /// A call that no record explains.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -73,44 +49,6 @@ pub(super) struct Reconciled {
     pub(super) unexplained: Vec<Unexplained>,
 }
 
-impl Call {
-    /// Reads an event in the form in which CloudTrail writes it into its log (AWS CloudTrail user guide, "CloudTrail record
-    /// contents").
-    pub(super) fn of(event: &Value) -> Option<Self> {
-        let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str);
-        let at: jiff::Timestamp = text("/eventTime")?.parse().ok()?;
-        let service = text("/eventSource")?.split('.').next()?.to_owned();
-        let name = text("/eventName")?.to_owned();
-        let reads = match event.get("readOnly") {
-            Some(Value::Bool(reads)) => *reads,
-            Some(Value::String(reads)) => reads == "true",
-            _ => ["Get", "List", "Describe", "Head"].iter().any(|prefix| name.starts_with(prefix)),
-        };
-        let identity = ["/userIdentity/arn", "/userIdentity/invokedBy", "/userIdentity/accountId"];
-        let caller = identity.iter().find_map(|pointer| text(pointer)).unwrap_or("unknown").to_owned();
-        let takes = text("/requestParameters/roleArn").zip(text("/requestParameters/roleSessionName"));
-        Some(Self {
-            id: text("/eventID").unwrap_or_default().to_owned(),
-            at: Timestamp::from_millis(u64::try_from(at.as_millisecond()).ok()?),
-            service,
-            session: session(&caller),
-            takes: takes.map(|(arn, session)| (names::name_of_arn(arn).to_owned(), session.to_owned())),
-            through: text("/userIdentity/invokedBy").map(str::to_owned),
-            error: text("/errorCode").map(str::to_owned),
-            changes: !reads,
-            name,
-            caller,
-        })
-    }
-}
-
-/// Returns the role and the session of an ARN such as `arn:aws:sts::222222222222:assumed-role/ROLE/SESSION`.
-fn session(arn: &str) -> Option<(String, String)> {
-    let (_, names) = arn.split_once(":assumed-role/")?;
-    let (role, session) = names.split_once('/')?;
-    Some((role.to_owned(), session.to_owned()))
-}
-
 /// The names of the install's roles.
 struct Roles {
     runner: String,
@@ -122,6 +60,7 @@ struct Roles {
 struct Known<'a> {
     runs: BTreeMap<&'a str, Vec<&'a Run>>,
     not_started: BTreeMap<&'a str, &'a NotStarted>,
+    sessions: Sessions<'a>,
     /// The changes of IAM that records name, by job and action.
     iam: BTreeMap<(&'a str, &'a str), u64>,
 }
@@ -149,8 +88,10 @@ pub(super) fn reconcile(
         of_stack: names::install_part(tenant, install, ""),
         of_app: names::app_prefix(tenant, install),
     };
+    let own = RunnersOwn::of(tenant, install);
+    let sessions = Sessions::of(runs, records);
     let not_started = not_started.iter().map(|one| (one.job.as_str(), one)).collect();
-    let mut known = Known { runs: BTreeMap::new(), not_started, iam: BTreeMap::new() };
+    let mut known = Known { runs: BTreeMap::new(), not_started, sessions, iam: BTreeMap::new() };
     for run in runs {
         known.runs.entry(run.job.as_str()).or_default().push(run);
     }
@@ -162,8 +103,11 @@ pub(super) fn reconcile(
         }
     }
     let mut found = Reconciled::default();
-    for call in calls {
-        match judge(call, &roles, &mut known) {
+    // CloudTrail lists the newest events first. Of too many sessions of a job, the last ones have no record.
+    let mut ordered: Vec<&Call> = calls.iter().collect();
+    ordered.sort_by_key(|call| call.at);
+    for call in ordered {
+        match judge(call, &roles, &own, &mut known) {
             Verdict::NotOfInstall => {}
             Verdict::NotStarted(record) => found.not_started.push(record),
             Verdict::Doctor(_) if own_doctor => found.of_own_doctor += 1,
@@ -194,7 +138,7 @@ enum Verdict {
     Unexplained(String),
 }
 
-fn judge<'a>(call: &'a Call, roles: &Roles, known: &mut Known<'a>) -> Verdict {
+fn judge<'a>(call: &'a Call, roles: &Roles, own: &RunnersOwn, known: &mut Known<'a>) -> Verdict {
     let takes = call.takes.as_ref().filter(|(role, _)| call.name == "AssumeRole" && role.starts_with(&roles.of_stack));
     if let Some((role, session)) = takes.filter(|(role, _)| *role != roles.runner) {
         let is_runner = call.session.as_ref().is_some_and(|(caller, _)| *caller == roles.runner);
@@ -217,13 +161,10 @@ fn judge<'a>(call: &'a Call, roles: &Roles, known: &mut Known<'a>) -> Verdict {
     if *role != roles.runner {
         return known.explains(call, role, session, roles);
     }
-    if call.changes && call.error.is_none() && !RUNNERS_SERVICES.contains(&call.service.as_str()) {
-        return Verdict::Unexplained(format!(
-            "the role of the runner called `{}:{}`, which a runner never does",
-            call.service, call.name
-        ));
+    match own.foreign(call) {
+        Some(what) => Verdict::Unexplained(format!("the role of the runner {what}")),
+        None => Verdict::Explained,
     }
-    Verdict::Explained
 }
 
 impl<'a> Known<'a> {
@@ -235,9 +176,16 @@ impl<'a> Known<'a> {
                  session: pass `--own-doctor` if you ran it yourself"
             ));
         }
-        match self.not_started.get(session) {
+        let verdict = match self.not_started.get(session) {
             Some(one) if call.at.as_millis() <= one.at.as_millis() + SLACK_MILLIS => Verdict::NotStarted(one.record),
             Some(_) | None => self.explains(call, role, session, roles),
+        };
+        if matches!(verdict, Verdict::Unexplained(_)) {
+            return verdict;
+        }
+        match self.sessions.beyond(call.at, session, role) {
+            Some(why) => Verdict::Unexplained(why),
+            None => verdict,
         }
     }
 
@@ -255,8 +203,7 @@ impl<'a> Known<'a> {
             });
         };
         let own = role.strip_prefix(&roles.of_stack).unwrap_or(role);
-        let is_role = |run: &&&Run| run.role_name().replace('_', "-") == own.replace('_', "-");
-        if !runs.iter().any(|run| is_role(&run)) {
+        if !runs.iter().any(|run| has_role(run, own)) {
             return Verdict::Unexplained(format!("job `{session}` has no record of a start under role `{role}`"));
         }
         let during = |run: &&Run| {
@@ -280,4 +227,11 @@ impl<'a> Known<'a> {
         }
         Verdict::Explained
     }
+}
+
+/// Returns whether an attempt has sessions of the role whose name in the account ends with `role`. A preflight tries
+/// each mode in the clusters of the app.
+fn has_role(run: &Run, role: &str) -> bool {
+    let tries_modes = run.work == "preflight" && TRIED_MODES.contains(&role);
+    tries_modes || run.role_name().replace('_', "-") == role.replace('_', "-")
 }

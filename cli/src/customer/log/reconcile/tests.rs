@@ -1,5 +1,5 @@
 use freehold_protocol::audit::AuditRecord;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::history::{End, Run};
 use super::*;
@@ -61,14 +61,24 @@ fn found(events: &[Value], records: &[AuditRecord]) -> Vec<String> {
     found.unexplained.into_iter().map(|one| one.why).collect()
 }
 
-fn change(job: &str, stage: &str) -> AuditRecord {
+fn record(event: &Value) -> AuditRecord {
     serde_json::from_value(json!({
         "tenant": "acme", "install": "globex", "runner": "7300c0ae1429cd153252736a781b78f4", "seq": 8,
-        "previous": freehold_protocol::Digest::of(b""), "at": 1,
-        "event": { "event": "iam_change", "job": job, "fence": { "dispatch": 1, "receive": 1 }, "action": "CreateRole",
-            "resource": "r", "stage": stage },
+        "previous": freehold_protocol::Digest::of(b""), "at": 1, "event": event,
     }))
     .unwrap()
+}
+
+fn change(job: &str, stage: &str) -> AuditRecord {
+    record(
+        &json!({ "event": "iam_change", "job": job, "fence": { "dispatch": 1, "receive": 1 }, "action": "CreateRole",
+        "resource": "r", "stage": stage }),
+    )
+}
+
+fn ended(job: &str, (dispatch, receive): (u32, u32)) -> AuditRecord {
+    record(&json!({ "event": "ended", "job": job, "fence": { "dispatch": dispatch, "receive": receive },
+        "result": "blocked" }))
 }
 
 #[test]
@@ -133,6 +143,121 @@ fn a_change_that_the_runner_itself_never_makes_is_named() {
 }
 
 #[test]
+fn a_change_of_the_runner_has_a_resource_of_the_install() {
+    let call = |service: &str, name: &str, key: &str, resource: &str| {
+        let mut event = event(1500, (service, name), RUNNER);
+        event["requestParameters"] = json!({ key: resource });
+        found(&[event], &[]).pop().unwrap_or_default()
+    };
+    let queue = |name: &str| format!("https://sqs.eu-west-1.amazonaws.com/111111111111/{name}");
+
+    for (service, name, key, own, other) in [
+        ("ecr", "PutImage", "repositoryName", "fh-acme/globex".to_owned(), "fh-acme/other".to_owned()),
+        ("sqs", "SendMessage", "queueUrl", queue("fh-acme--reports--2"), queue("theirs")),
+        ("sqs", "DeleteMessage", "queueUrl", queue("fh-acme--globex.fifo"), queue("fh-acme--other.fifo")),
+        ("s3", "PutObject", "bucketName", "fh-acme--globex--222222222222".to_owned(), "theirs".to_owned()),
+        (
+            "autoscaling",
+            "CompleteLifecycleAction",
+            "autoScalingGroupName",
+            "fh-acme--globex--runner".to_owned(),
+            "theirs".to_owned(),
+        ),
+    ] {
+        assert_eq!(call(service, name, key, &own), "", "{service}:{name}");
+        let expected = format!(
+            "the role of the runner called `{service}:{name}` on `{other}`, which does not belong to this install"
+        );
+        assert_eq!(call(service, name, key, &other), expected);
+    }
+    // As CloudTrail has it for KMS.
+    let with_key = |account: &str| {
+        let mut event = event(1500, ("kms", "GenerateDataKey"), RUNNER);
+        event["resources"] = json!([{ "ARN": format!("arn:aws:kms:eu-west-1:{account}:key/k"), "accountId": account }]);
+        found(&[event], &[]).len()
+    };
+    assert_eq!((with_key("222222222222"), with_key("111111111111")), (0, 1));
+    assert_eq!(
+        call("sqs", "CreateQueue", "queueName", "theirs"),
+        "the role of the runner called `sqs:CreateQueue`, which a runner never does"
+    );
+}
+
+#[test]
+fn a_role_of_somebody_else_that_the_runner_assumed_is_named() {
+    let mut call = takes(RUNNER, "theirs", JOB);
+    call["readOnly"] = json!(true);
+
+    let found = found(&[call], &[]);
+
+    let role = "arn:aws:iam::222222222222:role/theirs";
+    assert_eq!(found, [format!("the role of the runner assumed role `{role}`, which no job of this install has")]);
+}
+
+/// Returns why sessions of `attempts` at one job have no record, where CloudTrail shows a session at each of `secs`.
+fn beyond(attempts: &[Run], secs: &[u64]) -> Vec<String> {
+    let role = "fh-acme--globex--maintenance";
+    let calls = secs.iter().map(|secs| {
+        let mut call = takes(RUNNER, role, JOB);
+        call["eventTime"] = event(*secs, ("sts", "AssumeRole"), RUNNER)["eventTime"].clone();
+        Call::of(&call).unwrap()
+    });
+    // As CloudTrail lists them: the newest first.
+    let calls: Vec<Call> = calls.rev().collect();
+    let (tenant, install) = ("acme".parse().unwrap(), "globex".parse().unwrap());
+    let log = Log { runs: attempts, not_started: &[], records: &[], own_doctor: false };
+    reconcile((&tenant, &install), &calls, log, at(0)).unexplained.into_iter().map(|one| one.why).collect()
+}
+
+#[test]
+fn of_several_sessions_with_the_name_of_a_job_only_those_of_its_attempts_have_a_record() {
+    let again = || {
+        let fence = freehold_protocol::report::Fence { dispatch: 1, receive: 2 };
+        Run { record: 8, at: at(1700), fence, ..run() }
+    };
+    let lost = || Run { end: None, ..run() };
+
+    assert_eq!(beyond(&[run()], &[1000]), [""; 0]);
+    let stolen = beyond(&[run()], &[1000, 1400, 1500]);
+    assert_eq!(stolen.len(), 2, "{stolen:?}");
+    let expected = format!(
+        "this is session 2 of job `{JOB}` under role `fh-acme--globex--maintenance`, and its records \
+                            explain only 1 until then; either somebody else has the credentials of the runner"
+    );
+    assert!(stolen[0].starts_with(&expected), "{stolen:?}");
+    assert!(stolen[1].starts_with("this is session 3 of job"), "{stolen:?}");
+    // Two attempts, and a look whether the role was switched off when the first one failed.
+    assert_eq!(beyond(&[lost(), again()], &[1000, 1600, 1700]), [""; 0]);
+    assert_eq!(beyond(&[lost(), again()], &[1000, 1600, 1700, 1800]).len(), 1);
+}
+
+#[test]
+fn a_long_job_renews_its_session_every_fifty_five_minutes() {
+    let end = Some(End { at: at(1000 + 2 * 3600), result: "succeeded".to_owned(), log: None });
+    let long = [Run { end, ..run() }];
+
+    assert_eq!(beyond(&long, &[1000, 1000 + 3300, 1000 + 6600]), [""; 0]);
+    // Nobody can tell which of the sessions are the job's own.
+    assert_eq!(beyond(&long, &[1000, 1000 + 600, 1000 + 3300, 1000 + 6600]).len(), 3);
+}
+
+#[test]
+fn a_preflight_tries_each_mode_once() {
+    let preflight = [Run { work: "preflight".to_owned(), ..run() }];
+    let modes = ["provision", "maintenance", "deprovision", "break-glass", "provision"];
+    let calls = modes.map(|mode| Call::of(&takes(RUNNER, &format!("fh-acme--globex--{mode}"), JOB)).unwrap());
+    let (tenant, install) = ("acme".parse().unwrap(), "globex".parse().unwrap());
+    let log = Log { runs: &preflight, not_started: &[], records: &[], own_doctor: false };
+
+    let found = reconcile((&tenant, &install), &calls, log, at(0));
+
+    let why: Vec<&str> = found.unexplained.iter().map(|one| one.why.as_str()).collect();
+    assert_eq!(why.len(), 2, "{why:?}");
+    assert!(why[0].contains("has no record of a start under role `fh-acme--globex--break-glass`"), "{why:?}");
+    assert!(why[1].starts_with(&format!("this is session 2 of job `{JOB}` under role `fh-acme--globex--provision`")));
+}
+
+#[test]
 fn a_start_for_which_cloudtrail_shows_no_session_is_listed() {
     let (tenant, install) = ("acme".parse().unwrap(), "globex".parse().unwrap());
 
@@ -167,14 +292,15 @@ fn a_session_that_the_runner_asked_for_and_whose_job_ended_as_blocked_has_the_re
     ];
     let calls: Vec<Call> = calls.iter().map(|event| Call::of(event).unwrap()).collect();
     let (tenant, install) = ("acme".parse().unwrap(), "globex".parse().unwrap());
-    let log = Log { runs: &[run()], not_started: &[blocked()], records: &[], own_doctor: false };
+    let records = [ended(OTHER, (1, 1))];
+    let log = Log { runs: &[run()], not_started: &[blocked()], records: &records, own_doctor: false };
 
     let found = reconcile((&tenant, &install), &calls, log, at(0));
 
     let why: Vec<&str> = found.unexplained.iter().map(|one| one.why.as_str()).collect();
     assert_eq!(found.not_started, [9]);
-    assert!(why[0].starts_with("record 9 states that job `job_0000000000000000000b` ended as `blocked`"), "{why:?}");
-    assert!(why[1].starts_with("no record of a start names the session `job_0000000000000000000c`"), "{why:?}");
+    assert!(why[0].starts_with("no record of a start names the session `job_0000000000000000000c`"), "{why:?}");
+    assert!(why[1].starts_with("record 9 states that job `job_0000000000000000000b` ended as `blocked`"), "{why:?}");
 }
 
 #[test]

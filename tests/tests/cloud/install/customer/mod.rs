@@ -117,6 +117,18 @@ async fn a_customer_gets_every_answer_and_stops_the_vendor_without_the_vendor() 
     let (outside, report) = ask(&world, &install, &["outside", "globex"]).await?;
     assert!(outside == 1 && report["doubts"].to_string().contains("names the session `test`"), "{report}");
 
+    // With the name of a job that has just run, the number of its sessions shows it.
+    world.vendor(&["action", "run", "globex", "say"]).await?;
+    let workflow = world.newest_workflow("globex").await?;
+    let job = workflow["nodes"][0]["job"].as_str().with_context(|| format!("no job: {workflow}"))?;
+    clients::assume_as(&stolen, &mode, job).await?;
+    let expected = format!("this is session 2 of job `{job}` under role `fh-acme--globex--maintenance`");
+    until("the second session of the job is listed", SOON, || async {
+        let (_, report) = ask(&world, &install, &["outside", "globex"]).await?;
+        Ok(report["doubts"].to_string().contains(&expected).then_some(()))
+    })
+    .await?;
+
     let (paused, pause) = ask(&world, &install, &["pause", "globex"]).await?;
     let (stopped, all_off) = ask(&world, &install, &["stopped", "globex"]).await?;
     assert_eq!((paused, &pause["changed"]), (0, &Value::Bool(true)), "{pause}");

@@ -1,0 +1,100 @@
+//! The changes that a runner makes under its own role, and the resources that they name.
+
+use freehold_protocol::{Arn, InstallId, TenantName, names};
+
+use super::call::Call;
+
+/// The calls by service. The event history has no reads and writes of messages and objects, and the log of a trail may
+/// have them.
+const CALLS: [(&str, &[&str]); 5] = [
+    ("autoscaling", &["CompleteLifecycleAction"]),
+    (
+        "ecr",
+        &[
+            "BatchCheckLayerAvailability",
+            "BatchGetImage",
+            "CompleteLayerUpload",
+            "InitiateLayerUpload",
+            "PutImage",
+            "UploadLayerPart",
+        ],
+    ),
+    ("kms", &["Decrypt", "GenerateDataKey"]),
+    ("s3", &["DeleteObject", "PutObject", "PutObjectRetention"]),
+    (
+        "sqs",
+        &[
+            "ChangeMessageVisibility",
+            "ChangeMessageVisibilityBatch",
+            "DeleteMessage",
+            "DeleteMessageBatch",
+            "ReceiveMessage",
+            "SendMessage",
+            "SendMessageBatch",
+        ],
+    ),
+];
+
+/// The names of the resources that the runner of an install changes.
+pub(super) struct RunnersOwn {
+    tenant: TenantName,
+    orders: String,
+    registry: String,
+    /// The beginning of the name of the install's bucket, which ends with the account.
+    bucket: String,
+    group: String,
+}
+
+impl RunnersOwn {
+    pub(super) fn of(tenant: &TenantName, install: &InstallId) -> Self {
+        Self {
+            tenant: tenant.clone(),
+            orders: names::orders_queue(tenant, install),
+            registry: names::install_registry(tenant, install),
+            bucket: names::install_part(tenant, install, ""),
+            group: names::install_part(tenant, install, "runner"),
+        }
+    }
+
+    /// Returns what a call under the runner's role did that a runner never does. Returns `None` for a read, for a call
+    /// that AWS refused, and for a change that a runner makes. A call without a resource is not compared with
+    /// resources.
+    pub(super) fn foreign(&self, call: &Call) -> Option<String> {
+        let (service, name) = (call.service.as_str(), call.name.as_str());
+        if call.error.is_some() {
+            return None;
+        }
+        // For CloudTrail, the start of a session is a read. The sessions of jobs are compared with the records.
+        if (service, name) == ("sts", "AssumeRole") {
+            let role = call.resource.as_deref().unwrap_or("unknown");
+            return Some(format!("assumed role `{role}`, which no job of this install has"));
+        }
+        if !call.changes {
+            return None;
+        }
+        let is_known = CALLS.iter().any(|(of, names)| *of == service && names.contains(&name));
+        if !is_known {
+            return Some(format!("called `{service}:{name}`, which a runner never does"));
+        }
+        let other = call.resource.as_deref().filter(|resource| !self.has(service, resource, &call.caller))?;
+        Some(format!("called `{service}:{name}` on `{other}`, which does not belong to this install"))
+    }
+
+    /// Returns whether a resource is one that the runner changes. Keys have no names in events, so a key of the account
+    /// of `caller` counts as the install's.
+    fn has(&self, service: &str, resource: &str, caller: &str) -> bool {
+        match service {
+            "autoscaling" => resource == self.group,
+            "ecr" => resource == self.registry,
+            "s3" => resource.starts_with(&self.bucket),
+            "sqs" => {
+                let queue = names::queue_of(resource);
+                queue == self.orders || names::is_reports_queue(&self.tenant, queue)
+            }
+            _ => {
+                let account = |arn: &str| Arn::parse(arn).map(|arn| arn.account.to_owned());
+                account(resource) == account(caller)
+            }
+        }
+    }
+}
