@@ -3,11 +3,18 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use freehold_app::messages::{GrantMessage, Wants};
+use freehold_app::table::grants_pk;
+use freehold_protocol::report::{Away, AwayReason, Fence, Report, ReportBody};
+use freehold_protocol::{Digest, Envelope, GrantId, JobId};
+use freehold_runner::keys::runner_key::Identity;
 
 use super::cell::{APP, Cell, LIMIT, states};
 use super::class::{Point, Tried, declare};
-use crate::harness::app;
+use crate::harness::forger::now;
+use crate::harness::runner::Signal;
 use crate::harness::wait::until;
+use crate::harness::{Install, app};
 
 declare! {
     22 "the customer switches a mode off in the middle of a job" mode_off [];
@@ -59,27 +66,37 @@ async fn switched_off(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     Ok(Tried::Passed)
 }
 
-/// The customer deletes the install stack of an install that is ready, with its runner at work: what was deployed stays.
+/// The customer deletes the install stack of an install that is ready: its queue gives no orders any more, grants are
+/// refused, and what was deployed stays, also after sweeps. The local cloud deletes the role of a runner before its
+/// machine ends, so the report that a runner sends at the end of its machine is sent before the deletion.
 async fn stack_deleted(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     let name = format!("gone-{}", cell.next_try());
     let install = cell.world.install_with_inputs(&name, APP, &["round:=1"]).await?;
     let mut runner = cell.world.runner(&install).await?;
     cell.world.provisioned(&install).await?;
-    let cloudformation = aws_sdk_cloudformation::Client::new(&cell.world.administrator(&install.account)?);
-    let stack = format!("freehold-{}--{name}", cell.world.tenant());
-    cloudformation.delete_stack().stack_name(&stack).send().await?;
-    until("the stack is gone", LIMIT, || async {
-        let found = cloudformation.describe_stacks().stack_name(&stack).send().await;
-        let all = found.map(|found| found.stacks().iter().filter_map(|one| one.stack_status().cloned()).collect());
-        let left: Vec<aws_sdk_cloudformation::types::StackStatus> = all.unwrap_or_default();
-        Ok(left.iter().all(|status| status.as_str() == "DELETE_COMPLETE").then_some(()))
-    })
-    .await?;
+    let workflow = cell.world.newest_workflow(&name).await?;
+    ensure!(cell.queues.gives_orders(&name).await?, "the queue gives no orders while the stack exists");
+    // Stopped and not killed: a runner that lives would announce itself again.
+    runner.signal(Signal::TERM)?;
+    runner.ends(LIMIT).await?;
+    report_deletion(cell, &install, &Identity::load_or_make(&runner.state_directory()?)?).await?;
+    delete_stack(cell, &install).await?;
     if point.of(&[false, true]) {
         // Nobody can do it.
         cell.world.vendor(&["action", "run", &name, "note", "--no-wait"]).await?;
     }
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    until("the install is cut off", LIMIT, || async {
+        let view = cell.world.vendor(&["install", "show", &name]).await?;
+        Ok((view["connection"]["state"] == "cut_off").then_some(()))
+    })
+    .await?;
+    for _ in 0..2 {
+        cell.queues.invoke("sweep").await?;
+    }
+    ensure!(!cell.queues.gives_orders(&name).await?, "the queue still gives orders after two sweeps");
+    let job = workflow["nodes"][0]["job"].as_str().context("a workflow without a job")?;
+    let refusal = refusal_of_grant(cell, &name, &job.parse()?).await?;
+    ensure!(refusal == "cut_off", "a grant was refused as {refusal}, and not because the install is cut off");
     for queue in ["first", "second"] {
         let delay = cell.queues.delay(&cell.world, &install, &format!("{name}-{queue}")).await;
         ensure!(delay.context("what was deployed is gone")? == 1, "`{queue}` was changed");
@@ -87,8 +104,59 @@ async fn stack_deleted(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     let all = cell.world.vendor(&["workflow", "list", &name]).await?;
     let kinds: Vec<_> = all.as_array().into_iter().flatten().map(|one| one["kind"].clone()).collect();
     ensure!(!kinds.iter().any(|kind| kind == "teardown-install"), "a teardown began by itself: {kinds:?}");
-    runner.kill().await?;
     Ok(Tried::Passed)
+}
+
+/// Sends the last report of a runner whose machine ends because its stack is deleted, with the session of its role.
+async fn report_deletion(cell: &Cell, install: &Install, runner: &Identity) -> anyhow::Result<()> {
+    let body = Away { reason: AwayReason::StackDeleted, detail: "the stack is being deleted".to_owned() };
+    let report = Report {
+        tenant: cell.world.tenant().parse()?,
+        install: install.name.parse()?,
+        runner: runner.id().clone(),
+        at: now()?,
+        head: None,
+        body: ReportBody::Away(body),
+    };
+    let message = Envelope::seal(&report, &[runner.key()])?.to_json()?;
+    let role = format!("fh-{}--{}--runner", cell.world.tenant(), install.name);
+    let role = cell.world.role(&install.account, &role).await?;
+    let sqs = aws_sdk_sqs::Client::new(&cell.world.acting_as(role)?);
+    sqs.send_message().queue_url(cell.queues.url("reports").await?).message_body(message).send().await?;
+    Ok(())
+}
+
+async fn delete_stack(cell: &Cell, install: &Install) -> anyhow::Result<()> {
+    let cloudformation = aws_sdk_cloudformation::Client::new(&cell.world.administrator(&install.account)?);
+    let stack = format!("freehold-{}--{}", cell.world.tenant(), install.name);
+    cloudformation.delete_stack().stack_name(&stack).send().await?;
+    until("the stack is gone", LIMIT, || async {
+        let found = cloudformation.describe_stacks().stack_name(&stack).send().await;
+        let all = found.map(|found| found.stacks().iter().filter_map(|one| one.stack_status().cloned()).collect());
+        let left: Vec<aws_sdk_cloudformation::types::StackStatus> = all.unwrap_or_default();
+        Ok(left.iter().all(|status| status.as_str() == "DELETE_COMPLETE").then_some(()))
+    })
+    .await
+}
+
+/// Asks for a grant as the attempt at a job does, and returns the word for the refusal.
+async fn refusal_of_grant(cell: &Cell, install: &str, job: &JobId) -> anyhow::Result<String> {
+    let (fence, artifact) = (Fence { dispatch: 1, receive: 1 }, Digest::of(b"artifact"));
+    let request = GrantMessage {
+        install: install.parse()?,
+        job: job.clone(),
+        fence,
+        grant: GrantId::of_round(job, fence, &artifact, 0),
+        seq: 1,
+        artifact,
+        wants: Wants::Blobs { missing: Vec::new(), round: 0 },
+    };
+    cell.queues.send("grants", &serde_json::to_string(&request)?).await?;
+    until("the grant is refused", LIMIT, || async {
+        let rows = cell.world.rows(&grants_pk(job), "refused#").await?;
+        Ok(rows.first().and_then(|(_, row)| row["refusal"].as_str().map(str::to_owned)))
+    })
+    .await
 }
 
 /// The vendor asks for more than the customer agreed to, by one of several permissions: the runner refuses it.

@@ -2,6 +2,7 @@
 
 use anyhow::Context as _;
 use aws_sdk_sqs::types::QueueAttributeName;
+use serde_json::Value;
 
 use crate::harness::wait::{SOON, until};
 use crate::harness::{Install, World};
@@ -147,6 +148,18 @@ impl Queues {
         let ask = sqs.get_queue_attributes().set_queue_url(url.queue_url).attribute_names(name.clone());
         let answer = ask.send().await?;
         Ok(answer.attributes().and_then(|all| all.get(&name)).context("the queue has no delay")?.parse()?)
+    }
+
+    /// Returns whether the policy of an install's orders queue lets its runner take orders.
+    ///
+    /// # Errors
+    /// When there is no such queue.
+    pub async fn gives_orders(&self, install: &str) -> anyhow::Result<bool> {
+        let (url, name) = (self.url(&format!("{install}.fifo")).await?, QueueAttributeName::Policy);
+        let answer = self.sqs.get_queue_attributes().queue_url(url).attribute_names(name.clone()).send().await?;
+        let policy = answer.attributes().and_then(|all| all.get(&name)).context("the queue has no policy")?;
+        let policy: Value = serde_json::from_str(policy)?;
+        Ok(policy["Statement"].as_array().is_some_and(|all| all.iter().any(|one| one["Effect"] == "Allow")))
     }
 
     /// Returns the address of the queue `name`.
