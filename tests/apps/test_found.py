@@ -108,7 +108,7 @@ class Refusals(unittest.TestCase):
     def test_file_of_each_error_of_a_sync_is_found(self):
         stderr = (
             "error: directory `src` does not exist\n  --> actions/alb.toml:11:19\n   |\n11 | x\n\n"
-            "warning: `labels` has no effect yet\n  --> actions/alb.toml:1:1\n"
+            "warning: `labels` has no effect\n  --> actions/alb.toml:1:1\n"
             "error: components/crds.toml: cannot fetch `https://x.example/crds`: no answer\n"
         )
 

@@ -109,7 +109,7 @@ impl Config {
         mistakes(self.all())
     }
 
-    /// As [`Self::faults`], with the warnings about what Freehold does not do yet.
+    /// As [`Self::faults`], with the warnings about what has no effect.
     pub(crate) fn all(&self) -> Diagnostics {
         load(&self.dir).map_or_else(|found| found, |loaded| loaded.warnings)
     }
@@ -130,18 +130,17 @@ impl Config {
     }
 }
 
-/// Leaves out the warnings about what Freehold does not do yet, and about an app without a tool image or without a role
-/// for removals: they have tests of their own, in `effects`, `missing_programs` and `missing_permissions`, and the other
-/// tests do not change when a part gets its effect.
+/// Leaves out the warnings about what has no effect, and about an app without a tool image or without a role for
+/// removals: they have tests of their own, in `effects`, `missing_programs` and `missing_permissions`, and the other tests
+/// do not change when a part gets its effect.
 fn mistakes(found: Diagnostics) -> Diagnostics {
-    let not_yet = |message: &str| {
-        let no_effect = message.ends_with("` has no effect yet") || message.ends_with("` has no effect");
-        message.starts_with('`') && no_effect
+    let has_own_tests = |message: &str| {
+        message.starts_with('`') && message.ends_with("` has no effect")
             || message.starts_with("the app cannot be deployed yet: ")
             || message.starts_with("the app has no role for mode `deprovision`")
             || is_of_programs(message)
     };
-    found.filter(|one| !not_yet(&one.message))
+    found.filter(|one| !has_own_tests(&one.message))
 }
 
 /// Returns whether a message is about a program that the machine of an install stack does not have.

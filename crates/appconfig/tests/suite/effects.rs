@@ -48,7 +48,7 @@ fn a_word_without_effect_is_a_warning_and_the_other_words_are_not() {
         lines(&good().with("runner.toml", &runner).all())
     };
 
-    assert_eq!(driver("nuon"), "runner.toml:2: `helm_driver = \"nuon\"` has no effect yet");
+    assert_eq!(driver("nuon"), "runner.toml:2: `helm_driver = \"nuon\"` has no effect");
     assert_eq!(driver("secret"), "");
 }
 
