@@ -6,6 +6,7 @@ import re
 from description import parts_of
 
 _INTEGER = re.compile(r"([iu])(\d+)")
+_PLAIN = {"any": object, "bool": bool, "number": (int, float), "text": str}
 
 
 class Refused(Exception):
@@ -40,6 +41,8 @@ class Reader:
             items = parts_of(name[1:-1])
             _expect(isinstance(value, list) and len(value) == len(items), name, value)
             return [self.read(item, one) for item, one in zip(items, value, strict=True)]
+        if head not in _PLAIN and not _INTEGER.fullmatch(head):
+            raise Refused(f"`{head}` is not known")
         return _expect(_is_plain(head, value), name, value)
 
     def _read_type(self, name, value):
@@ -164,6 +167,4 @@ def _is_plain(name, value):
         bits = int(match[2])
         lowest, most = (0, 2**bits) if match[1] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1))
         return type(value) is int and lowest <= value < most
-    if name == "any":
-        return True
-    return isinstance(value, {"text": str, "bool": bool, "number": (int, float)}[name])
+    return isinstance(value, _PLAIN[name])

@@ -51,6 +51,7 @@ IGNORED = {
     "HealthRecord.by_checks": "a component whose checks pass late is shown as before, until its next check",
     "HealthRecord.known_unhealthy": "people may be notified twice that a component is unhealthy",
     "HealthRecord.last_report": "two reports at one moment may count as one, as in the last version",
+    "Hello.roles": "no action starts for a switch that is announced during the upgrade, until the next switch",
     "Install.labels": "labels that were set during the upgrade are lost; the changelog asks to wait with them",
     "OpenWorkflow.due_by": "two causes at one moment may count as one, as in the last version",
     "Run.after": "no further runbook follows after a run that began by itself during the upgrade",
@@ -63,8 +64,12 @@ REFUSED = {
     "ActionTerms: `other_roles` is not known": "runners refuse these terms; the changelog asks to update runners first",
     "AppVersion: `default_labels` is not known": "functions fail and try again, until the upgrade has replaced them",
     "DueWhat: `after_deploy` is not known": "the sweep leaves the task to the next sweep, and logs it",
+    "DueWhat: `roles` is not known": "the sweep leaves the task to the next sweep, and logs it",
+    "ModeRole: `display_name` is not known": "functions fail and try again, until the upgrade has replaced them",
     "NotificationKind: `checks-awaited` is not known": "the sweep leaves the task to the next sweep, and logs it",
     "ProbeTerms: `role` is not known": "runners refuse these terms; the changelog asks to update runners first",
+    "RunTrigger: `role` is not known": "functions cannot read such a workflow, until the upgrade has replaced them",
+    "`RoleSwitchesRecord` is not known": "nothing reads the row; it is removed with its install",
 }
 
 

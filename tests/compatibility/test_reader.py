@@ -82,6 +82,12 @@ class ReaderOfRustTypes(unittest.TestCase):
 
                 self.assertEqual(str(refused.exception).replace("'", ""), reason)
 
+    def test_a_type_of_a_later_version_is_refused_by_its_name(self):
+        with self.assertRaises(Refused) as refused:
+            reader().read("Later", {"at": 1})
+
+        self.assertEqual(str(refused.exception), "`Later` is not known")
+
     def test_a_field_of_a_later_version_is_ignored_and_named(self):
         one = reader()
 
