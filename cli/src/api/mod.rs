@@ -20,6 +20,7 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 pub(crate) use discover::{Profile, stack_name, tenant_stack};
+use retry::until_performed;
 pub(crate) use retry::{Failed, poll_until, until_ready, with_retries};
 pub(crate) use runner_wait::describe_wait;
 pub(crate) use short_reason::{IN_A_SENTENCE, IN_A_TABLE, IN_A_WIDE_TABLE, brief};
@@ -132,7 +133,8 @@ impl Api {
         Ok(view)
     }
 
-    /// Posts `body` to `path`. A second request with the same idempotency key gets the answer of the first one.
+    /// Posts `body` to `path`. A second request with the same idempotency key gets the answer of the first one, if the API
+    /// has kept it. Values in `body` are sealed only once, so that all tries have the same ciphertexts.
     pub(crate) async fn post<B: Serialize, T: DeserializeOwned>(&self, path: &[&str], body: &B) -> Result<T> {
         let body = Post { key: self.idempotency_key.clone(), bytes: written(body)? };
         match self.request(Method::POST, self.url(path, &[])?, Some(body)).await {
@@ -200,10 +202,28 @@ impl Api {
     }
 
     async fn request<T: DeserializeOwned>(&self, method: Method, url: Url, body: Option<Post>) -> Result<T> {
-        let answer = with_retries(TRIES, async || self.once(&method, &url, body.as_ref()).await).await?;
+        let answer = until_performed(TRIES, async || self.once(&method, &url, body.as_ref()).await).await;
+        let answer = answer.map_err(|error| if body.is_some() { self.with_key(error) } else { error })?;
         serde_json::from_slice(&answer).map_err(|e| {
             Error::internal(format!("the response to {method} {} cannot be read: {e}; update `freehold`", url.path()))
         })
+    }
+
+    /// Adds the idempotency key to the error of a request that may have been carried out. Without the same key, the next
+    /// invocation of the command could start the same work once more.
+    fn with_key(&self, error: Error) -> Error {
+        if error.kind() != Kind::Transient {
+            return error;
+        }
+        let key = &self.idempotency_key;
+        let before = error.way_out().filter(|_| !error.is_being_performed());
+        let way_out = match before {
+            Some(before) => {
+                format!("{before}, and use `--idempotency-key {key}` in the next try, so that nothing is started twice")
+            }
+            None => format!("run the command again with `--idempotency-key {key}`, so that nothing is started twice"),
+        };
+        error.or(way_out)
     }
 
     async fn once(&self, method: &Method, url: &Url, body: Option<&Post>) -> Result<Vec<u8>, Failed> {

@@ -7,7 +7,8 @@ use tokio::time::Instant;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 
-/// The maximum wait for a resource that will be ready soon.
+/// The maximum wait for a resource that will be ready soon, and for an earlier try of the same request. The API refuses
+/// another try for 16 seconds after the first one, even if the function that performed it was stopped.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 
 /// An error of one try, and whether another try can help.
@@ -41,6 +42,31 @@ pub(crate) async fn with_retries<T>(
         }
     }
     Ok(send().await?)
+}
+
+/// As [`with_retries`]. Also waits while the API reports that it performs an earlier try of the same request, such as one
+/// whose connection was cut, for at most [`READY_LIMIT`].
+pub(crate) async fn until_performed<T>(
+    tries: u32,
+    mut send: impl AsyncFnMut() -> std::result::Result<T, Failed>,
+) -> Result<T> {
+    let deadline = Instant::now() + READY_LIMIT;
+    let mut backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(2));
+    let mut progress: Option<Progress> = None;
+    loop {
+        let ended = with_retries(tries, async || match send().await {
+            Err(Failed::ForNow(error)) if error.is_being_performed() => Err(Failed::ForGood(error)),
+            ended => ended,
+        });
+        match ended.await {
+            Err(error) if error.is_being_performed() && Instant::now() + backoff.limit < deadline => {
+                let progress = progress.get_or_insert_with(Progress::start);
+                progress.now("waiting until an earlier try of this request has ended");
+                backoff.pause().await;
+            }
+            answer => return answer,
+        }
+    }
 }
 
 /// The pauses between tries: exponential backoff with full jitter. Each pause is a random part of a limit, or the whole
@@ -167,6 +193,36 @@ mod tests {
         assert_eq!(polled(1).await, (Ok(1), 0));
         assert_eq!(polled(2).await, (Ok(2), 2));
         assert_eq!(polled(9).await, (Ok(3), 4));
+    }
+
+    fn being_performed() -> Error {
+        Error::from_api(503, br#"{"error":{"kind":"transient","message":"being performed; try again","soon":true}}"#)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_whose_first_try_was_cut_is_sent_again_until_the_api_performs_it() {
+        let (began, mut is_first) = (Instant::now(), true);
+
+        let answer = until_performed(5, async || {
+            if std::mem::take(&mut is_first) {
+                return Err(Failed::ForNow(Error::transient("the connection was cut")));
+            }
+            let is_free = began.elapsed() >= Duration::from_secs(16);
+            if is_free { Ok(7) } else { Err(Failed::ForNow(being_performed())) }
+        });
+
+        assert_eq!(answer.await, Ok(7));
+        assert!((16..20).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_stays_being_performed_is_given_up_after_a_minute() {
+        let began = Instant::now();
+
+        let ended = until_performed(5, async || Err::<(), _>(Failed::ForNow(being_performed())));
+
+        assert_eq!(ended.await, Err(being_performed()));
+        assert!((50..=60).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
     }
 
     #[tokio::test(start_paused = true)]

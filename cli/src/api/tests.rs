@@ -77,6 +77,37 @@ async fn a_retried_post_is_signed_and_carries_the_same_key() {
 }
 
 #[tokio::test]
+async fn the_error_of_a_post_that_may_have_been_carried_out_names_its_key() {
+    async fn way_out(answers: Vec<(u16, &'static str)>) -> String {
+        let (base, _) = server(answers).await;
+        let path = ["v1", "installs", "globex", "deploys"];
+        let error = api(base).await.post::<_, serde_json::Value>(&path, &serde_json::json!({})).await.unwrap_err();
+        error.way_out().unwrap_or_default().to_owned()
+    }
+    let denied = r#"{"error":{"kind":"unauthorized","message":"no signature; sign it"}}"#;
+
+    assert_eq!(
+        way_out(vec![(504, ""); 5]).await,
+        "check whether it was before you try again, and use `--idempotency-key key-7` in the next try, so that nothing is \
+         started twice"
+    );
+    assert_eq!(way_out(vec![(401, denied)]).await, "sign it");
+}
+
+#[tokio::test]
+async fn a_request_that_is_still_being_performed_names_its_key() {
+    let (base, _) = server(Vec::new()).await;
+    let busy = br#"{"error":{"kind":"transient","message":"`key-7` is being performed; try again","soon":true}}"#;
+
+    let error = api(base).await.with_key(Error::from_api(503, busy));
+
+    assert_eq!(
+        error.to_string(),
+        "`key-7` is being performed; run the command again with `--idempotency-key key-7`, so that nothing is started twice"
+    );
+}
+
+#[tokio::test]
 async fn a_conflict_is_reported_at_once_with_the_apis_message() {
     let conflict = r#"{"error":{"kind":"conflict","message":"install `globex` is busy; wait for `wf_1`"}}"#;
     let (base, asked) = server(vec![(409, conflict)]).await;

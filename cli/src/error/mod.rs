@@ -175,6 +175,11 @@ impl Error {
         self.soon
     }
 
+    /// Returns whether the API refused a request because it performs an earlier try of the same request.
+    pub(crate) fn is_being_performed(&self) -> bool {
+        self.soon && self.kind == Kind::Transient
+    }
+
     /// Converts an API response with `status` and `body` to an error.
     pub(crate) fn from_api(status: u16, body: &[u8]) -> Self {
         if let Ok(ErrorBody { error }) = serde_json::from_slice::<ErrorBody>(body) {

@@ -238,9 +238,10 @@ fn answer_to(known: &KeyedRequest, key: &str, body: &Digest, now: Timestamp) -> 
     }
 }
 
+/// Returns the error about a request whose earlier try may still be performed, for at most [`PERFORMING_SECS`].
 fn being_performed(key: &str) -> AppError {
     let message = format!("a request with idempotency key `{key}` is being performed; try again");
-    AppError::new(Kind::Transient, message)
+    AppError { soon: true, ..AppError::new(Kind::Transient, message) }
 }
 
 /// Returns whether an error of this kind means that the request had no effect.
