@@ -110,13 +110,13 @@ struct Place {
 }
 
 impl Place {
-    /// Returns the cause of what the key starts. Another install of the same name gets other ids from the same key:
-    /// Step Functions reserves the name of an execution for 90 days, even after the install was forgotten. No key has a
-    /// space.
-    fn cause(&self, key: &str) -> String {
+    /// Returns the cause of what the key starts at `path`. Another install of the same name gets other ids from the
+    /// same key: Step Functions reserves the name of an execution for 90 days, even after the install was forgotten. No
+    /// path and no key has a space.
+    fn cause(&self, path: &str, key: &str) -> String {
         match self.generation {
-            None | Some(0) => key.to_owned(),
-            Some(generation) => format!("{generation} {key}"),
+            None | Some(0) => format!("{path} {key}"),
+            Some(generation) => format!("{generation} {path} {key}"),
         }
     }
 }
@@ -144,7 +144,7 @@ impl IdempotentRequests {
         if let Some(answer) = known.map(|known| answer_to(known, request.key, &body, now)).transpose()?.flatten() {
             return Ok(Begun::Before(answer));
         }
-        let cause = place.cause(request.key);
+        let cause = place.cause(request.path, request.key);
         if !place.takes_rows {
             return Ok(Begun::Now(Attempt { cause, claim: None }));
         }

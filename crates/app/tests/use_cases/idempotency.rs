@@ -243,6 +243,19 @@ async fn a_key_starts_another_workflow_in_another_install_of_the_same_name() {
 }
 
 #[tokio::test]
+async fn a_key_starts_another_workflow_at_another_path() {
+    let mut world = World::with_install().await;
+    let deployed = deploy(&world, "1").await;
+    world.settle().await;
+
+    let path = "/v1/installs/globex/teardowns";
+    let teardown = attempt(&world, &Request { path, ..about(Subject::Install(globex()), "2") }).await;
+    let removed = world.teardown(&TeardownInstallRequest::default(), &teardown.cause).await.unwrap();
+
+    assert_ne!(removed, deployed);
+}
+
+#[tokio::test]
 async fn the_answers_about_a_deleted_install_do_not_count_for_the_next_one() {
     let mut world = World::with_app().await;
     let create = |id| Request { path: "/v1/installs", ..about(Subject::NewInstall(globex()), id) };
