@@ -32,9 +32,9 @@ pub const MAX_VERSION_REQUEST_BYTES: usize = MAX_APP_VERSION_BYTES + 64 * 1024;
 /// The time for which the answer to a request with an idempotency key is kept, in seconds.
 pub const KEPT_ANSWER_SECS: u64 = 24 * 60 * 60;
 
-/// The largest answer to a request with an idempotency key that is kept, in bytes. It is part of a row of the table,
-/// and a row has at most 400 KB.
-pub const MAX_KEPT_ANSWER_BYTES: usize = 256 * 1024;
+/// The largest row of a request with an idempotency key that has the answer, in bytes. The table refuses rows of more
+/// than 400 KB. In the row, each quotation mark of the answer has a backslash before it.
+pub const MAX_KEPT_REQUEST_BYTES: usize = 256 * 1024;
 
 /// The maximum length of a title in the form of an install stack, in characters. A longer title could hide the rest of
 /// the form.

@@ -10,7 +10,7 @@ mod row;
 use std::sync::Arc;
 
 use freehold_domain::install::Install;
-use freehold_protocol::limits::{KEPT_ANSWER_SECS, MAX_KEPT_ANSWER_BYTES};
+use freehold_protocol::limits::{KEPT_ANSWER_SECS, MAX_KEPT_REQUEST_BYTES};
 use freehold_protocol::{AppName, Digest, InstallId, JobId, RunId, Timestamp, WorkflowId};
 use futures_util::future::try_join;
 use serde_json::Value;
@@ -186,10 +186,13 @@ impl IdempotentRequests {
                 if let Some(install) = &creates {
                     row.generation = self.install(install).await?.map(|install| install.generation);
                 }
-                let is_kept = keeps_answer && answer.len() <= MAX_KEPT_ANSWER_BYTES;
-                Progress::Performed { answer: is_kept.then(|| answer.clone()) }
+                Progress::Performed { answer: keeps_answer.then(|| answer.clone()) }
             }
         };
+        // The text of an answer is escaped once more in the row.
+        if serde_json::to_string(&row)?.len() > MAX_KEPT_REQUEST_BYTES {
+            row.progress = Progress::Performed { answer: None };
+        }
         let _ = self.store.commit(vec![write(&key, &row, Expect::Rev(rev))?]).await?;
         Ok(())
     }

@@ -8,7 +8,7 @@ use freehold_app::ports::Row;
 use freehold_app::testing::Fault;
 use freehold_app::{AppError, Kind};
 use freehold_protocol::api::{DeployComponentsRequest, ForgetInstallRequest, TeardownInstallRequest};
-use freehold_protocol::limits::{KEPT_ANSWER_SECS, MAX_KEPT_ANSWER_BYTES};
+use freehold_protocol::limits::{KEPT_ANSWER_SECS, MAX_KEPT_REQUEST_BYTES};
 use freehold_protocol::sealing::{SealedValue, SealingKey};
 use freehold_protocol::{JobId, WorkflowId};
 
@@ -173,7 +173,7 @@ async fn a_refusal_frees_the_key_and_every_other_error_keeps_it_for_the_body() {
 #[tokio::test]
 async fn without_its_answer_a_request_is_performed_again_and_its_key_is_for_its_body_alone() {
     let world = World::new();
-    let (fits, long) = ("x".repeat(MAX_KEPT_ANSWER_BYTES), "x".repeat(MAX_KEPT_ANSWER_BYTES + 1));
+    let (fits, long) = ("x".repeat(MAX_KEPT_REQUEST_BYTES - 1024), "x".repeat(MAX_KEPT_REQUEST_BYTES));
     let upload = |id| Request { keeps_answer: false, path: "/v1/apps/demo/sources", ..of_app(id, "{}") };
     perform(&world, &upload("1"), Ok("https://bucket.invalid/first")).await;
 
@@ -186,6 +186,20 @@ async fn without_its_answer_a_request_is_performed_again_and_its_key_is_for_its_
 
     assert_eq!((again, short, dropped), (None, Some(fits), None));
     assert_eq!(other.0, Kind::Conflict);
+}
+
+#[tokio::test]
+async fn an_answer_is_kept_if_its_row_fits_into_the_table() {
+    let world = World::new();
+    // In the row, each quotation mark has a backslash before it.
+    let quotes = "\"".repeat(MAX_KEPT_REQUEST_BYTES - 1024);
+    perform(&world, &of_app("1", "{}"), Ok(&quotes)).await;
+
+    let row = rows(&world).remove(0);
+
+    assert!(row.body.len() <= MAX_KEPT_REQUEST_BYTES, "{}", row.body.len());
+    assert_eq!(before(&world, &of_app("2", "{}")).await, None);
+    assert_eq!(refused(&world, &of_app("3", "[]")).await.0, Kind::Conflict);
 }
 
 #[tokio::test]
