@@ -62,6 +62,19 @@ impl AppError {
         Self::new(Kind::Internal, message)
     }
 
+    /// Returns the error of a read after a change. A refusal of the read becomes transient, because it does not mean that
+    /// nothing was changed: the idempotency key stays with its request, which is performed again.
+    #[must_use]
+    pub fn after_change(self) -> Self {
+        match self.kind {
+            Kind::Transient | Kind::Internal => self,
+            Kind::Invalid | Kind::Unauthorized | Kind::NotFound | Kind::Conflict => {
+                let message = format!("the change was made, but its result cannot be read: {}", self.message);
+                Self { kind: Kind::Transient, message, soon: false, source: self.source }
+            }
+        }
+    }
+
     /// Returns whether the same call may succeed later.
     pub fn is_transient(&self) -> bool {
         matches!(self.kind, Kind::Transient)

@@ -34,7 +34,7 @@ impl Api {
             Operation::ShowTenant => to_json(&self.show_tenant.show_tenant().await?),
             Operation::EnrolBuildRunner => {
                 self.enrol_build_runner.enrol().await?;
-                to_json(&self.show_tenant.show_tenant().await?)
+                to_json(&self.show_tenant.show_tenant().await.map_err(AppError::after_change)?)
             }
             Operation::ListApps => to_json(&read::list_apps(store, after).await?),
             Operation::ShowApp => to_json(&read::show_app(store, &call.app()?).await?),
@@ -66,7 +66,8 @@ impl Api {
             Operation::CreateInstall => {
                 let request: CreateInstallRequest = call.json()?;
                 let (install, workflow) = self.create_install.create(&request, &call.asked_by()?).await?;
-                let install = read::show_install(&self.versions, &install.id, now).await?;
+                let install =
+                    read::show_install(&self.versions, &install.id, now).await.map_err(AppError::after_change)?;
                 to_json(&InstallCreated { install, workflow })
             }
             Operation::ListInstalls => to_json(&read::list_installs(store, after, now).await?),
@@ -94,17 +95,17 @@ impl Api {
             Operation::SetApprovals => {
                 let install: InstallId = call.install()?;
                 self.set_approvals.set(&install, &call.json::<SetApprovalsRequest>()?).await?;
-                to_json(&read::show_install(&self.versions, &install, now).await?)
+                to_json(&read::show_install(&self.versions, &install, now).await.map_err(AppError::after_change)?)
             }
             Operation::SetLabels => {
                 let (install, by): (InstallId, _) = (call.install()?, call.asked_by()?);
                 self.set_labels.set(&install, &call.json::<SetLabelsRequest>()?, &by).await?;
-                to_json(&read::show_install(&self.versions, &install, now).await?)
+                to_json(&read::show_install(&self.versions, &install, now).await.map_err(AppError::after_change)?)
             }
             Operation::SetRelease => {
                 let (install, by): (InstallId, _) = (call.install()?, call.asked_by()?);
                 self.set_release.set(&install, &call.json::<SetReleaseRequest>()?, &by).await?;
-                to_json(&read::show_install(&self.versions, &install, now).await?)
+                to_json(&read::show_install(&self.versions, &install, now).await.map_err(AppError::after_change)?)
             }
             Operation::RenderStack => to_json(&self.render_stack.render_stack(&call.install()?).await?),
             Operation::RenderStackOfVersion => {
@@ -164,12 +165,12 @@ impl Api {
             Operation::AcknowledgeDrift => {
                 let (install, request): (InstallId, AcknowledgeDriftRequest) = (call.install()?, call.json()?);
                 self.acknowledge_drift.acknowledge(&install, &request, &call.asked_by()?).await?;
-                to_json(&read::list_drift(store, &install).await?)
+                to_json(&read::list_drift(store, &install).await.map_err(AppError::after_change)?)
             }
             Operation::IgnoreDrift => {
                 let (install, request): (InstallId, IgnoreDriftRequest) = (call.install()?, call.json()?);
                 self.ignore_drift.ignore(&install, &request, &call.asked_by()?).await?;
-                to_json(&read::list_drift(store, &install).await?)
+                to_json(&read::list_drift(store, &install).await.map_err(AppError::after_change)?)
             }
             Operation::CheckHealth => {
                 let (install, request): (InstallId, CheckHealthRequest) = (call.install()?, call.json()?);
@@ -188,7 +189,7 @@ impl Api {
             Operation::CancelWorkflow => {
                 let (id, request): (WorkflowId, CancelWorkflowRequest) = (call.workflow()?, call.json()?);
                 self.cancel_workflow.cancel(&id, &request, &call.asked_by()?).await?;
-                to_json(&read::show_workflow(store, &id, now).await?)
+                to_json(&read::show_workflow(store, &id, now).await.map_err(AppError::after_change)?)
             }
             Operation::ResumeWorkflow => {
                 let (request, by): (ResumeWorkflowRequest, _) = (call.json()?, call.asked_by()?);
@@ -244,12 +245,12 @@ impl Api {
             Operation::DisableInstall => {
                 let install: InstallId = call.install()?;
                 self.disable_install.disable(&install, &call.json::<ReasonRequest>()?).await?;
-                to_json(&read::show_install(&self.versions, &install, now).await?)
+                to_json(&read::show_install(&self.versions, &install, now).await.map_err(AppError::after_change)?)
             }
             Operation::EnableInstall => {
                 let install: InstallId = call.install()?;
                 self.enable_install.enable(&install).await?;
-                to_json(&read::show_install(&self.versions, &install, now).await?)
+                to_json(&read::show_install(&self.versions, &install, now).await.map_err(AppError::after_change)?)
             }
             Operation::ListArtifacts => to_json(&self.list_artifacts.list(&call.app()?, after).await?),
             Operation::PruneArtifacts => to_json(&self.prune_artifacts.mark(&call.app()?).await?),

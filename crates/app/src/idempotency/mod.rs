@@ -3,7 +3,8 @@
 //!
 //! The row of a key is written before its request is performed, so that of two requests at the same time only one is
 //! performed. It is written again with the answer. A function that is stopped between the change and this second write
-//! leaves a request without an answer. When it is repeated, it is performed again, and its use case finds the change.
+//! leaves a request without an answer. When it is repeated, it is performed again. Its use case finds what the first try
+//! started or set. But a repeated deletion finds nothing to delete.
 
 mod row;
 
@@ -161,8 +162,9 @@ impl IdempotentRequests {
         Ok(Begun::Now(Attempt { cause, claim: Some(Box::new(claim)) }))
     }
 
-    /// Records how an attempt ended. A request that was refused frees its key. Any other error keeps the key for the
-    /// body, because the request may have had an effect.
+    /// Records how an attempt ended. A request that was refused frees its key, because an operation refuses a request
+    /// before it changes anything. Any other error keeps the key for the body, because the request may have had an
+    /// effect.
     pub async fn end(&self, attempt: Attempt, answer: &Result<String, AppError>) {
         let Some(claim) = attempt.claim else { return };
         if let Err(error) = self.record(*claim, answer).await {

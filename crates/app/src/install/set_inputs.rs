@@ -43,7 +43,7 @@ impl SetInputs {
         if changed {
             tracing::info!(install.id = %id, "Changed inputs of install `{id}`");
         }
-        show_inputs::show_inputs(&self.versions, &install).await
+        show_inputs::show_inputs(&self.versions, &install).await.map_err(AppError::after_change)
     }
 }
 

@@ -38,6 +38,6 @@ impl SetToggles {
         if changed {
             tracing::info!(install.id = %id, "Changed toggles of install `{id}`");
         }
-        show_toggles::show_toggles(&self.versions, &install).await
+        show_toggles::show_toggles(&self.versions, &install).await.map_err(AppError::after_change)
     }
 }

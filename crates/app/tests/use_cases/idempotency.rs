@@ -171,6 +171,18 @@ async fn a_refusal_frees_the_key_and_every_other_error_keeps_it_for_the_body() {
 }
 
 #[tokio::test]
+async fn a_refusal_after_a_change_keeps_the_key_for_the_body() {
+    let world = World::new();
+    let refusal = AppError::not_found("install `globex` does not exist").after_change();
+    perform(&world, &of_app("1", "{}"), Err(refusal)).await;
+
+    let other = refused(&world, &of_app("2", r#"{ "name": "x" }"#)).await;
+
+    assert_eq!(other.0, Kind::Conflict);
+    assert_eq!(before(&world, &of_app("3", "{}")).await, None);
+}
+
+#[tokio::test]
 async fn without_its_answer_a_request_is_performed_again_and_its_key_is_for_its_body_alone() {
     let world = World::new();
     let (fits, long) = ("x".repeat(MAX_KEPT_REQUEST_BYTES - 1024), "x".repeat(MAX_KEPT_REQUEST_BYTES));
