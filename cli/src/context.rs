@@ -26,7 +26,8 @@ pub(crate) struct Global {
     /// AWS region; by default, the region of the environment or the profile.
     #[arg(long, value_name = "REGION", global = true)]
     aws_region: Option<String>,
-    /// Key that makes a repeated request safe: a request with a key that was already used starts nothing new.
+    /// Key that makes a repeated request safe: a request with a key that was already used starts nothing new. It stores
+    /// secret inputs again, except those of a deploy or an action that has started.
     #[arg(long, value_name = "KEY", global = true)]
     idempotency_key: Option<String>,
     /// Print JSON; errors too, as one line on stderr.

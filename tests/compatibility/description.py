@@ -38,7 +38,10 @@ _OTHERS = {
         "Renewal": "runner/src/keys/",
         "Use": "runner/src/approvals/",
     },
-    "rows": {"GraphRow": "crates/app/src/table/"},
+    "rows": {
+        "GraphRow": "crates/app/src/table/",
+        "KeyedRequest": "crates/app/src/idempotency/",
+    },
 }
 _TRAITS = {"messages": "Payload", "rows": "Record"}
 _TRANSPARENT = {"Box", "Arc", "Cow"}

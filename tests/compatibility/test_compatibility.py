@@ -69,6 +69,7 @@ REFUSED = {
     "NotificationKind: `checks-awaited` is not known": "the sweep leaves the task to the next sweep, and logs it",
     "ProbeTerms: `role` is not known": "runners refuse these terms; the changelog asks to update runners first",
     "RunTrigger: `role` is not known": "functions cannot read such a workflow, until the upgrade has replaced them",
+    "`KeyedRequest` is not known": "a request with a used key is performed again, as in the last version",
     "`RoleSwitchesRecord` is not known": "nothing reads the row; it is removed with its install",
 }
 

@@ -23,6 +23,14 @@ impl Call {
         Ok(AskedBy::Caller { arn })
     }
 
+    /// Returns the ARN of the caller without the name of the role's session, because many tools draw another name for
+    /// each session; empty without an authenticated caller.
+    pub(super) fn principal(&self) -> &str {
+        let arn = self.caller.as_deref().unwrap_or_default();
+        let is_session = arn.splitn(6, ':').nth(5).is_some_and(|resource| resource.starts_with("assumed-role/"));
+        if is_session { arn.rsplit_once('/').map_or(arn, |(role, _)| role) } else { arn }
+    }
+
     /// Returns who requests work (`by`), and the idempotency key of this HTTP request as the cause of the work.
     pub const fn asked<'a>(&'a self, by: &'a AskedBy) -> Asked<'a> {
         Asked { by, cause: self.cause.as_str(), step: None }
@@ -84,6 +92,16 @@ mod tests {
 
         assert_eq!(by.to_string(), "arn:aws:sts::111111111111:assumed-role/deployer/ana");
         assert_eq!((call.asked(&by).by, call.asked(&by).cause), (&by, "deploy-1"));
+    }
+
+    #[test]
+    fn two_sessions_of_a_role_are_one_principal() {
+        let of = |arn: &str| call(&iam(arn)).principal().to_owned();
+
+        let role = "arn:aws:sts::111111111111:assumed-role/deployer";
+        assert_eq!([of(&format!("{role}/ana")), of(&format!("{role}/ben"))], [role, role]);
+        let user = "arn:aws:iam::111111111111:user/team/ana";
+        assert_eq!([of(user), call(&Value::Null).principal().to_owned()], [user, ""]);
     }
 
     #[test]

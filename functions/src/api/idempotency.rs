@@ -24,7 +24,8 @@ impl Api {
         let mut claimed = None;
         if !call.cause.is_empty() {
             let (key, body, keeps_answer) = (call.cause.as_str(), call.body.as_str(), operation.keeps_answer());
-            let request = Request { subject: call.subject(operation)?, path, key, body, id, keeps_answer };
+            let (subject, caller) = (call.subject(operation)?, call.principal());
+            let request = Request { subject, path, key, body, caller, id, keeps_answer };
             let attempt = match self.requests.begin(&request).await? {
                 Begun::Before(answer) => return Ok(answer),
                 Begun::Now(attempt) => attempt,

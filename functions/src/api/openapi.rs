@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use freehold_app::idempotency::PERFORMING_SECS;
 use freehold_protocol::api::{
     AcknowledgeDriftRequest, AddSubscriptionRequest, AddWebhookRequest, AppView, ApproveJobRequest, ArtifactsView,
     BuildComponentsRequest, BuildStarted, BuildView, CallWebhookRequest, CancelJobRequest, CancelWorkflowRequest,
@@ -20,7 +21,7 @@ use freehold_protocol::api::{
     VersionDocument, VersionView, WebhookCalled, WebhookView, WebhooksView, WorkflowStarted, WorkflowView,
 };
 use freehold_protocol::contract::Terms;
-use freehold_protocol::limits::KEPT_ANSWER_SECS;
+use freehold_protocol::limits::{KEPT_ANSWER_SECS, MAX_KEPT_REQUEST_BYTES};
 use freehold_protocol::webhook;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
@@ -174,9 +175,14 @@ fn parameters(route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
 fn key_description() -> String {
     format!(
         "A value of your choice for this one request. For {} hours, the same request with the same value gets the \
-         first answer and changes nothing more, and a request to this path with another body is refused with status \
-         409. While the first request is being performed, the same request gets status 503.",
-        KEPT_ANSWER_SECS / 3600
+         first answer, and a request to this path with another body or from another caller is refused with status 409. \
+         Sessions of one role are one caller. While the first request is being performed, and for up to \
+         {PERFORMING_SECS} seconds after it was interrupted, the same request gets status 503, and the error has \
+         `soon`. A request without a kept answer is performed again: it was interrupted, or its answer has more than \
+         about {} KiB. Sealed values count without their ciphertexts. A request with other ciphertexts is performed \
+         again and stores them, but a workflow or a run that it has started keeps those of the first request.",
+        KEPT_ANSWER_SECS / 3600,
+        MAX_KEPT_REQUEST_BYTES / 1024
     )
 }
 
@@ -263,7 +269,7 @@ const fn describe(kind: ErrorKind) -> (&'static str, &'static str) {
         ErrorKind::Conflict => (
             "Conflict",
             "`conflict`: the current state does not allow the request, or its idempotency key was used for another \
-             request",
+             request or by another caller",
         ),
         ErrorKind::Transient => {
             ("Transient", "`transient`: the same request may succeed later; try again, with the same idempotency key")

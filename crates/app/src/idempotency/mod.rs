@@ -20,7 +20,7 @@ use crate::new_workflow::{digest_of, used_before};
 use crate::ports::{Clock, Committed, Expect, Key, Store, Write};
 use crate::table::{app_pk, install_key, install_pk, job_pk, load, run_key, workflow_pk};
 use crate::{AppError, Kind};
-use row::{KeyedRequest, Progress};
+use row::{KeyedRequest, RequestProgress};
 
 pub(crate) use row::REQUESTS_PREFIX;
 
@@ -65,6 +65,8 @@ pub struct Request<'a> {
     pub path: &'a str,
     pub key: &'a str,
     pub body: &'a str,
+    /// The principal that sent the request. The same key of another principal is refused.
+    pub caller: &'a str,
     /// The id of the HTTP request. A repeated request has another one.
     pub id: &'a str,
     /// Whether the answer is kept. Without an answer, a repeated request is performed again.
@@ -134,23 +136,22 @@ impl IdempotentRequests {
     /// has to be performed and then passed to [`Self::end`].
     ///
     /// # Errors
-    /// Conflict if the key came with another body, Transient while another try of the request is performed, or the
-    /// store's errors.
+    /// Conflict if the key came with another body or from another caller, Transient while another try of the request is
+    /// performed, or the store's errors.
     pub async fn begin(&self, request: &Request<'_>) -> Result<Begun, AppError> {
         let (store, key) = (&*self.store, row_key(request)?);
         let (found, place) = try_join(load::<KeyedRequest>(store, &key), self.place(&request.subject)).await?;
-        let (body, now) = (digest_of_body(request.body)?, self.clock.now());
+        let now = self.clock.now();
+        let row = claim_of(request, &place, now)?;
         let known = found.as_ref().map(|found| &found.value);
         let known = known.filter(|known| counts(known, (&request.subject, &place), now));
-        if let Some(answer) = known.map(|known| answer_to(known, request.key, &body, now)).transpose()?.flatten() {
+        if let Some(answer) = known.map(|known| answer_to(known, request.key, &row)).transpose()?.flatten() {
             return Ok(Begun::Before(answer));
         }
         let cause = place.cause(request.path, request.key);
         if !place.takes_rows {
             return Ok(Begun::Now(Attempt { cause, claim: None }));
         }
-        let progress = Progress::Performing { until: now.plus_secs(PERFORMING_SECS) };
-        let row = KeyedRequest { body, by: request.id.to_owned(), at: now, generation: place.generation, progress };
         let expect = found.as_ref().map_or(Expect::Absent, |found| Expect::Rev(found.rev));
         if let Committed::Conflict(_) = store.commit(vec![write(&key, &row, expect)?]).await? {
             return Err(being_performed(request.key));
@@ -183,17 +184,17 @@ impl IdempotentRequests {
                 let _ = self.store.commit(vec![Write::DeleteAt { key, rev }]).await?;
                 return Ok(());
             }
-            Err(_) => Progress::Failed,
+            Err(_) => RequestProgress::Failed,
             Ok(answer) => {
                 if let Some(install) = &creates {
                     row.generation = self.install(install).await?.map(|install| install.generation);
                 }
-                Progress::Performed { answer: keeps_answer.then(|| answer.clone()) }
+                RequestProgress::Performed { answer: keeps_answer.then(|| answer.clone()) }
             }
         };
         // The text of an answer is escaped once more in the row.
         if serde_json::to_string(&row)?.len() > MAX_KEPT_REQUEST_BYTES {
-            row.progress = Progress::Performed { answer: None };
+            row.progress = RequestProgress::Performed { answer: None };
         }
         let _ = self.store.commit(vec![write(&key, &row, Expect::Rev(rev))?]).await?;
         Ok(())
@@ -231,15 +232,38 @@ fn counts(known: &KeyedRequest, (subject, place): (&Subject, &Place), now: Times
     is_same && now.since(known.at) < KEPT_ANSWER_SECS * 1000
 }
 
+/// Returns the row that claims the key for the request.
+fn claim_of(request: &Request<'_>, place: &Place, now: Timestamp) -> Result<KeyedRequest, AppError> {
+    let (body, sealed) = digests_of_body(request.body)?;
+    Ok(KeyedRequest {
+        body,
+        sealed,
+        caller: request.caller.to_owned(),
+        by: request.id.to_owned(),
+        at: now,
+        generation: place.generation,
+        progress: RequestProgress::Performing { until: now.plus_secs(PERFORMING_SECS) },
+    })
+}
+
 /// Returns the answer to a request that was performed before; `None` for a request that has to be performed again.
-fn answer_to(known: &KeyedRequest, key: &str, body: &Digest, now: Timestamp) -> Result<Option<String>, AppError> {
-    if known.body != *body {
+/// `claim` is the row with which the request would claim its key now.
+///
+/// A sealed value cannot be compared with an earlier one. A request with other ciphertexts is performed again, because
+/// they may be of a corrected secret, which would be lost.
+fn answer_to(known: &KeyedRequest, key: &str, claim: &KeyedRequest) -> Result<Option<String>, AppError> {
+    if known.body != claim.body {
         return Err(used_before());
     }
+    if known.caller != claim.caller {
+        let message = format!("idempotency key was used by another caller, `{}`; use a new key", known.caller);
+        return Err(AppError::conflict(message));
+    }
     match &known.progress {
-        Progress::Performing { until } if now < *until => Err(being_performed(key)),
-        Progress::Performing { .. } | Progress::Failed => Ok(None),
-        Progress::Performed { answer } => Ok(answer.clone()),
+        RequestProgress::Performing { until } if claim.at < *until => Err(being_performed(key)),
+        RequestProgress::Performing { .. } | RequestProgress::Failed => Ok(None),
+        RequestProgress::Performed { .. } if known.sealed != claim.sealed => Ok(None),
+        RequestProgress::Performed { answer } => Ok(answer.clone()),
     }
 }
 
@@ -267,11 +291,11 @@ fn write(key: &Key, row: &KeyedRequest, expect: Expect) -> Result<Write, AppErro
     Ok(Write::Put { key: key.clone(), body: serde_json::to_string(row)?, expect, expires })
 }
 
-/// Returns the digest of a body. Bodies that differ only in white space, or in the order of their fields, have the same
-/// digest.
-fn digest_of_body(body: &str) -> Result<Digest, AppError> {
-    match serde_json::from_str::<Value>(body) {
-        Ok(value) => digest_of(&value),
-        Err(_) => Ok(Digest::of(body.as_bytes())),
-    }
+/// Returns the digest of a body without the ciphertexts of its sealed values, and for a body with such values also the
+/// digest with them. Bodies that differ only in white space, or in the order of their fields, have the same digests.
+fn digests_of_body(body: &str) -> Result<(Digest, Option<Digest>), AppError> {
+    let Ok(value) = serde_json::from_str::<Value>(body) else { return Ok((Digest::of(body.as_bytes()), None)) };
+    let (plain, whole) = (digest_of(&value)?, Digest::of(&serde_json::to_vec(&value)?));
+    let sealed = (whole != plain).then_some(whole);
+    Ok((plain, sealed))
 }

@@ -9,8 +9,13 @@ pub(crate) const REQUESTS_PREFIX: &str = "request#";
 /// A request that came with an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct KeyedRequest {
-    /// The digest of the request's body.
+    /// The digest of the request's body without the ciphertexts of its sealed values.
     pub(super) body: Digest,
+    /// The digest of the body with the ciphertexts; absent for a body without sealed values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) sealed: Option<Digest>,
+    /// The principal that sent the request.
+    pub(super) caller: String,
     /// The id of the HTTP request that wrote the row. Without it, two requests at the same time could write the same
     /// row, and a commit takes an equal row for its own earlier try.
     pub(super) by: String,
@@ -20,13 +25,13 @@ pub(super) struct KeyedRequest {
     /// new install is created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) generation: Option<u32>,
-    pub(super) progress: Progress,
+    pub(super) progress: RequestProgress,
 }
 
 /// The progress of a request that came with an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Progress {
+pub(super) enum RequestProgress {
     /// A function performs the request. It has ended by `until`, even if it was stopped.
     Performing { until: Timestamp },
     /// The last try failed, perhaps after its effect.
@@ -36,4 +41,23 @@ pub(super) enum Progress {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<String>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_read_and_written_as_in_the_golden_rows() {
+        let rows: Vec<serde_json::Value> = serde_json::from_str(include_str!("../../golden/rows.json")).unwrap();
+        let rows: Vec<_> = rows.iter().filter(|row| row["type"] == "KeyedRequest").collect();
+
+        assert_eq!(rows.len(), 3);
+        for row in rows {
+            let request: KeyedRequest = serde_json::from_value(row["body"].clone()).unwrap();
+
+            assert!(row["sk"].as_str().is_some_and(|name| name.starts_with(REQUESTS_PREFIX)));
+            assert_eq!(serde_json::to_value(request).unwrap(), row["body"]);
+        }
+    }
 }

@@ -1,5 +1,5 @@
-//! Idempotency keys: the same request gets the first answer, another body is refused, and of two requests at once one
-//! is performed.
+//! Idempotency keys: the same request gets the first answer, another body and another caller are refused, and of two
+//! requests at once one is performed.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,6 +16,8 @@ use crate::support::doubles::{Meanwhile, Racing};
 use crate::support::walk::At;
 use crate::support::{World, app, globex, member};
 
+const CALLER: &str = "arn:aws:sts::111111111111:assumed-role/deployer";
+
 fn requests(world: &World) -> IdempotentRequests {
     IdempotentRequests { store: world.memory.clone(), clock: world.memory.clone() }
 }
@@ -23,12 +25,12 @@ fn requests(world: &World) -> IdempotentRequests {
 /// Returns the try `id` of a request about the app `demo`.
 fn of_app<'a>(id: &'a str, body: &'a str) -> Request<'a> {
     let (path, key) = ("/v1/apps/demo/releases", "monday");
-    Request { subject: Subject::App("demo".parse().unwrap()), path, key, body, id, keeps_answer: true }
+    Request { subject: Subject::App("demo".parse().unwrap()), path, key, body, caller: CALLER, id, keeps_answer: true }
 }
 
 /// Returns a request about `subject` with an empty object as its body.
 fn about(subject: Subject, id: &str) -> Request<'_> {
-    Request { subject, path: "/v1/path", key: "monday", body: "{}", id, keeps_answer: true }
+    Request { subject, path: "/v1/path", key: "monday", body: "{}", caller: CALLER, id, keeps_answer: true }
 }
 
 /// Begins a request that has to be performed.
@@ -90,16 +92,32 @@ async fn a_key_with_another_body_is_refused_and_counts_for_each_path_alone() {
 }
 
 #[tokio::test]
-async fn a_value_that_was_sealed_again_is_the_same_body() {
+async fn a_key_of_another_caller_is_refused() {
+    let world = World::new();
+    perform(&world, &of_app("1", "{}"), Ok("first")).await;
+
+    let other = "arn:aws:iam::111111111111:user/ben";
+    let (kind, message) = refused(&world, &Request { caller: other, ..of_app("2", "{}") }).await;
+
+    assert_eq!(kind, Kind::Conflict);
+    assert_eq!(message, format!("idempotency key was used by another caller, `{CALLER}`; use a new key"));
+}
+
+#[tokio::test]
+async fn a_value_that_was_sealed_again_is_the_same_body_and_is_stored_again() {
     let world = World::new();
     let key = || SealingKey::from_bytes([7; 32]);
-    let body =
-        |byte: u8| format!(r#"{{"inputs":{{"key":"{}"}}}}"#, SealedValue::new(key(), [byte; 32], vec![byte; 40]));
+    let sealed = |byte: u8| SealedValue::new(key(), [byte; 32], vec![byte; 40]);
+    let body = |byte: u8| format!(r#"{{"inputs":{{"key":"{}"}}}}"#, sealed(byte));
     perform(&world, &of_app("1", &body(1)), Ok("first")).await;
 
-    let again = before(&world, &of_app("2", &body(2))).await;
+    let same = before(&world, &of_app("2", &body(1))).await;
+    let other = refused(&world, &of_app("3", &body(1).replace("key", "token"))).await;
+    perform(&world, &of_app("4", &body(2)), Ok("second")).await;
+    let corrected = before(&world, &of_app("5", &body(2))).await;
 
-    assert_eq!(again.as_deref(), Some("first"));
+    assert_eq!((same.as_deref(), other.0), (Some("first"), Kind::Conflict));
+    assert_eq!(corrected.as_deref(), Some("second"));
 }
 
 #[tokio::test]

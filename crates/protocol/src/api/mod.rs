@@ -67,7 +67,8 @@ pub use workflows::{
 };
 
 /// The header that makes a POST request idempotent. Its value has 1 to 128 visible ASCII characters, and a client sends
-/// the same value when it repeats the request. The repeated request gets the answer of the first one.
+/// the same value when it repeats the request. The repeated request gets the answer of the first one if it was kept, and
+/// is performed again otherwise.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// The form of the value of the header [`IDEMPOTENCY_KEY`].
 pub const IDEMPOTENCY_KEY_SHAPE: Shape = Shape::Visible { max: 128 };
