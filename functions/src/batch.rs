@@ -22,8 +22,8 @@ const NEVER: Timestamp = Timestamp::from_millis(u64::MAX);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     pub body: String,
-    /// The time at which the queue received the message. A message that `sweep` put back has the time of its first
-    /// copy.
+    /// The time at which the queue received the first copy of the message. Only a copy that `sweep` put back names
+    /// another time than its own, so no other sender can choose this time.
     pub sent_at: Timestamp,
     /// The time at which the queue received this copy of the message.
     pub taken_at: Timestamp,
@@ -43,8 +43,8 @@ pub enum Handled {
 /// Handles every message of `event` with `take`. Returns the messages that SQS must deliver again. `what` describes a
 /// failure in the log.
 ///
-/// `putter` is the unique id of the role of `sweep`: each message that `sweep` sends is a copy that names the sender of
-/// the first copy.
+/// `putter` is the unique id of the role of `sweep`: each message that `sweep` puts back is a copy that names the sender
+/// and the time of the first copy.
 pub async fn each<F, T>(
     event: SqsEvent,
     what: &str,
@@ -58,7 +58,7 @@ where
     let mut answer = SqsBatchResponse::default();
     for record in event.records {
         let body = record.body.clone().unwrap_or_default();
-        let (sent_at, taken_at) = (sent_at(&record), taken_at(&record).unwrap_or(NEVER));
+        let (sent_at, taken_at) = (sent_at(&record, putter), taken_at(&record).unwrap_or(NEVER));
         let message = Message { body, sent_at, taken_at, sender: sender(&record, putter) };
         let is_moved = match take(message).await {
             Ok(Handled::Done) => continue,
@@ -92,7 +92,7 @@ async fn move_to_dead_letters(
     let put_back = own(record, DeadLetter::PUT_BACK).and_then(|text| text.parse().ok()).unwrap_or(0);
     let body = record.body.clone().unwrap_or_default();
     let (source, sender) = (source(record).to_owned(), sender(record, putter));
-    let letter = DeadLetter { body, source, sender, sent_at: sent_at(record), put_back, reason };
+    let letter = DeadLetter { body, source, sender, sent_at: sent_at(record, putter), put_back, reason };
     match queue.send_to_dead_letters(&letter).await {
         Ok(()) => true,
         Err(error) => {
@@ -124,11 +124,13 @@ fn pause_secs(receives: u64, id: &str) -> u32 {
     (longest - part).max(1)
 }
 
-/// Returns the time at which the queue received the message. The attribute of a message that was put back counts only
-/// if it is earlier, so a sender gains nothing by setting it.
-fn sent_at(record: &SqsMessage) -> Timestamp {
+/// Returns the time at which the queue received the first copy of the message. Only a copy that the role `putter` sent
+/// names this time; a report of a replaced key counts if it was sent before the key was replaced, so its sender must not
+/// choose the time.
+fn sent_at(record: &SqsMessage, putter: Option<&str>) -> Timestamp {
     let taken = taken_at(record).unwrap_or_default();
-    let first = own(record, DeadLetter::SENT_AT).and_then(|text| text.parse().ok()).map(Timestamp::from_millis);
+    let first = if is_copy(record, putter) { own(record, DeadLetter::SENT_AT) } else { None };
+    let first = first.and_then(|text| text.parse().ok()).map(Timestamp::from_millis);
     first.map_or(taken, |first| first.min(taken))
 }
 
@@ -139,9 +141,17 @@ fn taken_at(record: &SqsMessage) -> Option<Timestamp> {
 /// Returns the part of the sender's id that names its role; the rest names the session. A copy that the role `putter`
 /// sent names the first sender. No other role can name another sender. Returns `None` for a sender that is not a role.
 fn sender(record: &SqsMessage, putter: Option<&str>) -> Option<String> {
-    let role = role_of(record.attributes.get("SenderId")?)?;
-    let first = if putter == Some(role) { own(record, DeadLetter::SENDER)? } else { role };
+    let first = if is_copy(record, putter) { own(record, DeadLetter::SENDER)? } else { sending_role(record)? };
     Some(first.to_owned())
+}
+
+/// Returns whether the role `putter` sent the message.
+fn is_copy(record: &SqsMessage, putter: Option<&str>) -> bool {
+    putter.is_some() && sending_role(record) == putter
+}
+
+fn sending_role(record: &SqsMessage) -> Option<&str> {
+    role_of(record.attributes.get("SenderId")?)
 }
 
 /// Returns the name of the queue that the message is in.
@@ -220,6 +230,17 @@ mod tests {
         serde_json::from_value(json!({ "Records": records })).unwrap()
     }
 
+    /// Returns the event of a message with this sender and these attributes of its own.
+    fn event_of(body: &str, sender: &str, own: &[(&str, &str)]) -> SqsEvent {
+        let mut event = event(&[body]);
+        let own =
+            own.iter().map(|(name, value)| ((*name).to_owned(), json!({ "stringValue": value, "dataType": "String" })));
+        let own: serde_json::Map<_, _> = own.collect();
+        event.records[0].attributes.insert("SenderId".into(), sender.into());
+        event.records[0].message_attributes = serde_json::from_value(own.into()).unwrap();
+        event
+    }
+
     /// Handles `good`, `bad`, `aside` and `later` as their names say, and returns the ids that SQS delivers again.
     async fn handled(queue: &Recorded) -> Vec<String> {
         let take = |message: Message| async move {
@@ -276,10 +297,7 @@ mod tests {
     #[test]
     fn the_sender_is_a_role_whatever_its_session_and_only_sweep_can_name_another() {
         let of = |id: &str| {
-            let mut event = event(&["x"]);
-            event.records[0].attributes.insert("SenderId".into(), id.into());
-            let claim = json!({ "stringValue": "AROAFIRST", "dataType": "String" });
-            event.records[0].message_attributes = serde_json::from_value(json!({ DeadLetter::SENDER: claim })).unwrap();
+            let event = event_of("x", id, &[(DeadLetter::SENDER, "AROAFIRST")]);
             sender(&event.records[0], Some("AROASWEEP"))
         };
 
@@ -290,15 +308,31 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_was_put_back_keeps_its_first_time_and_cannot_claim_a_later_one() {
-        let with = |first: &str| {
-            let mut event = event(&["x"]);
-            let attribute = json!({ "stringValue": first, "dataType": "Number" });
-            event.records[0].message_attributes =
-                serde_json::from_value(json!({ DeadLetter::SENT_AT: attribute })).unwrap();
-            sent_at(&event.records[0]).as_millis()
+    fn a_message_that_was_put_back_keeps_its_first_time_and_no_other_sender_can_claim_one() {
+        let with = |sender: &str, first: &str| {
+            let event = event_of("x", sender, &[(DeadLetter::SENT_AT, first)]);
+            sent_at(&event.records[0], Some("AROASWEEP")).as_millis()
         };
 
-        assert_eq!([with("400"), with("9000"), with("x")], [400, 1000, 1000]);
+        let from_sweep = ["400", "9000", "x"].map(|first| with("AROASWEEP:sweep", first));
+        let from_others = ["AROARUNNER:i-1", "AROASWEEPER:sweep", "111111111111"].map(|sender| with(sender, "400"));
+
+        assert_eq!((from_sweep, from_others), ([400, 1000, 1000], [1000; 3]));
+    }
+
+    /// A report can be set aside many times before its turn comes.
+    #[tokio::test]
+    async fn a_letter_of_a_copy_has_the_sender_and_the_time_of_the_first_copy() {
+        let claimed = [(DeadLetter::SENT_AT, "400"), (DeadLetter::SENDER, "AROAFIRST"), (DeadLetter::PUT_BACK, "7")];
+        let letter = async |sender: &str| {
+            let queue = Recorded::default();
+            let aside = |_: Message| async { Ok::<_, AppError>(Handled::Aside("too many".into())) };
+            let _ = each(event_of("x", sender, &claimed), "not taken", (&queue, Some("AROASWEEP")), aside).await;
+            let letter = queue.dead.lock().unwrap().pop().unwrap();
+            (letter.sender, letter.sent_at.as_millis(), letter.put_back)
+        };
+
+        assert_eq!(letter("AROASWEEP:sweep").await, (Some("AROAFIRST".into()), 400, 7));
+        assert_eq!(letter("AROARUNNER:i-1").await, (Some("AROARUNNER".into()), 1000, 7));
     }
 }

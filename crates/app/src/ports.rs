@@ -193,7 +193,8 @@ impl DeadLetter {
     /// messages that a function sent to the dead-letter queue: a message that SQS moved has the attributes that its
     /// sender chose.
     pub const SOURCE: &str = "freehold-source";
-    /// The message attribute with the time at which a queue took the first copy of a message, in milliseconds.
+    /// The message attribute with the time at which a queue took the first copy of a message, in milliseconds. It counts
+    /// only in a message that a function sent to the dead-letter queue, and in a copy that `sweep` sent.
     pub const SENT_AT: &str = "freehold-sent-at";
     /// The message attribute with the unique id of the role that sent the first copy of a message. It counts only in a copy
     /// that `sweep` sent.

@@ -204,17 +204,15 @@ fn dead_letter(message: &Message, putter: Option<&str>) -> Option<ReceivedDeadLe
         found.and_then(|value| value.string_value())
     };
     let moved_at: u64 = system(&System::SentTimestamp).and_then(|text| text.parse().ok()).unwrap_or(0);
-    let first = own(DeadLetter::SENT_AT).and_then(|text| text.parse().ok()).unwrap_or(moved_at);
     let moved_from = system(&System::DeadLetterQueueSourceArn).and_then(|arn| Some(Arn::parse(arn)?.resource));
     // If SQS moved the message, its sender could have written the attribute, so the name from SQS takes precedence.
     let source = moved_from.or_else(|| own(DeadLetter::SOURCE));
-    // A message that SQS moved has its own sender, unless it is a copy that was put back. All other messages name their
-    // sender.
+    // A message that SQS moved has its own sender and time, unless it is a copy that was put back. All other messages name
+    // the sender and the time of the first copy.
     let moved_by = moved_from.and_then(|_| system(&System::SenderId)).and_then(|id| role_of(id));
-    let sender = moved_by.filter(|role| putter != Some(*role)).or_else(|| {
-        let is_copy = moved_from.is_none() || (putter.is_some() && moved_by == putter);
-        own(DeadLetter::SENDER).filter(|_| is_copy)
-    });
+    let is_copy = moved_from.is_none() || (putter.is_some() && moved_by == putter);
+    let sender = moved_by.filter(|role| putter != Some(*role)).or_else(|| own(DeadLetter::SENDER).filter(|_| is_copy));
+    let first = own(DeadLetter::SENT_AT).filter(|_| is_copy).and_then(|text| text.parse().ok()).unwrap_or(moved_at);
     Some(ReceivedDeadLetter {
         sender: sender.map(str::to_owned),
         receipt: message.receipt_handle()?.to_owned(),
@@ -255,10 +253,10 @@ mod tests {
 
     #[test]
     fn a_message_that_sqs_moved_names_its_queue_and_a_refused_one_its_reason() {
-        let received = |own: &[(&str, &str)]| dead_letter(&message(own), None).unwrap();
-        let moved = received(&[]);
-        let refused = received(&[(DeadLetter::REASON, "no"), (DeadLetter::SENT_AT, "9000")]);
-        let again = received(&[(DeadLetter::SENT_AT, "70"), (DeadLetter::PUT_BACK, "2")]);
+        let received = |own: &[(&str, &str)], putter| dead_letter(&message(own), putter).unwrap();
+        let moved = received(&[], None);
+        let refused = received(&[(DeadLetter::REASON, "no"), (DeadLetter::SENT_AT, "9000")], None);
+        let again = received(&[(DeadLetter::SENT_AT, "70"), (DeadLetter::PUT_BACK, "2")], Some("AROARUNNER"));
 
         assert_eq!((moved.source.as_deref(), moved.reason, moved.put_back), (Some("fh-acme--reports"), None, 0));
         assert_eq!((refused.reason.as_deref(), refused.sent_at.as_millis()), (Some("no"), 5000));
@@ -305,6 +303,25 @@ mod tests {
         for none in [Some("reports"), Some("fh-acme--globex.fifo"), Some("fh-other--reports--2"), None] {
             assert_eq!(letters.source(none).await.unwrap(), None);
         }
+    }
+
+    #[test]
+    fn a_sender_cannot_claim_that_its_message_was_sent_earlier() {
+        let claim = [(DeadLetter::SENT_AT, "70")];
+        let aside = Message::builder()
+            .receipt_handle("r")
+            .body("{}")
+            .attributes(System::SentTimestamp, "5000")
+            .attributes(System::SenderId, "AROAACCEPT:accept-report")
+            .message_attributes(DeadLetter::SENT_AT, attribute("Number", 70).unwrap())
+            .build();
+        let sent_at = |message: &Message, putter| dead_letter(message, putter).unwrap().sent_at.as_millis();
+
+        // Moved by SQS, moved after it was put back, and set aside by a function.
+        assert_eq!(sent_at(&message(&claim), Some("AROASWEEP")), 5000);
+        assert_eq!(sent_at(&message(&claim), None), 5000);
+        assert_eq!(sent_at(&message(&claim), Some("AROARUNNER")), 70);
+        assert_eq!(sent_at(&aside, Some("AROASWEEP")), 70);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use freehold_app::AppError;
 use freehold_app::messages::{DispatchMessage, GrantMessage};
+use freehold_app::workflow::accept_report::Arrival;
 use freehold_app::workflow::plan_workflow::Next;
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::{Timestamp, WorkflowId};
@@ -24,6 +25,8 @@ pub(crate) enum Mail {
     Grant(GrantMessage),
     /// A report, and when the queue took it.
     Report(String, Timestamp),
+    /// A report that `sweep` puts back as it is delivered, and when the queue took its first copy.
+    PutBack(String, Timestamp),
 }
 
 /// Pseudo-random numbers: a test's seed decides everything.
@@ -179,6 +182,10 @@ impl World {
             },
             Mail::Grant(message) => self.grant_artifact().answer(message).await,
             Mail::Report(body, sent_at) => self.accept_report().accept(body, *sent_at).await.map(|_| ()),
+            Mail::PutBack(body, sent_at) => {
+                let arrival = Arrival { taken_at: self.now(), ..Arrival::from(*sent_at) };
+                self.accept_report().accept(body, arrival).await.map(|_| ())
+            }
         };
         self.last_delivery.store(false, Ordering::Relaxed);
         match result {

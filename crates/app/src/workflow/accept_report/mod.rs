@@ -52,14 +52,12 @@ pub enum Accepted {
     Aside(String),
 }
 
-/// The arrival of a message and its sender, according to SQS. A sender can influence only `sent_at`, as described
-/// there.
+/// The arrival of a message and its sender, according to SQS. A sender can influence none of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrival {
-    /// The time at which the queue took the first copy of the message. A sender can claim a time earlier than the true
-    /// one, but not a later time.
+    /// The time at which the queue took the first copy of the message. `sweep` keeps it when it puts the message back.
     pub sent_at: Timestamp,
-    /// The time at which the queue took this copy. A sender cannot set it.
+    /// The time at which the queue took this copy.
     pub taken_at: Timestamp,
     /// The unique id of the role that sent the first copy.
     pub sender: Option<String>,
@@ -102,7 +100,7 @@ impl AcceptReport {
         }
         let key = match current_key(&install.value, &claimed.runner) {
             Some(key) => key.clone(),
-            None if install.value.was_replaced_after(&claimed.runner, arrival.taken_at) => {
+            None if install.value.was_replaced_after(&claimed.runner, arrival.sent_at) => {
                 self.retired_key(&install.value, &claimed.runner).await?
             }
             None if !install.value.retired.contains(&claimed.runner) => {

@@ -8,7 +8,7 @@ use freehold_domain::JobState;
 use freehold_protocol::api::{DeployComponentsRequest, TeardownInstallRequest};
 use freehold_protocol::order::leftovers::{Leftovers, OUTPUT};
 use freehold_protocol::report::{AttemptEvent, Fence, Outcome};
-use freehold_protocol::{Digest, JobId, Timestamp, WorkflowId};
+use freehold_protocol::{Digest, JobId, KeyId, Timestamp, WorkflowId};
 use serde_json::json;
 
 use crate::support::doubles::queue_url;
@@ -188,7 +188,8 @@ async fn an_end_after_the_loss_changes_nothing_about_copies_of_secrets_that_a_la
 }
 
 /// No report can be handled for three days, while everything else works: the order expires, and the job is lost and the
-/// machine replaced, or the job waits for its runner. Then all messages come, in any order and up to three times.
+/// machine replaced, or the job waits for its runner. Then all messages come, in any order and up to three times, from
+/// the queue or put back by `sweep`.
 #[tokio::test]
 async fn trouble_that_lasts_longer_than_every_timer_loses_no_outcome_and_doubles_none() {
     for seed in 0..20 {
@@ -196,12 +197,8 @@ async fn trouble_that_lasts_longer_than_every_timer_loses_no_outcome_and_doubles
         let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
         let waiting = without_reports(&mut world).await;
         assert_eq!(waiting.len(), 2, "`storage` started and ended");
-        world.memory.advance_secs(1);
-        let machine = Runner::new(&world.tenant, "globex", queue_url("globex"), 21);
         // For half of the seeds the job is lost and the machine is replaced; for the others it waits for its runner.
         let is_lost = seed % 2 == 0;
-        let hello = is_lost.then(|| (machine.hello(world.now()), world.now()));
-        let mut waiting: Vec<_> = waiting.into_iter().chain(hello).collect();
 
         world.memory.faults.set(|what| (what == "get").then_some(Fault::Before));
         for (body, sent_at) in &waiting {
@@ -224,11 +221,19 @@ async fn trouble_that_lasts_longer_than_every_timer_loses_no_outcome_and_doubles
         let job = job.expect("the job was lost, or waits");
 
         let mut rng = Rng::new(seed);
-        let copies: Vec<_> = waiting.iter().flat_map(|one| vec![one.clone(); 1 + rng.below(3)]).collect();
-        waiting = copies;
-        while !waiting.is_empty() {
-            let (body, sent_at) = waiting.remove(rng.below(waiting.len()));
-            world.post(Mail::Report(body, sent_at));
+        let machine = Runner::new(&world.tenant, "globex", queue_url("globex"), 21);
+        // The new machine repeats its hello with a new proof until it is accepted.
+        let hello = is_lost.then(|| Mail::Report(machine.hello(world.now()), world.now()));
+        let mut mail: Vec<_> = hello.into_iter().collect();
+        for (body, sent_at) in waiting {
+            for _ in 0..=rng.below(3) {
+                let copy = if rng.below(2) == 0 { Mail::Report } else { Mail::PutBack };
+                mail.push(copy(body.clone(), sent_at));
+            }
+        }
+        while !mail.is_empty() {
+            let next = mail.remove(rng.below(mail.len()));
+            world.post(next);
         }
         world.run().await;
 
@@ -237,6 +242,9 @@ async fn trouble_that_lasts_longer_than_every_timer_loses_no_outcome_and_doubles
         assert_eq!(world.runners["globex"].started.iter().filter(|name| *name == "storage").count(), 2, "seed {seed}");
         assert!(world.refusals().is_empty() && world.dead.is_empty(), "seed {seed}: {:?}", world.refusals());
         assert!(world.open().is_empty(), "seed {seed}");
+        let runner = table::install(&*world.memory, &globex()).await.unwrap().value.runner.unwrap();
+        let is_replaced = runner.public_key.key_id() == KeyId::of(&machine.key.verifying_key());
+        assert_eq!(is_replaced, is_lost, "seed {seed}");
     }
 }
 
@@ -248,7 +256,7 @@ async fn without_reports(world: &mut World) -> Vec<(String, Timestamp)> {
         world.collect();
         for (mail, _) in std::mem::take(&mut world.mail) {
             match mail {
-                Mail::Report(body, sent_at) => waiting.push((body, sent_at)),
+                Mail::Report(body, sent_at) | Mail::PutBack(body, sent_at) => waiting.push((body, sent_at)),
                 Mail::Dispatch(message) => {
                     world.dispatch_job().perform(&message).await.unwrap();
                 }

@@ -54,14 +54,32 @@ async fn a_report_that_the_queue_took_before_the_key_was_replaced_counts() {
     world.memory.advance_secs(60);
     accept(&world, &new.hello(world.now())).await.unwrap();
 
-    let claimed = Arrival { sent_at, taken_at: world.now(), sender: None, install: None };
-    let claimed = world.accept_report().accept(&end, claimed).await.unwrap();
+    let late = accept(&world, &end).await.unwrap();
     let unchanged = world.job(&job).await.state;
     let taken = world.accept_report().accept(&end, sent_at).await.unwrap();
 
-    assert!(matches!(claimed, Accepted::Refused(_)), "the sender of a message can claim an earlier time");
+    assert!(matches!(late, Accepted::Refused(_)), "the queue took it after the key was replaced");
     assert!(matches!(unchanged, JobState::Running { .. }));
     assert_eq!(taken, Accepted::Taken);
+    assert!(matches!(world.job(&job).await.state, JobState::Succeeded { fence: FIRST, .. }));
+}
+
+/// A runner is back after days with more reports than are handled at once. Its machine is replaced while `sweep` puts
+/// the further ones back.
+#[tokio::test]
+async fn a_report_that_was_set_aside_before_the_key_was_replaced_counts_when_it_is_put_back() {
+    let (world, _, job) = deploying(Behaviour::Hangs).await;
+    let old = world.runners["globex"].clone();
+    let (end, sent_at) = (old.says(&job, FIRST, 2, finished(success()), world.now()), world.now());
+    world.memory.advance_secs(60);
+    let new = Runner::new(&world.tenant, "globex", queue_url("globex"), 21);
+    accept(&world, &new.hello(world.now())).await.unwrap();
+    world.memory.advance_secs(5 * 3600);
+
+    let put_back = Arrival { taken_at: world.now(), ..Arrival::from(sent_at) };
+    let taken = world.accept_report().accept(&end, put_back).await.unwrap();
+
+    assert_eq!((taken, world.refusals().len()), (Accepted::Taken, 0));
     assert!(matches!(world.job(&job).await.state, JobState::Succeeded { fence: FIRST, .. }));
 }
 
