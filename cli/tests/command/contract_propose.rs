@@ -79,6 +79,7 @@ fn started(job: JobId, group: &str) -> AuditEvent {
         role: None,
         asked_by: None,
         order: Digest::of(b"order"),
+        sent_at: None,
     }
 }
 

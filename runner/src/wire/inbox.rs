@@ -18,6 +18,13 @@ pub struct Delivery {
     pub leased_at: Instant,
 }
 
+impl Delivery {
+    /// Returns the time when the queue accepted the message, unless the queue did not name it.
+    pub fn known_sent_at(&self) -> Option<Timestamp> {
+        (self.sent_at != Timestamp::default()).then_some(self.sent_at)
+    }
+}
+
 /// Receives messages under a lease.
 #[async_trait]
 pub trait Inbox: Send + Sync + std::fmt::Debug {

@@ -147,15 +147,16 @@ impl Agent {
         self.replaced_by.get().is_some()
     }
 
-    /// Records and reports a refused message. Returns whether the message may be deleted.
-    pub fn refuse(&self, refusal: Refusal) -> bool {
+    /// Records and reports a refused message, which the queue took at `sent_at`. Returns whether the message may be
+    /// deleted.
+    pub fn refuse(&self, refusal: Refusal, sent_at: Option<Timestamp>) -> bool {
         warn!(
             reason = refusal.reason.as_str(),
             message.digest = %refusal.message,
             "Refused a message: {}",
             refusal.detail
         );
-        if let Err(error) = self.audit.record(AuditEvent::Refused { refusal: refusal.clone() }) {
+        if let Err(error) = self.audit.record(AuditEvent::Refused { refusal: refusal.clone(), sent_at }) {
             error!("{}", aws::explain(&error));
             return false;
         }

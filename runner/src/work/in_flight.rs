@@ -20,8 +20,8 @@ use crate::work::lease::HeldLease;
 pub struct HeldOrder {
     pub order: Arc<Order>,
     pub fence: Fence,
-    /// The time at which the queue took the message.
-    pub sent_at: Timestamp,
+    /// The time at which the queue took the message. Each delivery of the message has the same time.
+    pub sent_at: Option<Timestamp>,
     /// The order's message, without the attached texts.
     pub text: String,
     /// The digest of `text`.
@@ -49,6 +49,7 @@ impl HeldOrder {
             role: order.role.clone(),
             asked_by: order.asked_by.clone(),
             order: self.message.clone(),
+            sent_at: self.sent_at,
         }
     }
 
@@ -59,7 +60,7 @@ impl HeldOrder {
         let text = bare_message(&delivery.body);
         Self {
             fence: Fence { dispatch: order.dispatch, receive: delivery.receive },
-            sent_at: delivery.sent_at,
+            sent_at: delivery.known_sent_at(),
             order: Arc::new(order),
             message: Digest::of(text.as_bytes()),
             text,

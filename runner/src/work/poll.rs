@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use freehold_protocol::Timestamp;
 use freehold_protocol::report::AwayReason;
 use tokio::time::Instant;
 use tracing::{info, warn};
@@ -219,7 +218,7 @@ fn still_denied(agent: &Agent, text: &str, since: Option<Instant>) -> Option<Ins
 pub(crate) fn take(agent: &Arc<Agent>, delivery: Delivery) {
     let now = agent.server_now(delivery.sent_at);
     // Without the time at which the queue took a message, the present time counts.
-    let sent_at = Some(delivery.sent_at).filter(|at| *at != Timestamp::default()).unwrap_or(now);
+    let sent_at = delivery.known_sent_at().unwrap_or(now);
     let arrival = Arrival { receive: delivery.receive, sent_at, now };
     match agent.trust.verify(&delivery.body, arrival) {
         Ok(Message::Order(order)) => take_order(agent, *order, &delivery),
@@ -227,7 +226,7 @@ pub(crate) fn take(agent: &Arc<Agent>, delivery: Delivery) {
         Ok(Message::Grant(grant)) => control::grant(agent, *grant, delivery),
         Ok(Message::Retired(notice)) => control::retired(agent, &notice, delivery),
         Err(refusal) => {
-            if agent.refuse(refusal) {
+            if agent.refuse(refusal, delivery.known_sent_at()) {
                 control::delete_later(agent, delivery.handle);
             }
         }

@@ -251,7 +251,8 @@ impl World {
 
 fn event(number: usize) -> AuditEvent {
     let fence = Fence { dispatch: 1, receive: 1 };
-    AuditEvent::Ended { job: event_job(number), fence, result: "succeeded".to_owned(), log: None, order: None }
+    let result = "succeeded".to_owned();
+    AuditEvent::Ended { job: event_job(number), fence, result, log: None, order: None, sent_at: None }
 }
 
 fn event_job(number: usize) -> JobId {

@@ -84,13 +84,21 @@ impl Bucket {
             role: None,
             asked_by: Some(asker(story.recorded)),
             order: bucket.order.clone(),
+            sent_at: None,
         });
         bucket.report = bucket.report_about(&order.job, 1);
         bucket.record(AuditEvent::Sent { reports: vec![bucket.report.clone()] });
         let log = b"copied\n";
         bucket.write(&format!("logs/{}/{FENCE}.log", order.job), log);
         let (job, log) = (order.job, Some(Digest::of(log)));
-        bucket.record(AuditEvent::Ended { job, fence: FENCE, result: "succeeded".into(), log, order: None });
+        bucket.record(AuditEvent::Ended {
+            job,
+            fence: FENCE,
+            result: "succeeded".into(),
+            log,
+            order: None,
+            sent_at: None,
+        });
         bucket.confirm(4, story.root);
         bucket
     }
@@ -106,7 +114,8 @@ impl Bucket {
         let outcome = Outcome::Blocked { block: Block::ModeDisabled, reason };
         let report = self.report(&job, 1, AttemptEvent::Finished { outcome, log: String::new(), policies: Vec::new() });
         self.record(AuditEvent::Sent { reports: vec![report] });
-        self.record(AuditEvent::Ended { job, fence: FENCE, result, log: None, order: Some(self.order.clone()) });
+        let signed_order = Some(self.order.clone());
+        self.record(AuditEvent::Ended { job, fence: FENCE, result, log: None, order: signed_order, sent_at: None });
         order.job
     }
 

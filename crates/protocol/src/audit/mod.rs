@@ -102,6 +102,10 @@ pub enum AuditEvent {
         asked_by: Option<AskedBy>,
         /// The digest of the signed order, without the texts that are attached to it.
         order: Digest,
+        /// The time at which the orders queue took the order's message; absent in records of earlier versions. A
+        /// redelivery of the message has the same time, and a copy that somebody sends has another one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sent_at: Option<Timestamp>,
     },
     /// The policies that guard a job were evaluated on its plan. The record is written before the plan is applied. If a
     /// policy stops the job, its plan is not applied.
@@ -152,6 +156,9 @@ pub enum AuditEvent {
         /// record states that the job started, and in records of earlier versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         order: Option<Digest>,
+        /// The time at which the orders queue took the order's message; absent in records of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sent_at: Option<Timestamp>,
     },
     /// These reports are about to be sent to the control plane. Their texts are in [`REPORTS`].
     Sent { reports: Vec<Digest> },
@@ -166,7 +173,12 @@ pub enum AuditEvent {
         more: u64,
     },
     /// A message was refused.
-    Refused { refusal: Refusal },
+    Refused {
+        refusal: Refusal,
+        /// The time at which the orders queue took the message; absent in records of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sent_at: Option<Timestamp>,
+    },
     /// The runner refused a job's connection to a host.
     ConnectionRefused {
         job: JobId,

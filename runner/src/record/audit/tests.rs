@@ -25,6 +25,7 @@ fn ended(n: u32) -> AuditEvent {
         result: "succeeded".into(),
         log: None,
         order: None,
+        sent_at: None,
     }
 }
 
@@ -36,6 +37,7 @@ fn long(n: u32) -> AuditEvent {
         result: "x".repeat(250_000),
         log: None,
         order: None,
+        sent_at: None,
     }
 }
 

@@ -16,7 +16,7 @@ use crate::work::journal::{Decision, Record};
 impl Attempt<'_> {
     /// Returns whether `time` has passed by the control plane's clock.
     pub(super) fn is_past(&self, time: Timestamp) -> bool {
-        let known = self.held.order.issued_at.max(self.held.sent_at);
+        let known = self.held.order.issued_at.max(self.held.sent_at.unwrap_or_default());
         self.agent.server_now(known) > time
     }
 
@@ -108,10 +108,10 @@ impl Attempt<'_> {
         until: Option<Timestamp>,
         message: Message,
     ) -> Message {
-        let HeldOrder { order, fence, .. } = &**self.held;
+        let HeldOrder { order, fence, sent_at, .. } = &**self.held;
         let refused = verify::Refused { reason, detail: detail.to_owned() };
         let refusal = refused.of(self.held.message.clone(), Some((order.job.clone(), *fence)));
-        if !self.agent.refuse(Refusal { given_back: true, until, ..refusal }) {
+        if !self.agent.refuse(Refusal { given_back: true, until, ..refusal }, *sent_at) {
             return Message::Leave;
         }
         // The spool may be lost with the machine's disk, so the order stays until the reports queue has the report.

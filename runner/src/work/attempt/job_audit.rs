@@ -112,6 +112,6 @@ impl Attempt<'_> {
 
     fn ended(&self, result: &str, log: Option<Digest>, order: Option<Digest>) -> AuditEvent {
         let (job, result) = (self.held.order.job.clone(), result.to_owned());
-        AuditEvent::Ended { job, fence: self.held.fence, result, log, order }
+        AuditEvent::Ended { job, fence: self.held.fence, result, log, order, sent_at: self.held.sent_at }
     }
 }

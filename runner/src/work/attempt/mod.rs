@@ -228,7 +228,7 @@ impl Attempt<'_> {
     fn refuse(&self, reason: RefusalReason, detail: &str) -> Message {
         let refusal = verify::Refused { reason, detail: detail.to_owned() };
         let job = Some((self.held.order.job.clone(), self.held.fence));
-        let refused = self.agent.refuse(refusal.of(self.held.message.clone(), job));
+        let refused = self.agent.refuse(refusal.of(self.held.message.clone(), job), self.held.sent_at);
         if refused { Message::Done } else { Message::Leave }
     }
 

@@ -37,7 +37,7 @@ fn record(seed: u8, seq: u64, previous: &Digest, install: &str, event: AuditEven
 }
 
 fn ended(seq: u64) -> AuditEvent {
-    AuditEvent::Ended { job: job(seq), fence: FENCE, result: "succeeded".into(), log: None, order: None }
+    AuditEvent::Ended { job: job(seq), fence: FENCE, result: "succeeded".into(), log: None, order: None, sent_at: None }
 }
 
 /// Returns a whole chain, of which each record is by the key of the next seed.
@@ -103,6 +103,7 @@ fn started(n: u64, asked_by: Option<AskedBy>) -> AuditEvent {
         role: None,
         asked_by,
         order: Digest::of(b"order"),
+        sent_at: None,
     }
 }
 

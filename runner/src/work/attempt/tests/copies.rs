@@ -8,6 +8,8 @@ use crate::record::audit::memory::{Memory, author};
 
 const FIRST: u8 = 3;
 const SECOND: u8 = 4;
+/// The time at which the queue takes a copy. Other messages are sent a minute earlier.
+const COPIED_AT: Timestamp = Timestamp::from_millis(2_060_000);
 
 fn key(seed: u8) -> KeyId {
     author(seed).identity.id().clone()
@@ -46,6 +48,66 @@ async fn a_copy_of_an_order_that_another_machine_did_is_refused_on_an_empty_disk
         assert!(refusal.detail.starts_with("the order is a copy: its delivery 1 was handled by another runner"));
         assert_eq!(refusal.job, Some((job_id(1), Fence { dispatch: 1, receive: 1 })));
     }
+}
+
+/// A killed machine has an open request to the queue, which takes the first delivery of the copy along.
+#[tokio::test(start_paused = true)]
+async fn a_copy_is_refused_at_its_second_delivery_too() {
+    for runner in [Some(key(FIRST)), None] {
+        let (first, bucket) = first_machine(Play::Succeed).await;
+        let kept = sealed(&Order { runner, ..order(1, 7) });
+        first.queue.send(kept.clone());
+        first.until_deleted().await;
+
+        let second = next(&first, &bucket);
+        second.queue.send_at(kept, COPIED_AT);
+        let lost = second.queue.take();
+        second.until_deleted().await;
+
+        assert_eq!((lost.len(), second.begun()), (1, 1));
+        let Some(ReportBody::Refused(refusal)) = second.reports().pop() else { panic!("{:?}", second.sent()) };
+        assert_eq!(refusal.reason, RefusalReason::Replayed);
+        assert!(
+            refusal.detail.starts_with("the order is a copy: another message with it was handled by another runner")
+        );
+        assert_eq!(refusal.job, Some((job_id(1), Fence { dispatch: 1, receive: 2 })));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_of_an_order_that_was_given_back_is_refused_at_its_second_delivery() {
+    let (first, bucket) = first_machine(Play::Succeed).await;
+    let late = made_for(FIRST, Order { start_by: Some(Timestamp::from_millis(1_999_999)), ..order(1, 7) });
+    first.queue.send(sealed(&late));
+    first.until_deleted().await;
+    first.agent.audit.flush(Duration::from_secs(1)).await.unwrap();
+
+    let second = next(&first, &bucket);
+    second.queue.send_at(sealed(&late), COPIED_AT);
+    let lost = second.queue.take();
+    second.until_deleted().await;
+
+    assert_eq!((lost.len(), second.begun()), (1, 0));
+    assert_eq!(second.sent().first().map(String::as_str), Some("given back expired"));
+    assert_eq!(second.sent_by(&key(SECOND)), ["refused replayed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_that_comes_first_does_not_keep_the_order_of_a_lost_machine_from_being_resumed() {
+    let (first, bucket) = first_machine(Play::Wait).await;
+    let kept = sealed(&made_for(FIRST, order(1, 7)));
+    first.queue.send(kept.clone());
+    first.until("the start", |world| world.begun() == 1).await;
+    first.agent.in_flight.stop_all(StopReason::LeaseLost);
+    first.until("the stop", |world| !world.stage.stopped.lock().unwrap().is_empty()).await;
+
+    *first.stage.play.lock().unwrap() = Play::Succeed;
+    let second = next(&first, &bucket);
+    second.queue.send_at(kept, COPIED_AT);
+    second.until_deleted().await;
+
+    assert_eq!(second.begun(), 2);
+    assert_eq!(second.sent_by(&key(SECOND)), ["refused replayed", "1.2 started", "1.2 succeeded"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -397,7 +397,7 @@ async fn the_audit_names_an_order_by_the_digest_of_what_was_signed_whatever_is_a
     for record in records {
         match record.event {
             AuditEvent::Started { order, .. } => started.push(order),
-            AuditEvent::Refused { refusal } => refused.push(refusal.message),
+            AuditEvent::Refused { refusal, .. } => refused.push(refusal.message),
             _ => {}
         }
     }

@@ -33,14 +33,20 @@ pub(super) struct Queue {
 #[derive(Debug)]
 pub(super) struct Queued {
     body: String,
+    sent_at: Timestamp,
     pub(super) receive: u32,
     hidden_until: Option<Instant>,
 }
 
 impl Queue {
     pub(super) fn send(&self, body: String) {
+        self.send_at(body, Timestamp::from_millis(2_000_000));
+    }
+
+    /// Sends a message that the queue takes at `sent_at`.
+    pub(super) fn send_at(&self, body: String, sent_at: Timestamp) {
         let at = self.next.fetch_add(1, Ordering::Relaxed);
-        self.messages.lock().unwrap().insert(at, Queued { body, receive: 0, hidden_until: None });
+        self.messages.lock().unwrap().insert(at, Queued { body, sent_at, receive: 0, hidden_until: None });
         self.added.notify_one();
     }
 
@@ -56,7 +62,7 @@ impl Queue {
                     body: message.body.clone(),
                     handle: format!("{at}#{}", message.receive),
                     receive: message.receive,
-                    sent_at: Timestamp::from_millis(2_000_000),
+                    sent_at: message.sent_at,
                     leased_at: now,
                 }
             })
