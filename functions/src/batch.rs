@@ -29,6 +29,8 @@ pub struct Message {
     pub taken_at: Timestamp,
     /// The unique id of the role that sent the first copy of the message, according to SQS.
     pub sender: Option<String>,
+    /// Whether `sweep` put the message back.
+    pub has_waited: bool,
 }
 
 /// The result of a message that does not fail.
@@ -59,11 +61,15 @@ where
     for record in event.records {
         let body = record.body.clone().unwrap_or_default();
         let (sent_at, taken_at) = (sent_at(&record, putter), taken_at(&record).unwrap_or(NEVER));
-        let message = Message { body, sent_at, taken_at, sender: sender(&record, putter) };
+        let (sender, has_waited) = (sender(&record, putter), is_copy(&record, putter));
+        let message = Message { body, sent_at, taken_at, sender, has_waited };
         let is_moved = match take(message).await {
             Ok(Handled::Done) => continue,
             Ok(Handled::Aside(why)) => {
-                tracing::warn!("{what}; the message is set aside for a later try: {why}");
+                // A message can be set aside many times, and one log line for it is enough.
+                if !has_waited {
+                    tracing::warn!("{what}; the message is set aside for a later try: {why}");
+                }
                 move_to_dead_letters(&record, None, (queue, putter)).await
             }
             Err(error) => {
@@ -327,7 +333,7 @@ mod tests {
         let letter = async |sender: &str| {
             let queue = Recorded::default();
             let aside = |_: Message| async { Ok::<_, AppError>(Handled::Aside("too many".into())) };
-            let _ = each(event_of("x", sender, &claimed), "not taken", (&queue, Some("AROASWEEP")), aside).await;
+            let _ = each(event_of("x", sender, &claimed), "not handled", (&queue, Some("AROASWEEP")), aside).await;
             let letter = queue.dead.lock().unwrap().pop().unwrap();
             (letter.sender, letter.sent_at.as_millis(), letter.put_back)
         };

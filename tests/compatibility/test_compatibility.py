@@ -64,6 +64,7 @@ REFUSED = {
     "Action: `other_roles` is not known": "functions fail and try again, until the upgrade has replaced them",
     "ActionTerms: `other_roles` is not known": "runners refuse these terms; the changelog asks to update runners first",
     "AppVersion: `default_labels` is not known": "functions fail and try again, until the upgrade has replaced them",
+    "Budgeted: `unknown_roles` is not known": "functions of the last version never read this row",
     "DueWhat: `after_deploy` is not known": "the sweep leaves the task to the next sweep, and logs it",
     "DueWhat: `roles` is not known": "the sweep leaves the task to the next sweep, and logs it",
     "ModeRole: `display_name` is not known": "functions fail and try again, until the upgrade has replaced them",

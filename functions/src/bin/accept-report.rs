@@ -4,6 +4,7 @@ use aws_lambda_events::event::sqs::SqsEvent;
 use freehold_app::ports::SourceQueue;
 use freehold_app::workflow::accept_report::{AcceptReport, Accepted, Arrival};
 use freehold_app::workflow::admit_report::{AdmitReport, Admitted};
+use freehold_app::{AppError, Kind};
 use freehold_functions::batch::{self, Handled, Message};
 use freehold_functions::init_logs;
 use freehold_functions::settings::{Settings, variable};
@@ -26,20 +27,32 @@ async fn main() -> Result<(), Error> {
     let putter = variable("FREEHOLD_SWEEP_ROLE_ID")?;
     let (accept, admit, source) = (&accept, &admit, (&queue as &dyn SourceQueue, Some(putter.as_str())));
     lambda_runtime::run(service_fn(|event: LambdaEvent<SqsEvent>| async move {
-        let answer = batch::each(event.payload, "could not accept a report", source, |message| async move {
-            let install = match admit.admit(message.sender.as_deref()).await? {
-                Admitted::Handle(install) => install,
-                Admitted::Wait(why) => return Ok(Handled::Aside(why)),
-                Admitted::Drop => return Ok(Handled::Done),
-            };
-            let Message { body, sent_at, taken_at, sender } = message;
-            let arrival = Arrival { sent_at, taken_at, sender, install };
-            match accept.accept_or_drop(&body, arrival).await? {
-                Accepted::Taken | Accepted::Refused(_) => Ok(Handled::Done),
-                Accepted::Aside(why) => Ok(Handled::Aside(why)),
-            }
-        });
+        let answer =
+            batch::each(event.payload, "could not accept a report", source, |message| handle(admit, accept, message));
         Ok::<_, Error>(answer.await)
     }))
     .await
+}
+
+/// Admits and accepts one report. A report that has waited makes room for another one when it needs no further try.
+async fn handle(admit: &AdmitReport, accept: &AcceptReport, message: Message) -> Result<Handled, AppError> {
+    let Message { body, sent_at, taken_at, sender, has_waited } = message;
+    let install = match admit.admit(sender.as_deref(), has_waited).await? {
+        Admitted::Handle(install) => install,
+        Admitted::Wait(why) => return Ok(Handled::Aside(why)),
+        Admitted::Drop => return Ok(Handled::Done),
+    };
+    let arrival = Arrival { sent_at, taken_at, sender: sender.clone(), install };
+    let handled = match accept.accept_or_drop(&body, arrival).await {
+        Ok(Accepted::Aside(why)) => {
+            let may_wait = admit.may_wait(sender.as_deref(), has_waited).await?;
+            return Ok(if may_wait { Handled::Aside(why) } else { Handled::Done });
+        }
+        accepted => accepted.map(|_| Handled::Done),
+    };
+    let is_over = handled.as_ref().map_or_else(|error| error.kind == Kind::Invalid, |_| true);
+    if has_waited && is_over {
+        admit.note_handled(sender.as_deref()).await;
+    }
+    handled
 }

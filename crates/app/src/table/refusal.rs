@@ -62,7 +62,7 @@ impl Record for RetiredNotice {
 /// The number of times that reports of unknown keys were received from one sender since the time `since`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnknownReports {
-    /// The unique id of the role that sent the reports.
+    /// The unique id of the role that sent the reports; `unknown-roles` for all roles that are not known.
     pub sender: String,
     pub since: Timestamp,
     pub receives: u32,

@@ -71,6 +71,8 @@ pub enum Budgeted {
     Install(InstallId),
     /// A role that is not known; the text is its unique id.
     Role(String),
+    /// All roles that are not known, together.
+    UnknownRoles,
 }
 
 impl std::fmt::Display for Budgeted {
@@ -78,6 +80,7 @@ impl std::fmt::Display for Budgeted {
         match self {
             Self::Install(install) => write!(f, "install `{install}`"),
             Self::Role(role) => write!(f, "unknown role `{role}`"),
+            Self::UnknownRoles => write!(f, "unknown roles"),
         }
     }
 }
@@ -95,6 +98,7 @@ pub fn budget_key(of: &Budgeted) -> Key {
     match of {
         Budgeted::Install(install) => key(install_pk(install), "budget"),
         Budgeted::Role(role) => key(format!("sender#{role}"), "budget"),
+        Budgeted::UnknownRoles => key("reports", "budget"),
     }
 }
 

@@ -3,12 +3,12 @@
 //!
 //! Each copy of the function handles some reports of every sender without the table. For a sender that sends more, the
 //! copy claims reports from the sender's budget in the table, many at a time, so that all copies together respect the
-//! budget.
+//! budget. A report that waits was counted once. It is not counted again when it comes back, and it is never dropped.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use freehold_domain::reports::budget::{Budget, Claim, Rate, Rates, ReportBudget};
+use freehold_domain::reports::budget::{Budget, Rate, Rates, ReportBudget};
 use freehold_protocol::{InstallId, Timestamp};
 
 use crate::AppError;
@@ -23,9 +23,10 @@ const CLAIMED: u32 = 50;
 const KNOWN_SECS: u64 = 300;
 /// The time, in seconds, for which a copy of the function remembers that a role belongs to no known install.
 const UNKNOWN_SECS: u64 = 10;
-/// The time for which the reports of a sender without a budget are dropped before its budget is read again, in seconds.
+/// The time for which the reports of a sender without a budget wait or are dropped before its budget is read again, in
+/// seconds.
 const CLOSED_SECS: u64 = 10;
-/// The time for which the budget of an unknown role is kept, in seconds.
+/// The time for which the budgets of unknown roles are kept, in seconds.
 const BUDGET_TTL_SECS: u64 = 2 * 24 * 3600;
 /// The number of senders that one copy of the function remembers. It forgets all of them when there are more: a customer
 /// can make many roles.
@@ -44,7 +45,7 @@ pub struct AdmitReport {
 pub enum Admitted {
     /// The report is handled; if its sender is a known role, only as a report of this install.
     Handle(Option<InstallId>),
-    /// The report waits for a later try; the text says why.
+    /// The report waits with the dead letters for a later try; the text says why.
     Wait(String),
     /// The report is dropped, and counted in the budget of its sender.
     Drop,
@@ -69,8 +70,12 @@ struct Count {
     free: Budget,
     handled: u32,
     waiting: u32,
+    /// The number of reports that had waited, were handled and are not given back in the table yet.
+    left: u32,
     /// The number of reports that were dropped and are not in the table yet.
     dropped: u32,
+    /// The time until which none of the sender's reports is handled without another read of its budget.
+    full_until: Timestamp,
     /// The time until which the sender's reports are dropped without another read of its budget.
     closed_until: Timestamp,
 }
@@ -81,39 +86,39 @@ impl Count {
             free: Budget::full(FREE, now),
             handled: 0,
             waiting: 0,
+            left: 0,
             dropped: 0,
+            full_until: Timestamp::from_millis(0),
             closed_until: Timestamp::from_millis(0),
         }
     }
 
-    /// Returns what happens to the next report without a claim; `None` if a claim has to decide.
-    fn next(&mut self, now: Timestamp) -> Option<Verdict> {
+    /// Returns whether the next report is handled now; `None` if a claim has to decide.
+    fn handles(&mut self, now: Timestamp) -> Option<bool> {
         let (free, left) = self.free.take(FREE, 1, now);
         self.free = left;
         if free > 0 {
-            return Some(Verdict::Handle);
+            return Some(true);
         }
         if self.handled > 0 {
             self.handled -= 1;
-            return Some(Verdict::Handle);
+            return Some(true);
         }
+        (now < self.full_until).then_some(false)
+    }
+
+    /// Returns whether the next report may wait; `None` if a claim has to decide. A report that may not wait is dropped.
+    fn lets_wait(&mut self, now: Timestamp) -> Option<bool> {
         if self.waiting > 0 {
             self.waiting -= 1;
-            return Some(Verdict::Wait);
+            return Some(true);
         }
         if now < self.closed_until {
             self.dropped = self.dropped.saturating_add(1);
-            return Some(Verdict::Drop);
+            return Some(false);
         }
         None
     }
-}
-
-#[derive(Clone, Copy)]
-enum Verdict {
-    Handle,
-    Wait,
-    Drop,
 }
 
 impl AdmitReport {
@@ -127,21 +132,55 @@ impl AdmitReport {
     ///
     /// # Errors
     /// The store's errors. The report then returns to its queue.
-    pub async fn admit(&self, sender: Option<&str>) -> Result<Admitted, AppError> {
+    pub async fn admit(&self, sender: Option<&str>, has_waited: bool) -> Result<Admitted, AppError> {
         let Some(sender) = sender else { return Ok(Admitted::Handle(None)) };
         let now = self.clock.now();
         let install = self.install_of(sender, now).await?;
         let of = install.clone().map_or_else(|| Budgeted::Role(sender.to_owned()), Budgeted::Install);
-        let known = self.seen().counts.entry(of.clone()).or_insert_with(|| Count::new(now)).next(now);
-        let verdict = match known {
-            Some(verdict) => verdict,
-            None => self.claim(&of, now).await?,
-        };
-        Ok(match verdict {
-            Verdict::Handle => Admitted::Handle(install),
-            Verdict::Wait => Admitted::Wait(format!("{of} has sent more reports than are handled at once")),
-            Verdict::Drop => Admitted::Drop,
+        if self.handles(&of, now).await? {
+            return Ok(Admitted::Handle(install));
+        }
+        let may_wait =
+            has_waited || self.lets_wait(&install.map_or(Budgeted::UnknownRoles, Budgeted::Install), now).await?;
+        Ok(match may_wait {
+            true => Admitted::Wait(format!("{of} has sent more reports than are handled at once")),
+            false => Admitted::Drop,
         })
+    }
+
+    /// Returns whether a report that was admitted, but cannot be handled yet, may wait with the dead letters.
+    ///
+    /// # Errors
+    /// As [`Self::admit`].
+    pub async fn may_wait(&self, sender: Option<&str>, has_waited: bool) -> Result<bool, AppError> {
+        let Some(sender) = sender.filter(|_| !has_waited) else { return Ok(true) };
+        let now = self.clock.now();
+        let install = self.install_of(sender, now).await?;
+        self.lets_wait(&install.map_or(Budgeted::UnknownRoles, Budgeted::Install), now).await
+    }
+
+    /// Notes that a report which had waited was handled, so that another report of its sender may wait. If that fails,
+    /// fewer reports may wait for a while.
+    pub async fn note_handled(&self, sender: Option<&str>) {
+        let Some(sender) = sender else { return };
+        let now = self.clock.now();
+        let noted = async {
+            let of = self.install_of(sender, now).await?.map_or(Budgeted::UnknownRoles, Budgeted::Install);
+            let left = self.with_count(&of, now, |count| {
+                count.left += 1;
+                count.left
+            });
+            if left < CLAIMED {
+                return Ok(());
+            }
+            let give_back = |budget: &ReportBudget| budget.claim_waiting(rates(&of), 0, (left, 0), now);
+            self.change_budget(&of, give_back, now).await?;
+            self.with_count(&of, now, |count| count.left = count.left.saturating_sub(left));
+            Ok::<_, AppError>(())
+        };
+        if let Err(error) = noted.await {
+            tracing::warn!("Could not make room for another report that waits: {error}");
+        }
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -168,46 +207,83 @@ impl AdmitReport {
         Ok(install)
     }
 
-    /// Claims reports from the budget in the table.
-    async fn claim(&self, of: &Budgeted, now: Timestamp) -> Result<Verdict, AppError> {
-        let dropped = self.seen().counts.get(of).map_or(0, |count| count.dropped);
-        let (rates, is_install) = match of {
-            Budgeted::Install(_) => (Rates::INSTALL, true),
-            Budgeted::Role(_) => (Rates::UNKNOWN, false),
-        };
-        let claim = table::change(&*self.store, ("the budget of", of), || async {
+    /// Returns whether the next report of the sender is handled now.
+    async fn handles(&self, of: &Budgeted, now: Timestamp) -> Result<bool, AppError> {
+        if let Some(known) = self.with_count(of, now, |count| count.handles(now)) {
+            return Ok(known);
+        }
+        let claim = |budget: &ReportBudget| budget.claim_handled(rates(of), CLAIMED, now);
+        let claimed = self.change_budget(of, claim, now).await?;
+        self.with_count(of, now, |count| match claimed.checked_sub(1) {
+            Some(more) => count.handled += more,
+            None => count.full_until = now.plus_secs(CLOSED_SECS),
+        });
+        Ok(claimed > 0)
+    }
+
+    /// Returns whether the next report of the sender may wait. Otherwise it is dropped.
+    async fn lets_wait(&self, of: &Budgeted, now: Timestamp) -> Result<bool, AppError> {
+        if let Some(known) = self.with_count(of, now, |count| count.lets_wait(now)) {
+            return Ok(known);
+        }
+        let (left, dropped) = self.with_count(of, now, |count| (count.left, count.dropped));
+        let claim = |budget: &ReportBudget| budget.claim_waiting(rates(of), CLAIMED, (left, dropped), now);
+        let claimed = self.change_budget(of, claim, now).await?;
+        self.with_count(of, now, |count| {
+            count.left = count.left.saturating_sub(left);
+            count.dropped = count.dropped.saturating_sub(dropped);
+            match claimed.checked_sub(1) {
+                Some(more) => count.waiting += more,
+                None => {
+                    count.closed_until = now.plus_secs(CLOSED_SECS);
+                    count.dropped = count.dropped.saturating_add(1);
+                }
+            }
+        });
+        if claimed == 0 {
+            // One log line per read of the budget, so that a flood of reports does not cause a flood of log lines.
+            tracing::error!("Reports of {of} are being dropped: more of them wait than may wait at a time");
+        }
+        Ok(claimed > 0)
+    }
+
+    fn with_count<T>(&self, of: &Budgeted, now: Timestamp, change: impl FnOnce(&mut Count) -> T) -> T {
+        change(self.seen().counts.entry(of.clone()).or_insert_with(|| Count::new(now)))
+    }
+
+    /// Changes the budget in the table, and returns the number of reports that `claim` returns.
+    async fn change_budget(
+        &self,
+        of: &Budgeted,
+        claim: impl Fn(&ReportBudget) -> (u32, ReportBudget) + Send + Sync,
+        now: Timestamp,
+    ) -> Result<u32, AppError> {
+        table::change(&*self.store, ("the budget of", of), || async {
             let found: Option<Stored<BudgetRecord>> = load(&*self.store, &budget_key(of)).await?;
             let expect = found.as_ref().map_or(Expect::Absent, |found| Expect::Rev(found.rev));
-            let budget = found.map_or_else(|| ReportBudget::new(rates, now), |found| found.value.budget);
-            let (claim, budget) = budget.claim(rates, CLAIMED, dropped, now);
+            let before = found.map_or_else(|| ReportBudget::new(rates(of), now), |found| found.value.budget);
+            let (claimed, budget) = claim(&before);
+            if budget == before {
+                return Ok(Decided::Keep(claimed));
+            }
             let record = BudgetRecord { of: of.clone(), budget };
-            let write = if is_install {
-                table::put(&record, expect)?
-            } else {
-                table::put_until(&record, expect, now.plus_secs(BUDGET_TTL_SECS))?
+            let write = match of {
+                Budgeted::Install(_) => table::put(&record, expect)?,
+                Budgeted::Role(_) | Budgeted::UnknownRoles => {
+                    table::put_until(&record, expect, now.plus_secs(BUDGET_TTL_SECS))?
+                }
             };
-            Ok(Decided::Commit(vec![write], claim))
+            Ok(Decided::Commit(vec![write], claimed))
         })
-        .await?;
-        let mut seen = self.seen();
-        let count = seen.counts.entry(of.clone()).or_insert_with(|| Count::new(now));
-        count.dropped = count.dropped.saturating_sub(dropped);
-        Ok(match claim {
-            Claim::Handle(more) => {
-                count.handled += more.saturating_sub(1);
-                Verdict::Handle
-            }
-            Claim::Wait(more) => {
-                count.waiting += more.saturating_sub(1);
-                Verdict::Wait
-            }
-            Claim::Drop => {
-                count.closed_until = now.plus_secs(CLOSED_SECS);
-                count.dropped = count.dropped.saturating_add(1);
-                // One log line per read of the budget, so that a flood of reports does not cause a flood of log lines.
-                tracing::error!("Reports of {of} are being dropped: it has sent more than its budget of reports");
-                Verdict::Drop
-            }
-        })
+        .await
+    }
+}
+
+/// Returns the rates of a budget.
+const fn rates(of: &Budgeted) -> Rates {
+    match of {
+        Budgeted::Install(_) => Rates::INSTALL,
+        Budgeted::Role(_) => Rates::UNKNOWN,
+        Budgeted::UnknownRoles => Rates::UNKNOWN_ROLES,
     }
 }

@@ -1,6 +1,10 @@
 //! Looks through the dead letters: puts messages back into their queues, and removes the messages of installs that are
 //! being forgotten. SQS moves a message to a dead-letter queue after too many failed receives, for example after a
-//! failure that lasted for days. A message that a function refused is left there.
+//! failure that lasted for days, and a function sets a report aside that its sender may not have handled yet. A message
+//! that a function refused is left there.
+//!
+//! All customers share this queue. A report that comes back too early is set aside again, behind the other messages. So
+//! each message has its turn after about one run for each thousand messages before it, whoever sent them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,6 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use freehold_domain::Job;
 use freehold_protocol::{Envelope, InstallId, JobId, Timestamp};
+use futures_util::future::join_all;
 use serde::Deserialize;
 
 use crate::AppError;
@@ -16,17 +21,15 @@ use crate::messages::{DispatchMessage, GrantMessage};
 use crate::ports::{Clock, DeadLetters, LOOK_HIDES_SECS, ReceivedDeadLetter, Store};
 use crate::table::{job_key, load};
 
-/// The maximum number of batches of messages that one run reads while no install is being forgotten.
-const MAX_BATCHES: u32 = 5;
-/// The maximum number of messages that one run puts back.
-const MAX_A_RUN: u32 = 50;
+/// The maximum number of messages that one run puts back. With ten at a time, this takes a few seconds.
+const MAX_A_RUN: u32 = 1_000;
 /// The maximum number of times that one message is put back. A message that a function sets aside comes back every minute;
 /// a message that SQS moved was delivered 1,000 times before.
 const MAX_PUT_BACK: u32 = 1_000;
 /// The maximum age of a message that is put back, in seconds: 28 days, which is twice the time that a queue keeps a message.
 const MAX_AGE_SECS: u64 = 28 * 24 * 3600;
-/// The maximum time for which one run reads one queue while an install is being forgotten, in seconds. It is shorter
-/// than the time for which a read hides messages, so a run sees no message twice.
+/// The maximum time for which one run reads one queue, in seconds. It is shorter than the time for which a read hides
+/// messages, so a run sees no message twice.
 const MAX_SECS: u64 = LOOK_HIDES_SECS as u64 - 2;
 
 /// The use case that looks through the dead letters, with its ports.
@@ -81,29 +84,28 @@ impl PutBackMessages {
     ) -> Result<bool, AppError> {
         let must_see_all = !forgotten.is_empty();
         let since = self.clock.now();
-        let mut batches = 0;
         loop {
-            let is_over =
-                if must_see_all { self.clock.now().since(since) >= MAX_SECS * 1000 } else { batches >= MAX_BATCHES };
-            if is_over {
+            let is_full = !must_see_all && *put_back >= MAX_A_RUN;
+            if is_full || self.clock.now().since(since) >= MAX_SECS * 1000 {
                 return Ok(false);
             }
             let messages = letters.look(must_see_all).await?;
             if messages.is_empty() {
                 return Ok(true);
             }
+            let room = usize::try_from(MAX_A_RUN.saturating_sub(*put_back)).unwrap_or(usize::MAX);
+            let mut returning = Vec::new();
             for message in &messages {
                 let install = if must_see_all { install_of(&*self.store, &message.body).await? } else { None };
                 if install.is_some_and(|install| forgotten.contains(&install)) {
                     letters.remove(message).await?;
-                } else if is_worth_it(message, self.clock.now())
-                    && *put_back < MAX_A_RUN
-                    && letters.put_back(message).await?
-                {
-                    *put_back += 1;
+                } else if is_worth_it(message, self.clock.now()) && returning.len() < room {
+                    returning.push(letters.put_back(message));
                 }
             }
-            batches += 1;
+            for returned in join_all(returning).await {
+                *put_back += u32::from(returned?);
+            }
         }
     }
 }
@@ -146,9 +148,10 @@ mod tests {
     use crate::ports::PortError;
     use crate::testing::Memory;
 
-    /// A dead-letter queue that shows each message once. A look takes a second.
+    /// A dead-letter queue that shows each message once. A look takes `look_secs` seconds.
     struct Letters {
         memory: Arc<Memory>,
+        look_secs: u64,
         messages: Mutex<Vec<ReceivedDeadLetter>>,
         returned: Mutex<Vec<String>>,
         looks: Mutex<u32>,
@@ -158,7 +161,7 @@ mod tests {
     impl DeadLetters for Letters {
         async fn look(&self, _: bool) -> Result<Vec<ReceivedDeadLetter>, PortError> {
             *self.looks.lock().unwrap() += 1;
-            self.memory.advance_secs(1);
+            self.memory.advance_secs(self.look_secs);
             let mut messages = self.messages.lock().unwrap();
             let end = messages.len().min(10);
             Ok(messages.drain(..end).collect())
@@ -186,20 +189,26 @@ mod tests {
         }
     }
 
-    fn letters(memory: &Arc<Memory>, messages: Vec<ReceivedDeadLetter>) -> Arc<Letters> {
+    fn letters(memory: &Arc<Memory>, messages: Vec<ReceivedDeadLetter>, look_secs: u64) -> Arc<Letters> {
         Arc::new(Letters {
             memory: memory.clone(),
+            look_secs,
             messages: Mutex::new(messages),
             returned: Mutex::default(),
             looks: Mutex::default(),
         })
     }
 
+    fn use_case(letters: &Arc<Letters>) -> PutBackMessages {
+        let memory = letters.memory.clone();
+        let orders_letters = self::letters(&memory, Vec::new(), letters.look_secs);
+        PutBackMessages { store: memory.clone(), letters: letters.clone(), orders_letters, clock: memory }
+    }
+
+    /// Runs once, with looks that take a second.
     async fn run(messages: Vec<ReceivedDeadLetter>, forgotten: &[&str]) -> (LookedThrough, Vec<String>, u32) {
-        let memory = Arc::new(Memory::default());
-        let (letters, orders_letters) = (letters(&memory, messages), letters(&memory, Vec::new()));
-        let use_case =
-            PutBackMessages { store: memory.clone(), letters: letters.clone(), orders_letters, clock: memory };
+        let letters = letters(&Arc::new(Memory::default()), messages, 1);
+        let use_case = use_case(&letters);
         let forgotten = forgotten.iter().map(|name| name.parse().unwrap()).collect();
         let seen = use_case.put_back(&forgotten).await.unwrap();
         let returned = letters.returned.lock().unwrap().clone();
@@ -226,10 +235,27 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_run_is_bounded() {
-        let (seen, _, looks) = run(many(80), &[]).await;
+    async fn one_run_is_bounded_by_time() {
+        let (seen, _, looks) = run(many(200), &[]).await;
 
-        assert_eq!((seen, looks), (LookedThrough { put_back: 50, all: false }, MAX_BATCHES));
+        let secs = u32::try_from(MAX_SECS).unwrap();
+        assert_eq!((seen, looks), (LookedThrough { put_back: 10 * secs, all: false }, secs));
+    }
+
+    /// A report of one customer is behind 5,000 reports of another one.
+    #[tokio::test]
+    async fn a_message_behind_a_flood_returns_after_one_run_for_each_thousand() {
+        let mut messages = many(5_000);
+        messages.push(dead_letter("of another customer"));
+        let letters = letters(&Arc::new(Memory::default()), messages, 0);
+        let use_case = use_case(&letters);
+
+        let mut put_back = Vec::new();
+        while !letters.returned.lock().unwrap().contains(&"of another customer".to_owned()) {
+            put_back.push(use_case.put_back(&BTreeSet::new()).await.unwrap().put_back);
+        }
+
+        assert_eq!(put_back, [vec![MAX_A_RUN; 5], vec![1]].concat());
     }
 
     #[tokio::test]
@@ -237,7 +263,7 @@ mod tests {
         let (all, _, _) = run(many(70), &["globex"]).await;
         let (some, _, looks) = run(many(200), &["globex"]).await;
 
-        assert_eq!(all, LookedThrough { put_back: 50, all: true });
-        assert_eq!((some, u64::from(looks)), (LookedThrough { put_back: 50, all: false }, MAX_SECS));
+        assert_eq!(all, LookedThrough { put_back: 70, all: true });
+        assert_eq!((some, u64::from(looks)), (LookedThrough { put_back: 80, all: false }, MAX_SECS));
     }
 }

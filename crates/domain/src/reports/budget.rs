@@ -20,15 +20,23 @@ pub struct Rates {
     pub waiting: Rate,
 }
 
+impl Rate {
+    /// Nothing at all.
+    const NONE: Self = Self { most: 0, per_hour: 0 };
+}
+
 impl Rates {
-    /// The rates of an install. A runner stores at most 20,000 reports while it cannot send; the two rates together
-    /// accept that many, so that a runner that was cut off for days loses nothing.
+    /// The rates of an install. A runner stores at most 20,000 reports while it cannot send, and so many may wait at a
+    /// time. So a runner that was cut off for days loses nothing. A report that has waited makes room for another one when
+    /// it is handled. The rate per hour of `waiting` makes up for room that was lost with a copy of the function.
     pub const INSTALL: Self =
-        Self { handled: Rate { most: 5_000, per_hour: 7_200 }, waiting: Rate { most: 20_000, per_hour: 3_600 } };
+        Self { handled: Rate { most: 5_000, per_hour: 7_200 }, waiting: Rate { most: 20_000, per_hour: 60 } };
     /// The rates of a role that no runner has proved to have: enough to announce a runner. A customer can make many such
-    /// roles.
-    pub const UNKNOWN: Self =
-        Self { handled: Rate { most: 60, per_hour: 360 }, waiting: Rate { most: 1_000, per_hour: 60 } };
+    /// roles, so none of them may have reports of its own that wait.
+    pub const UNKNOWN: Self = Self { handled: Rate { most: 60, per_hour: 360 }, waiting: Rate::NONE };
+    /// The rates that all unknown roles share. A runner whose role was made anew may send all that it has stored before
+    /// its hello is handled.
+    pub const UNKNOWN_ROLES: Self = Self { handled: Rate::NONE, waiting: Self::INSTALL.waiting };
 }
 
 /// The number of reports of a rate that are available at a time.
@@ -59,6 +67,13 @@ impl Budget {
         };
         (taken, Self { count: count - taken, at: since })
     }
+
+    /// Returns the budget after `count` reports were given back.
+    #[must_use]
+    pub fn give_back(self, rate: Rate, count: u32, now: Timestamp) -> Self {
+        let (_, now) = self.take(rate, 0, now);
+        Self { count: now.count.saturating_add(count).min(rate.most), ..now }
+    }
 }
 
 const HOUR_MILLIS: u64 = 3_600_000;
@@ -76,18 +91,6 @@ pub struct ReportBudget {
     pub dropped_at: Option<Timestamp>,
 }
 
-/// The treatment of the next reports of a sender.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub enum Claim {
-    /// The number of reports that are handled now.
-    Handle(u32),
-    /// The number of reports that wait.
-    Wait(u32),
-    /// The sender has used up both rates.
-    Drop,
-}
-
 impl ReportBudget {
     /// Returns the budget of a sender that has sent nothing.
     pub const fn new(rates: Rates, now: Timestamp) -> Self {
@@ -99,20 +102,24 @@ impl ReportBudget {
         }
     }
 
-    /// Claims up to `wanted` reports, after `dropped` were dropped since the last claim.
-    pub fn claim(&self, rates: Rates, wanted: u32, dropped: u32, now: Timestamp) -> (Claim, Self) {
-        let (handled, left) = self.handled.take(rates.handled, wanted, now);
-        let mut next = Self { handled: left, ..self.clone() };
+    /// Claims up to `wanted` reports that are handled now. Returns their number, and the remaining budget.
+    #[must_use]
+    pub fn claim_handled(&self, rates: Rates, wanted: u32, now: Timestamp) -> (u32, Self) {
+        let (count, handled) = self.handled.take(rates.handled, wanted, now);
+        (count, Self { handled, ..self.clone() })
+    }
+
+    /// Claims up to `wanted` reports that wait. Returns their number, and the remaining budget. Since the last claim,
+    /// `left` reports that had waited were handled, and `dropped` reports were dropped.
+    #[must_use]
+    pub fn claim_waiting(&self, rates: Rates, wanted: u32, (left, dropped): (u32, u32), now: Timestamp) -> (u32, Self) {
+        let (count, waiting) = self.waiting.give_back(rates.waiting, left, now).take(rates.waiting, wanted, now);
+        let mut next = Self { waiting, ..self.clone() };
         if dropped > 0 {
             next.dropped = next.dropped.saturating_add(u64::from(dropped));
             next.dropped_at = Some(now);
         }
-        if handled > 0 {
-            return (Claim::Handle(handled), next);
-        }
-        let (waiting, left) = self.waiting.take(rates.waiting, wanted, now);
-        next.waiting = left;
-        (if waiting > 0 { Claim::Wait(waiting) } else { Claim::Drop }, next)
+        (count, next)
     }
 }
 
@@ -129,20 +136,28 @@ mod tests {
     }
 
     #[test]
-    fn reports_are_handled_then_wait_then_are_dropped_and_come_back_with_time() {
+    fn reports_are_handled_then_wait_and_room_comes_back_with_time() {
         let budget = ReportBudget::new(RATES, at(0));
 
-        let (first, budget) = budget.claim(RATES, 8, 0, at(0));
-        let (second, budget) = budget.claim(RATES, 8, 0, at(0));
-        let (third, budget) = budget.claim(RATES, 8, 0, at(0));
-        let (fourth, budget) = budget.claim(RATES, 8, 0, at(999));
-        let (fifth, budget) = budget.claim(RATES, 8, 7, at(1000));
+        let (first, budget) = budget.claim_handled(RATES, 8, at(0));
+        let (second, budget) = budget.claim_handled(RATES, 8, at(0));
+        let (third, budget) = budget.claim_handled(RATES, 8, at(999));
+        let (waiting, budget) = budget.claim_waiting(RATES, 8, (0, 0), at(999));
+        let (none, budget) = budget.claim_waiting(RATES, 8, (0, 7), at(999));
+        let (fourth, budget) = budget.claim_handled(RATES, 8, at(1000));
 
-        assert_eq!(
-            [first, second, third, fourth, fifth],
-            [Claim::Handle(8), Claim::Handle(2), Claim::Wait(4), Claim::Drop, Claim::Handle(1)]
-        );
-        assert_eq!((budget.dropped, budget.dropped_at), (7, Some(at(1000))));
+        assert_eq!(([first, second, third, fourth], [waiting, none]), ([8, 2, 0, 1], [4, 0]));
+        assert_eq!((budget.dropped, budget.dropped_at), (7, Some(at(999))));
+    }
+
+    #[test]
+    fn a_report_that_has_waited_makes_room_for_one_more_and_not_for_two() {
+        let (_, used_up) = ReportBudget::new(RATES, at(0)).claim_waiting(RATES, 4, (0, 0), at(0));
+
+        let (three, left) = used_up.claim_waiting(RATES, 9, (3, 0), at(0));
+        let (most, _) = left.claim_waiting(RATES, 9, (100, 0), at(0));
+
+        assert_eq!((three, most), (3, RATES.waiting.most));
     }
 
     #[test]
@@ -152,11 +167,13 @@ mod tests {
         let mut taken = 0;
 
         while taken < SPOOL {
-            let (claim, next) = budget.claim(Rates::INSTALL, 50, 0, at(0));
-            taken += match claim {
-                Claim::Handle(count) | Claim::Wait(count) => count,
-                Claim::Drop => panic!("dropped after {taken}"),
+            let (handled, next) = budget.claim_handled(Rates::INSTALL, 50, at(0));
+            let (waiting, next) = match handled {
+                0 => next.claim_waiting(Rates::INSTALL, 50, (0, 0), at(0)),
+                _ => (0, next),
             };
+            assert_ne!(handled + waiting, 0, "dropped after {taken}");
+            taken += handled + waiting;
             budget = next;
         }
     }

@@ -46,9 +46,9 @@ pub enum Accepted {
     Taken,
     /// The report changes nothing. The reason is recorded, except for an install that does not exist any more.
     Refused(String),
-    /// The report's key is unknown, and its sender has sent too many such reports; the text says so. The report goes to
-    /// the dead-letter queue instead of waiting in the reports queue. `sweep` puts it back later, when a hello may have
-    /// announced the key.
+    /// The report's key is unknown, and there are too many such reports of its sender; the text says so. The report goes
+    /// to the dead-letter queue instead of waiting in the reports queue. `sweep` puts it back later, when a hello may
+    /// have announced the key.
     Aside(String),
 }
 

@@ -115,7 +115,7 @@ async fn send_many(world: &World) {
     assert_eq!(world.accept_report().accept(&hello, arrival).await.unwrap(), Accepted::Taken);
     let admit = AdmitReport::new(world.memory.clone(), world.memory.clone());
     for _ in 0..100 {
-        assert_eq!(admit.admit(Some("AROAGLOBEX")).await.unwrap(), Admitted::Handle(Some(globex())));
+        assert_eq!(admit.admit(Some("AROAGLOBEX"), false).await.unwrap(), Admitted::Handle(Some(globex())));
     }
 }
 

@@ -59,14 +59,18 @@ async fn budget(world: &World, of: &Budgeted) -> BudgetRecord {
 #[tokio::test]
 async fn a_role_is_known_once_its_hello_has_proven_it() {
     let world = World::with_app().await;
-    let before = function(&world).admit(Some(GLOBEX)).await.unwrap();
+    let before = function(&world).admit(Some(GLOBEX), false).await.unwrap();
 
     let world = announced().await;
 
     assert_eq!(before, Admitted::Handle(None));
-    assert_eq!(function(&world).admit(Some(GLOBEX)).await.unwrap(), Admitted::Handle(Some(globex())));
-    assert_eq!(function(&world).admit(Some("AROAOTHER")).await.unwrap(), Admitted::Handle(None));
-    assert_eq!(function(&world).admit(None).await.unwrap(), Admitted::Handle(None), "from the tenant's own account");
+    assert_eq!(function(&world).admit(Some(GLOBEX), false).await.unwrap(), Admitted::Handle(Some(globex())));
+    assert_eq!(function(&world).admit(Some("AROAOTHER"), false).await.unwrap(), Admitted::Handle(None));
+    assert_eq!(
+        function(&world).admit(None, false).await.unwrap(),
+        Admitted::Handle(None),
+        "from the tenant's own account"
+    );
 }
 
 #[tokio::test]
@@ -86,8 +90,8 @@ async fn whoever_sends_a_signed_report_of_an_install_is_not_bound_to_it() {
     let answer = world.accept_report().accept(&body, from(&world, "AROATHIEF")).await.unwrap();
 
     assert_eq!(answer, Accepted::Taken);
-    assert_eq!(function(&world).admit(Some("AROATHIEF")).await.unwrap(), Admitted::Handle(None));
-    assert_eq!(function(&world).admit(Some(GLOBEX)).await.unwrap(), Admitted::Handle(Some(globex())));
+    assert_eq!(function(&world).admit(Some("AROATHIEF"), false).await.unwrap(), Admitted::Handle(None));
+    assert_eq!(function(&world).admit(Some(GLOBEX), false).await.unwrap(), Admitted::Handle(Some(globex())));
 }
 
 #[tokio::test]
@@ -116,9 +120,10 @@ async fn a_flood_of_one_million_costs_its_install_and_nobody_else() {
 
     for number in 0..FLOOD {
         let copy = &copies[usize::try_from(number).unwrap() % COPIES];
-        flood.add(&copy.admit(Some(GLOBEX)).await.unwrap());
+        flood.add(&copy.admit(Some(GLOBEX), false).await.unwrap());
         if number % 10_000 == 0 {
-            let admitted = copies[usize::try_from(number / 10_000).unwrap() % COPIES].admit(Some("AROAINITECH")).await;
+            let admitted =
+                copies[usize::try_from(number / 10_000).unwrap() % COPIES].admit(Some("AROAINITECH"), false).await;
             other.add(&admitted.unwrap());
         }
         if number % (FLOOD / 60) == 0 {
@@ -152,7 +157,7 @@ async fn a_flood_asks_the_table_by_the_dozen_and_not_for_each_message() {
     });
 
     for _ in 0..100_000 {
-        let _ = copy.admit(Some(GLOBEX)).await.unwrap();
+        let _ = copy.admit(Some(GLOBEX), false).await.unwrap();
     }
 
     // 25,000 reports are claimed, 50 at a time; a claim reads a row and writes it.
@@ -161,18 +166,88 @@ async fn a_flood_asks_the_table_by_the_dozen_and_not_for_each_message() {
 }
 
 #[tokio::test]
-async fn an_unknown_role_has_a_small_budget_of_its_own_and_its_row_is_not_kept() {
+async fn an_unknown_role_has_a_small_budget_of_its_own_and_its_other_reports_wait() {
     let world = announced().await;
     let copy = function(&world);
     let mut stranger = Counts::default();
 
     for _ in 0..2_000 {
-        stranger.add(&copy.admit(Some("AROASTRANGER")).await.unwrap());
+        stranger.add(&copy.admit(Some("AROASTRANGER"), false).await.unwrap());
     }
-    let other = copy.admit(Some("AROANEW")).await.unwrap();
+    let other = copy.admit(Some("AROANEW"), false).await.unwrap();
 
-    assert_eq!(stranger, Counts { handled: 30 + 60, waiting: 1_000, dropped: 2_000 - 1_090 });
+    assert_eq!(stranger, Counts { handled: 30 + 60, waiting: 2_000 - 90, dropped: 0 });
     assert_eq!(other, Admitted::Handle(None));
+}
+
+/// A customer makes a thousand roles and floods the queue from all of them.
+#[tokio::test]
+async fn all_unknown_roles_together_fill_one_budget_of_reports_that_wait() {
+    let world = announced().await;
+    let copy = function(&world);
+    let (mut invented, mut known) = (Counts::default(), Counts::default());
+
+    for role in 0..1_000 {
+        for _ in 0..200 {
+            invented.add(&copy.admit(Some(&format!("AROA{role}")), false).await.unwrap());
+        }
+        known.add(&copy.admit(Some(GLOBEX), false).await.unwrap());
+    }
+
+    let waiting = u64::from(Rates::UNKNOWN_ROLES.waiting.most);
+    assert_eq!(invented, Counts { handled: 1_000 * 90, waiting, dropped: 1_000 * 110 - waiting });
+    assert_eq!(known, Counts { handled: 1_000, ..Counts::default() });
+}
+
+#[tokio::test]
+async fn a_report_that_waits_is_counted_once_and_makes_room_when_it_is_handled() {
+    let world = announced().await;
+    let copy = function(&world);
+    for _ in 0..30_000 {
+        let _ = copy.admit(Some(GLOBEX), false).await.unwrap();
+    }
+    let new = copy.admit(Some(GLOBEX), false).await.unwrap();
+    let calls = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let seen = Arc::clone(&calls);
+    world.memory.faults.set(move |_| {
+        seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        None
+    });
+    let mut back = Counts::default();
+    for _ in 0..1_000 {
+        back.add(&copy.admit(Some(GLOBEX), true).await.unwrap());
+    }
+    let calls = calls.load(std::sync::atomic::Ordering::Relaxed);
+
+    for _ in 0..150 {
+        copy.note_handled(Some(GLOBEX)).await;
+    }
+    world.memory.advance_secs(11);
+    let mut later = Counts::default();
+    for _ in 0..300 {
+        later.add(&copy.admit(Some(GLOBEX), false).await.unwrap());
+    }
+
+    assert_eq!((new, back), (Admitted::Drop, Counts { waiting: 1_000, ..Counts::default() }));
+    assert_eq!(calls, 0, "a report that comes back costs no read of the table");
+    // In eleven seconds the budget handles 22 reports again, and this copy of the function 3 more.
+    assert_eq!(later, Counts { handled: 25, waiting: 150, dropped: 300 - 175 });
+}
+
+#[tokio::test]
+async fn a_report_that_is_set_aside_after_it_was_admitted_uses_the_same_budget() {
+    let world = announced().await;
+    let copy = function(&world);
+    let most = Rates::INSTALL.waiting.most;
+
+    let mut waiting = 0;
+    for _ in 0..most + 100 {
+        waiting += u32::from(copy.may_wait(Some(GLOBEX), false).await.unwrap());
+    }
+
+    assert_eq!(waiting, most);
+    assert!(copy.may_wait(Some(GLOBEX), true).await.unwrap(), "it waits already");
+    assert!(copy.may_wait(Some("AROASTRANGER"), false).await.unwrap());
 }
 
 #[tokio::test]
@@ -180,14 +255,14 @@ async fn a_budget_comes_back_with_time() {
     let world = announced().await;
     let copy = function(&world);
     for _ in 0..30_000 {
-        let _ = copy.admit(Some(GLOBEX)).await.unwrap();
+        let _ = copy.admit(Some(GLOBEX), false).await.unwrap();
     }
-    let used_up = copy.admit(Some(GLOBEX)).await.unwrap();
+    let used_up = copy.admit(Some(GLOBEX), false).await.unwrap();
 
     world.memory.advance_secs(600);
     let mut later = Counts::default();
     for _ in 0..1_000 {
-        later.add(&copy.admit(Some(GLOBEX)).await.unwrap());
+        later.add(&copy.admit(Some(GLOBEX), false).await.unwrap());
     }
 
     assert_eq!((used_up, later), (Admitted::Drop, Counts { handled: 1_000, ..Counts::default() }));
@@ -198,13 +273,13 @@ async fn while_the_table_does_not_answer_nothing_is_dropped() {
     let world = announced().await;
     let copy = function(&world);
     for _ in 0..30 {
-        let _ = copy.admit(Some(GLOBEX)).await.unwrap();
+        let _ = copy.admit(Some(GLOBEX), false).await.unwrap();
     }
     world.memory.faults.set(|what| (what == "commit").then_some(Fault::Before));
 
-    let asked = copy.admit(Some(GLOBEX)).await;
+    let asked = copy.admit(Some(GLOBEX), false).await;
 
     assert!(asked.unwrap_err().is_transient());
     world.memory.faults.set(|_| None);
-    assert_eq!(copy.admit(Some(GLOBEX)).await.unwrap(), Admitted::Handle(Some(globex())));
+    assert_eq!(copy.admit(Some(GLOBEX), false).await.unwrap(), Admitted::Handle(Some(globex())));
 }

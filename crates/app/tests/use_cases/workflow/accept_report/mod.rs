@@ -8,11 +8,12 @@ mod policies;
 mod replaced_runner;
 mod role;
 mod role_switches;
+mod unknown_keys;
 
 use freehold_app::AppError;
 use freehold_app::Kind;
 use freehold_app::messages::DispatchMessage;
-use freehold_app::ports::{Row, Store as _};
+use freehold_app::ports::Store as _;
 use freehold_app::read;
 use freehold_app::table::contact_key;
 use freehold_app::workflow::accept_report::{Accepted, Arrival};
@@ -140,39 +141,6 @@ async fn a_report_of_an_unknown_key_waits_for_its_hello() {
     assert_eq!((early.kind, unchanged), (Kind::Conflict, before));
     assert_eq!(later, Accepted::Taken);
     assert!(matches!(world.job(&job).await.state, JobState::Succeeded { fence: SECOND, .. }));
-}
-
-/// One customer floods the queue with reports of keys that no hello announces, in the name of another customer's install.
-#[tokio::test]
-async fn a_flood_of_unknown_keys_is_set_aside_after_a_while_and_costs_only_its_sender() {
-    let (world, _, job) = deploying(Behaviour::Hangs).await;
-    let stranger = Runner::new(&world.tenant, "globex", queue_url("globex"), 77);
-    let flood = stranger.says(&job, FIRST, 9, finished(success()), world.now());
-    let from = |role: &str| Arrival { sender: Some(role.to_owned()), ..Arrival::from(world.now()) };
-
-    let (mut waiting, mut aside) = (0, 0);
-    for _ in 0..5_100 {
-        match world.accept_report().accept(&flood, from("AROAFLOOD")).await {
-            Err(error) if error.kind == Kind::Conflict => waiting += 1,
-            Ok(Accepted::Aside(_)) => aside += 1,
-            other => panic!("{other:?}"),
-        }
-    }
-    let announced = world.copy();
-    announced.accept_report().accept(&stranger.hello(world.now()), world.now()).await.unwrap();
-    let put_back = announced.accept_report().accept(&flood, from("AROAFLOOD")).await.unwrap();
-    let other = world.accept_report().accept(&flood, from("AROAOTHER")).await.unwrap_err();
-    let end = world.runners["globex"].says(&job, FIRST, 2, finished(success()), world.now());
-    let end = world.accept_report().accept(&end, from("AROAFLOOD")).await.unwrap();
-    world.memory.advance_secs(3600);
-    let later = world.accept_report().accept(&flood, from("AROAFLOOD")).await.unwrap_err();
-
-    assert_eq!((waiting, aside), (5_000, 100));
-    assert!(!matches!(put_back, Accepted::Aside(_)), "it counts once a hello has announced its key: {put_back:?}");
-    assert_eq!((other.kind, end, later.kind), (Kind::Conflict, Accepted::Taken, Kind::Conflict));
-    let counts = |row: &Row| row.key.pk.starts_with("sender#") && row.key.sk == "unknown";
-    let rows = world.memory.rows().into_iter().filter(counts).count();
-    assert_eq!(rows, 2, "a row for each sender, not for each message");
 }
 
 #[tokio::test]
