@@ -25,10 +25,11 @@ pub const BUILD_INSTALL: &str = "build";
 /// The maximum number of jobs that are dispatched to a runner at once, even when the runner advertises more slots.
 pub const MAX_SLOTS: u32 = 32;
 
-/// The maximum number of keys of replaced runners that are stored for an install. The install's row in the table has at
-/// most 400 KB, and a holder of the runner's role can announce any number of keys.
+/// The number of keys of replaced runners that are stored for an install: the newest ones. The install's row in the table
+/// has at most 400 KB, and a holder of the runner's role can announce any number of keys. A machine that loses its disk
+/// every five minutes announces so many in the 14 days for which a queue keeps a report.
 const MAX_RETIRED: usize = 4000;
-/// The maximum number of keys of replaced runners that are stored for the build runner. Each machine of the build
+/// The number of keys of replaced runners that are stored for the build runner. Each machine of the build
 /// runner has a key of its own, and writes the row with all of them when it starts.
 const MAX_RETIRED_BUILDERS: usize = 300;
 
@@ -86,8 +87,7 @@ pub struct Install {
     pub reports_queue_url: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<Runner>,
-    /// Keys of runners that were replaced; reports signed with them are refused. For the build runner, only the newest
-    /// of them.
+    /// The newest keys of runners that were replaced; reports signed with them are refused.
     #[serde(default)]
     pub retired: BTreeSet<KeyId>,
     /// The time at which the reports queue took the hello that replaced a key. A report that the queue took before that
@@ -195,11 +195,6 @@ pub enum InstallError {
     Forgetting(InstallId),
     #[error("runner key `{key}` of install `{install}` was replaced and cannot be used again")]
     Retired { install: InstallId, key: KeyId },
-    #[error(
-        "install `{install}` has had {MAX_RETIRED} runner keys, which is the maximum; key `{key}` is not accepted; make a \
-         new install"
-    )]
-    TooManyKeys { install: InstallId, key: KeyId },
     #[error("install `{0}` has no runner yet; launch its install stack and start the runner")]
     NoRunner(InstallId),
     #[error(
@@ -338,11 +333,10 @@ impl Install {
 
     /// Returns the effect of a runner's hello, which the reports queue took at `sent_at`. Hellos can arrive in any
     /// order: only a hello that is at least as new as the current runner's hello has an effect on the runner. If it
-    /// has a new key, the key of the former runner is retired and can never come back.
+    /// has a new key, the key of the former runner is retired and cannot come back while it is among the newest of them.
     ///
     /// # Errors
-    /// [`InstallError::Retired`] for the key of a runner that was replaced before, and [`InstallError::TooManyKeys`] for
-    /// a new key of an app's install that has had too many.
+    /// [`InstallError::Retired`] for the key of a runner that was replaced before.
     pub fn on_hello(&self, hello: &Hello, sent_at: Timestamp, now: Timestamp) -> Result<HelloStep, InstallError> {
         let key = hello.public_key.key_id();
         if self.retired.contains(&key) {
@@ -350,15 +344,13 @@ impl Install {
         }
         let is_current = self.runner.as_ref().is_some_and(|runner| runner.public_key == hello.public_key);
         let mut next = self.clone();
-        match self.serves {
-            _ if is_current => {}
-            // Each machine of the build runner makes a new key, so old keys are forgotten. A forgotten key would be
-            // accepted again only with a proof of the role, and with this proof any new key is accepted too.
-            Serves::Builds => next.forget_oldest_keys(MAX_RETIRED_BUILDERS - 1),
-            Serves::App { .. } if self.retired.len() >= MAX_RETIRED => {
-                return Err(InstallError::TooManyKeys { install: self.id.clone(), key });
-            }
-            Serves::App { .. } => {}
+        if !is_current {
+            // A forgotten key would be accepted again only with a proof of the role, and with this proof any new key is
+            // accepted too.
+            next.forget_oldest_keys(match self.serves {
+                Serves::Builds => MAX_RETIRED_BUILDERS - 1,
+                Serves::App { .. } => MAX_RETIRED - 1,
+            });
         }
         if let Some(runner) = self.runner.as_ref().filter(|runner| sent_at < runner.announced_at) {
             if runner.public_key == hello.public_key {

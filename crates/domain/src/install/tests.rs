@@ -81,20 +81,31 @@ fn a_late_hello_of_a_dead_machine_retires_its_own_key_and_not_the_living_runner(
 }
 
 #[test]
-fn keys_without_end_do_not_fill_the_row_and_the_runner_that_lives_stays() {
-    let mut install = changed(hears(&install(), &hello(1), 10));
+fn an_install_accepts_keys_without_end_and_forgets_the_oldest_so_that_they_do_not_fill_its_row() {
+    const NOW: u64 = 1_700_000_000_000;
+    let mut install = changed(hears(&install(), &hello(1), NOW));
     let keys: Vec<KeyId> =
         (0..MAX_RETIRED).map(|at| serde_json::from_str(&format!("\"{at:032x}\"")).unwrap()).collect();
     assert_eq!(keys[0].as_str().len(), key(1).key_id().as_str().len());
-    let now = Timestamp::from_millis(1_700_000_000_000);
-    install.replaced_at = keys.iter().map(|key| (key.clone(), now)).collect();
-    install.retired = keys.into_iter().collect();
+    // The first key is the last in order of time.
+    let times = (0..MAX_RETIRED as u64).map(|at| Timestamp::from_millis(NOW - 1 - at));
+    install.replaced_at = keys.iter().cloned().zip(times).collect();
+    install.retired = keys.iter().cloned().collect();
 
-    let other = hears(&install, &hello(2), 20);
-    let living = hears(&install, &Hello { version: "9.9.9".into(), ..hello(1) }, 20);
+    let living = changed(hears(&install, &Hello { version: "9.9.9".into(), ..hello(1) }, NOW + 10));
+    let next = changed(hears(&living, &hello(2), NOW + 20));
+    let late = match hears(&living, &hello(3), NOW + 5) {
+        Ok(HelloStep::Late(late)) => *late,
+        other => panic!("{other:?}"),
+    };
 
-    assert!(matches!(other, Err(InstallError::TooManyKeys { .. })), "{other:?}");
-    let living = changed(living);
+    assert_eq!(living.retired, install.retired, "the same runner announced itself");
+    assert_eq!(next.runner.as_ref().map(|runner| runner.public_key.key_id()), Some(key(2).key_id()));
+    assert!(!next.retired.contains(&keys[MAX_RETIRED - 1]) && next.retired.contains(&keys[0]));
+    assert!(next.retired.contains(&key(1).key_id()) && late.retired.contains(&key(3).key_id()));
+    for install in [&living, &next, &late] {
+        assert_eq!((install.retired.len(), install.replaced_at.len()), (MAX_RETIRED, MAX_RETIRED));
+    }
     // A row has at most 400 KB (Amazon DynamoDB developer guide, "Quotas"). The rest is for inputs and answers; long rows
     // are deflated beside.
     let bytes = serde_json::to_string(&living).unwrap().len();

@@ -82,7 +82,7 @@ impl AcceptReport {
                 Ok(HelloStep::Changed(next)) => (Some(*next), false),
                 Ok(HelloStep::Late(next)) => (Some(*next), true),
                 Ok(HelloStep::Already) => (None, false),
-                Err(error @ (InstallError::Retired { .. } | InstallError::TooManyKeys { .. })) => {
+                Err(error @ InstallError::Retired { .. }) => {
                     return Ok(Decided::Keep(Err(error.to_string())));
                 }
                 Err(error) => return Err(error.into()),
