@@ -31,30 +31,30 @@ pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
 /// Writes `bytes` like [`write_atomic`], and returns the new file, open to read and to append. It is durable after
 /// [`sync_parent`]. Until then, a power failure may bring the old file back.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<File> {
-    let staged = staged(path);
-    let mut file = open_empty(&staged, PRIVATE)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&staged, path)?;
-    Ok(file)
+    let write = |staged: &Path| -> Result<File> {
+        let mut file = open_empty(staged, PRIVATE)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        Ok(file)
+    };
+    rename_written(path, write)
 }
 
 /// Writes `bytes` like [`write_atomic`], but not durably: a power failure soon afterwards may lose the file. A crash of
 /// the process does not lose the file.
 pub(crate) fn write_atomic_relaxed(path: &Path, bytes: &[u8]) -> Result<()> {
-    let staged = staged(path);
-    open_empty(&staged, PRIVATE)?.write_all(bytes)?;
-    std::fs::rename(&staged, path)
+    rename_written(path, |staged| open_empty(staged, PRIVATE)?.write_all(bytes))
 }
 
 /// Writes `bytes` like [`write_atomic_relaxed`], and lets every user read the file.
 pub(crate) fn write_readable(path: &Path, bytes: &[u8]) -> Result<()> {
-    let staged = staged(path);
-    let mut file = open_empty(&staged, READABLE)?;
-    file.write_all(bytes)?;
-    // The process may have a mask that takes permissions from new files.
-    file.set_permissions(Permissions::from_mode(READABLE))?;
-    std::fs::rename(&staged, path)
+    let write = |staged: &Path| -> Result<()> {
+        let mut file = open_empty(staged, READABLE)?;
+        file.write_all(bytes)?;
+        // The process may have a mask that takes permissions from new files.
+        file.set_permissions(Permissions::from_mode(READABLE))
+    };
+    rename_written(path, write)
 }
 
 /// Makes the directory entry of `path` durable.
@@ -187,6 +187,17 @@ fn some_names(directory: &OwnedFd) -> Result<Vec<CString>> {
     Ok(names)
 }
 
+/// Calls `write` with the path of a temporary file next to `path`, and renames this file to `path`.
+fn rename_written<T>(path: &Path, write: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
+    let staged = staged(path);
+    let written = write(&staged).and_then(|written| std::fs::rename(&staged, path).map(|()| written));
+    if written.is_err() {
+        // On a full disk, the incomplete file would keep the last of the free space.
+        let _ = std::fs::remove_file(&staged);
+    }
+    written
+}
+
 fn staged(path: &Path) -> std::path::PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".new");
@@ -220,6 +231,17 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&private).unwrap(), "new, and more");
         assert_eq!(std::fs::read_to_string(&readable).unwrap(), "token");
         assert_eq!((mode(&private), mode(&readable)), (PRIVATE, READABLE));
+    }
+
+    #[test]
+    fn a_write_that_fails_leaves_nothing_beside_the_file() {
+        let top = tempfile::tempdir().unwrap();
+        let place = top.path().join("place");
+        std::fs::create_dir(&place).unwrap();
+
+        let failed = [replace(&place, b"new").is_err(), write_atomic_relaxed(&place, b"new").is_err()];
+
+        assert_eq!((failed, std::fs::read_dir(top.path()).unwrap().count()), ([true; 2], 1));
     }
 
     #[test]

@@ -118,12 +118,28 @@ async fn flooded_log(cell: &mut Cell, _: Point) -> anyhow::Result<Tried> {
     Ok(Tried::Passed)
 }
 
-/// A job fills its workspace or takes more memory than it may: it ends, alone, and the runner lives.
+/// A job fills its workspace or takes more memory than it may: it ends because of that, alone, and the runner lives.
 async fn no_room(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
-    let action = point.of(&["fill", "bomb"]);
+    // The limit that is met first ends the job: that of the workspace or of a file in it, and that of a program or of the
+    // whole job. Each has an exit code and a line in the log.
+    let (action, ends) = point.of(&[
+        ("fill", [(137, "because the workspace holds"), (153, "File size limit exceeded")]),
+        // Without a program that is left, nothing writes a line.
+        ("bomb", [(137, ""), (1, "memory exhausted")]),
+    ]);
     let begun = cell.act(action).await?;
     let workflow = cell.ended(&begun).await?;
     ensure!(workflow.state.as_str() == "failed", "`{action}` ended {:?}", workflow.state);
+    let jobs = cell.jobs(&workflow).await?;
+    let (_, job) = jobs.first().context("a run without a job")?;
+    let (id, reason) = (job.id.to_string(), job.reason().unwrap_or_default());
+    let end = ends.into_iter().find(|(code, _)| reason.ends_with(&format!("ended with exit code {code}")));
+    let (_, line) = end.with_context(|| format!("`{action}` failed for another reason: {reason}"))?;
+    let look = || async {
+        let log = cell.world.run(&["job", "logs", &id]).await?.out;
+        anyhow::Ok(log.contains(line).then_some(()))
+    };
+    until(&format!("the log of `{action}` contains `{line}`"), LIMIT, look).await?;
     ensure!(cell.effects_of(&begun).is_empty(), "`{action}` had its effect");
     ensure!(cell.runner.is_alive()?, "the runner died with `{action}`");
     let next = cell.act("note").await?;

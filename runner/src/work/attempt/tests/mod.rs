@@ -4,6 +4,7 @@ mod audit;
 mod change_windows;
 mod copies;
 mod enrolment;
+mod full_disk;
 mod queues;
 mod retirement;
 mod revocation;
