@@ -135,7 +135,7 @@ impl Record for Due {
     }
 }
 
-/// The newest run of an action by its schedule or by the switch of a role that the install refused. The next such run
+/// The newest run of an action by its schedule or by the switch of a role that the install refused. A later such run
 /// that starts removes this row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedRun {

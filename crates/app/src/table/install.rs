@@ -11,7 +11,7 @@ use freehold_domain::install::{BUILD_INSTALL, Install};
 use freehold_domain::plan::Deployed;
 use freehold_domain::reports::head::ReportedHead;
 use freehold_domain::required_checks::ReportedCheck;
-use freehold_domain::role_switches::RoleSwitches;
+use freehold_domain::role_switches::{RoleRuns, RoleSwitches};
 use freehold_protocol::order::leftovers::Leftovers;
 use freehold_protocol::report::ChangeTimes;
 use freehold_protocol::{AccountId, CheckName, ComponentName, Digest, InstallId, JobId, Timestamp};
@@ -74,6 +74,14 @@ pub struct RoleSwitchesRecord {
     pub install: InstallId,
     #[serde(flatten)]
     pub switches: RoleSwitches,
+}
+
+/// The runs that switches of roles started in an install, as far as they count. Only the sweep writes this row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoleRunsRecord {
+    pub install: InstallId,
+    #[serde(flatten)]
+    pub counted: RoleRuns,
 }
 
 /// A component that is deployed, or for which an unsuccessful deploy may have created resources, and its install.
@@ -208,6 +216,11 @@ pub fn role_switches_key(install: &InstallId) -> Key {
     key(install_pk(install), "roles")
 }
 
+/// Returns the key of the row of the runs that switches of roles started.
+pub fn role_runs_key(install: &InstallId) -> Key {
+    key(install_pk(install), "role-runs")
+}
+
 /// Returns the key of a deployed component's row.
 pub fn deployed_key(install: &InstallId, component: &ComponentName) -> Key {
     key(install_pk(install), format!("component#{component}"))
@@ -273,6 +286,12 @@ impl Record for ChangeTimesRecord {
 impl Record for RoleSwitchesRecord {
     fn key(&self) -> Key {
         role_switches_key(&self.install)
+    }
+}
+
+impl Record for RoleRunsRecord {
+    fn key(&self) -> Key {
+        role_runs_key(&self.install)
     }
 }
 

@@ -208,14 +208,16 @@ result of another, put both into one action with two steps.
 
 **Roles.** The roles are those of the modes, and the custom roles and break-glass roles of the deployed version. A break-glass role
 counts as switched off when `BreakGlassUntil` has passed, and so does a role that the launched stack does not have any more. The
-runner looks for changed switches in the stack every ten minutes, and a sweep starts the actions within a minute after the
-runner's report. Each action runs once for each role, outside of deploys, under its own role or that of mode `maintenance`. A
-change that is taken back before the runner has seen it is not an event, and neither is the first report of an install. The kill
-switch (`EnableRunner`) is not the switch of a role. A run that the install refuses, for example because the vendor has disabled
-the install, is skipped, and `freehold install show` names the reason. The steps of an action with one of these triggers have the
-environment variables `TRIGGER_TYPE` (the trigger), `CHANGE_TYPE` (`enabled` or `disabled`), `ROLE_NAME`, `ROLE_ARN`, `ROLE_ID` (the
-ARN too) and `ROLE_TYPE` (`runner_provision`, `runner_maintenance`, `runner_deprovision`, `custom` or `breakglass`), unless
-`env_vars` of the action has a variable of this name. They are empty in other runs of the action.
+runner looks for changed switches in the stack every ten minutes, and a sweep starts the actions within a minute after the runner's
+report, or within some minutes if many actions start. Each action runs once for each role, outside of deploys, under its own role or
+that of mode `maintenance`. A change that is taken back before the runner has seen it is not an event, and neither is the first
+report of an install. The kill switch (`EnableRunner`) is not the switch of a role. A run is skipped if the install refuses it, for
+example because the vendor has disabled the install; if it would start more than an hour after the runner's report, for example
+after an outage; and if switches of roles have started 100 other runs in the install that are younger than an hour or have not
+ended. `freehold install show` then names the reason until a later run of the action starts. The steps of an action with one of
+these triggers have the environment variables `TRIGGER_TYPE` (the trigger), `CHANGE_TYPE` (`enabled` or `disabled`), `ROLE_NAME`,
+`ROLE_ARN`, `ROLE_ID` (the ARN too) and `ROLE_TYPE` (`runner_provision`, `runner_maintenance`, `runner_deprovision`, `custom` or
+`breakglass`), unless `env_vars` of the action has a variable of this name. They are empty in other runs of the action.
 
 **Runbooks after a deploy.** `post_deploy_runbooks` of a [branch](#branch) names runbooks that run after each deploy of all
 components of an install, once per deploy: the first deploy of the install, a later one by whoever asked for it (a person, a webhook

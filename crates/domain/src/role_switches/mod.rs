@@ -1,12 +1,16 @@
 //! The switches of an install's roles: which roles the customer has switched on, as the install's runner announced it.
 //! A change of a switch is an event, which starts actions.
 
+mod role_runs;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::app_version::{Action, AppVersion, Trigger};
 use freehold_protocol::order::Mode;
 use freehold_protocol::{RoleKey, Timestamp};
 use serde::{Deserialize, Serialize};
+
+pub use role_runs::{MAX_ROLE_RUNS, RoleRuns};
 
 /// The names of the events of roles in configs. They have no `pre-` and no `post-`.
 pub const ROLE_EVENTS: [&str; 2] = ["role-enabled", "role-disabled"];
@@ -22,8 +26,8 @@ pub const ROLE_VARIABLES: [(&str, &str); 6] = [
     ("ROLE_ID", "arn"),
 ];
 
-/// The minimum time between two changes of an install's switches, in seconds. The vendor pays for the runs that a
-/// change starts, and a runner may announce other switches in each hello.
+/// The minimum time between two changes of an install's switches, in seconds, because a runner may announce other
+/// switches in each hello. [`RoleRuns`] limits the runs that the changes start.
 const PAUSE_SECS: u64 = 60;
 
 /// The roles that the customer of an install has switched on.

@@ -35,8 +35,8 @@ use crate::workflow::schedules::next_run;
 const MOST: usize = 500;
 /// The number of installs whose tasks are handled at the same time.
 const AT_ONCE: usize = 8;
-/// The time after which one call handles no further row, in seconds. The same run of the function needs time for the
-/// sweep.
+/// The time after which one call handles no further row and starts no further run for the switch of a role, in seconds.
+/// The same run of the function needs time for the sweep.
 const MOST_SECS: u64 = 15;
 /// The longest time after which a task that waits for the end of other work is handled again, in seconds.
 const LONGEST_PAUSE_SECS: u64 = 15 * 60;
@@ -134,7 +134,7 @@ impl HandleDueTasks {
     async fn handle_in_turn(&self, rows: &[Stored<Due>], call: &Call) -> Handled {
         let mut counts = Handled::default();
         for row in rows {
-            if self.clock.now().since(call.now) > MOST_SECS * 1000 {
+            if self.is_over(call) {
                 counts.left += 1;
                 continue;
             }
@@ -150,6 +150,11 @@ impl HandleDueTasks {
             }
         }
         counts
+    }
+
+    /// Returns whether the time of the call is over. The next call handles what is left then.
+    fn is_over(&self, call: &Call) -> bool {
+        self.clock.now().since(call.now) > MOST_SECS * 1000
     }
 
     async fn handle_one(&self, row: &Stored<Due>, call: &Call, counts: &mut Handled) -> Result<(), AppError> {
@@ -179,10 +184,7 @@ impl HandleDueTasks {
                 let next = self.follow_channel().follow(install, by, (*moves, *tries)).await?;
                 self.replace(row, next.into_iter().collect()).await
             }
-            DueWhat::Roles { at, changes } => {
-                self.run_for_roles(install, *at, changes, counts).await?;
-                self.replace(row, Vec::new()).await
-            }
+            DueWhat::Roles { at, changes } => self.run_for_roles(row, (*at, changes), call, counts).await,
             DueWhat::RunnerAway => self.commit(runner_watch::look(&*self.store, row, now).await?).await,
             DueWhat::Notify { notification } => {
                 if call.is_topic_silent.load(Ordering::Relaxed) {

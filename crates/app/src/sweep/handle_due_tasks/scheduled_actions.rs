@@ -13,7 +13,7 @@ use super::{HandleDueTasks, Handled, LATE_SECS};
 use crate::AppError;
 use crate::new_workflow::Asked;
 use crate::ports::{Expect, Write};
-use crate::table::{self, Due, DueWhat, SkippedRun, Stored, put};
+use crate::table::{self, Due, DueWhat, SkippedRun, Stored, load, put};
 use crate::workflow::run_action::RunAction;
 use crate::workflow::schedules::{next_run, schedules};
 
@@ -27,14 +27,13 @@ impl HandleDueTasks {
         now: Timestamp,
         counts: &mut Handled,
     ) -> Result<Option<Due>, AppError> {
-        let last = last_run(&row.value.what);
+        let (last, due) = (last_run(&row.value.what), row.value.time());
         let version = self.load_deployed_version(Some(install)).await?;
         let action = version.as_ref().and_then(|version| version.action(name));
         let Some((action, next)) = action.and_then(|action| Some((action, next_run(action, now)?))) else {
-            self.note(&install.id, name, None).await?;
+            self.note(&install.id, name, due, None).await?;
             return Ok(None);
         };
-        let due = row.value.time();
         let skipped = self.reason_to_skip(action, last, due, now).await?;
         let is_asked = skipped.is_none();
         let started = match skipped {
@@ -48,7 +47,7 @@ impl HandleDueTasks {
         let last = match started {
             Ok(workflow) => {
                 counts.started += 1;
-                self.note(&install.id, name, None).await?;
+                self.note(&install.id, name, due, None).await?;
                 Some(workflow)
             }
             Err(reason) if reason.is_empty() => last.cloned(),
@@ -56,7 +55,7 @@ impl HandleDueTasks {
                 counts.skipped += 1;
                 tracing::warn!(install.id = %install.id, "Skipped a run of action `{name}` in `{}`: {reason}", install.id);
                 if is_asked {
-                    self.note(&install.id, name, Some((due, reason))).await?;
+                    self.note(&install.id, name, due, Some(reason)).await?;
                 }
                 last.cloned()
             }
@@ -83,23 +82,30 @@ impl HandleDueTasks {
         Ok(is_open.then(|| "the previous run has not ended".to_owned()))
     }
 
-    /// Stores the reason why the install refused a run, for `freehold install show`; after a run that was not refused,
-    /// removes the stored reason. Whether a reason is stored is read from the row of the reason, and is not noted in
-    /// the row of the due task: an action can have several due tasks, and this call can end before the next due task is
-    /// written.
+    /// Stores the reason why the install refused a run that was due at `due`, for `freehold install show`; after a run
+    /// that was not refused, removes the reason of an earlier run. The reason of a later run stays, because the runs by
+    /// cron and those by the switches of roles are handled in any order. Whether a reason is stored is read from the
+    /// row of the reason, and is not noted in the row of the due task: an action can have several due tasks, and this
+    /// call can end before the next due task is written.
     pub(super) async fn note(
         &self,
         install: &InstallId,
         action: &ActionName,
-        skipped: Option<(Timestamp, String)>,
+        due: Timestamp,
+        refusal: Option<String>,
     ) -> Result<(), AppError> {
         let key = table::skipped_key(install, action);
-        let write = match skipped {
-            Some((due, reason)) => {
+        let write = match refusal {
+            Some(reason) => {
                 put(&SkippedRun { install: install.clone(), action: action.clone(), due, reason }, Expect::Any)?
             }
-            None if self.store.get(&key).await?.is_none() => return Ok(()),
-            None => Write::Delete { key },
+            None => {
+                let stored: Option<Stored<SkippedRun>> = load(&*self.store, &key).await?;
+                if stored.is_none_or(|stored| stored.value.due >= due) {
+                    return Ok(());
+                }
+                Write::Delete { key }
+            }
         };
         let _ = self.store.commit(vec![write]).await?;
         Ok(())
@@ -124,7 +130,7 @@ impl HandleDueTasks {
         }
     }
 
-    async fn is_open(&self, workflow: Option<&WorkflowId>) -> Result<bool, AppError> {
+    pub(super) async fn is_open(&self, workflow: Option<&WorkflowId>) -> Result<bool, AppError> {
         let Some(workflow) = workflow else { return Ok(false) };
         let found = table::find_workflow(&*self.store, workflow).await?;
         Ok(found.is_some_and(|found| !found.value.state.is_terminal()))

@@ -4,16 +4,18 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use freehold_app::ports::{Expect, Row, Store as _};
 use freehold_app::read;
-use freehold_app::table::{self, DueWhat};
+use freehold_app::table::{self, DueWhat, SkippedRun};
 use freehold_app::testing::Fault;
 use freehold_app::workflow::accept_report::Accepted;
-use freehold_domain::role_switches::{ROLE_VARIABLES, role_template};
+use freehold_domain::Workflow;
+use freehold_domain::role_switches::{MAX_ROLE_RUNS, ROLE_VARIABLES, role_template};
 use freehold_protocol::api::{DeployComponentsRequest, ForgetInstallRequest, ReasonRequest, TeardownInstallRequest};
 use freehold_protocol::app_version::{AppVersion, Trigger};
 use freehold_protocol::limits::MAX_ROLE_SWITCHES;
 use freehold_protocol::order::{AskedBy, Order};
-use freehold_protocol::{Envelope, RoleKey, Timestamp};
+use freehold_protocol::{Envelope, RoleKey, Timestamp, WorkflowId};
 use serde_json::{Value, json};
 
 use super::accept;
@@ -83,6 +85,11 @@ async fn runs(world: &mut World) -> Vec<String> {
 async fn tasks(world: &World) -> usize {
     let due = table::due(&*world.memory, Timestamp::from_millis(u64::MAX / 2), 100).await.unwrap();
     due.iter().filter(|row| matches!(row.value.what, DueWhat::Roles { .. })).count()
+}
+
+/// Returns what `freehold install show` names as problems of the install.
+async fn problems(world: &World) -> Vec<String> {
+    read::show_install(&world.versions(), &globex(), world.now()).await.unwrap().problems
 }
 
 #[tokio::test]
@@ -261,7 +268,7 @@ async fn a_run_that_the_install_refuses_is_a_problem_of_the_install_and_is_not_s
 
     announces(&mut world, ON).await;
     let refused = runs(&mut world).await;
-    let problems = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap().problems;
+    let problems = problems(&world).await;
     world.enable_install().enable(&globex()).await.unwrap();
 
     assert!(problems.len() == 1 && problems[0].contains("`check`") && problems[0].contains("unpaid"), "{problems:?}");
@@ -269,9 +276,108 @@ async fn a_run_that_the_install_refuses_is_a_problem_of_the_install_and_is_not_s
 }
 
 #[tokio::test]
+async fn a_runner_that_switches_all_roles_for_ever_starts_a_hundred_runs_in_an_hour() {
+    let mut world = world().await;
+    let all = |is_on: bool| ["deprovision", "maintenance", "provision"].map(|role| (role, is_on));
+
+    // Nobody ends a run in these 90 minutes.
+    for number in 0..45 {
+        announces(&mut world, &all(number % 2 == 0)).await;
+        world.handle_due_tasks().handle().await.unwrap();
+    }
+    let (open, problems) = (world.open().len(), problems(&world).await);
+    world.settle().await;
+    world.memory.advance_secs(3600);
+    announces(&mut world, &all(false)).await;
+    let handled = world.handle_due_tasks().handle().await.unwrap();
+
+    assert_eq!(open, MAX_ROLE_RUNS);
+    assert!(problems.iter().any(|problem| problem.contains("started 100 runs")), "{problems:?}");
+    assert_eq!((handled.started, handled.skipped, world.open().len()), (3, 0, 3));
+}
+
+#[tokio::test]
+async fn the_runs_for_which_a_call_has_no_time_are_left_to_the_next_call() {
+    let mut world = world().await;
+    announces(&mut world, &[("deprovision", true), ("maintenance", false), ("provision", true)]).await;
+    let memory = Arc::clone(&world.memory);
+    world.memory.faults.set(move |call| {
+        if call == "start" {
+            memory.advance_secs(20);
+        }
+        None
+    });
+
+    let mut handled = Vec::new();
+    for _ in 0..3 {
+        let counts = world.handle_due_tasks().handle().await.unwrap();
+        handled.push((counts.started, counts.left, tasks(&world).await));
+    }
+
+    world.memory.faults.set(|_| None);
+    assert_eq!(handled, [(1, 1, 1), (1, 1, 1), (1, 0, 0)]);
+    assert_eq!(runs(&mut world).await, ["action:check", "action:check", "action:welcome"]);
+}
+
+#[tokio::test]
+async fn the_reason_of_a_refused_run_stays_when_another_role_starts_the_same_action() {
+    let mut world = world().await;
+    announces(&mut world, &[("deprovision", true), ("maintenance", true), ("provision", true)]).await;
+    // Another request has the id of the run for the first of the two roles, so this run is refused.
+    let id = WorkflowId::derive("globex", &format!("role-enabled deprovision {} check", world.now().as_millis()));
+    let deploy = read::list_workflows(&*world.memory, &globex(), None).await.unwrap().items.remove(0).workflow;
+    let deploy = table::workflow(&*world.memory, &deploy).await.unwrap().value;
+    let other = table::put_workflow(&Workflow { id, nodes: Vec::new(), ..deploy }, Expect::Absent).unwrap();
+    let _ = world.memory.commit(vec![other]).await.unwrap();
+
+    let started = runs(&mut world).await;
+
+    let problems = problems(&world).await;
+    assert_eq!(started, ["action:check"]);
+    assert!(problems.len() == 1 && problems[0].contains("another request"), "{problems:?}");
+}
+
+#[tokio::test]
+async fn a_run_removes_the_reason_of_an_earlier_run_and_not_that_of_a_later_one() {
+    let mut world = world().await;
+    for (action, role, secs) in [("check", ON, 60), ("welcome", BASE, 0)] {
+        announces(&mut world, role).await;
+        let due = Timestamp::from_millis(world.now().plus_secs(secs).as_millis() - 1);
+        let skipped = SkippedRun { install: globex(), action: action.parse().unwrap(), due, reason: "unpaid".into() };
+        let _ = world.memory.commit(vec![table::put(&skipped, Expect::Any).unwrap()]).await.unwrap();
+    }
+
+    let started = runs(&mut world).await;
+
+    let problems = problems(&world).await;
+    assert_eq!(started, ["action:check", "action:welcome"]);
+    assert!(problems.len() == 1 && problems[0].contains("`check`"), "{problems:?}");
+}
+
+#[tokio::test]
+async fn a_switch_that_was_announced_more_than_an_hour_ago_starts_nothing_and_is_a_problem() {
+    let mut found = Vec::new();
+
+    for secs in [3600, 3601] {
+        let mut world = world().await;
+        announces(&mut world, ON).await;
+        world.memory.advance_secs(secs);
+        let started = runs(&mut world).await;
+        found.push((started.len(), problems(&world).await, tasks(&world).await));
+    }
+
+    let [(1, in_time, 0), (0, late, 0)] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(in_time, &[""; 0]);
+    assert!(late.len() == 1 && late[0].contains("`check`") && late[0].contains("an hour ago"), "{late:?}");
+}
+
+#[tokio::test]
 async fn a_forgotten_install_leaves_no_switches() {
     let mut world = world().await;
-    let rows = |world: &World| world.memory.rows().into_iter().filter(|row| row.key.sk == "roles").count();
+    announces(&mut world, ON).await;
+    runs(&mut world).await;
+    let is_its = |row: &Row| row.key.sk == "roles" || row.key.sk == "role-runs";
+    let rows = |world: &World| world.memory.rows().into_iter().filter(is_its).count();
     let before = rows(&world);
     world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
     world.settle().await;
@@ -280,7 +386,7 @@ async fn a_forgotten_install_leaves_no_switches() {
     world.forget_install().forget(&globex(), &ForgetInstallRequest::default()).await.unwrap();
     world.forgotten().await;
 
-    assert_eq!((before, rows(&world)), (1, 0));
+    assert_eq!((before, rows(&world)), (2, 0));
 }
 
 /// Delivers the hello twice, and calls the schedule four times.
