@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, open};
 
+use crate::config::limits::ProcessLimits;
 use crate::sandbox::frame::{self, FromInit, Start};
 
 /// The shortest pause between two scans of the workspace.
@@ -26,44 +27,64 @@ const BLOCK: u64 = 512;
 /// The kernel accepts paths of 4,096 bytes, and names of 255.
 const LONG: usize = 3072;
 
-/// A thread that scans the workspace. It ends when this value is dropped.
-pub(super) struct Watch(#[expect(dead_code, reason = "dropping the sender ends the watch")] Sender<()>);
+/// A thread that scans the workspace of a program. It exists before the program: a program that forks up to its limit
+/// at once would leave no place for it. It ends when this value is dropped.
+pub(super) struct Watch(Sender<Workspace>);
+
+/// The workspace of a program, which the thread scans.
+pub(super) struct Workspace {
+    /// The directories that the program may write to.
+    trees: Vec<PathBuf>,
+    /// The standard output, which may be a file. Its size counts too.
+    printed: File,
+    limits: ProcessLimits,
+    control: OwnedFd,
+}
 
 impl Watch {
-    /// Starts the scans of the directories that the program may write to. They also count the size of `printed`, the
-    /// standard output, which may be a file.
-    pub(super) fn start(start: &Start, printed: OwnedFd, control: &OwnedFd) -> io::Result<Self> {
-        let (sender, ended) = channel();
-        let (trees, limits, control) = (start.writable.clone(), start.limits, control.try_clone()?);
-        let printed = File::from(printed);
+    /// Makes the thread, which waits for [`Self::begin`].
+    pub(super) fn make() -> io::Result<Self> {
+        let (sender, received) = channel::<Workspace>();
         std::thread::Builder::new().name("disk".to_owned()).stack_size(256 * 1024).spawn(move || {
-            watch((&trees, &printed), limits.disk, limits.files, &control, &ended);
+            if let Ok(workspace) = received.recv() {
+                workspace.watch(&received);
+            }
         })?;
         Ok(Self(sender))
     }
+
+    /// Starts the scans. The first one is a second later.
+    pub(super) fn begin(&self, workspace: Workspace) {
+        // The thread waits for the workspace, so it has not ended.
+        let _ = self.0.send(workspace);
+    }
 }
 
-fn watch(
-    (trees, printed): (&[PathBuf], &File),
-    most_bytes: u64,
-    most_files: u64,
-    control: &OwnedFd,
-    ended: &Receiver<()>,
-) {
-    let mut pause = PAUSE;
-    while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-        let started = Instant::now();
-        let printed = printed.metadata().map_or(0, |data| data.blocks().saturating_mul(BLOCK));
-        let mut found = Held { bytes: printed, files: 0 };
-        trees.iter().for_each(|tree| found.add(tree, most_bytes, most_files));
-        found.add_unlinked(trees);
-        if found.bytes > most_bytes || found.files > most_files {
-            let _ = frame::send(control, &FromInit::OverDisk { bytes: found.bytes, files: found.files }, &[]);
-            // The runner ends the program. If this thread did, it could consume the exit status for which another
-            // thread waits.
-            return;
+impl Workspace {
+    /// Returns the workspace of the program that `start` describes. The limits are reported to `control`.
+    pub(super) fn of(start: &Start, stdout: &OwnedFd, control: &OwnedFd) -> io::Result<Self> {
+        let (printed, control) = (File::from(stdout.try_clone()?), control.try_clone()?);
+        Ok(Self { trees: start.writable.clone(), printed, limits: start.limits, control })
+    }
+
+    /// Scans the workspace until it exceeds its limits, or until the [`Watch`] is dropped.
+    fn watch(&self, ended: &Receiver<Self>) {
+        let (most_bytes, most_files) = (self.limits.disk, self.limits.files);
+        let mut pause = PAUSE;
+        while matches!(ended.recv_timeout(pause), Err(RecvTimeoutError::Timeout)) {
+            let started = Instant::now();
+            let printed = self.printed.metadata().map_or(0, |data| data.blocks().saturating_mul(BLOCK));
+            let mut found = Held { bytes: printed, files: 0 };
+            self.trees.iter().for_each(|tree| found.add(tree, most_bytes, most_files));
+            found.add_unlinked(&self.trees);
+            if found.bytes > most_bytes || found.files > most_files {
+                let _ = frame::send(&self.control, &FromInit::OverDisk { bytes: found.bytes, files: found.files }, &[]);
+                // The runner ends the program. If this thread did, it could consume the exit status for which another
+                // thread waits.
+                return;
+            }
+            pause = PAUSE.max(started.elapsed() * SHARE);
         }
-        pause = PAUSE.max(started.elapsed() * SHARE);
     }
 }
 
@@ -145,5 +166,50 @@ impl Place {
         let opened = File::from(open(&path, above, Mode::empty()).ok()?);
         let path = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
         Some(Self { base: Some(Arc::new(opened)), path })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::sandbox::frame::Received;
+
+    /// The directory of a workspace with three files, and the socket of the runner.
+    fn workspace(files: u64) -> (tempfile::TempDir, UnixStream, Workspace) {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c"] {
+            std::fs::write(directory.path().join(name), "x").unwrap();
+        }
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let limits = ProcessLimits { memory: 0, processes: 0, open_files: 0, disk: u64::MAX, files };
+        let (trees, printed) = (vec![directory.path().to_owned()], tempfile::tempfile().unwrap());
+        (directory, ours, Workspace { trees, printed, limits, control: theirs.into() })
+    }
+
+    #[test]
+    fn a_thread_that_exists_before_its_program_measures_the_workspace_that_it_gets() {
+        let watch = Watch::make().unwrap();
+        let (_directory, ours, workspace) = workspace(2);
+        let mut received = Received::default();
+
+        watch.begin(workspace);
+
+        assert!(received.read(&ours).unwrap());
+        let (message, _) = received.take::<FromInit>().unwrap().unwrap();
+        assert!(matches!(message, FromInit::OverDisk { files: 3.., .. }), "{message:?}");
+    }
+
+    #[test]
+    fn a_thread_ends_with_its_watch() {
+        let watch = Watch::make().unwrap();
+        let (_directory, ours, workspace) = workspace(u64::MAX);
+        watch.begin(workspace);
+
+        drop(watch);
+
+        assert!(!Received::default().read(&ours).unwrap());
     }
 }

@@ -27,6 +27,7 @@ use super::frame::{self, FromInit, Received, ToInit};
 use super::program::INSIDE;
 use super::walls;
 use crate::files;
+use disk::Watch;
 use start::Running;
 
 /// The argument with which this program runs as the first process of a box.
@@ -65,8 +66,11 @@ fn run() -> io::Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let control = io::stdin().as_fd().try_clone_to_owned()?;
     let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)?;
-    let mut init = Init { control, timer, received: Received::default(), running: None };
+    let mut init = Init { control, timer, received: Received::default(), watch: None, running: None };
     init.say(&FromInit::Ready, &[])?;
+    // The thread is made while the runner prepares the program, which then need not wait for it. If this fails, the
+    // start of the program tries it again.
+    init.watch = Watch::make().ok();
     init.serve()
 }
 
@@ -74,6 +78,8 @@ struct Init {
     control: OwnedFd,
     timer: OwnedFd,
     received: Received,
+    /// The thread that scans the workspace, until the program has it.
+    watch: Option<Watch>,
     running: Option<Running>,
 }
 
@@ -129,7 +135,7 @@ impl Init {
                 let listeners = start::listen(&start)?;
                 self.say(&FromInit::Listening, &listeners.iter().map(|fd| fd.as_fd()).collect::<Vec<_>>())?;
                 drop(listeners);
-                match Running::start(*start, fds, &self.control) {
+                match Running::start(*start, fds, &self.control, self.watch.take()) {
                     Ok(running) => {
                         self.running = Some(running);
                         self.say(&FromInit::Started, &[])

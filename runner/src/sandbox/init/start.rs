@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, pidfd_open, setrlimit};
 
-use super::disk::Watch;
+use super::disk::{Watch, Workspace};
 use super::{file_owner, processes, user_namespace};
 use crate::config::limits::ProcessLimits;
 use crate::core_dump;
@@ -29,17 +29,19 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts the program that `start` describes. `fds` are its standard output and standard error.
-    pub(super) fn start(start: Start, fds: Vec<OwnedFd>, control: &OwnedFd) -> io::Result<Self> {
+    /// Starts the program that `start` describes. `fds` are its standard output and standard error. `watch` is the
+    /// thread that was made before; without one, this makes it.
+    pub(super) fn start(start: Start, fds: Vec<OwnedFd>, control: &OwnedFd, watch: Option<Watch>) -> io::Result<Self> {
         let mut fds = fds.into_iter();
         let (Some(stdout), Some(stderr)) = (fds.next(), fds.next()) else {
             return Err(io::Error::other("the outputs of the program are missing"));
         };
+        let watch = watch.map_or_else(Watch::make, Ok)?;
+        let workspace = Workspace::of(&start, &stdout, control)?;
         write_names(&start)?;
         if let Some(user) = start.user {
             file_owner::give(&start.writable, user)?;
         }
-        let printed = stdout.try_clone()?;
         limit(start.limits)?;
         let mut command = match start.purpose {
             Purpose::Program => Command::new(&start.program),
@@ -54,10 +56,7 @@ impl Running {
         };
         let program = processes::pid(child.id())?;
         let handle = pidfd_open(program, PidfdFlags::empty())?;
-        // The program need not wait for this thread, whose first scan is a second later. But it does not run without it.
-        let watch = Watch::start(&start, printed, control).inspect_err(|_| {
-            let _ = processes::kill_all();
-        })?;
+        watch.begin(workspace);
         Ok(Self { program, handle, borrowed: start.user.map(|_| start.writable), _watch: watch })
     }
 
