@@ -1,5 +1,6 @@
-//! Shows what happened to an install, newest first, from the rows that other use cases write. A page has the workflows
-//! of one page of their list, and everything else that happened between the first and the last of these workflows.
+//! Shows what happened to an install, newest first, from the rows that other use cases write. A page ends before the
+//! workflow, the run of a runbook or the change of drift that does not fit into a response with what came before, and
+//! before the first one that might not come next.
 
 use freehold_domain::drift::{DriftChange, DriftEvent};
 use freehold_domain::install::connection::ConnectionState;
@@ -8,28 +9,28 @@ use freehold_domain::plural::plural;
 use freehold_domain::runbook::Run;
 use freehold_domain::workflow::{Request, Workflow, WorkflowState};
 use freehold_protocol::api::{HistoryEntry, Page};
-use freehold_protocol::{ComponentName, InstallId, JobId, Timestamp};
+use freehold_protocol::{ComponentName, InstallId, JobId, Timestamp, WorkflowId};
 use futures_util::future::try_join_all;
 
-use super::{List, PAGE_ITEMS, Rows, Space, rows, run_view};
+use super::{List, Rows, Space, fitting, rows, run_view};
 use crate::AppError;
 use crate::ports::Store;
-use crate::table::{self, Contact, RunEntry, Stored, WorkflowEntry, install_pk, load, parse};
+use crate::table::{self, Contact, RunEntry, Stored, WorkflowEntry, install_pk, load};
 
 /// The number of rows that are read concurrently.
 const AT_ONCE: usize = 16;
 
-/// The time range of the entries on a page: from the first time on, and before the second time.
+/// The part of the history that a page may have: the places after the first place, up to the second one.
 #[derive(Debug, Clone, Copy)]
-struct Between {
-    from: Timestamp,
+struct Range<'a> {
     /// `None` on the first page.
-    before: Option<Timestamp>,
+    after: Option<&'a str>,
+    until: Option<&'a str>,
 }
 
-impl Between {
-    fn has(self, at: Timestamp) -> bool {
-        at >= self.from && self.before.is_none_or(|before| at < before)
+impl Range<'_> {
+    fn has(self, place: &str) -> bool {
+        self.after.is_none_or(|after| place > after) && self.until.is_none_or(|until| place <= until)
     }
 }
 
@@ -46,48 +47,84 @@ pub async fn show_history(
     now: Timestamp,
 ) -> Result<Page<HistoryEntry>, AppError> {
     table::install(store, id).await?;
-    let workflows = rows(store, &install_pk(id), List::Workflows, after).await?;
-    let (mut items, from, next) = of_workflows(store, workflows).await?;
-    let between = Between { from, before: after.and_then(created_at) };
-    items.extend(runs(store, id, between).await?);
-    for (component, deployed) in table::parts(store, id).await? {
-        let events = deployed.drift.map(|drift| drift.events).unwrap_or_default();
-        let events = events.into_iter().filter(|event| between.has(event.at));
-        items.extend(events.map(|event| of_drift(&component, event)));
-    }
-    if between.before.is_none() {
+    let workflows = of_workflows(store, rows(store, &install_pk(id), List::Workflows, after).await?).await?;
+    let runs = of_runs(store, id, Range { after, until: workflows.next.as_deref() }).await?;
+    // After the last row of a list that was read, another row of this list may come next.
+    let next = [&workflows, &runs].into_iter().filter_map(|list| list.next.clone()).min();
+    let mut placed = of_drifts(store, id).await?;
+    placed.extend(workflows.items.into_iter().chain(runs.items));
+    let range = Range { after, until: next.as_deref() };
+    placed.retain(|(place, _)| range.has(place));
+    placed.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let (mut items, mut space) = (Vec::new(), Space::default());
+    if after.is_none() {
         items.extend(connection(store, id, now).await?);
+        space.take(&items)?;
     }
+    let page = fitting(placed, next, space)?;
+    items.extend(page.items.into_iter().flatten());
     items.sort_by_key(|one| std::cmp::Reverse(one.at));
-    Ok(Page { items, next })
+    Ok(Page { items, next: page.next })
 }
 
-/// Returns the entries for the workflows that fit on a page, the time of the first of them, and the place after which
-/// the next page begins. The last page begins with the install.
+/// Returns the entries of each workflow of a page, as long as they fit on it.
 async fn of_workflows(
     store: &dyn Store,
     Rows { items: workflows, mut next }: Rows<WorkflowEntry>,
-) -> Result<(Vec<HistoryEntry>, Timestamp, Option<String>), AppError> {
-    let (mut items, mut space, mut last) = (Vec::new(), Space::default(), None);
-    'page: for some in workflows.chunks(AT_ONCE) {
+) -> Result<Rows<Vec<HistoryEntry>>, AppError> {
+    let (mut items, mut space, mut fits) = (Vec::with_capacity(workflows.len()), Space::default(), true);
+    for some in workflows.chunks(AT_ONCE) {
         let found = try_join_all(some.iter().map(|(_, entry)| of_workflow(store, entry))).await?;
-        for ((place, entry), found) in some.iter().zip(found) {
-            if !space.take(&found)? && last.is_some() {
-                next = last.map(|(place, _): (&String, Timestamp)| place.clone());
-                break 'page;
-            }
-            items.extend(found);
-            last = Some((place, entry.created_at));
+        for ((place, _), found) in some.iter().zip(found) {
+            fits &= space.take(&found)?;
+            items.push((place.clone(), found));
+        }
+        if !fits {
+            next = items.last().map(|(place, _)| place.clone());
+            break;
         }
     }
-    let first = last.filter(|_| next.is_some()).map(|(_, at)| at);
-    Ok((items, first.unwrap_or_default(), next))
+    Ok(Rows { items, next })
 }
 
-/// Returns the time at which the workflow of a page's token was created.
-fn created_at(token: &str) -> Option<Timestamp> {
-    let newest_first: u64 = token.split('#').nth(1)?.parse().ok()?;
-    Some(Timestamp::from_millis(u64::MAX - newest_first))
+/// Returns the entries of each run of a runbook in the range, of one page of the list of runs.
+async fn of_runs(store: &dyn Store, id: &InstallId, range: Range<'_>) -> Result<Rows<Vec<HistoryEntry>>, AppError> {
+    // Another run may have begun in the millisecond in which the page before this one ends.
+    let time = range.after.and_then(|place| place.split('#').nth(1));
+    let from = time.map(|time| format!("{}{time}#", List::Runs.prefix()));
+    let Rows { items: runs, next } = rows::<RunEntry>(store, &install_pk(id), List::Runs, from.as_deref()).await?;
+    let mut runs: Vec<_> = runs.into_iter().map(|(_, entry)| (place_of_run(&entry), entry.run)).collect();
+    let next = next.and_then(|_| runs.last().map(|(place, _)| place.clone()));
+    runs.retain(|(place, _)| range.has(place));
+    let mut items = Vec::with_capacity(runs.len());
+    for some in runs.chunks(AT_ONCE) {
+        let found = try_join_all(some.iter().map(|(_, run)| table::run(store, run))).await?;
+        items.extend(some.iter().zip(found).map(|((place, _), found)| (place.clone(), of_run(&found.value))));
+    }
+    Ok(Rows { items, next })
+}
+
+/// Returns an entry for each change of the drift of the install's parts.
+async fn of_drifts(store: &dyn Store, id: &InstallId) -> Result<Vec<(String, Vec<HistoryEntry>)>, AppError> {
+    let mut found = Vec::new();
+    for (component, deployed) in table::parts(store, id).await? {
+        for event in deployed.drift.map(|drift| drift.events).unwrap_or_default() {
+            let id = WorkflowId::derive(component.as_str(), &serde_json::to_string(&event)?);
+            found.push((place(event.at, id.as_str()), vec![of_drift(&component, event)]));
+        }
+    }
+    Ok(found)
+}
+
+/// Returns a place in the history. The places of runs and of drift have the form of the places in the list of
+/// workflows, so that a page can begin after each of them.
+fn place(at: Timestamp, id: &str) -> String {
+    format!("{}{:020}#{id}", List::Workflows.prefix(), u64::MAX - at.as_millis())
+}
+
+/// Returns the place of a run. Runs have the same order in the history as in their own list.
+fn place_of_run(entry: &RunEntry) -> String {
+    place(entry.created_at, &entry.run.as_str().replacen("run_", "wf_", 1))
 }
 
 fn entry(at: Timestamp, kind: &str, what: String) -> HistoryEntry {
@@ -185,26 +222,7 @@ fn approvals(job: &Job) -> impl Iterator<Item = HistoryEntry> {
     })
 }
 
-/// Returns an entry for each run of a runbook that began in this time, and for each resumption of such a run.
-async fn runs(store: &dyn Store, id: &InstallId, between: Between) -> Result<Vec<HistoryEntry>, AppError> {
-    let mut found = Vec::new();
-    let mut after = between.before.map(|before| format!("run#{:020}#~", u64::MAX - before.as_millis()));
-    loop {
-        let rows = store.query(&install_pk(id), List::Runs.prefix(), after.as_deref(), PAGE_ITEMS).await?;
-        for row in &rows {
-            let Stored { value: RunEntry { run, created_at, .. }, .. } = parse(row)?;
-            if !between.has(created_at) {
-                return Ok(found);
-            }
-            found.extend(of_run(&table::run(store, &run).await?.value));
-        }
-        match rows.last() {
-            Some(last) if rows.len() == PAGE_ITEMS as usize => after = Some(last.key.sk.clone()),
-            Some(_) | None => return Ok(found),
-        }
-    }
-}
-
+/// Returns an entry for the start of a run of a runbook, and for each resumption of it.
 fn of_run(run: &Run) -> Vec<HistoryEntry> {
     let view = run_view(run);
     let of = |entry: HistoryEntry| HistoryEntry { run: Some(view.run.clone()), ..entry };

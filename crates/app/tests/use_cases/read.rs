@@ -4,17 +4,19 @@ use std::collections::BTreeSet;
 
 use freehold_app::app_version::show_toggles::show_toggles;
 use freehold_app::ports::{Committed, Expect, Store as _, Write};
-use freehold_app::table::{DeployedRecord, WorkflowEntry, put, put_workflow};
+use freehold_app::read::List;
+use freehold_app::table::{DeployedRecord, RunEntry, WorkflowEntry, put, put_workflow};
 use freehold_app::{Kind, read, table};
 use freehold_domain::Workflow;
 use freehold_domain::plan::Deployed;
+use freehold_domain::runbook::{Resumed, Run};
 use freehold_domain::workflow::WorkflowState;
 use freehold_protocol::api::{CreateReleaseRequest, WorkflowView};
 use freehold_protocol::limits::MAX_OUTPUTS_BYTES;
-use freehold_protocol::{AppName, ComponentName, Timestamp, WorkflowId};
+use freehold_protocol::{AppName, ComponentName, RunId, Timestamp, WorkflowId};
 use serde::Serialize;
 
-use crate::support::{World, app, globex};
+use crate::support::{World, app, globex, member};
 
 fn demo() -> AppName {
     "demo".parse().unwrap()
@@ -123,6 +125,36 @@ async fn workflows_with_long_reasons_are_on_pages_that_fit_into_a_response() {
     for found in [listed, shown] {
         assert_eq!((found.len(), found.into_iter().collect::<BTreeSet<_>>()), (all.len(), all.clone()));
     }
+}
+
+#[tokio::test]
+async fn runs_with_long_reasons_are_on_pages_of_the_history_that_fit_into_a_response() {
+    let world = World::with_runbook(&app::with_runbook()).await;
+    let known = world.run_runbook("fix", "run-0").await.unwrap();
+    let mut all = BTreeSet::from([known.id.clone()]);
+    for at in 0..60 {
+        // All of them are older than the workflows of the install, so the last page would have them all, and some of
+        // them began in the same millisecond.
+        let (id, created_at) = (RunId::derive(&globex(), &at.to_string()), Timestamp::from_millis(at / 4));
+        let reason = "\"".repeat(100 * 1024);
+        let resumed = Resumed { at: created_at, by: member().clone(), reason, cause: "c".into(), after: String::new() };
+        let run = Run { id: id.clone(), created_at, resumed: vec![resumed], ..known.clone() };
+        let entry = RunEntry { run: id.clone(), install: globex(), created_at };
+        store(&world, vec![put(&run, Expect::Absent).unwrap(), put(&entry, Expect::Absent).unwrap()]).await;
+        all.insert(id);
+    }
+
+    let (mut shown, mut sizes, mut after) = (Vec::new(), Vec::new(), Some(String::new()));
+    while let Some(place) = after {
+        let place = List::Workflows.place(Some(place.as_str())).unwrap();
+        let page = read::show_history(&*world.memory, &globex(), place, world.now()).await.unwrap();
+        sizes.push(size(&page));
+        shown.extend(page.items.into_iter().filter(|entry| entry.kind == "run").filter_map(|entry| entry.run));
+        after = page.next;
+    }
+
+    assert!(sizes.len() > 3 && sizes.iter().all(|size| *size < MAX_RESPONSE_BYTES), "{sizes:?}");
+    assert_eq!((shown.len(), shown.into_iter().collect::<BTreeSet<_>>()), (all.len(), all));
 }
 
 #[tokio::test]
