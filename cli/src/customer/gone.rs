@@ -10,7 +10,7 @@ use aws_sdk_resourcegroupstagging::types::TagFilter;
 use aws_sdk_s3::error::ProvideErrorMetadata as _;
 use clap::Args;
 use freehold_protocol::order::leftovers::type_and_name;
-use freehold_protocol::{InstallId, TenantName, names};
+use freehold_protocol::{InstallId, Partition, TenantName, names};
 use serde::Serialize;
 
 use super::own_install::OwnInstall;
@@ -69,7 +69,7 @@ impl Gone {
         let bucket = own.bucket();
         let is_listed = found.install_stack.iter().any(|arn| arn.ends_with(&format!(":::{bucket}")));
         if !is_listed && own.s3().head_bucket().bucket(&bucket).send().await.is_ok() {
-            found.install_stack.insert(format!("arn:aws:s3:::{bucket}"));
+            found.install_stack.insert(bucket_arn(&bucket, &crate::aws::region(&own.config)));
         }
         found.pending_keys = pending_keys(&own.config, &mut found.install_stack).await?;
         let place = crate::aws::place(&own.config).await?;
@@ -95,6 +95,11 @@ impl Gone {
         Err(Error::failed(format!("install `{}` is not gone: found {}", self.install, plural(count, "thing")))
             .or("docs/guides/customer.md describes how to remove these resources"))
     }
+}
+
+/// Returns the ARN of a bucket in a region.
+fn bucket_arn(bucket: &str, region: &str) -> String {
+    format!("arn:{}:s3:::{bucket}", Partition::of_region(region).name)
 }
 
 #[derive(Debug, Serialize)]
@@ -232,6 +237,12 @@ fn render(found: &Found, install: &InstallId, place: &str, out: Output) -> Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bucket_that_aws_does_not_list_is_in_the_partition_of_its_region() {
+        assert_eq!(bucket_arn("b", "eu-west-1"), "arn:aws:s3:::b");
+        assert_eq!(bucket_arn("b", "cn-north-1"), "arn:aws-cn:s3:::b");
+    }
 
     #[test]
     fn what_exists_is_listed_by_who_made_it() {

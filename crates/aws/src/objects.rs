@@ -19,8 +19,8 @@ use aws_smithy_runtime_api::http::{Request, Response};
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::byte_stream::ByteStream;
 use freehold_app::ports::{Objects, PortError};
-use freehold_protocol::Digest;
 use freehold_protocol::limits::MAX_APP_VERSION_BYTES;
+use freehold_protocol::{Digest, Partition};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// The longest time that connecting may take.
@@ -52,7 +52,7 @@ impl S3Objects {
     fn url(&self, key: &str) -> String {
         let base = match self.config.endpoint_url() {
             Some(endpoint) => endpoint.trim_end_matches('/').to_owned(),
-            None => format!("https://s3.{}.amazonaws.com", self.region()),
+            None => endpoint(&self.region()),
         };
         format!("{base}/{}/{key}", self.bucket)
     }
@@ -162,6 +162,11 @@ impl Objects for S3Objects {
     }
 }
 
+/// Returns the address of S3 in a region.
+fn endpoint(region: &str) -> String {
+    format!("https://s3.{region}.{}", Partition::of_region(region).dns_suffix)
+}
+
 fn version_key(digest: &Digest) -> String {
     format!("versions/{}.json", digest.hex())
 }
@@ -190,4 +195,16 @@ fn failed(reason: impl ToString) -> PortError {
 
 fn transient(reason: impl ToString) -> PortError {
     PortError::Transient { what: WHAT.into(), reason: reason.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_of_s3_is_in_the_partition_of_the_region() {
+        assert_eq!(endpoint("eu-west-1"), "https://s3.eu-west-1.amazonaws.com");
+        assert_eq!(endpoint("cn-north-1"), "https://s3.cn-north-1.amazonaws.com.cn");
+        assert_eq!(endpoint("us-gov-west-1"), "https://s3.us-gov-west-1.amazonaws.com");
+    }
 }

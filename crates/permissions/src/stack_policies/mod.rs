@@ -150,10 +150,11 @@ impl RolePlace<'_> {
     /// Returns the outputs of the install stack that are known before the stack is launched.
     pub fn stack_outputs(&self) -> Value {
         let boundary = names::install_part(self.tenant, self.install, "boundary");
+        let partition = Partition::of_region(self.region).name;
         json!({
             "account_id": self.account,
             "region": self.region,
-            "boundary_arn": format!("arn:aws:iam::{}:policy/{boundary}", self.account),
+            "boundary_arn": format!("arn:{partition}:iam::{}:policy/{boundary}", self.account),
             "prefix": names::app_prefix(self.tenant, self.install),
             "role_path": names::app_path(self.tenant, self.install),
         })

@@ -139,6 +139,20 @@ fn a_managed_policy_of_aws_is_in_the_partition_of_the_region() {
 }
 
 #[test]
+fn the_boundary_among_the_outputs_of_the_stack_is_in_the_partition_of_the_region() {
+    let (tenant, app, install) = ("acme".parse().unwrap(), "demo".parse().unwrap(), "globex".parse().unwrap());
+    let account = "222222222222".parse().unwrap();
+    let outputs = |region: &str| {
+        RolePlace { tenant: &tenant, app: &app, install: &install, account: &account, region }.stack_outputs()
+    };
+
+    let (china, europe) = (outputs("cn-north-1"), outputs("eu-west-1"));
+
+    assert_eq!(china["boundary_arn"], "arn:aws-cn:iam::222222222222:policy/fh-acme--globex--boundary");
+    assert_eq!(europe["boundary_arn"], "arn:aws:iam::222222222222:policy/fh-acme--globex--boundary");
+}
+
+#[test]
 fn two_policies_with_one_name_in_aws_are_refused() {
     let inline = |name: &str| RolePolicy::Inline { name: name.into(), document: "{}".into() };
     let (tenant, app, install) = ("acme".parse().unwrap(), "demo".parse().unwrap(), "globex".parse().unwrap());
