@@ -83,7 +83,9 @@ async fn decide(context: &Context, (install, plan): (&InstallId, &Digest), appro
         return Err(Error::conflict(format!("plan {plan} does not need the customer's approval"))
             .or("to approve such plans in future, set parameter `ApproveChanges` of the stack"));
     }
-    check_newest(&own, (plan, &record), approved).await?;
+    if approved {
+        check_newest(&own, (plan, &record)).await?;
+    }
     let by = crate::aws::caller(&own.config).await?.arn;
     let decision = WrittenDecision {
         tenant: own.tenant.clone(),
@@ -99,9 +101,13 @@ async fn decide(context: &Context, (install, plan): (&InstallId, &Digest), appro
     let put = own.s3().put_object().bucket(&bucket).key(&object).body(body.into()).send().await;
     put.doing(format!("write `{object}` into bucket `{bucket}`"))?;
     let (job, did) = (record.job.to_string(), if approved { "approved" } else { "rejected" });
+    let does = if approved {
+        "the runner applies it within some minutes".to_owned()
+    } else {
+        end(&own, (plan, &record)).await
+    };
     let shown = json!({ "plan": plan, "job": job, "decision": did, "by": decision.by, "object": object });
     context.out.show(&shown, |_| {
-        let does = if approved { "the runner applies it within some minutes" } else { "its job ends" };
         let mut lines = vec![format!("plan {plan} of {job} ({}) is {did}; {does}", record.changes)];
         lines.extend(changes(&record.summary));
         lines.push(format!("the whole plan: object `{}` of bucket `{bucket}`", record.object));
@@ -109,27 +115,58 @@ async fn decide(context: &Context, (install, plan): (&InstallId, &Digest), appro
     })
 }
 
-/// Refuses a decision without an effect: the job has made a newer plan, or an order has begun to apply this one. A
-/// rejection still has an effect after that: if the runner was killed before the apply, it reads the decision again.
-async fn check_newest(own: &OwnInstall, (plan, record): (&Digest, &PlanRecord), approved: bool) -> Result<()> {
-    let (job, mine) = (&record.job, record_object(plan));
-    let objects = plan_objects(own).await?;
-    if approved && objects.contains_key(&use_object(plan)) {
+/// Refuses an approval without an effect: the job has made a newer plan, or an order has begun to apply this one.
+///
+/// Nothing refuses a rejection. It still has an effect after the order has begun: if the runner was killed before the
+/// apply, it reads the decision again. And whoever can write plans could otherwise stop the customer from rejecting.
+async fn check_newest(own: &OwnInstall, (plan, record): (&Digest, &PlanRecord)) -> Result<()> {
+    let (job, objects) = (&record.job, plan_objects(own).await?);
+    if objects.contains_key(&use_object(plan)) {
         return Err(Error::conflict(format!("an order of {job} has begun to apply plan {plan}"))
             .or("`freehold customer approvals` lists the plans that wait"));
     }
-    let since = objects.get(&mine).copied().flatten();
-    let later = objects.iter().filter(|(object, at)| **object != mine && object.ends_with(".json") && **at >= since);
-    for (object, _) in later {
+    let Some(newer) = newer_plan(own, &objects, (plan, record)).await? else { return Ok(()) };
+    Err(Error::conflict(format!("plan {plan} of {job} was replaced by plan {newer}"))
+        .or("look at the newer plan with `freehold customer approvals`, and decide about that one"))
+}
+
+/// Returns what a rejection does, which is written already. A list of plans that cannot be read does not matter then.
+async fn end(own: &OwnInstall, of: (&Digest, &PlanRecord)) -> String {
+    let newer = match plan_objects(own).await {
+        Ok(objects) => newer_plan(own, &objects, of).await,
+        Err(error) => Err(error),
+    };
+    match newer {
+        Ok(Some(newer)) => format!("its job has made plan {newer} since, which is not rejected"),
+        Ok(None) | Err(_) => "its job ends".to_owned(),
+    }
+}
+
+/// Returns a plan that the job has made after this one. `objects` are those of plans in the bucket.
+async fn newer_plan(
+    own: &OwnInstall,
+    objects: &BTreeMap<String, Option<i64>>,
+    (plan, record): (&Digest, &PlanRecord),
+) -> Result<Option<Digest>> {
+    let since = objects.get(&record_object(plan)).copied().flatten();
+    for (object, _) in objects.iter().filter(|(object, at)| object.ends_with(".json") && **at >= since) {
         let Some(bytes) = read(own, object).await? else { continue };
-        let Ok(other) = serde_json::from_slice::<PlanRecord>(&bytes) else { continue };
-        if other.job == *job && other.planned_at > record.planned_at {
-            let newer = Digest::of(&bytes);
-            return Err(Error::conflict(format!("plan {plan} of {job} was replaced by plan {newer}"))
-                .or("look at the newer plan with `freehold customer approvals`, and decide about that one"));
+        if let Some(newer) = replacement(record, object, &bytes) {
+            return Ok(Some(newer));
         }
     }
-    Ok(())
+    Ok(None)
+}
+
+/// Returns the plan whose record is in this object, if its job has made it after the plan of `record`. An object whose
+/// name is not the digest of its content is not the record of a plan.
+fn replacement(record: &PlanRecord, object: &str, bytes: &[u8]) -> Option<Digest> {
+    let plan = Digest::of(bytes);
+    if object != record_object(&plan) {
+        return None;
+    }
+    let other: PlanRecord = serde_json::from_slice(bytes).ok()?;
+    (other.job == record.job && other.planned_at > record.planned_at).then_some(plan)
 }
 
 /// Returns the objects of plans in the bucket, each with the time in seconds at which it was written.
@@ -176,4 +213,57 @@ async fn read(own: &OwnInstall, object: &str) -> Result<Option<Vec<u8>>> {
     let bytes = answer.body.collect().await;
     let bytes = bytes.map_err(|error| Error::transient(format!("cannot read `{object}`: {error}; try again")))?;
     Ok(Some(bytes.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use freehold_protocol::approval::PlanSummary;
+    use freehold_protocol::{JobId, Timestamp, WorkflowId};
+
+    use super::*;
+
+    fn record(node: &str, planned_at: u64) -> PlanRecord {
+        let empty = Digest::of(b"");
+        PlanRecord {
+            tenant: "acme".parse().unwrap(),
+            install: "globex".parse().unwrap(),
+            job: JobId::derive(&WorkflowId::derive("globex", "deploy"), node),
+            changes: format!("component:{node}"),
+            removal: false,
+            work: empty.clone(),
+            inputs: empty.clone(),
+            state: String::new(),
+            bytes: empty.clone(),
+            object: "plans/x.bin".into(),
+            salt: "salt".into(),
+            planned_at: Timestamp::from_millis(planned_at),
+            until: Timestamp::from_millis(9),
+            asks: [Side::Customer].into(),
+            summary: PlanSummary::default(),
+            policies: empty,
+        }
+    }
+
+    #[test]
+    fn a_later_plan_of_the_same_job_replaces_a_plan() {
+        let older = record("net", 5);
+        let replaces = |other: &PlanRecord| {
+            let (bytes, plan) = other.to_bytes().unwrap();
+            replacement(&older, &record_object(&plan), &bytes) == Some(plan)
+        };
+
+        let found = [record("net", 6), record("net", 5), record("net", 4), record("web", 6)].map(|one| replaces(&one));
+
+        assert_eq!(found, [true, false, false, false]);
+    }
+
+    #[test]
+    fn an_object_that_is_not_named_by_its_digest_replaces_nothing() {
+        let (older, forged) = (record("net", 5), record("net", 6));
+        let (bytes, plan) = forged.to_bytes().unwrap();
+
+        assert_eq!(replacement(&older, &record_object(&Digest::of(b"other")), &bytes), None);
+        assert_eq!(replacement(&older, &record_object(&plan), &[&bytes[..], &b" "[..]].concat()), None);
+        assert_eq!(replacement(&older, &record_object(&Digest::of(b"{}")), b"{}"), None);
+    }
 }

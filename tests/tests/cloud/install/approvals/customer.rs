@@ -68,7 +68,10 @@ async fn the_customer_approves_under_their_own_identity_and_nobody_else_can() ->
     let refused = world.command(&install.account, &refused).await?.ended_with(4)?;
     ensure!(refused.contains(&format!("was replaced by plan {hash}")), "{refused}");
 
-    // A rejection ends the job, and the vendor sees by whom.
+    // The older plan can still be rejected, which does not end the job. A rejection of the newer one ends it, and the
+    // vendor sees by whom.
+    customer(&["reject", "globex", "--plan", older.as_str(), "--reason", "too old"]).await?;
+    ensure!(self::job(&world, NET).await?.plan.is_some(), "the newer plan waits");
     customer(&["reject", "globex", "--plan", hash, "--reason", "after the audit"]).await?;
     let rejected = ended(&world, NET).await?;
     ensure!(rejected.reason.contains("(customer) rejected the plan: after the audit"), "{}", rejected.reason);
