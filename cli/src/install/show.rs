@@ -1,10 +1,11 @@
 //! `freehold install list` and `show`: lists the installs, and shows one install.
 
-use freehold_protocol::InstallId;
 use freehold_protocol::api::{
-    ApprovalOption, ChangesView, ConnectionView, HealthView, InstallView, PartialView, RunnerView, SkippedView,
+    ApprovalOption, ChangesView, ConnectionView, HealthView, InstallView, PartialView, RolesView, RunnerView,
+    SkippedView,
 };
 use freehold_protocol::audit::verify::Position;
+use freehold_protocol::{InstallId, RoleKey};
 
 use crate::app::{Label, has_labels, labels_text};
 use crate::check::text::results;
@@ -108,6 +109,13 @@ fn changes_text(changes: &ChangesView) -> String {
     format!("wait for the customer's change window{until}; {}", changes.reason)
 }
 
+/// Returns the roles that the customer has switched on, and the time since which this is so.
+fn roles_text(roles: &RolesView) -> String {
+    let on: Vec<&str> = roles.on.iter().map(RoleKey::as_str).collect();
+    let on = if on.is_empty() { "none".to_owned() } else { on.join(", ") };
+    format!("switched on: {on}; since {}", time(roles.since))
+}
+
 /// The facts about an install, one in each line.
 struct Facts(Table);
 
@@ -180,8 +188,11 @@ fn add_runner(facts: &mut Facts, view: &InstallView, out: Output) {
     }
 }
 
-/// Adds the change windows, the approval option, the followed target, and the plans that wait.
+/// Adds the roles that are on, the change windows, the approval option, the followed target, and the plans that wait.
 fn add_changes(facts: &mut Facts, view: &InstallView) {
+    if let Some(roles) = &view.roles {
+        facts.add("roles", roles_text(roles));
+    }
     if let Some(changes) = &view.changes {
         facts.add("changes", changes_text(changes));
     }
@@ -257,4 +268,25 @@ fn components(view: &InstallView, out: Output) -> String {
         }
     }
     out.table(&table)
+}
+
+#[cfg(test)]
+mod tests {
+    use freehold_protocol::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn the_roles_that_are_on_are_named_with_their_time() {
+        let roles = |on: &[&str]| RolesView {
+            on: on.iter().map(|role| role.parse().unwrap()).collect(),
+            since: Timestamp::from_millis(1_000),
+        };
+
+        assert_eq!(
+            roles_text(&roles(&["custom-support", "maintenance"])),
+            "switched on: custom-support, maintenance; since 1970-01-01 00:00:01Z"
+        );
+        assert_eq!(roles_text(&roles(&[])), "switched on: none; since 1970-01-01 00:00:01Z");
+    }
 }

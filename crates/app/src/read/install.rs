@@ -10,11 +10,12 @@ use freehold_domain::install::{Install, Serves, labels};
 use freehold_domain::job::{Job, JobState};
 use freehold_domain::plan::SkippedBy;
 use freehold_domain::required_checks::ReportedCheck;
+use freehold_domain::role_switches::RoleSwitches;
 use freehold_domain::toggles;
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::api::{
     ChangesView, ConnectionView, DeployedView, Follows, HealthView, InputView, InstallHealthView, InstallView,
-    LeftoversView, Page, PartialView, RunnerView, SkippedView, WaitingPlan,
+    LeftoversView, Page, PartialView, RolesView, RunnerView, SkippedView, WaitingPlan,
 };
 use freehold_protocol::report::ChangeTimes;
 use freehold_protocol::time::rfc3339;
@@ -33,7 +34,8 @@ use crate::app_version::versions::Versions;
 use crate::ports::Store;
 use crate::table::{
     self, AppRecord, ChangeTimesRecord, Contact, DeployedRecord, HEALTH_PREFIX, HealthRecord, InstallEntry,
-    LeftoversRecord, NotFollowed, OpenRun, SKIPPED_PREFIX, SkippedRun, Stored, install_pk, load, load_all,
+    LeftoversRecord, NotFollowed, OpenRun, RoleSwitchesRecord, SKIPPED_PREFIX, SkippedRun, Stored, install_pk, load,
+    load_all,
 };
 
 /// The number of installs that are read concurrently.
@@ -68,6 +70,7 @@ pub async fn show_install_after(
     };
     let rules = install.drift_rules.clone();
     let mut view = install_view(store, install, now).await?;
+    view.roles = roles(store, id).await?;
     view.run = load::<OpenRun>(store, &table::open_run_key(id)).await?.map(|open| open.value.run);
     view.approvals = waiting_plans(&jobs);
     // The list of leftovers is from the last teardown of everything. The list is no longer valid when a component is
@@ -175,6 +178,7 @@ async fn install_view(store: &dyn Store, install: Install, now: Timestamp) -> Re
         run: None,
         connection: connection.filter(|_| install.runner.is_some()),
         changes,
+        roles: None,
         runner: install.runner.map(|runner| RunnerView {
             key: runner.public_key.key_id(),
             version: runner.version,
@@ -218,6 +222,15 @@ const fn state(install: &Install, live: Option<WorkflowKind>, has_version: bool)
         (Some(_), None) if has_version => "ready",
         (Some(_), None) => "idle",
     }
+}
+
+/// Returns the roles that the customer has switched on, if the runner has announced them.
+async fn roles(store: &dyn Store, id: &InstallId) -> Result<Option<RolesView>, AppError> {
+    let record = load::<RoleSwitchesRecord>(store, &table::role_switches_key(id)).await?;
+    Ok(record.map(|record| {
+        let RoleSwitches { at, on } = record.value.switches;
+        RolesView { on: on.into_iter().collect(), since: at }
+    }))
 }
 
 /// Returns the list of resources that the last teardown of everything left, if there is one.

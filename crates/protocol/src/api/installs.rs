@@ -10,7 +10,9 @@ use crate::audit::ChainHead;
 use crate::order::AskedBy;
 use crate::order::health::HealthState;
 use crate::order::leftovers::Leftovers;
-use crate::{AccountId, AppName, ComponentName, Digest, InstallId, JobId, KeyId, RunId, Timestamp, WorkflowId};
+use crate::{
+    AccountId, AppName, ComponentName, Digest, InstallId, JobId, KeyId, RoleKey, RunId, Timestamp, WorkflowId,
+};
 
 /// `POST /v1/installs`: creates an install. Its runner proves by its role in `account` that it is the install's runner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -102,6 +104,10 @@ pub struct InstallView {
     /// When the customer lets changes start, as the runner announced it; absent when changes may start at any time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangesView>,
+    /// The roles of the install stack that the customer has switched on, as the runner announced them. Absent in lists,
+    /// and before the runner announced them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roles: Option<RolesView>,
     /// Whether plans wait until somebody at the vendor approves them.
     #[serde(default, skip_serializing_if = "ApprovalOption::approves_all")]
     pub approval_option: ApprovalOption,
@@ -114,8 +120,8 @@ pub struct InstallView {
     /// The values of inputs that were answered, by name, without defaults. Empty in lists.
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
-    /// The problems that prevent a deploy, such as an answer of the wrong type, and the reason of each action whose
-    /// newest scheduled run was refused. Empty in lists.
+    /// The problems that prevent a deploy, such as an answer of the wrong type, and the reason of each action of which a
+    /// run by its schedule or by the switch of a role was skipped. Empty in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
     /// The deployed components, as far as they fit into a response. Empty in lists.
@@ -212,6 +218,16 @@ pub struct ChangesView {
     /// The customer's freezes, as the install stack has them.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub freezes: String,
+}
+
+/// The roles that the customer has switched on. All other roles of the install stack are off.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RolesView {
+    /// The roles that are on, such as `maintenance`, in alphabetical order.
+    pub on: Vec<RoleKey>,
+    /// The time at which the runner announced that these roles are on, and no others.
+    pub since: Timestamp,
 }
 
 /// One component that is deployed, or for which an unsuccessful deploy may have created resources.

@@ -51,7 +51,7 @@ pub use inputs::{AnsweredBy, InputView, InputsSchema, InstallInputs, SetInputsRe
 pub use installs::{
     ChangesView, ConnectionView, CreateInstallRequest, DeployedView, ForgetInstallRequest, ForgetStarted, HealthView,
     InstallCreated, InstallDeleted, InstallHealthView, InstallStack, InstallView, LeftoversView, PartialView,
-    RunnerView, SetLabelsRequest, SkippedView, WaitingPlan,
+    RolesView, RunnerView, SetLabelsRequest, SkippedView, WaitingPlan,
 };
 pub use runbooks::{InstallRunbooks, ResumedView, RunRunbookRequest, RunStepView, RunView, RunbookView};
 pub use subscriptions::{

@@ -164,6 +164,26 @@ async fn the_steps_get_the_role_in_their_environment_and_those_of_another_run_ge
     assert_eq!(ordered_variables(&world), [by_role, by_hand]);
 }
 
+/// Returns the roles that `freehold install show` shows as on, and since when.
+async fn shown(world: &World) -> (Vec<String>, Timestamp) {
+    let view = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
+    let roles = view.roles.unwrap();
+    (roles.on.iter().map(ToString::to_string).collect(), roles.since)
+}
+
+#[tokio::test]
+async fn the_roles_that_are_on_are_shown_since_the_hello_that_announced_them_first() {
+    let mut world = world().await;
+    let (first, since) = shown(&world).await;
+
+    announces(&mut world, ON).await;
+    let changed = world.now();
+    announces(&mut world, ON).await;
+
+    assert_eq!((first, since < changed), (vec!["maintenance".to_owned()], true));
+    assert_eq!(shown(&world).await, (vec!["deprovision".to_owned(), "maintenance".to_owned()], changed));
+}
+
 #[tokio::test]
 async fn a_late_hello_of_the_same_machine_does_not_count() {
     let mut world = world().await;
