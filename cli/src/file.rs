@@ -14,8 +14,8 @@ use crate::output::bytes;
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The advice about a directory that is not a copy of an install's audit records.
-pub(crate) const COPY_OF_AUDIT: &str = "copy all objects below `audit/` of the install's bucket into a directory (`aws s3 cp --recursive`), and pass its \
-     path";
+pub(crate) const COPY_OF_AUDIT: &str = "copy all objects below `audit/` of the install's bucket into a directory, and pass its path; `freehold customer audit \
+     verify --help` shows how to copy them";
 
 /// Returns the content of a file that the user names. `way_out` is the advice in the error about a path that does not
 /// exist, is a directory, or is too large: the advice states which file to pass.

@@ -79,11 +79,15 @@ fn answers() -> String {
 
 fn copy() -> String {
     let lines = [
-        "  aws s3 cp --recursive s3://fh-VENDOR--INSTALL--ACCOUNT/ globex-bucket",
+        "  aws s3 cp --recursive s3://fh-VENDOR--INSTALL--ACCOUNT/audit/ globex-bucket/audit \\",
+        "      --exclude '*' --include 'reports/*' --include 'receipts/*'",
+        "  aws s3 cp --recursive s3://fh-VENDOR--INSTALL--ACCOUNT/ globex-bucket \\",
+        "      --exclude 'audit/reports/*' --exclude 'audit/receipts/*'",
         "  freehold customer ran --copy globex-bucket --root-key KEY",
     ];
-    let about = "With `--copy DIR`, the commands that read records need no account and no network. The vendor's root key is the \
-                 output `TenantKey` of your stack; without it, nobody checks who signed the orders and receipts.";
+    let about = "With `--copy DIR`, the commands that read records need no account and no network. The vendor's root key is \
+                 the output `TenantKey` of your stack; without it, nobody checks who signed the orders and receipts. Copy \
+                 the reports and receipts first: a runner may write while you copy, and they name records.";
     format!("{}\n{}", escaped(about), verbatim(&lines))
 }
 

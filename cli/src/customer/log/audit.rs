@@ -17,6 +17,14 @@ use crate::output::{Output, Table, clean, plural, time};
 /// The maximum number of problems that are printed; the JSON output has all of them.
 const SHOWN: usize = 20;
 
+/// The advice about records with problems.
+const CHANGED: &str =
+    "keep this copy; CloudTrail and the versions of the bucket's objects show who changed the records";
+/// The advice about a copy that lacks records after its last one. A second copy also lacks a record that was removed.
+const MIXED: &str = "if a runner worked while you copied the bucket, copy the records again, without `reports/` and \
+                     `receipts/`, into the same directory, and repeat this command: a record that is still missing was \
+                     removed";
+
 /// For customers: verify the audit records of an install.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
@@ -28,7 +36,10 @@ pub(crate) enum AuditCommand {
 #[command(after_help = Question::Whole.help("\
 Examples:
   freehold customer audit verify globex --tenant acme
-  aws s3 cp --recursive s3://fh-acme--globex--222222222222/audit/ audit
+  aws s3 cp --recursive s3://fh-acme--globex--222222222222/audit/ audit \\
+      --exclude '*' --include 'reports/*' --include 'receipts/*'
+  aws s3 cp --recursive s3://fh-acme--globex--222222222222/audit/ audit \\
+      --exclude 'reports/*' --exclude 'receipts/*'
   freehold customer audit verify --copy audit --root-key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
   freehold customer audit verify --copy audit --runner 7300c0ae1429cd153252736a781b78f4
   freehold customer audit verify --copy audit --seen 000000000044-4b5e57f6eb2f
@@ -37,7 +48,10 @@ The runners of an install write one chain. Each record has the signature of its 
 before it, so the command finds records that are missing, changed, exchanged, of another key or of another install, and
 names the first wrong record. Reports and the control plane's receipts name records too, so a chain without such a
 record was cut. A chain that was cut after the last of these records looks like a shorter chain: note the last record
-that the command prints, and pass it as `--seen` the next time. Exit code 1 when something is wrong."))]
+that the command prints, and pass it as `--seen` the next time. Exit code 1 when something is wrong.
+
+Copy the reports and receipts first, as in the examples: a runner may write while you copy, and the records that reports
+name must not be missing in the copy."))]
 pub(crate) struct Verify {
     #[command(flatten)]
     records: Records,
@@ -77,7 +91,7 @@ impl Verify {
                 evidence.whose,
                 plural(count, "problem")
             ))
-            .or("keep this copy; CloudTrail and the versions of the bucket's objects show who changed the records")),
+            .or(if evidence.may_be_mixed() { MIXED } else { CHANGED })),
         }
     }
 }

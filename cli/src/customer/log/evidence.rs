@@ -8,8 +8,8 @@ use std::sync::Arc;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::error::ProvideErrorMetadata as _;
 use clap::Args;
-use freehold_protocol::audit::AuditRecord;
 use freehold_protocol::audit::verify::{Known, Position, RecordsCopy, Verified, verify};
+use freehold_protocol::audit::{AuditRecord, READING_ORDER};
 use freehold_protocol::envelope::{PublicKey, SuccessionError};
 use freehold_protocol::report::Fence;
 use freehold_protocol::succession::Roots;
@@ -111,6 +111,13 @@ impl Evidence {
         }
     }
 
+    /// Returns whether this is a copy in a directory whose reports or receipts name a record after its last one. Either
+    /// the chain was cut, or a runner wrote while somebody made the copy in another order than [`READING_ORDER`].
+    pub(super) fn may_be_mixed(&self) -> bool {
+        let last = self.chain.last.as_ref().map(|last| last.seq);
+        matches!(self.place, Place::Directory(_)) && self.chain.problems.iter().any(|problem| problem.record > last)
+    }
+
     /// Returns the full log of an attempt; `None` if the bucket does not contain it any more.
     pub(super) async fn log(&self, job: &JobId, fence: Fence) -> Result<Option<Vec<u8>>> {
         let key = format!("logs/{job}/{fence}.log");
@@ -159,10 +166,14 @@ fn learn(roots: &mut Roots, copy: &RecordsCopy) -> Result<()> {
     Ok(())
 }
 
-/// Reads all objects below `audit/`.
-async fn download(client: &Client, bucket: &str) -> Result<RecordsCopy> {
-    let mut keys = Vec::new();
-    let mut pages = client.list_objects_v2().bucket(bucket).prefix(AUDIT).into_paginator().send();
+/// Returns the keys of the objects below a prefix of `audit/`, or of those below none of its prefixes.
+async fn list(client: &Client, bucket: &str, inside: &str) -> Result<Vec<String>> {
+    let (prefix, delimiter) = match inside {
+        "" => (AUDIT.to_owned(), Some("/".to_owned())),
+        inside => (format!("{AUDIT}{inside}/"), None),
+    };
+    let request = client.list_objects_v2().bucket(bucket).prefix(prefix).set_delimiter(delimiter);
+    let (mut pages, mut keys) = (request.into_paginator().send(), Vec::new());
     while let Some(page) = pages.next().await {
         if page.as_ref().is_err_and(|error| error.code() == Some("NoSuchBucket")) {
             return Err(Error::not_found(format!("there is no bucket `{bucket}`"))
@@ -170,6 +181,15 @@ async fn download(client: &Client, bucket: &str) -> Result<RecordsCopy> {
         }
         let page = page.doing(format!("list the records in bucket `{bucket}`"))?;
         keys.extend(page.contents().iter().filter_map(|object| object.key().map(str::to_owned)));
+    }
+    Ok(keys)
+}
+
+/// Reads all objects below `audit/`, while runners may write.
+async fn download(client: &Client, bucket: &str) -> Result<RecordsCopy> {
+    let mut keys = Vec::new();
+    for prefix in READING_ORDER {
+        keys.extend(list(client, bucket, prefix).await?);
     }
     let (mut copy, mut reads, turns) = (RecordsCopy::default(), JoinSet::new(), Arc::new(Semaphore::new(AT_ONCE)));
     for key in keys {

@@ -2,6 +2,7 @@
 //! a vendor, or somebody else, that lies.
 
 mod bucket;
+mod live;
 mod templates;
 
 use bucket::{AT, Bucket, Story, command, freehold};
@@ -130,6 +131,22 @@ fn a_cut_tail_is_told_by_the_receipt_and_a_replayed_receipt_by_its_number() {
     tells(&cut, &verify, "receipt 4: the chain was cut: it lacks record 4");
     tells(&cut, &QUESTIONS, "the chain was cut");
     tells(&replayed, &verify, "receipt 5: it is the receipt of record 4, stored in place of this one");
+}
+
+#[test]
+fn a_copy_that_looks_cut_at_its_end_is_not_proven_and_its_reader_is_advised_to_copy_the_records_again() {
+    let (cut, gap) = (honest(), honest());
+    cut.remove(&format!("audit/{}", record_name(4)));
+    gap.remove(&format!("audit/{}", record_name(2)));
+
+    let [of_cut, of_gap] = [&cut, &gap].map(|bucket| {
+        let done = freehold(bucket.place(), &["customer", "audit", "verify", "--copy", "."]);
+        assert_eq!(done.status.code(), Some(1), "{done:?}");
+        String::from_utf8(done.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+    });
+
+    assert!(of_cut.contains("copy the records again, without `reports/` and `receipts/`"), "{of_cut}");
+    assert!(of_gap.contains("keep this copy; CloudTrail"), "{of_gap}");
 }
 
 #[test]

@@ -27,6 +27,13 @@ pub const REPORTS: &str = "reports";
 /// The folder, below `audit/`, of the control plane's receipts. A receipt has the name of the record that it confirms.
 pub const RECEIPTS: &str = "receipts";
 
+/// The folders, below `audit/`, in the order in which a copy has to list them while runners write. The empty name means
+/// the records and the public keys, which are in no folder.
+///
+/// Reports and receipts name only records that the bucket has, and records name only orders that it has. So a copy in
+/// this order does not lack what it names. In another order, a complete chain may look cut.
+pub const READING_ORDER: [&str; 4] = [REPORTS, RECEIPTS, "", ORDERS];
+
 /// One record of the chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AuditRecord {
