@@ -1,6 +1,7 @@
 //! Writes the records of this machine into the chain of the install, in the customer's bucket.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,8 +33,10 @@ const PAGE: u16 = 1000;
 pub(super) struct BucketChain {
     bucket: Arc<dyn Bucket>,
     spool: Mutex<Spool>,
-    /// Held while records are written, and whether this process has written the public key.
-    placing: tokio::sync::Mutex<bool>,
+    /// Held while records are written.
+    placing: tokio::sync::Mutex<()>,
+    /// Whether this process knows that the bucket has the public key.
+    has_key: AtomicBool,
     /// Notified of each new event.
     pub(super) added: Notify,
     pub(super) latest: LatestHead,
@@ -45,12 +48,18 @@ impl BucketChain {
         let latest = LatestHead::default();
         latest.set(spool.last_record());
         let spool = Mutex::new(spool);
-        Ok(Self { bucket, spool, placing: tokio::sync::Mutex::new(false), added: Notify::new(), latest })
+        let (placing, has_key) = (tokio::sync::Mutex::default(), AtomicBool::default());
+        Ok(Self { bucket, spool, placing, has_key, added: Notify::new(), latest })
     }
 
-    /// Puts an object that records name, unless an object of this name exists.
-    pub(super) async fn keep(&self, name: &str, bytes: Vec<u8>) -> Result<(), AuditError> {
+    /// Puts an object that records name, unless an object of this name exists. The author's public key comes first, so
+    /// that nobody finds a report there whose key is missing.
+    pub(super) async fn keep(&self, author: &Author, name: &str, bytes: Vec<u8>) -> Result<(), AuditError> {
         for _ in 0..MOST_CONFLICTS {
+            if !self.bring_key(author).await? {
+                tokio::time::sleep(CONTENDED).await;
+                continue;
+            }
             match self.bucket.create(name, bytes.clone()).await? {
                 // The name is the digest of a message, or the number of a receipt, so it does not matter which machine
                 // was first.
@@ -86,15 +95,14 @@ impl BucketChain {
     /// machine, the event gets a later number. So no event is lost or recorded twice, and no number is left out. The
     /// same holds when the caller drops this future.
     pub(super) async fn place(&self, author: &Author, entry: u64) -> Result<(), AuditError> {
-        let mut key_is_written = self.placing.lock().await;
+        let _placing = self.placing.lock().await;
         let mut conflicts = 0;
         while self.spool().placed() < entry {
             if conflicts == MOST_CONFLICTS {
                 return Err(AuditError::Contended(conflicts));
             }
-            if !*key_is_written {
-                *key_is_written = self.write_key(author).await?;
-                conflicts += u32::from(!*key_is_written);
+            if !self.bring_key(author).await? {
+                conflicts += 1;
                 continue;
             }
             let trying = self.trying(author).await?;
@@ -122,6 +130,14 @@ impl BucketChain {
             }
         }
         Ok(())
+    }
+
+    /// Writes the author's public key, unless this process knows that the bucket has it. Returns whether the bucket has
+    /// it now.
+    async fn bring_key(&self, author: &Author) -> Result<bool, AuditError> {
+        let has_key = self.has_key.load(Ordering::Relaxed) || self.write_key(author).await?;
+        self.has_key.store(has_key, Ordering::Relaxed);
+        Ok(has_key)
     }
 
     /// Writes the author's public key, unless the bucket has it. Returns whether the bucket has it now.

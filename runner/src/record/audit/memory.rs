@@ -36,8 +36,8 @@ pub(crate) struct Memory {
     pub(crate) always: Mutex<Fate>,
     /// Whether the next write of a key is contended.
     pub(crate) contends_for_a_key: AtomicBool,
-    /// Whether the bucket takes no messages that records name, such as orders.
-    pub(crate) refuses_messages: AtomicBool,
+    /// What happens to the writes of messages that records name, such as orders.
+    pub(crate) messages: Mutex<Fate>,
     pub(crate) calls: AtomicUsize,
     open_reads: AtomicUsize,
     /// The most reads that were open at the same time.
@@ -90,10 +90,11 @@ impl Bucket for Memory {
         if name.ends_with(".pub") && self.contends_for_a_key.swap(false, Ordering::Relaxed) {
             return Ok(Created::Contended);
         }
-        if name.contains('/') && self.refuses_messages.load(Ordering::Relaxed) {
-            return Err(Self::trouble());
-        }
-        let fate = if record_number(name).is_some() { self.next_fate() } else { Fate::Works };
+        let fate = match (record_number(name), name.contains('/')) {
+            (Some(_), _) => self.next_fate(),
+            (None, true) => *self.messages.lock().unwrap(),
+            (None, false) => Fate::Works,
+        };
         match fate {
             Fate::Fails => return Err(Self::trouble()),
             Fate::Contended => return Ok(Created::Contended),

@@ -119,7 +119,7 @@ impl Audit {
     pub async fn keep(&self, name: &str, bytes: Vec<u8>, within: Duration) -> Result<(), AuditError> {
         let Trail::Bucket(chain) = &self.trail else { return Ok(()) };
         let slow = |_| Err(AuditError::Slow { secs: within.as_secs(), waiting: 1 });
-        tokio::time::timeout(within, chain.keep(name, bytes)).await.unwrap_or_else(slow)
+        tokio::time::timeout(within, chain.keep(&self.author, name, bytes)).await.unwrap_or_else(slow)
     }
 
     fn add(&self, event: AuditEvent, room: Room, durably: bool) -> Result<(), AuditError> {

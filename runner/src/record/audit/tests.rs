@@ -198,6 +198,19 @@ async fn no_record_is_written_before_its_key() {
 }
 
 #[tokio::test]
+async fn no_report_is_stored_before_the_key_that_verifies_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let bucket = Arc::new(Memory::default());
+    *bucket.messages.lock().unwrap() = Fate::Fails;
+
+    let refused = machine(directory.path(), 1, &bucket).keep("reports/a.json", b"{}".to_vec(), BUCKET_LIMIT).await;
+
+    let names: Vec<String> = bucket.objects.lock().unwrap().keys().cloned().collect();
+    assert!(matches!(refused, Err(AuditError::Bucket { .. })), "{refused:?}");
+    assert_eq!(names, [format!("{}.pub", author(1).identity.id())]);
+}
+
+#[tokio::test]
 async fn a_damaged_key_is_written_again_by_the_next_process() {
     let directory = tempfile::tempdir().unwrap();
     let bucket = Arc::new(Memory::default());

@@ -2,6 +2,7 @@
 
 use freehold_protocol::Digest;
 use freehold_protocol::audit::{AuditEvent, ORDERS, RECEIPTS, message_name, record_name};
+use freehold_protocol::report::Outcome;
 use tracing::{error, warn};
 
 use super::start::{NotAnnounced, Start};
@@ -9,22 +10,30 @@ use super::{Attempt, Message};
 use crate::aws;
 use crate::job::StopReason;
 use crate::record::audit::{AuditError, BUCKET_LIMIT};
+use crate::wire::report::AttemptReporter;
 
 impl Attempt<'_> {
-    /// Records that the job starts, and waits until the customer's bucket has the record and the signed order that the
-    /// record names.
+    /// Stores the signed order, records that the job starts, and waits until the customer's bucket has the record. The
+    /// order comes first, so that nobody finds a record there whose order is missing.
     pub(super) async fn announce(&self) -> Result<(), NotAnnounced> {
         let audit = &self.agent.audit;
-        let failed = |start| move |error| NotAnnounced::Failed { reason: aws::explain(&error), start };
-        audit.announce(self.held.announcement()).map_err(failed(Start::NotRecorded))?;
-        let kept = async {
-            let (flushed, order, ()) = tokio::join!(audit.flush(BUCKET_LIMIT), self.keep_order(), self.keep_receipt());
-            flushed.and(order)
-        };
+        let messages = async { tokio::join!(self.keep_order(), self.keep_receipt()).0 };
+        self.unless_stopped(messages, Start::NotRecorded).await?;
+        let announced = audit.announce(self.held.announcement());
+        announced.map_err(|error| not_announced(&error, Start::NotRecorded))?;
+        self.unless_stopped(audit.flush(BUCKET_LIMIT), Start::Recorded).await
+    }
+
+    /// Waits for a write into the bucket, until the attempt must stop.
+    async fn unless_stopped(
+        &self,
+        written: impl Future<Output = Result<(), AuditError>>,
+        start: Start,
+    ) -> Result<(), NotAnnounced> {
         tokio::select! {
             biased;
-            reason = self.held.signal.stopped() => Err(NotAnnounced::Stopped(reason)),
-            kept = kept => kept.map_err(failed(Start::Recorded)),
+            reason = self.held.signal.stopped() => Err(NotAnnounced::Stopped { reason, start }),
+            written = written => written.map_err(|error| not_announced(&error, start)),
         }
     }
 
@@ -52,6 +61,18 @@ impl Attempt<'_> {
         };
         if let Err(error) = kept {
             warn!(job.id = %order.job, "The receipt in the order of job `{}` is lost: {}", order.job, aws::explain(&error));
+        }
+    }
+
+    /// Ends an attempt whose job must not start.
+    pub(super) async fn end_unannounced(&self, reporter: &AttemptReporter, why: NotAnnounced) -> Message {
+        match why {
+            NotAnnounced::Stopped { reason, start: Start::NotRecorded } => self.end_early(reason).await,
+            NotAnnounced::Stopped { reason, start: Start::Recorded } => self.stopped_after_announcement(reason).await,
+            NotAnnounced::Failed { reason, start } => {
+                let outcome = Outcome::Failed { reason, partial: false };
+                self.accept_and_finish(reporter, outcome, start).await
+            }
         }
     }
 
@@ -114,4 +135,8 @@ impl Attempt<'_> {
         let (job, result) = (self.held.order.job.clone(), result.to_owned());
         AuditEvent::Ended { job, fence: self.held.fence, result, log, order, sent_at: self.held.sent_at }
     }
+}
+
+fn not_announced(error: &AuditError, start: Start) -> NotAnnounced {
+    NotAnnounced::Failed { reason: aws::explain(error), start }
 }

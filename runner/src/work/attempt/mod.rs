@@ -47,7 +47,7 @@ use attempt_directory::Workspace;
 use iam_audit::IamAudit;
 use policy_audit::PolicyAudit;
 use refused_connections::RefusedConnections;
-use start::{NotAnnounced, Start};
+use start::Start;
 
 /// The pause before storing a report is retried.
 const KEEP_RETRY: Duration = Duration::from_secs(2);
@@ -260,13 +260,8 @@ impl Attempt<'_> {
         if let Some(reason) = held.signal.reason() {
             return self.end_early(reason).await;
         }
-        match self.announce().await {
-            Ok(()) => {}
-            Err(NotAnnounced::Stopped(reason)) => return self.stopped_after_announcement(reason).await,
-            Err(NotAnnounced::Failed { reason, start }) => {
-                let outcome = Outcome::Failed { reason, partial: false };
-                return self.accept_and_finish(&reporter, outcome, start).await;
-            }
+        if let Err(why) = self.announce().await {
+            return self.end_unannounced(&reporter, why).await;
         }
         let started = Record::Started { job: order.job.clone(), fence: held.fence };
         if let Err(error) = agent.journal().append(&[Record::accepted(order), started]) {

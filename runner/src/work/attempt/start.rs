@@ -9,11 +9,11 @@ pub(super) enum Start {
     NotRecorded,
 }
 
-/// The reason why a job must not start after its start is announced.
+/// The reason why a job must not start, although its order was accepted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NotAnnounced {
-    /// The attempt must stop. The start is recorded, and perhaps not in the customer's bucket yet.
-    Stopped(StopReason),
-    /// The customer's bucket does not have the record.
+    /// The attempt must stop. A start that is recorded is perhaps not in the customer's bucket yet.
+    Stopped { reason: StopReason, start: Start },
+    /// The customer's bucket does not have the order or the record.
     Failed { reason: String, start: Start },
 }

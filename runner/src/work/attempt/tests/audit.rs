@@ -77,7 +77,7 @@ async fn a_change_of_iam_that_was_announced_and_not_sent_has_an_end() {
 #[tokio::test(start_paused = true)]
 async fn the_signed_order_of_a_job_that_starts_is_in_the_bucket_and_without_it_no_job_starts() {
     let (taking, refusing) = (Arc::new(Memory::default()), Arc::new(Memory::default()));
-    refusing.refuses_messages.store(true, Ordering::Relaxed);
+    *refusing.messages.lock().unwrap() = Fate::Fails;
     let text = sealed(&order(1, 7));
     let mut begun = Vec::new();
 
@@ -91,6 +91,25 @@ async fn the_signed_order_of_a_job_that_starts_is_in_the_bucket_and_without_it_n
     let name = format!("orders/{}.json", Digest::of(text.as_bytes()).hex());
     assert_eq!(taking.objects.lock().unwrap().get(&name), Some(&text.into_bytes()));
     assert_eq!(begun, [1, 0]);
+    assert_eq!(refusing.events(), ["i-3", "failed"], "a record names an order that is not in the bucket");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_record_states_the_start_of_a_job_that_is_stopped_while_its_order_waits_for_the_bucket() {
+    let bucket = Arc::new(Memory::default());
+    *bucket.messages.lock().unwrap() = Fate::Hangs;
+    let world = World::new(Play::Succeed).with_bucket(&bucket);
+    let held = held(&world);
+    let attempt = Attempt { agent: &world.agent, held: &held };
+
+    let (message, ()) = tokio::join!(attempt.start(false), async {
+        tokio::time::sleep(PATIENCE / 2).await;
+        held.stop(StopReason::Draining);
+    });
+    world.agent.audit.flush(PATIENCE).await.unwrap();
+
+    assert_eq!((message, world.begun()), (Message::GiveBack, 0));
+    assert_eq!(bucket.events(), Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]
