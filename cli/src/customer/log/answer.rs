@@ -125,10 +125,10 @@ mod tests {
 
     #[test]
     fn problems_that_differ_in_the_number_of_the_record_alone_are_one_text() {
-        let of =
-            |record: u64| Problem { record: Some(record), text: format!("record {record} belongs to runner key k") };
-        let cut = Problem { record: Some(3), text: "receipt 9: the chain was cut".to_owned() };
-        let alone = Problem { record: Some(8), text: "record 8 is missing".to_owned() };
+        let problem = |record: u64, text: &str| Problem { record: Some(record), after: None, text: text.to_owned() };
+        let of = |record: u64| problem(record, &format!("record {record} belongs to runner key k"));
+        let cut = problem(3, "receipt 9: the chain was cut");
+        let alone = problem(8, "record 8 is missing");
 
         let texts = merged_texts(&[of(1), of(2), cut, of(7), alone]);
 

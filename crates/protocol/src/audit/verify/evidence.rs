@@ -5,9 +5,13 @@ use std::collections::BTreeMap;
 
 use super::{Chain, RecordsCopy};
 use crate::audit::{ChainHead, Receipt, message_name, record_number};
+use crate::order::Order;
 use crate::report::Report;
 use crate::succession::Roots;
 use crate::{Digest, Envelope, InstallId, TenantName};
+
+/// The words about a record that a receipt names.
+const CONFIRMED: &str = "that the control plane confirmed";
 
 impl Chain<'_> {
     /// Adds a problem for each receipt that is not valid or that the chain contradicts.
@@ -22,15 +26,41 @@ impl Chain<'_> {
                 self.note(None, format!("`receipts/{name}` is not the name of a receipt"));
                 continue;
             };
-            let agrees = receipt(bytes, roots)
-                .and_then(|receipt| self.is_own(&receipt.tenant, &receipt.install).map(|()| receipt))
-                .and_then(|receipt| compared(seq, &receipt, records));
-            match agrees {
-                Ok(()) => {
-                    self.verified.receipts += 1;
-                    self.verified.confirmed = self.verified.confirmed.max(Some(seq));
+            let found = receipt_in(bytes, roots).and_then(|receipt| self.own_receipt(receipt));
+            match found.and_then(|receipt| in_place(seq, receipt)) {
+                Ok(receipt) => {
+                    if self.compare(&receipt.head, records, |why| format!("receipt {seq}: {why} {CONFIRMED}")) {
+                        self.verified.receipts += 1;
+                        self.verified.confirmed = self.verified.confirmed.max(Some(seq));
+                    }
                 }
                 Err(problem) => self.note(Some(seq), format!("receipt {seq}: {problem}")),
+            }
+        }
+    }
+
+    /// Compares the receipts that orders brought, because somebody who forks the chain may remove the receipts. Adds a
+    /// problem for each order that is not the one that arrived. Whether the vendor signed an order is verified with the
+    /// record that names the order.
+    pub(super) fn compare_orders(&mut self, copy: &RecordsCopy, records: &BTreeMap<u64, &[u8]>, roots: Option<&Roots>) {
+        let last = records.keys().next_back().copied();
+        for (name, bytes) in &copy.orders {
+            let found = Digest::of(bytes);
+            if message_name(&found) != *name {
+                self.note(None, format!("order `{name}` is not the one that arrived: its digest is {found}"));
+                continue;
+            }
+            let Some(envelope) = brought_by(bytes) else { continue };
+            // A receipt that is not valid proves nothing. The runner does not store it either.
+            let own = receipt(&envelope, roots).and_then(|receipt| self.own_receipt(receipt));
+            let Ok(Receipt { head, .. }) = own else { continue };
+            // Orders are copied after the records, so the receipt may be for a record that arrived in between.
+            if Some(head.seq) > last {
+                continue;
+            }
+            let about = |why: &str| format!("the receipt in order `{name}`: {why} {CONFIRMED}");
+            if self.compare(&head, records, about) {
+                self.verified.confirmed = self.verified.confirmed.max(Some(head.seq));
             }
         }
     }
@@ -51,9 +81,7 @@ impl Chain<'_> {
                 }
             };
             let Some(head) = report.head else { continue };
-            if let Err(problem) = has(records, &head) {
-                self.note(Some(head.seq), format!("{problem} that report `{name}` names"));
-            }
+            self.compare(&head, records, |why| format!("{why} that report `{name}` names"));
         }
     }
 
@@ -72,6 +100,24 @@ impl Chain<'_> {
         Ok(report)
     }
 
+    /// Compares a record that a message names with the chain. Returns whether the chain has the record.
+    fn compare(&mut self, head: &ChainHead, records: &BTreeMap<u64, &[u8]>, text: impl FnOnce(&str) -> String) -> bool {
+        match has(records, head) {
+            Ok(()) => {
+                self.confirmed.insert(head.seq);
+                true
+            }
+            Err(why) => {
+                self.contradictions.push((head.seq, text(&why)));
+                false
+            }
+        }
+    }
+
+    fn own_receipt(&self, receipt: Receipt) -> Result<Receipt, String> {
+        self.is_own(&receipt.tenant, &receipt.install).map(|()| receipt)
+    }
+
     fn is_own(&self, tenant: &TenantName, install: &InstallId) -> Result<(), String> {
         let own = (self.verified.tenant.as_ref(), self.verified.install.as_ref());
         match own {
@@ -83,23 +129,31 @@ impl Chain<'_> {
     }
 }
 
+fn receipt_in(bytes: &[u8], roots: Option<&Roots>) -> Result<Receipt, String> {
+    receipt(&Envelope::parse(bytes).map_err(|error| error.to_string())?, roots)
+}
+
 /// Returns a receipt. With root keys, checks that the control plane signed the receipt.
-fn receipt(bytes: &[u8], roots: Option<&Roots>) -> Result<Receipt, String> {
-    let envelope = Envelope::parse(bytes).map_err(|error| error.to_string())?;
+fn receipt(envelope: &Envelope, roots: Option<&Roots>) -> Result<Receipt, String> {
     let claimed: Receipt = envelope.peek().map_err(|error| error.to_string())?;
     match roots {
         Some(roots) => roots
-            .open_delegated(&envelope, claimed.issued_at)
+            .open_delegated(envelope, claimed.issued_at)
             .map_err(|error| format!("the control plane did not sign it: {error}")),
         None => Ok(claimed),
     }
 }
 
-fn compared(seq: u64, receipt: &Receipt, records: &BTreeMap<u64, &[u8]>) -> Result<(), String> {
+/// Returns the receipt that an order brought.
+fn brought_by(order: &[u8]) -> Option<Box<Envelope>> {
+    Envelope::parse(order).ok()?.peek::<Order>().ok()?.receipt
+}
+
+fn in_place(seq: u64, receipt: Receipt) -> Result<Receipt, String> {
     if receipt.head.seq != seq {
         return Err(format!("it is the receipt of record {}, stored in place of this one", receipt.head.seq));
     }
-    has(records, &receipt.head).map_err(|problem| format!("{problem} that the control plane confirmed"))
+    Ok(receipt)
 }
 
 /// Checks that the chain has a record. The error is the beginning of a sentence.

@@ -26,7 +26,7 @@ pub struct RecordsCopy {
     pub keys: BTreeMap<String, String>,
     /// The bytes of each file whose name ends with `.json`, by its name.
     pub records: BTreeMap<String, Vec<u8>>,
-    /// The bytes of each file in the folder [`ORDERS`], by its name. The verification of the chain does not read them.
+    /// The bytes of each file in the folder [`ORDERS`], by its name. The verification reads the receipts in them.
     pub orders: BTreeMap<String, Vec<u8>>,
     /// The bytes of each file in the folder [`RECEIPTS`], by its name.
     pub receipts: BTreeMap<String, Vec<u8>>,
@@ -133,6 +133,10 @@ pub struct Problem {
     /// The number of the record that is wrong, or the first of those that are missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record: Option<u64>,
+    /// For a record that something names and that the chain does not have so: the last record before it up to which the
+    /// chain is complete and confirmed. The chain was cut right after this record, or forked somewhere after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
     pub text: String,
 }
 
@@ -212,6 +216,8 @@ pub fn verify(copy: &RecordsCopy, known: Known<'_>) -> Verified {
             without_end: BTreeSet::new(),
             problems: Vec::new(),
         },
+        confirmed: BTreeSet::new(),
+        contradictions: Vec::new(),
     };
     let mut records = BTreeMap::new();
     for (name, bytes) in &copy.records {
@@ -225,7 +231,9 @@ pub fn verify(copy: &RecordsCopy, known: Known<'_>) -> Verified {
         chain.find(seen, records.get(&seen.seq).copied());
     }
     chain.compare_receipts(copy, &records, roots);
+    chain.compare_orders(copy, &records, roots);
     chain.compare_reports(copy, &records);
+    chain.note_contradictions(&records);
     for runner in runners {
         if !chain.verified.runners.iter().any(|writer| writer.key.as_str() == runner) {
             chain.note(None, format!("there are no records of runner key {runner}"));
@@ -239,11 +247,15 @@ struct Chain<'a> {
     keys: BTreeMap<&'a str, Result<PublicKey, String>>,
     accepted: &'a [String],
     verified: Verified,
+    /// The records that the chain has as a message or an earlier copy names them.
+    confirmed: BTreeSet<u64>,
+    /// The records that a message or an earlier copy names and that the chain does not have so, each with the problem.
+    contradictions: Vec<(u64, String)>,
 }
 
 impl Chain<'_> {
     fn note(&mut self, record: Option<u64>, text: String) {
-        self.verified.problems.push(Problem { record, text });
+        self.verified.problems.push(Problem { record, after: None, text });
     }
 
     fn walk(&mut self, records: &BTreeMap<u64, &[u8]>) {
@@ -395,13 +407,33 @@ impl Chain<'_> {
     fn find(&mut self, seen: &Position, bytes: Option<&[u8]>) {
         let seq = seen.seq;
         match bytes.map(|bytes| Position::of(seq, bytes)) {
-            Some(position) if position == *seen => {}
+            Some(position) if position == *seen => drop(self.confirmed.insert(seq)),
             Some(position) => {
                 let text =
                     format!("record {seq} is `{position}`, and an earlier copy had `{seen}`: the chain was forked");
-                self.note(Some(seq), text);
+                self.contradictions.push((seq, text));
             }
-            None => self.note(Some(seq), format!("record {seq}, which an earlier copy had as `{seen}`, is missing")),
+            None => {
+                let text = format!("record {seq}, which an earlier copy had as `{seen}`, is missing");
+                self.contradictions.push((seq, text));
+            }
+        }
+    }
+
+    /// Adds a problem for each contradiction, the earliest first, with the last record before it that is beyond doubt.
+    fn note_contradictions(&mut self, records: &BTreeMap<u64, &[u8]>) {
+        let mut contradictions = std::mem::take(&mut self.contradictions);
+        contradictions.sort_by_key(|(seq, _)| *seq);
+        for (seq, text) in contradictions {
+            let before = records.range(..seq).next_back().map(|(seq, _)| *seq);
+            // A confirmed record proves all records before it, because each record has the digest of the one before.
+            let confirmed = self.confirmed.range(..seq).next_back().copied();
+            let (after, place) = match (records.contains_key(&seq), before, confirmed) {
+                (false, Some(before), _) => (Some(before), format!("the last record before it is {before}")),
+                (true, _, Some(confirmed)) => (Some(confirmed), format!("the records up to {confirmed} are confirmed")),
+                (false, None, _) | (true, _, None) => (None, "no record before it is confirmed".to_owned()),
+            };
+            self.verified.problems.push(Problem { record: Some(seq), after, text: format!("{text}; {place}") });
         }
     }
 }

@@ -2,6 +2,7 @@ use ed25519_dalek::SigningKey;
 
 use super::*;
 use crate::audit::{ChainHead, Receipt, message_name};
+use crate::order::Order;
 use crate::report::{Fence, Report, ReportBody};
 
 const FENCE: Fence = Fence { dispatch: 1, receive: 1 };
@@ -286,12 +287,12 @@ fn a_chain_that_was_cut_or_forked_is_found_with_the_record_that_was_seen() {
     assert_eq!((found(&cut), found(&forked)), (Vec::<String>::new(), Vec::new()), "no copy alone can show it");
     assert_eq!(
         texts(&cut).collect::<Vec<_>>(),
-        [format!("record 5, which an earlier copy had as `{seen}`, is missing")]
+        [format!("record 5, which an earlier copy had as `{seen}`, is missing; the last record before it is 4")]
     );
     let other = position(&forked, 5);
     assert_eq!(
         texts(&forked).collect::<Vec<_>>(),
-        [format!("record 5 is `{other}`, and an earlier copy had `{seen}`: the chain was forked")]
+        [format!("record 5 is `{other}`, and an earlier copy had `{seen}`: the chain was forked; {NONE_CONFIRMED}")]
     );
 }
 
@@ -325,6 +326,16 @@ fn a_position_is_read_as_it_is_written() {
 }
 
 const ROOT: u8 = 9;
+const NONE_CONFIRMED: &str = "no record before it is confirmed";
+
+/// Returns a chain of 8 records that differs from the whole one from a record on.
+fn forked_from(first: u64) -> RecordsCopy {
+    let mut copy = chain(&[1; 8]);
+    for seq in first..=8 {
+        add(&mut copy, 1, seq, "globex", ended(90 + seq));
+    }
+    copy
+}
 
 fn head(copy: &RecordsCopy, seq: u64) -> ChainHead {
     ChainHead { seq, digest: Digest::of(&copy.records[&record_name(seq)]) }
@@ -404,12 +415,53 @@ fn a_cut_tail_and_a_fork_are_named_by_the_receipt_of_a_record_and_by_the_head_of
     let mut forked = by_receipt.clone();
     add(&mut forked, 1, 5, "globex", ended(77));
 
-    let cut = "receipt 5: the chain was cut: it lacks record 5 that the control plane confirmed".to_owned();
-    assert_eq!(found_with_root(&by_receipt), [(Some(5), cut)]);
-    let cut = format!("the chain was cut: it lacks record 5 that report `{name}` names");
+    let (confirmed, last) = ("record 5 that the control plane confirmed", "the last record before it is 4");
+    assert_eq!(
+        found_with_root(&by_receipt),
+        [(Some(5), format!("receipt 5: the chain was cut: it lacks {confirmed}; {last}"))]
+    );
+    let cut = format!("the chain was cut: it lacks record 5 that report `{name}` names; {last}");
     assert_eq!(found_with_root(&by_report), [(Some(5), cut)]);
-    let fork = "receipt 5: the chain was forked: record 5 is not the one that the control plane confirmed".to_owned();
+    let fork = "record 5 is not the one that the control plane confirmed";
+    let fork = format!("receipt 5: the chain was forked: {fork}; {NONE_CONFIRMED}");
     assert_eq!(found_with_root(&forked), [(Some(5), fork)]);
+}
+
+#[test]
+fn a_cut_and_a_fork_are_placed_between_the_last_record_beyond_doubt_and_the_first_that_differs() {
+    let whole = chain(&[1; 8]);
+    let (cut, forked) = (chain(&[1; 3]), forked_from(4));
+    let places = |mut copy: RecordsCopy| {
+        for seq in [7, 2, 5] {
+            copy.receipts.insert(record_name(seq), receipt(&whole, seq, (ROOT, "globex")));
+        }
+        let sent = report(&whole, 6);
+        copy.reports.insert(message_name(&Digest::of(&sent)), sent);
+        with_root(&copy).problems.iter().map(|problem| (problem.after, problem.record)).collect::<Vec<_>>()
+    };
+
+    assert_eq!(places(cut), [5, 6, 7].map(|record| (Some(3), Some(record))));
+    assert_eq!(places(forked), [5, 6, 7].map(|record| (Some(2), Some(record))));
+}
+
+#[test]
+fn the_receipt_in_an_order_proves_a_fork_too_and_a_changed_order_is_a_problem() {
+    let whole = chain(&[1; 8]);
+    let mut order: Order = serde_json::from_str(include_str!("../../../golden/order-container-image.json")).unwrap();
+    order.receipt = Some(Box::new(Envelope::parse(&receipt(&whole, 5, (ROOT, "globex"))).unwrap()));
+    let sent = Envelope::seal(&order, &[&key(8)]).unwrap().to_json().unwrap().into_bytes();
+    let name = message_name(&Digest::of(&sent));
+    let with = |mut copy: RecordsCopy, bytes: &[u8]| {
+        copy.orders.insert(name.clone(), bytes.to_vec());
+        found_with_root(&copy)
+    };
+
+    let fork = "the chain was forked: record 5 is not the one that the control plane confirmed";
+    let fork = format!("the receipt in order `{name}`: {fork}; {NONE_CONFIRMED}");
+    assert_eq!(with(forked_from(4), &sent), [(Some(5), fork)]);
+    assert!(with(chain(&[1; 4]), &sent).is_empty(), "an order is copied after the records");
+    let changed = with(whole, &[&sent[..], b" "].concat());
+    assert!(changed[0].1.starts_with(&format!("order `{name}` is not the one that arrived: ")), "{changed:?}");
 }
 
 #[test]
