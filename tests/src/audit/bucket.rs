@@ -45,7 +45,8 @@ impl Store {
 
     fn write(&mut self, name: &str, bytes: Vec<u8>) -> Created {
         if let Some(there) = self.objects.get(name) {
-            if *there != bytes {
+            // Receipts for one record differ in their times.
+            if *there != bytes && record_number(name).is_some() {
                 self.count("another machine was first");
             }
             return Created::Exists;

@@ -9,22 +9,27 @@ use anyhow::Context as _;
 use ed25519_dalek::SigningKey;
 use fastrand::Rng;
 use freehold_protocol::audit::AuditEvent;
-use freehold_protocol::audit::verify::{Known, RecordsCopy, verify};
+use freehold_protocol::audit::verify::{Known, Position, RecordsCopy, verify};
 use freehold_protocol::report::Fence;
-use freehold_protocol::{InstallId, JobId, KeyId};
+use freehold_protocol::{InstallId, JobId, KeyId, Timestamp};
 use freehold_runner::keys::runner_key::Identity;
 use freehold_runner::record::audit::{Audit, Author, BUCKET_LIMIT};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 use super::bucket::{Door, Store};
+use super::messages::{self, ControlPlane, Exchange};
+use super::reader;
 
 /// The number of times that all machines record an event.
 const ROUNDS: usize = 60;
 /// The maximum number of machines that run at the same time.
 const AT_ONCE: usize = 3;
 
-/// A chain in a bucket, and the keys that signed it.
+/// The folders below `audit/` in the order in which a customer lists them while machines write.
+pub type Folders = &'static [&'static str];
+
+/// A chain in a bucket with the messages beside it, and the keys that signed it.
 #[derive(Debug)]
 pub struct Chain {
     pub copy: RecordsCopy,
@@ -39,6 +44,10 @@ pub struct Run {
     pub faults: BTreeMap<&'static str, u64>,
     /// Holes and forks of the chain, and events that are lost, doubled or not in their order.
     pub holes: Vec<String>,
+    /// The number of copies that a customer made while machines wrote.
+    pub copies: u64,
+    /// The problems that the verification found in these copies.
+    pub alarms: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -106,20 +115,38 @@ struct World {
     /// The events; the number of the first one is 1.
     events: Vec<Event>,
     holes: Vec<String>,
+    control_plane: ControlPlane,
+    /// The order in which the customer copies the bucket.
+    folders: Folders,
+    /// The last record of the customer's last copy.
+    seen: Option<Position>,
+    copies: u64,
+    alarms: Vec<String>,
 }
 
 impl Run {
-    /// Makes the run of this seed for an install of this name.
+    /// Makes the run of this seed for an install of this name, whose customer copies the bucket in this order.
     ///
     /// # Errors
     /// When a directory cannot be used, or a trail cannot be opened after a crash.
-    pub async fn of(seed: u64, install: &str) -> anyhow::Result<Self> {
-        let install = install.parse()?;
+    pub async fn of(seed: u64, install: &str, folders: Folders) -> anyhow::Result<Self> {
         let mut rng = Rng::with_seed(seed);
-        let store = Arc::new(Mutex::new(Store::new(rng.fork())));
-        let (machines, lost, keys) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
-        let (events, holes) = (Vec::new(), Vec::new());
-        let mut world = World { rng, install, store, machines, made: 0, lost, keys, events, holes };
+        let mut world = World {
+            store: Arc::new(Mutex::new(Store::new(rng.fork()))),
+            rng,
+            install: install.parse()?,
+            machines: Vec::new(),
+            made: 0,
+            lost: BTreeSet::new(),
+            keys: BTreeMap::new(),
+            events: Vec::new(),
+            holes: Vec::new(),
+            control_plane: ControlPlane::default(),
+            folders,
+            seen: None,
+            copies: 0,
+            alarms: Vec::new(),
+        };
         for _ in 0..ROUNDS {
             if world.machines.is_empty() || (world.machines.len() < AT_ONCE && world.rng.u8(0..6) == 0) {
                 world.add_machine()?;
@@ -147,9 +174,11 @@ impl World {
         key
     }
 
-    /// Lets every machine record an event, all at the same time. Machines whose process crashed come back in the next
-    /// round, unless they are lost.
+    /// Lets every machine record an event and exchange messages, all at the same time. In some rounds a customer copies the
+    /// bucket meanwhile. Machines whose process crashed come back in the next round, unless they are lost.
     async fn round(&mut self) -> anyhow::Result<()> {
+        let copies = self.rng.u8(0..3) == 0;
+        let reader = copies.then(|| tokio::spawn(reader::copy(self.store.clone(), self.folders)));
         let mut calls = JoinSet::new();
         for at in 0..self.machines.len() {
             let announces = self.rng.u8(0..4) > 0;
@@ -157,16 +186,21 @@ impl World {
             let audit = machine.audit(&self.install)?;
             self.events.push(Event { machine: machine.number, is_announced: false });
             let (number, crashed) = (self.events.len(), machine.door.crashed.clone());
+            let exchange = self.exchange(at, number);
             calls.spawn(async move {
+                let mut is_announced = false;
                 let call = async {
                     audit.record(event(number))?;
-                    if announces { audit.flush(BUCKET_LIMIT).await } else { Ok(()) }
+                    if announces {
+                        audit.flush(BUCKET_LIMIT).await?;
+                        is_announced = true;
+                    }
+                    exchange.run(&audit).await
                 };
                 let answer = tokio::select! {
                     answer = call => Some(answer),
                     () = crashed.notified() => None,
                 };
-                let is_announced = announces && matches!(answer, Some(Ok(())));
                 // A crash leaves nothing of the process.
                 (at, number, is_announced, answer.is_some().then_some(audit))
             });
@@ -179,7 +213,33 @@ impl World {
                 self.holes.push(format!("event {number} was announced and is not in the bucket"));
             }
         }
+        if let Some(reader) = reader {
+            self.look_at(&reader.await?);
+        }
         self.after_crashes()
+    }
+
+    /// Draws what a machine exchanges with the control plane after the event of this number.
+    fn exchange(&mut self, at: usize, number: usize) -> Exchange {
+        Exchange {
+            control_plane: self.control_plane.clone(),
+            install: self.install.clone(),
+            key: self.machines[at].key.clone(),
+            at: Timestamp::from_millis(number as u64 * 1000),
+            reports: self.rng.u8(0..3) == 0,
+            is_recorded_first: self.rng.bool(),
+            gets_order: self.rng.u8(0..6) == 0,
+        }
+    }
+
+    /// Verifies a copy as its customer does, who noted the last record of the copy before.
+    fn look_at(&mut self, copy: &RecordsCopy) {
+        let (seen, roots) = (Vec::from_iter(self.seen.take()), messages::roots());
+        let verified = verify(copy, Known { seen: &seen, roots: Some(&roots), ..Known::default() });
+        self.copies += 1;
+        let first = verified.problems.first().map(|problem| format!("copy {}: {problem}", self.copies));
+        self.alarms.extend(first);
+        self.seen = verified.last;
     }
 
     /// Decides what the crashes of a round did to the disks.
@@ -226,7 +286,7 @@ impl World {
             let store = self.store();
             (store.copy(), store.faults.clone(), store.events.clone())
         };
-        let problems = verify(&copy, Known::default()).problems;
+        let problems = verify(&copy, Known { roots: Some(&messages::roots()), ..Known::default() }).problems;
         self.holes.extend(problems.iter().map(ToString::to_string));
         let mut last = BTreeMap::new();
         for (number, Event { machine, is_announced }) in (1..).zip(&self.events) {
@@ -241,7 +301,8 @@ impl World {
                 several => self.holes.push(format!("event {number} has {} records", several.len())),
             }
         }
-        Ok(Run { chain: Chain { copy, keys: self.keys }, faults, holes: self.holes })
+        let (chain, holes) = (Chain { copy, keys: self.keys }, self.holes);
+        Ok(Run { chain, faults, holes, copies: self.copies, alarms: self.alarms })
     }
 
     fn store(&self) -> std::sync::MutexGuard<'_, Store> {

@@ -2,6 +2,8 @@
 
 mod bucket;
 mod machines;
+mod messages;
+mod reader;
 mod tamper;
 #[cfg(test)]
 mod tests;
@@ -9,6 +11,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
+use freehold_protocol::audit::READING_ORDER;
 
 pub use machines::{Chain, Run};
 pub use tamper::{Tampering, tampered, whole};
@@ -20,6 +23,10 @@ pub struct Found {
     pub faults: BTreeMap<&'static str, u64>,
     /// Each with the seed of its run.
     pub holes: Vec<String>,
+    /// The number of copies that customers made while machines wrote.
+    pub copies: u64,
+    /// The first problem that the verification found in each of these copies, with the seed of its run.
+    pub alarms: Vec<String>,
 }
 
 impl Found {
@@ -34,11 +41,13 @@ impl Found {
             // A record of one install in the chain of another one is a tampering.
             let install = if number.is_multiple_of(2) { "globex" } else { "initech" };
             let seed = seed.wrapping_mul(1_000_003).wrapping_add(number);
-            let run = Run::of(seed, install).await?;
+            let run = Run::of(seed, install, &READING_ORDER).await?;
             for (fault, times) in run.faults {
                 *found.faults.entry(fault).or_default() += times;
             }
             found.holes.extend(run.holes.into_iter().map(|hole| format!("run {seed}: {hole}")));
+            found.alarms.extend(run.alarms.into_iter().map(|alarm| format!("run {seed}: {alarm}")));
+            found.copies += run.copies;
             found.chains.push(run.chain);
         }
         Ok(found)

@@ -1,17 +1,19 @@
 //! Tampers with whole copies of audit records, by seed and number. The verification has to find each tampering and name
 //! its link.
 
-use std::ops::RangeInclusive;
+use std::collections::BTreeSet;
 
 use ed25519_dalek::SigningKey;
 use fastrand::Rng;
-use freehold_protocol::audit::verify::{Known, Position, RecordsCopy, Verified, verify};
-use freehold_protocol::audit::{AuditEvent, AuditRecord, ChainHead, Receipt, record_name};
-use freehold_protocol::envelope::{Delegate, PublicKey};
-use freehold_protocol::succession::Roots;
-use freehold_protocol::{Digest, Envelope, EnvelopeError, KeyId, KeyUse};
+use freehold_protocol::audit::verify::{Known, Position, Problem, RecordsCopy, Verified, verify};
+use freehold_protocol::audit::{AuditEvent, AuditRecord, ChainHead, Receipt, message_name, record_name, record_number};
+use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::order::Order;
+use freehold_protocol::report::Report;
+use freehold_protocol::{Digest, Envelope, EnvelopeError, KeyId};
 
 use super::machines::Chain;
+use super::messages::{self, ROOT, Reported, STRANGER};
 
 /// A kind of tampering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,9 +34,16 @@ pub enum Tampering {
     Replay,
     /// The receipt of another record, of another install or of another signer stands in the place of a receipt.
     ReplayedReceipt,
+    /// The public key of a runner is missing.
+    RemovedKey,
+    /// From one record on, a runner's key signed another end of the chain, and the receipts and reports that prove it are
+    /// missing. The orders that brought the receipts are there.
+    RemovedReceipt,
+    /// Bytes of a report were changed, or somebody else signed it.
+    ChangedReport,
 }
 
-const ALL: [Tampering; 8] = [
+const ALL: [Tampering; 11] = [
     Tampering::Edit,
     Tampering::Gap,
     Tampering::Reorder,
@@ -43,7 +52,32 @@ const ALL: [Tampering; 8] = [
     Tampering::ForeignLink,
     Tampering::Replay,
     Tampering::ReplayedReceipt,
+    Tampering::RemovedKey,
+    Tampering::RemovedReceipt,
+    Tampering::ChangedReport,
 ];
+
+/// The first problem that the verification has to find.
+#[derive(Debug)]
+enum Expected {
+    /// This record is wrong, or is the first that is missing.
+    Record(u64),
+    /// This record is the first that a message or an earlier copy names and that the chain does not have so, and the chain
+    /// was cut or forked after this other one.
+    Between(Option<u64>, u64),
+    /// The message with this name is wrong.
+    Message(String),
+}
+
+impl Expected {
+    fn fits(&self, first: &Problem) -> bool {
+        match self {
+            Self::Record(record) => (first.record, first.after) == (Some(*record), None),
+            Self::Between(after, record) => (first.record, first.after) == (Some(*record), *after),
+            Self::Message(name) => first.record.is_none() && first.text.contains(name.as_str()),
+        }
+    }
+}
 
 /// A copy that was tampered with, and what its customer knows.
 struct Case {
@@ -52,8 +86,7 @@ struct Case {
     runners: Vec<String>,
     /// The last record of an earlier copy.
     seen: Vec<Position>,
-    /// The numbers of which the first problem must name one.
-    expected: RangeInclusive<u64>,
+    expected: Expected,
 }
 
 /// Tampers with a chain in the way that `rng` draws, and verifies it. Returns the kind, and the reason why the
@@ -64,23 +97,22 @@ struct Case {
 pub fn tampered(chain: &Chain, other: &Chain, rng: &mut Rng) -> Result<(Tampering, Result<(), String>), EnvelopeError> {
     let kind = ALL[rng.usize(0..ALL.len())];
     let case = Case::draw(kind, chain, other, rng)?;
-    let root = roots(chain)?;
-    let known = Known { runners: &case.runners, seen: &case.seen, roots: Some(&root) };
+    let known = Known { runners: &case.runners, seen: &case.seen, roots: Some(&messages::roots()) };
     let problems = verify(&case.copy, known).problems;
     let verdict = match problems.first() {
-        None => Err(format!("was not found; records {:?}", case.expected)),
-        Some(first) if first.record.is_some_and(|record| case.expected.contains(&record)) => Ok(()),
-        Some(first) => Err(format!("was found as `{first}`, and it is at {:?}", case.expected)),
+        None => Err(format!("was not found: {:?}", case.expected)),
+        Some(first) if case.expected.fits(first) => Ok(()),
+        Some(first) => Err(format!("was found as `{first}`, and it is {:?}", case.expected)),
     };
     Ok((kind, verdict))
 }
 
-/// Verifies a copy that nobody tampered with: what a customer has at any time, with what they know. Returns the problems.
+/// Verifies a copy that nobody tampered with: what a customer has at any time, with what they know. Returns the result.
 ///
 /// # Errors
-/// When a record cannot be read, or a receipt not be signed.
+/// When a record or a message cannot be read, or a receipt not be signed.
 pub fn whole(chain: &Chain, rng: &mut Rng) -> Result<Verified, EnvelopeError> {
-    let mut copy = beginning(&chain.copy, rng.u64(1..=length(&chain.copy)));
+    let mut copy = beginning(&chain.copy, rng.u64(1..=length(&chain.copy)))?;
     for _ in 0..rng.u8(0..4) {
         let seq = rng.u64(1..=length(&copy));
         let receipt = receipt(&copy, seq, ROOT)?;
@@ -88,16 +120,8 @@ pub fn whole(chain: &Chain, rng: &mut Rng) -> Result<Verified, EnvelopeError> {
     }
     let seen = rng.u64(1..=length(&copy));
     let pinned = if rng.bool() { runners(&verify(&copy, Known::default())) } else { Vec::new() };
-    let root = roots(chain)?;
-    Ok(verify(&copy, Known { runners: &pinned, seen: &[position(&copy, seen)], roots: Some(&root) }))
-}
-
-/// Returns the root key of the chain's tenant.
-fn roots(chain: &Chain) -> Result<Roots, EnvelopeError> {
-    let record = chain.copy.records.values().next().map(|bytes| Envelope::parse(bytes)?.peek::<AuditRecord>());
-    let tenant = record.transpose()?.map(|record| record.tenant);
-    let tenant = tenant.ok_or_else(|| EnvelopeError::Malformed("the chain has no record".to_owned()))?;
-    Ok(Roots::given(tenant, vendor(ROOT).verifying_key().into(), None))
+    let known = Known { runners: &pinned, seen: &[position(&copy, seen)], roots: Some(&messages::roots()) };
+    Ok(verify(&copy, known))
 }
 
 impl Case {
@@ -108,29 +132,26 @@ impl Case {
             copy: whole.clone(),
             runners: runners(&verify(whole, Known::default())),
             seen: vec![position(whole, last)],
-            expected: 0..=0,
+            expected: Expected::Record(0),
         };
         let at = rng.u64(2..=last);
         match kind {
             Tampering::Edit => case.edit(rng.u64(1..=last), rng)?,
             Tampering::Gap => case.remove(rng.u64(1..last), last, rng),
-            Tampering::Reorder => {
-                let first = rng.u64(1..at);
-                let (one, two) = (bytes(whole, first).to_vec(), bytes(whole, at).to_vec());
-                case.put(first, two);
-                case.put(at, one);
-                case.expected = first..=first;
-            }
+            Tampering::Reorder => case.exchange(rng.u64(1..at), at),
             Tampering::Cut => {
                 case.know(at, last, rng)?;
-                for seq in at..=last {
-                    case.copy.records.remove(&record_name(seq));
-                }
-                case.expected = at..=last;
+                case.cut(at, last)?;
             }
             Tampering::Fork => {
                 case.know(at, last, rng)?;
                 case.fork(at, last, chain)?;
+            }
+            Tampering::ForeignLink => case.foreign(at, last, other, rng)?,
+            Tampering::Replay => {
+                let place = at + u64::from(rng.bool() && at == last);
+                case.put(place, bytes(whole, rng.u64(1..at)).to_vec());
+                case.expected = Expected::Record(place);
             }
             Tampering::ReplayedReceipt => {
                 let receipt = match rng.u8(0..3) {
@@ -139,14 +160,14 @@ impl Case {
                     _ => receipt(whole, at, STRANGER)?,
                 };
                 case.copy.receipts.insert(record_name(at), receipt);
-                case.expected = at..=at;
+                case.expected = Expected::Record(at);
             }
-            Tampering::ForeignLink => case.foreign(at, last, other, rng)?,
-            Tampering::Replay => {
-                let place = at + u64::from(rng.bool() && at == last);
-                case.put(place, bytes(whole, rng.u64(1..at)).to_vec());
-                case.expected = place..=place;
+            Tampering::RemovedKey => case.remove_key(rng),
+            Tampering::RemovedReceipt => {
+                case.remove_receipts(rng.u64(at..=last))?;
+                case.fork(at, last, chain)?;
             }
+            Tampering::ChangedReport => case.change_report(at, chain, rng)?,
         }
         Ok(case)
     }
@@ -191,7 +212,7 @@ impl Case {
             }
         }
         self.put(at, text);
-        self.expected = at..=at;
+        self.expected = Expected::Record(at);
         Ok(())
     }
 
@@ -201,7 +222,26 @@ impl Case {
         for seq in first..=end {
             self.copy.records.remove(&record_name(seq));
         }
-        self.expected = first..=end;
+        self.expected = Expected::Record(first);
+    }
+
+    fn exchange(&mut self, first: u64, second: u64) {
+        let (one, two) = (bytes(&self.copy, first).to_vec(), bytes(&self.copy, second).to_vec());
+        self.put(first, two);
+        self.put(second, one);
+        self.expected = Expected::Record(first);
+    }
+
+    /// Removes the records from `at` on, of which a message or an earlier copy names at least one.
+    fn cut(&mut self, at: u64, last: u64) -> Result<(), EnvelopeError> {
+        for seq in at..=last {
+            self.copy.records.remove(&record_name(seq));
+        }
+        // Orders are copied after the records, so their receipts do not prove a cut.
+        self.copy.orders.clear();
+        let (_, first) = self.named_around(at)?;
+        self.expected = Expected::Between(Some(at - 1), first);
+        Ok(())
     }
 
     /// Signs the records from `at` on again, with other contents, as somebody with the keys of the runners can.
@@ -214,8 +254,60 @@ impl Case {
                 self.put(seq, Envelope::seal(&record, &[key])?.to_json()?.into_bytes());
             }
         }
-        self.expected = at..=last;
+        let (confirmed, first) = self.named_around(at)?;
+        self.expected = Expected::Between(confirmed, first);
         Ok(())
+    }
+
+    /// Removes the public key of a runner: its first record cannot be verified.
+    fn remove_key(&mut self, rng: &mut Rng) {
+        let writers = verify(&self.copy, Known::default()).runners;
+        let writer = &writers[rng.usize(0..writers.len())];
+        self.copy.keys.remove(writer.key.as_str());
+        self.expected = Expected::Record(writer.from);
+    }
+
+    /// Removes everything that names records but the orders, of which one brings the receipt for `seq`.
+    fn remove_receipts(&mut self, seq: u64) -> Result<(), EnvelopeError> {
+        let reported = reported(&self.copy, seq)?;
+        let order = messages::order(&reported.install, messages::receipt(&reported, ROOT)?)?;
+        self.copy.orders.insert(message_name(&Digest::of(&order)), order);
+        self.copy.receipts.clear();
+        self.copy.reports.clear();
+        self.seen.clear();
+        Ok(())
+    }
+
+    /// Changes a report that names the record `seq`, or replaces it by one that a stranger signed.
+    fn change_report(&mut self, seq: u64, chain: &Chain, rng: &mut Rng) -> Result<(), EnvelopeError> {
+        let Reported { install, head, runner, at } = reported(&self.copy, seq)?;
+        let is_changed = rng.bool();
+        let key = if is_changed { chain.keys[&runner].clone() } else { stranger() };
+        let mut text = messages::report_of(runner, &install, &key, (head, at))?;
+        let name = message_name(&Digest::of(&text));
+        if is_changed {
+            let place = rng.usize(0..text.len());
+            text[place] ^= 1 << rng.u8(0..8);
+        }
+        self.copy.reports.insert(name.clone(), text);
+        self.expected = Expected::Message(name);
+        Ok(())
+    }
+
+    /// Returns the last record before `at` and the first one from `at` on that the customer or a message of the copy names.
+    fn named_around(&self, at: u64) -> Result<(Option<u64>, u64), EnvelopeError> {
+        let mut named: BTreeSet<u64> = self.seen.iter().map(|seen| seen.seq).collect();
+        named.extend(self.copy.receipts.keys().filter_map(|name| record_number(name)));
+        for bytes in self.copy.reports.values() {
+            named.extend(Envelope::parse(bytes)?.peek::<Report>()?.head.map(|head| head.seq));
+        }
+        for bytes in self.copy.orders.values() {
+            if let Some(receipt) = Envelope::parse(bytes)?.peek::<Order>()?.receipt {
+                named.insert(receipt.peek::<Receipt>()?.head.seq);
+            }
+        }
+        let first = named.range(at..).next().copied().unwrap_or_default();
+        Ok((named.range(..at).next_back().copied(), first))
     }
 
     fn foreign(&mut self, at: u64, last: u64, other: &Chain, rng: &mut Rng) -> Result<(), EnvelopeError> {
@@ -249,41 +341,20 @@ impl Case {
             }
         }
         self.copy.keys.insert(public.key_id().to_string(), public.to_string());
-        self.expected = place..=place;
+        self.expected = Expected::Record(place);
         Ok(())
     }
 }
 
-/// The seeds of the vendor's root key, of its delegate key, and of a key that is not the vendor's.
-const ROOT: u8 = 0xA0;
-const DELEGATE: u8 = 0xA1;
-const STRANGER: u8 = 0xA2;
-
-fn vendor(seed: u8) -> SigningKey {
-    SigningKey::from_bytes(&[seed; 32])
-}
-
 /// Returns a receipt for a record of a copy, certified by the key `root`.
 fn receipt(copy: &RecordsCopy, seq: u64, root: u8) -> Result<Vec<u8>, EnvelopeError> {
-    let record: AuditRecord = Envelope::parse(bytes(copy, seq))?.peek()?;
-    let delegate = Delegate {
-        send_until: None,
-        tenant: record.tenant.clone(),
-        public_key: vendor(DELEGATE).verifying_key().into(),
-        not_before: record.at,
-        not_after: record.at.plus_secs(3600),
-        uses: [KeyUse::Receipts].into(),
-    };
-    let certificate = Envelope::seal(&delegate, &[&vendor(root)])?;
-    let receipt = Receipt {
-        tenant: record.tenant,
-        install: record.install,
-        head: ChainHead { seq, digest: Digest::of(bytes(copy, seq)) },
-        runner: record.runner,
-        received_at: record.at,
-        issued_at: record.at,
-    };
-    Ok(Envelope::seal_delegated(&receipt, &vendor(DELEGATE), &certificate)?.to_json()?.into_bytes())
+    Ok(messages::receipt(&reported(copy, seq)?, root)?.to_json()?.into_bytes())
+}
+
+/// Returns what a report says about a record of a copy.
+fn reported(copy: &RecordsCopy, seq: u64) -> Result<Reported, EnvelopeError> {
+    let AuditRecord { install, runner, at, .. } = Envelope::parse(bytes(copy, seq))?.peek()?;
+    Ok(Reported { install, head: ChainHead { seq, digest: Digest::of(bytes(copy, seq)) }, runner, at })
 }
 
 /// Returns a key that belongs to no runner.
@@ -303,10 +374,18 @@ fn position(copy: &RecordsCopy, seq: u64) -> Position {
     Position::of(seq, bytes(copy, seq))
 }
 
-/// Returns the copy that a customer had when the chain had `count` records.
-fn beginning(copy: &RecordsCopy, count: u64) -> RecordsCopy {
-    let records = (1..=count).map(|seq| (record_name(seq), bytes(copy, seq).to_vec()));
-    RecordsCopy { keys: copy.keys.clone(), records: records.collect(), ..RecordsCopy::default() }
+/// Returns the copy that a customer made when the chain had `count` records. The orders are copied last, so there may be
+/// later ones.
+fn beginning(copy: &RecordsCopy, count: u64) -> Result<RecordsCopy, EnvelopeError> {
+    let mut beginning = copy.clone();
+    beginning.records.retain(|name, _| record_number(name).is_some_and(|seq| seq <= count));
+    beginning.receipts.retain(|name, _| record_number(name).is_some_and(|seq| seq <= count));
+    for (name, bytes) in &copy.reports {
+        if Envelope::parse(bytes)?.peek::<Report>()?.head.is_some_and(|head| head.seq > count) {
+            beginning.reports.remove(name);
+        }
+    }
+    Ok(beginning)
 }
 
 fn runners(verified: &Verified) -> Vec<String> {

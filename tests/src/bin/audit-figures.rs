@@ -1,6 +1,6 @@
 //! Writes audit chains with several machines while calls fail and processes crash, looks for holes, tampers with the
 //! chains, and prints the figures as JSON lines. The exit code is 1 when a chain has a hole, when a tampering is not found
-//! with its link, or when a whole chain is called broken.
+//! with its place, or when a whole chain is called broken.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -18,14 +18,15 @@ struct Arguments {
     /// How many faults at least.
     #[arg(long, default_value_t = 10_000)]
     faults: u64,
-    /// How many tamperings, and how many whole copies.
+    /// How many tamperings, and how many whole copies beside those that are made while machines write.
     #[arg(long, default_value_t = 1_000)]
     tamperings: u64,
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
-#[tokio::main(flavor = "current_thread")]
+// No call has to wait for a clock.
+#[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() -> anyhow::Result<ExitCode> {
     let Arguments { faults, tamperings, seed } = Arguments::parse();
     let (began, mut rng) = (Instant::now(), Rng::with_seed(seed));
@@ -34,9 +35,10 @@ async fn main() -> anyhow::Result<ExitCode> {
         eprintln!("{times:>6} {fault}");
     }
     let records: usize = found.chains.iter().map(|chain| chain.copy.records.len()).sum();
-    eprintln!("{} chains with {records} records", found.chains.len());
+    eprintln!("{} chains with {records} records, {} copies while machines wrote", found.chains.len(), found.copies);
     let faults: u64 = found.faults.values().sum();
-    let (mut wrong, mut kinds, mut false_alarms) = (found.holes.clone(), BTreeMap::new(), 0_u64);
+    let (mut wrong, mut kinds) = ([found.holes.clone(), found.alarms.clone()].concat(), BTreeMap::new());
+    let mut false_alarms = found.alarms.len() as u64;
     for number in 0..tamperings {
         let (chain, other) = found.draw(&mut rng);
         let (kind, verdict) = tampered(chain, other, &mut rng).context("a record of a whole chain")?;
@@ -65,6 +67,7 @@ async fn main() -> anyhow::Result<ExitCode> {
     let holes = found.holes.len() as u64;
     print("audit.holes", holes, faults, faults.saturating_sub(holes));
     print("audit.tampered_found", named, tamperings, named);
-    print("audit.false_alarms", false_alarms, tamperings, tamperings - false_alarms);
+    let whole = tamperings + found.copies;
+    print("audit.false_alarms", false_alarms, whole, whole - false_alarms);
     Ok(ExitCode::from(u8::from(!wrong.is_empty())))
 }
