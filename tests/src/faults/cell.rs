@@ -1,6 +1,7 @@
 //! A local cloud of its own behind fault proxies, with a tenant, one install of the ledger app and its runner: where faults are
 //! tried one after the other, beside other cells.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
@@ -12,6 +13,7 @@ use freehold_protocol::WorkflowId;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::calls::{Calls, Work};
 use super::queues::Queues;
 use crate::harness::command::environment;
 use crate::harness::wait::until;
@@ -55,6 +57,8 @@ pub struct Cell {
     seed: u64,
     round: u64,
     tries: u32,
+    /// How many calls work made in which nothing failed.
+    pub(super) counted: BTreeMap<(Work, Calls), usize>,
     /// Since when the runner has the session of its role.
     session: Instant,
     /// The install of the app with a Terraform module, from the first time that a try needs it, and its runner, which works
@@ -128,6 +132,7 @@ impl Cell {
             seed,
             round: 1,
             tries: 0,
+            counted: BTreeMap::new(),
             session: Instant::now(),
             steps: None,
         })
@@ -226,8 +231,18 @@ impl Cell {
     /// # Errors
     /// When the tenant refuses it.
     pub async fn act(&self, action: &str) -> anyhow::Result<Begun> {
+        self.act_with(action, &[]).await
+    }
+
+    /// As [`Cell::act`], with inputs (`name=text`).
+    ///
+    /// # Errors
+    /// When the tenant refuses it.
+    pub async fn act_with(&self, action: &str, inputs: &[&str]) -> anyhow::Result<Begun> {
         let lines = self.effects().lines().len();
-        let started = self.world.vendor(&["action", "run", INSTALL, action, "--no-wait"]).await?;
+        let inputs: Vec<&str> = inputs.iter().flat_map(|input| ["--input", input]).collect();
+        let start = [&["action", "run", INSTALL, action, "--no-wait"], &inputs[..]].concat();
+        let started = self.world.vendor(&start).await?;
         Ok(Begun { workflow: id(&started)?, lines, until: None, round: None, shown: None })
     }
 

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use anyhow::Context as _;
+
+use super::calls::{self, Calls, Work};
 use super::cell::Cell;
-use super::class::{Point, Tried, declare};
+use super::class::{Point, Tried, declare, in_rows};
 use super::table::once_right;
 
 declare! {
@@ -14,18 +17,15 @@ declare! {
     30 "AWS never answers" black_hole [];
 }
 
-/// A function is killed before or after one of its calls: one after the other, over all calls of a deploy. In every third try
-/// the messages to functions are doubled instead.
-async fn killed_function(cell: &mut Cell, mut point: Point) -> anyhow::Result<Tried> {
-    match point.of(&["kill-before", "kill-after", "twice"]) {
-        "twice" => {
-            cell.on_functions("sqs.SendMessage* 1 duplicate")?;
-            cell.on_runner("sqs.SendMessage* 1 duplicate")?;
-        }
-        kill => {
-            let skip = point.rng.u32(0..60);
-            cell.on_functions(&format!("* 1 {kill} skip={skip} times=1"))?;
-        }
+/// A function is killed before or after each of its calls in a deploy; or the messages to functions are doubled.
+async fn killed_function(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
+    let count = cell.calls(&point, Work::Deploy, calls::OF_FUNCTIONS).await?;
+    let at = point.with_extra(2 * count, 1);
+    if at < 2 * count {
+        cell.fail(calls::OF_FUNCTIONS, ["kill-before", "kill-after"][at % 2], &format!("skip={} times=1", at / 2))?;
+    } else {
+        cell.on_functions("sqs.SendMessage* 1 duplicate")?;
+        cell.on_runner("sqs.SendMessage* 1 duplicate")?;
     }
     once_right(cell).await
 }
@@ -40,29 +40,45 @@ async fn repeated_callback(cell: &mut Cell, point: Point) -> anyhow::Result<Trie
     Ok(tried)
 }
 
-/// The function commits the end of the last job, and then fails or dies before Step Functions hears of it.
+/// The function commits the end of a job, and then fails or dies before Step Functions hears of it: at each callback of a
+/// deploy.
 async fn lost_callback(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
-    let fault = point.of(&["kill-before times=1", "drop-request times=1 stubborn", "error times=2 stubborn"]);
-    cell.on_functions(&format!("states.SendTaskSuccess 1 {fault}"))?;
+    const FAULTS: [(&str, &str); 3] =
+        [("kill-before", "times=1"), ("drop-request", "times=1 stubborn"), ("error", "times=2 stubborn")];
+    let callbacks = cell.calls(&point, Work::Deploy, calls::CALLBACKS).await?;
+    let [fault, skip] = point.among([FAULTS.len(), callbacks]);
+    let (fault, options) = FAULTS[fault];
+    cell.fail(calls::CALLBACKS, fault, &format!("skip={skip} {options}"))?;
     once_right(cell).await
 }
 
-/// The function that a state waits for dies after it has kept the state's token, so that the state is tried again with a
-/// newer one.
+/// The function that a state waits for dies before or after it has kept the state's token or passed it on, so that the state
+/// is tried again with a newer one: at each such call of a deploy.
 async fn retried_state(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
-    let kill = point.of(&["kill-after", "kill-before"]);
-    let call = point.of(&["dynamodb.* 1 KILL about=token times=1", "sqs.SendMessage* 1 KILL about=dispatch times=1"]);
-    cell.on_functions(&call.replace("KILL", kill))?;
+    const CALLS: [Calls; 2] = [calls::TOKENS, calls::DISPATCHES];
+    let counts = cell.calls_each(&point, Work::Deploy, CALLS).await?;
+    let [kill, call] = point.among([2, counts.iter().sum()]);
+    let (kind, skip) = in_rows(call, &counts).context("no function passes a token on")?;
+    cell.fail(CALLS[kind], ["kill-after", "kill-before"][kill], &format!("skip={skip} times=1"))?;
     once_right(cell).await
 }
 
-/// Calls of the functions are never answered, or all of the runner's calls are not for longer than its lease.
+/// Each call of the functions in a deploy to the table, to KMS, to SQS and to Step Functions is never answered; or all of the
+/// runner's calls are not for longer than its lease.
 async fn black_hole(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
-    let which = point.of(&["dynamodb.*", "runner", "kms.*", "sqs.SendMessage", "states.*"]);
-    if which != "runner" {
-        cell.on_functions(&format!("{which} 1 black-hole:20 skip={} times=1 stubborn", point.round(5)))?;
-        return once_right(cell).await;
+    const CALLS: [Calls; 4] = [calls::TABLE, calls::KEYS, calls::MESSAGES, calls::MACHINES];
+    let counts = cell.calls_each(&point, Work::Deploy, CALLS).await?;
+    let at = point.with_extra(counts.iter().sum(), 1);
+    match in_rows(at, &counts) {
+        Some((kind, skip)) => {
+            cell.fail(CALLS[kind], "black-hole:20", &format!("skip={skip} times=1"))?;
+            once_right(cell).await
+        }
+        None => silent_runner(cell).await,
     }
+}
+
+async fn silent_runner(cell: &mut Cell) -> anyhow::Result<Tried> {
     cell.effects().hold(true);
     let begun = cell.act("again").await?;
     cell.wrote(&begun, "begin", 0).await?;

@@ -5,10 +5,12 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use freehold_app::messages::{GrantMessage, Wants};
 use freehold_app::table::grants_pk;
+use freehold_domain::job::Job;
 use freehold_protocol::report::{Away, AwayReason, Fence, Report, ReportBody};
 use freehold_protocol::{Digest, Envelope, GrantId, JobId};
 use freehold_runner::keys::runner_key::Identity;
 
+use super::calls::{self, Work};
 use super::cell::{APP, Cell, LIMIT, states};
 use super::class::{Point, Tried, declare};
 use crate::harness::forger::now;
@@ -23,11 +25,12 @@ declare! {
     29 "the customer's consent denies" beyond_consent [];
 }
 
-/// The customer switches the mode off while a call of its job is under way: the job ends, and no other call is made under
-/// another role; a deploy after the mode is on again does it all.
+/// The customer switches the mode off while a call of its job is under way, each call of a deploy: the job ends, and its
+/// reason names the switch; a deploy after the mode is on again does it all.
 async fn mode_off(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
-    let skip = point.number % 5;
-    cell.on_runner(&format!("cloudformation.* 1 hold skip={skip} times=1"))?;
+    let count = cell.calls(&point, Work::Deploy, calls::STACKS).await?;
+    let [skip] = point.among([count]);
+    cell.fail(calls::STACKS, "hold", &format!("skip={skip} times=1"))?;
     let begun = cell.deploy().await?;
     cell.hit_within(LIMIT).await;
     let hit = cell.hits() > 0;
@@ -37,16 +40,20 @@ async fn mode_off(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     cell.world.change_stack(&cell.install, &["EnableMaintenance=true"]).await?;
     let workflow = ended?;
     let jobs = cell.jobs(&workflow).await?;
-    let blocked = jobs.iter().any(|(_, job)| job.state.as_str() == "blocked");
+    // A job that had changed something is not `blocked`, and has failed for the same reason.
+    let is_stopped = |job: &Job| matches!(job.state.as_str(), "blocked" | "failed");
+    let names_switch = |job: &Job| job.reason().is_some_and(|reason| reason.contains("switched off"));
+    let blocked = jobs.iter().any(|(_, job)| is_stopped(job) && names_switch(job));
     let next = cell.deploy().await?;
     cell.succeeds(&next).await?;
-    ensure!(!hit || blocked, "no job is blocked: {:?}", states(&workflow));
+    ensure!(!hit || blocked, "no job ended for the switch: {:?}", states(&workflow));
     Ok(Tried::when(hit))
 }
 
 /// The customer switches the runner off before or in the middle of a job, and on again after a while.
 async fn switched_off(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
-    let (when, secs) = (point.of(&["before", "during"]), 5 + u64::from(point.number % 4) * 10);
+    let [when, secs] = point.among([2, 4]);
+    let (when, secs) = (["before", "during"][when], [5, 15, 25, 35][secs]);
     cell.effects().hold(when == "during");
     let begun = if when == "before" {
         cell.world.change_stack(&cell.install, &["EnableRunner=false"]).await?;

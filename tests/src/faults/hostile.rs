@@ -21,7 +21,7 @@ declare! {
 /// another dead letter.
 const ONCE_SECS: u32 = 90;
 
-/// A useless message goes to each queue that a function reads, in turn: it ends with the dead letters, and work continues.
+/// A useless message of each kind goes to each queue that a function reads: it ends with the dead letters, and work continues.
 async fn poison(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     cell.queues.hide_failed_for(ONCE_SECS).await?;
     let tried = dead_letter(cell, point).await;
@@ -30,8 +30,8 @@ async fn poison(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
 }
 
 async fn dead_letter(cell: &mut Cell, mut point: Point) -> anyhow::Result<Tried> {
-    let queue = point.of(&["reports", "dispatch", "grants"]);
-    let body = useless(cell, &mut point)?;
+    let [queue, kind] = point.among([3, 7]);
+    let (queue, body) = (["reports", "dispatch", "grants"][queue], useless(cell, kind, &mut point.rng)?);
     let before = cell.queues.length("dead").await?;
     cell.queues.send(queue, &body).await?;
     let begun = cell.act("note").await?;
@@ -43,12 +43,12 @@ async fn dead_letter(cell: &mut Cell, mut point: Point) -> anyhow::Result<Tried>
     Ok(Tried::Passed)
 }
 
-/// Returns a body by the number of the try: not JSON, other JSON, too deep, cut off, too large, or signed by a stranger.
-fn useless(cell: &Cell, point: &mut Point) -> anyhow::Result<String> {
-    let strangers = stranger(cell, "globex", &mut point.rng)?;
-    let cut = point.rng.usize(1..strangers.len());
-    let noise: String = (0..point.rng.usize(1..4000)).map(|_| point.rng.char('!'..'~')).collect();
-    Ok(match point.round(3) % 7 {
+/// Returns a body: not JSON, other JSON, too deep, cut off, too large, of other types, or signed by a stranger.
+fn useless(cell: &Cell, kind: usize, rng: &mut Rng) -> anyhow::Result<String> {
+    let strangers = stranger(cell, "globex", rng)?;
+    let cut = rng.usize(1..strangers.len());
+    let noise: String = (0..rng.usize(1..4000)).map(|_| rng.char('!'..'~')).collect();
+    Ok(match kind {
         0 => noise,
         1 => serde_json::json!({ "order": noise }).to_string(),
         2 => "[".repeat(20_000),

@@ -101,9 +101,11 @@ async fn large_outputs(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     Ok(Tried::Passed)
 }
 
-/// A job prints 8 MB of bytes: they are cut, its log says so, and the runner continues.
-async fn flooded_log(cell: &mut Cell, _: Point) -> anyhow::Result<Tried> {
-    let begun = cell.act("flood").await?;
+/// A job prints 8 MB as noise, as lines, as one line, or as noise on its other output: they are cut, its log says so, and the
+/// runner continues.
+async fn flooded_log(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
+    let kind = point.of(&["noise", "lines", "line", "errors"]);
+    let begun = cell.act_with("flood", &[&format!("kind={kind}")]).await?;
     cell.succeeds(&begun).await?;
     let job = only_job(cell, &begun).await?;
     // Parts of a log may arrive after the report of the end: docs/guarantees.md does not promise them.

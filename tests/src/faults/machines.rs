@@ -6,8 +6,9 @@ use anyhow::{Context as _, ensure};
 use freehold_protocol::Digest;
 use tokio::time::Instant;
 
+use super::calls::{self, Work};
 use super::cell::{Begun, Cell, INSTALL, LIMIT, POLL, RELEASE_KEY, states};
-use super::class::{Point, Tried, declare};
+use super::class::{Point, Tried, declare, in_rows};
 use crate::harness::runner::{How, Signal};
 use crate::harness::wait::until;
 use crate::harness::{MovableClock, Runner};
@@ -70,12 +71,15 @@ async fn polls_end(killed_at: Instant) {
     tokio::time::sleep_until(killed_at + POLL).await;
 }
 
-/// The runner is killed before or after one of its calls, one after the other, and started again at once: between two calls it
-/// writes its journal, its spool or its audit file.
+/// The runner is killed before or after each of its calls while it runs an action, and started again at once: between two
+/// calls it writes its journal, its spool or its audit file.
 async fn killed(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
-    let kill = point.of(&["kill-before", "kill-after"]);
-    let (action, skip) = (if point.round(2).is_multiple_of(2) { "again" } else { "note" }, point.round(4));
-    cell.on_runner(&format!("* 1 {kill} skip={skip} times=1"))?;
+    let again = cell.calls(&point, Work::Again, calls::OF_RUNNER).await?;
+    let note = cell.calls(&point, Work::Note, calls::OF_RUNNER).await?;
+    let [kill, call] = point.among([2, again + note]);
+    let (row, skip) = in_rows(call, &[again, note]).context("a run makes no calls")?;
+    let action = ["again", "note"][row];
+    cell.fail(calls::OF_RUNNER, ["kill-before", "kill-after"][kill], &format!("skip={skip} times=1"))?;
     let begun = cell.act(action).await?;
     let Some(killed_at) = death(cell, &begun).await? else {
         cell.calm();
@@ -193,7 +197,8 @@ async fn wrong_clock(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
 /// end or was killed, or by an order that names another program. Both have the same version, unless `FREEHOLD_PREVIOUS_RUNNER`
 /// names the program of the version before, which is the first then.
 async fn upgraded(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
-    if point.of(&[false, false, true]) {
+    let how = point.of(&["ended", "killed", "ordered"]);
+    if how == "ordered" {
         return upgraded_by_order(cell).await;
     }
     let newer = cell.runner.how();
@@ -201,7 +206,7 @@ async fn upgraded(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
         cell.runner.kill().await?;
         cell.runner = Runner::start(How { program: program.into(), ..newer.clone() })?;
     }
-    let killed = point.of(&[false, true, true]);
+    let killed = how == "killed";
     cell.effects().hold(true);
     let begun = cell.act("again").await?;
     cell.wrote(&begun, "begin", 0).await?;

@@ -1,10 +1,12 @@
 //! The thirty-four faults of `docs/guarantees.md`, each brought about with real programs: functions, runner, commands and the
 //! local cloud. A try makes the fault happen at one point, sees that it happened, and checks what must hold afterwards.
 
+mod calls;
 mod cell;
 mod class;
 mod control_plane;
 mod customer;
+mod dry_run;
 mod hostile;
 mod jobs;
 mod machines;
@@ -15,7 +17,7 @@ mod reports;
 mod table;
 
 pub use cell::{APP, Begun, Cell, INSTALL, LIMIT, POLL, states};
-pub use class::{Class, Point, Tried, Trying};
+pub use class::{Class, Place, Point, Tried, Trying};
 pub use queues::Queues;
 
 /// Returns all classes, by number.

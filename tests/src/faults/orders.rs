@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 
+use super::calls::{self, Work};
 use super::cell::{Cell, INSTALL, POLL};
 use super::class::{Point, Tried, declare};
 use crate::harness::runner::Signal;
@@ -50,9 +51,9 @@ async fn delivered_twice(cell: &mut Cell, point: Point) -> anyhow::Result<Tried>
 
 /// The queue's answer is on its way for longer than the lease; or it arrives, and the runner stands still (SIGSTOP) before it
 /// can read it.
-async fn lapsed_before_the_start(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
+async fn lapsed_before_the_start(cell: &mut Cell, mut point: Point) -> anyhow::Result<Tried> {
     let stopped = point.of(&[false, true]);
-    let late = if stopped { 5_000 } else { 31_000 + u64::from(point.number) * 200 };
+    let late = if stopped { 5_000 } else { point.rng.u64(31_000..35_000) };
     let queue = format!("{INSTALL}.fifo");
     cell.queues.empty(&queue).await?;
     cell.on_runner(&format!("sqs.ReceiveMessage 1 delay-answer:{late} about={queue}"))?;
@@ -81,11 +82,12 @@ async fn lapsed_before_the_start(cell: &mut Cell, point: Point) -> anyhow::Resul
     Ok(Tried::Passed)
 }
 
-/// The function's message to the runner's queue is lost, or the queue's answer; one order of the deploy after the other.
+/// The function's message to the runner's queue is lost, or the queue's answer, for each order of a deploy.
 async fn sending_fails(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
-    let fault = point.of(&["drop-request", "drop-answer", "error", "truncate"]);
-    let order = point.round(4) % 3;
-    cell.on_functions(&format!("sqs.SendMessage 1 {fault} about=.fifo skip={order} times=1 stubborn"))?;
+    const FAULTS: [&str; 4] = ["drop-request", "drop-answer", "error", "truncate"];
+    let orders = cell.calls(&point, Work::Deploy, calls::ORDERS).await?;
+    let [fault, order] = point.among([FAULTS.len(), orders]);
+    cell.fail(calls::ORDERS, FAULTS[fault], &format!("skip={order} times=1"))?;
     let begun = cell.deploy().await?;
     cell.succeeds(&begun).await?;
     let hit = cell.hits() > 0;

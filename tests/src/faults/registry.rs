@@ -1,10 +1,11 @@
 //! Faults of registries, while a deploy copies its artifacts into the install's registry.
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use aws_sdk_ecr::types::ImageIdentifier;
 
+use super::calls::{self, Calls, Work};
 use super::cell::{Cell, INSTALL};
-use super::class::{Point, Tried, declare};
+use super::class::{Point, Tried, declare, in_rows};
 use super::table::once_right;
 
 declare! {
@@ -20,13 +21,14 @@ async fn registry_down(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     fails_without_effect(cell, &format!("registry.* 1 {fault}")).await
 }
 
-/// The connection of an upload ends at every tenth of its bytes; the deploy copies the rest.
+/// The connection of each call that uploads something ends at every tenth of its bytes; the deploy copies the rest.
 async fn half_pushed(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
-    let (percent, skip) = (point.number % 10 * 10, point.round(10) % 3);
+    const CALLS: [Calls; 2] = [calls::UPLOADS, calls::MANIFESTS];
+    let counts = cell.calls_each(&point, Work::CopyingDeploy, CALLS).await?;
+    let [tenth, call] = point.among([10, counts.iter().sum()]);
+    let (kind, skip) = in_rows(call, &counts).context("nothing is uploaded")?;
     forget_copies(cell).await?;
-    let operation = point.of(&["registry.FinishUpload", "registry.PutManifest", "registry.UploadPart"]);
-    let uploads = if operation == "registry.UploadPart" { "registry.*Upload*" } else { operation };
-    cell.on_runner(&format!("{uploads} 1 cut:{percent} skip={skip} times=1"))?;
+    cell.fail(CALLS[kind], &format!("cut:{}", tenth * 10), &format!("skip={skip} times=1"))?;
     let tried = once_right(cell).await?;
     let copies = copies(cell).await?;
     ensure!(!copies.is_empty(), "nothing is in the install's registry");
@@ -65,7 +67,7 @@ async fn shown(cell: &Cell) -> anyhow::Result<u64> {
 }
 
 /// Removes all images from the install's registry, so that the next deploy copies them again.
-async fn forget_copies(cell: &Cell) -> anyhow::Result<()> {
+pub(super) async fn forget_copies(cell: &Cell) -> anyhow::Result<()> {
     let digests = copies(cell).await?;
     if digests.is_empty() {
         return Ok(());

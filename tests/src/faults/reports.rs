@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 
+use super::calls::{self, Work};
 use super::cell::{Begun, Cell};
 use super::class::{Point, Tried, declare};
 use super::table::ends_right;
@@ -36,18 +37,19 @@ async fn out_of_order(cell: &mut Cell, mut point: Point) -> anyhow::Result<Tried
     Ok(Tried::Passed)
 }
 
-/// The runner's message is lost, or only the queue's answer, up to three times in a row.
+/// The runner's message is lost, or only the queue's answer, up to three times in a row, from each of its messages on.
 async fn lost_reports(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
-    let fault = point.of(&["drop-request", "drop-answer", "error", "truncate"]);
-    let (skip, times) = (point.round(4) % 3, point.round(12) % 3 + 1);
-    cell.on_runner(&format!("sqs.SendMessage* 1 {fault} skip={skip} times={times} stubborn"))?;
+    const FAULTS: [&str; 4] = ["drop-request", "drop-answer", "error", "truncate"];
+    let messages = cell.calls(&point, Work::Note, calls::REPORTS).await?;
+    let [fault, more, skip] = point.among([FAULTS.len(), 3, messages]);
+    cell.fail(calls::REPORTS, FAULTS[fault], &format!("skip={skip} times={}", more + 1))?;
     let begun = cell.act("note").await?;
     ends_right(cell, &begun).await
 }
 
 /// No function reads a queue and every call of every function fails, for up to half a minute, while the runner works.
 async fn control_plane_down(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
-    let secs = 5 + u64::from(point.number % 6) * 5;
+    let secs = point.of(&[5, 10, 15, 20, 25, 30]);
     cell.effects().hold(true);
     let begun = cell.act("note").await?;
     cell.wrote(&begun, "begin", 0).await?;

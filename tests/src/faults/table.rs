@@ -1,7 +1,10 @@
 //! Faults between the functions and their table.
 
+use anyhow::Context as _;
+
+use super::calls::{self, Calls, Work};
 use super::cell::{Begun, Cell};
-use super::class::{Point, Tried, declare};
+use super::class::{Point, Tried, declare, in_rows};
 
 declare! {
     10 "DynamoDB throttles" throttled [];
@@ -16,19 +19,21 @@ async fn throttled(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     once_right(cell).await
 }
 
-/// A write is done and its answer is lost in every try of the call: of one write of the deploy after the other.
+/// A write is done and its answer is lost in every try of the call: each write of a deploy.
 async fn lost_writes(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
-    let operation = point.of(&["TransactWriteItems", "UpdateItem", "TransactWriteItems"]);
-    let fault = if point.round(3).is_multiple_of(2) { "drop-answer" } else { "truncate" };
-    let skip = point.round(3);
-    cell.on_functions(&format!("dynamodb.{operation} 1 {fault} skip={skip} times=1 stubborn"))?;
+    const WRITES: [Calls; 3] = [calls::TRANSACTIONS, calls::UPDATES, calls::DELETIONS];
+    let counts = cell.calls_each(&point, Work::Deploy, WRITES).await?;
+    let [fault, write] = point.among([2, counts.iter().sum()]);
+    let (kind, skip) = in_rows(write, &counts).context("a deploy writes nothing")?;
+    cell.fail(WRITES[kind], ["drop-answer", "truncate"][fault], &format!("skip={skip} times=1"))?;
     once_right(cell).await
 }
 
-/// Another writer is always there first, for one call or for as many as its function tries.
+/// Another writer is always there first, for one call or for as many as its function tries: from each transaction on.
 async fn conflicts(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
-    let (skip, times) = (point.number % 10, point.of(&[1, 3, 8]));
-    cell.on_functions(&format!("dynamodb.TransactWriteItems 1 conflict skip={skip} times={times} stubborn"))?;
+    let transactions = cell.calls(&point, Work::Deploy, calls::TRANSACTIONS).await?;
+    let [times, skip] = point.among([3, transactions]);
+    cell.fail(calls::TRANSACTIONS, "conflict", &format!("skip={skip} times={}", [1, 3, 8][times]))?;
     once_right(cell).await
 }
 

@@ -207,6 +207,11 @@ impl Fates {
         Self { seed, rules }
     }
 
+    /// Returns for each rule how many requests it has looked at, or how many SDK calls if it is stubborn.
+    pub(crate) fn looked_at(&self) -> Vec<u64> {
+        self.rules.iter().map(|counted| counted.seen).collect()
+    }
+
     /// Returns what happens to a request.
     pub(crate) fn decide(&mut self, asked: Asked<'_>) -> Option<Fault> {
         let seed = self.seed;
@@ -330,6 +335,17 @@ mod tests {
         assert_eq!(fates.decide(Asked { caller: "AKIA1", ..one }), None);
         assert_eq!(fates.decide(Asked { operation: "dynamodb.Query", ..one }), None);
         assert_eq!(fates.decide(Asked { texts: [b"/job", b"-1"], ..one }), None);
+    }
+
+    #[test]
+    fn rules_that_never_fire_count_the_calls_at_which_others_could() {
+        let mut fates = fates(1, "* 0 error;sqs.* 0 error stubborn;kms.* 0 error");
+        let of_call = |call| Asked { call: Some(call), ..asked("sqs.SendMessage") };
+
+        let met: Vec<_> = ["a", "a", "b"].map(|call| fates.decide(of_call(call))).into_iter().flatten().collect();
+
+        assert_eq!(met, []);
+        assert_eq!(fates.looked_at(), [3, 2, 0]);
     }
 
     #[test]

@@ -109,6 +109,11 @@ impl Proxy {
         lock(&self.shared.answers).clear();
     }
 
+    /// Returns for each rule how many requests it has looked at, or how many SDK calls if it is stubborn.
+    pub fn looked_at(&self) -> Vec<u64> {
+        lock(&self.shared.fates).looked_at()
+    }
+
     /// Returns what jobs wrote down here.
     pub fn effects(&self) -> &Effects {
         &self.shared.effects
