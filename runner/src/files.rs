@@ -34,7 +34,8 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<File> {
     let write = |staged: &Path| -> Result<File> {
         let mut file = open_empty(staged, PRIVATE)?;
         file.write_all(bytes)?;
-        file.sync_all()?;
+        // The times of the file may be lost.
+        file.sync_data()?;
         Ok(file)
     };
     rename_written(path, write)

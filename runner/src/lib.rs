@@ -24,6 +24,8 @@ pub mod backoff;
 mod bucket_object;
 pub mod config;
 mod core_dump;
+#[cfg(test)]
+mod durability_tests;
 mod files;
 pub mod identity;
 pub mod job;

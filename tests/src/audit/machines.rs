@@ -82,7 +82,8 @@ impl Machine {
         Ok(file.write_all(b"{\"entry\":{\"at\":17")?)
     }
 
-    /// Takes back the last lines of the file, which were not written durably.
+    /// Takes back the last lines of the file that were not written durably. `runner/src/durability_tests.rs` shows that the
+    /// lines of the other kinds are synced before the runner continues.
     fn lose_power(&self) -> anyhow::Result<()> {
         let path = self.directory.path().join("audit.spool");
         let text = std::fs::read_to_string(&path)?;
