@@ -194,7 +194,7 @@ impl Bug {
         Self::ResumeReusesDispatch,
     ];
 
-    /// Every mistake about approvals. The worlds of the other mistakes have no approvals.
+    /// Every mistake about approvals, which have a model of their own.
     pub const OF_APPROVALS: [Self; 5] = [
         Self::ApprovalOfAnyPlan,
         Self::ExpiredPlanApproved,

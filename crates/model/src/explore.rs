@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use stateright::{Checker, HasDiscoveries, Model};
 
 use crate::action::Action;
+use crate::approvals::{self, Approvals};
 use crate::bounds::Bounds;
 use crate::bug::Seed;
 use crate::hellos::{self, Hellos};
@@ -48,6 +49,16 @@ pub fn check_hellos() -> Checked<hellos::Action> {
 /// Returns what the checker finds in the space of hellos with a mistake, until the first rule is broken.
 pub fn hunt_hellos(seed: Seed) -> Checked<hellos::Action> {
     run("hellos", Hellos::new(seed), HasDiscoveries::AnyFailures)
+}
+
+/// Returns what the checker finds in the whole space of approvals.
+pub fn check_approvals() -> Checked<approvals::Action> {
+    run("approvals", Approvals { seed: Seed::default() }, HasDiscoveries::All)
+}
+
+/// Returns what the checker finds in the space of approvals with a mistake, until the first rule is broken.
+pub fn hunt_approvals(seed: Seed) -> Checked<approvals::Action> {
+    run("approvals", Approvals { seed }, HasDiscoveries::AnyFailures)
 }
 
 /// Returns what the checker finds in a whole space of workflows.

@@ -17,6 +17,7 @@
 //! - Hellos, in a model of their own ([`hellos`]): whose key is believed when they arrive late, twice and in any order, while
 //!   machines are lost and live beside each other. In the model above, the second machine's hello is accepted in one step.
 //!
+//! - Approvals, in a model of their own ([`approvals`]): what both sides say about the plans of a job, in any order.
 //! - Workflows, in a model of their own ([`workflow`]): nodes that fail, are blocked, retried, skipped and cancelled, continuations
 //!   by people, and the roll back of a verified deploy that failed.
 //!
@@ -56,6 +57,7 @@
 )]
 
 pub mod action;
+pub mod approvals;
 pub mod bounds;
 pub mod bug;
 mod carry;

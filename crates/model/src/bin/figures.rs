@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use freehold_model::bounds::Bounds;
 use freehold_model::bug::Bug;
-use freehold_model::explore::{Checked, check, check_hellos, check_workflow, hunt, hunt_hellos, hunt_workflows};
+use freehold_model::explore::{
+    Checked, check, check_approvals, check_hellos, check_workflow, hunt, hunt_approvals, hunt_hellos, hunt_workflows,
+};
 use freehold_model::workflow::world::Space;
 
 fn main() -> ExitCode {
@@ -25,11 +27,13 @@ fn main() -> ExitCode {
 
     let protocol = spaces.iter().map(|space| Found::of(check(*space)));
     let workflows = workflow_spaces.iter().map(|space| Found::of(check_workflow(*space)));
-    let spaces = protocol.chain([Found::of(check_hellos())]).chain(workflows).collect();
+    let others = [Found::of(check_hellos()), Found::of(check_approvals())];
+    let spaces = protocol.chain(others).chain(workflows).collect();
     let protocol = bugs.iter().map(|bug| (*bug, Found::of(hunt(Bounds::ground_of(*bug)))));
     let hellos = Bug::OF_HELLOS.into_iter().map(|bug| (bug, Found::of(hunt_hellos(bug.into()))));
+    let approvals = Bug::OF_APPROVALS.into_iter().map(|bug| (bug, Found::of(hunt_approvals(bug.into()))));
     let workflows = workflow_bugs.iter().map(|bug| (*bug, Found::of(hunt_workflows((*bug).into()))));
-    count(spaces, protocol.chain(hellos).chain(workflows))
+    count(spaces, protocol.chain(hellos).chain(approvals).chain(workflows))
 }
 
 /// What a search found.

@@ -1,5 +1,7 @@
 //! Every seeded mistake breaks a rule.
 
+use std::collections::HashSet;
+
 use crate::bounds::Bounds;
 use crate::bug::Bug;
 use crate::explore::hunt;
@@ -19,4 +21,15 @@ fn every_seeded_mistake_breaks_a_rule() {
     }
 
     assert_eq!(survivors, []);
+}
+
+/// The figure `model.mutants_killed` hunts these four lists.
+#[test]
+fn each_mistake_is_in_one_list() {
+    let all = [&Bug::ALL[..], &Bug::OF_APPROVALS, &Bug::OF_HELLOS, &Bug::OF_WORKFLOWS].concat();
+    let different: HashSet<&Bug> = all.iter().collect();
+
+    // The last one of the enumeration.
+    let count = Bug::RollBackTaskIsRemovedFirst as usize + 1;
+    assert_eq!((all.len(), different.len()), (count, count));
 }
