@@ -3,5 +3,6 @@
 mod forged_messages;
 mod identity;
 mod kill;
+mod outage;
 mod pause;
 mod upgrade;

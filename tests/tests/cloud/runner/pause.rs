@@ -87,7 +87,7 @@ async fn the_word_that_the_stack_is_gone_closes_the_queue_until_the_next_hello()
 }
 
 /// Returns an install that is provisioned, and its runner.
-async fn ready(world: &World) -> anyhow::Result<(Install, Runner)> {
+pub(super) async fn ready(world: &World) -> anyhow::Result<(Install, Runner)> {
     world.vendor(&["app", "sync", &app::small(world.directory())?.display().to_string()]).await?;
     let install = world.install("globex", "small").await?;
     let runner = world.runner_of_stack(&install).await?;
@@ -121,7 +121,7 @@ async fn connection(world: &World, state: &str) -> anyhow::Result<Value> {
 }
 
 /// Returns the job of the newest workflow, once it has one.
-async fn job(world: &World) -> anyhow::Result<Value> {
+pub(super) async fn job(world: &World) -> anyhow::Result<Value> {
     let id = until("the action has a job", SOON, || async {
         let workflow = world.newest_workflow("globex").await?;
         Ok(workflow["nodes"][0]["job"].as_str().map(str::to_owned))
