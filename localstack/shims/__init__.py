@@ -2,6 +2,7 @@
 
 from shims import (
     events,
+    functions,
     http_api,
     identity,
     kubernetes,
@@ -23,6 +24,7 @@ SHIMS = (
     events,
     templates,
     topics,
+    functions,
     network,
     kubernetes,
     kubernetes_templates,
