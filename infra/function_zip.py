@@ -1,6 +1,9 @@
 """The zip of a function. As a program (`BINARY ZIP`), it packs as small as it can, with libdeflate."""
 
+import contextlib
+import hashlib
 import os
+import shutil
 import sys
 import zipfile
 from pathlib import Path
@@ -42,6 +45,24 @@ def write(binary, zipped, level):
             draft.unlink()
             sys.exit(f"`{draft}` does not unpack to `{binary}`")
     draft.rename(zipped)
+
+
+def unpack(zipped, folder):
+    """Unpacks a zip below `folder`, unless it is there already; returns the folder's name, the SHA-256 of the zip."""
+    packed = zipped.read_bytes()
+    name = hashlib.sha256(packed).hexdigest()
+    if not (folder / name).exists():
+        draft = folder / f"{name}.{os.getpid()}"
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True)
+        with zipfile.ZipFile(zipped) as archive:
+            archive.extract("bootstrap", draft)
+        (draft / "bootstrap").chmod(0o555)
+        # Readers never see a partial program, nor one that is still open for writing. Another process may be faster.
+        with contextlib.suppress(OSError):
+            draft.rename(folder / name)
+        shutil.rmtree(draft, ignore_errors=True)
+    return name
 
 
 if __name__ == "__main__":

@@ -220,14 +220,14 @@ class Account(Principal):
         url = self.client("sqs").create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
         return url, f"arn:aws:sqs:{REGION}:{self.id}:{name}"
 
-    def function(self, name, *statements):
+    def function(self, name, *statements, script=BOOTSTRAP):
         return self.client("lambda").create_function(
             FunctionName=name,
             Runtime="provided.al2023",
             Handler="bootstrap",
             Timeout=20,
             Role=self.role_arn(f"{name}-role", *statements),
-            Code={"ZipFile": bootstrap.packed(BOOTSTRAP)},
+            Code={"ZipFile": bootstrap.packed(script)},
         )["FunctionArn"]
 
     def call(self, name, event=None):

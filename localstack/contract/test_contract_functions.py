@@ -1,9 +1,13 @@
-"""Contract tests of functions: their logs."""
+"""Contract tests of functions: their logs, and code that is unpacked before a function is called."""
 
 import base64
+import hashlib
 import json
+import tempfile
+from pathlib import Path
 
-from contract_cloud import Contract, needs
+import bootstrap
+from contract_cloud import BOOTSTRAP, Contract, Instance, needs
 
 
 @needs("lambda")
@@ -21,3 +25,24 @@ class Logs(Contract):
             FunctionName="f", LogType="Tail", Payload=json.dumps({"lines": lines} if lines else {})
         )
         return base64.b64decode(answer.get("LogResult", "")).decode().splitlines()
+
+
+@needs("lambda")
+class Unpacked(Contract):
+    def test_code_that_is_unpacked_runs_where_it_is_and_other_code_does_not(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        known = Path(place.name).resolve() / hashlib.sha256(bootstrap.packed(BOOTSTRAP)).hexdigest()
+        known.mkdir()
+        (known / "bootstrap").write_text(BOOTSTRAP)
+        (known / "bootstrap").chmod(0o555)
+        instance = Instance(env={"FREEHOLD_UNPACKED": str(known.parent)})
+        self.addCleanup(instance.close)
+        account = instance.account()
+        account.function("known")
+        account.function("other", script=f"{BOOTSTRAP}# other code\n")
+
+        roots = [Path(account.call(name)["env"]["LAMBDA_TASK_ROOT"]) for name in ("known", "other")]
+
+        self.assertEqual(known, roots[0])
+        self.assertIn(instance.state, roots[1].parents)

@@ -1,0 +1,64 @@
+"""How `infra/package --local` keeps the zips of functions unpacked, for the local cloud."""
+
+import hashlib
+import importlib.machinery
+import importlib.util
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+INFRA = Path(__file__).resolve().parents[2] / "infra"
+
+
+def _load():
+    loader = importlib.machinery.SourceFileLoader("infra_package", str(INFRA / "package"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    with mock.patch.object(sys, "dont_write_bytecode", True), mock.patch.object(sys, "path", [str(INFRA), *sys.path]):
+        loader.exec_module(module)
+    return module
+
+
+package = _load()
+
+
+class Unpacked(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.out = Path(place.name)
+        self.unpacked = self.out / "unpacked"
+
+    def pack(self, name, program):
+        """Makes the zip of a function again; returns its digest."""
+        (self.out / "program").write_bytes(program)
+        package.function_zip.write(self.out / "program", self.out / f"{name}.zip", level=1)
+        return hashlib.sha256((self.out / f"{name}.zip").read_bytes()).hexdigest()
+
+    def test_each_zip_has_its_program_in_a_folder_named_after_its_digest(self):
+        digests = {self.pack("api", b"one"): b"one", self.pack("sweep", b"two"): b"two"}
+
+        package.unpack(self.out, ["api", "sweep"])
+
+        found = {folder.name: (folder / "bootstrap").read_bytes() for folder in self.unpacked.iterdir()}
+        self.assertEqual(found, digests)
+        modes = {(folder / "bootstrap").stat().st_mode & 0o777 for folder in self.unpacked.iterdir()}
+        self.assertEqual(modes, {0o555})
+
+    def test_a_zip_that_stayed_the_same_is_not_unpacked_again_and_the_one_before_it_is_removed(self):
+        same, _ = self.pack("api", b"one"), self.pack("sweep", b"two")
+        package.unpack(self.out, ["api", "sweep"])
+        before = (self.unpacked / same / "bootstrap").stat().st_ino
+        draft = self.unpacked / f"{same}.1"
+        draft.mkdir()
+        later = self.pack("sweep", b"three")
+
+        package.unpack(self.out, ["api", "sweep"])
+
+        self.assertEqual({folder.name for folder in self.unpacked.iterdir()}, {same, later, draft.name})
+        self.assertEqual((self.unpacked / same / "bootstrap").stat().st_ino, before)
+
+
+if __name__ == "__main__":
+    unittest.main()
