@@ -8,6 +8,27 @@ from botocore.exceptions import ClientError
 
 from contract_cloud import REGION, Contract, Principal, allow, needs, until
 
+# A date without quotes is a string, and so is the text of a literal block.
+SHORT_FORMS = """
+AWSTemplateFormatVersion: 2010-09-09
+Parameters:
+  Answer: {Type: String, Default: "yes"}
+Mappings:
+  Table: {row: {column: found}}
+Conditions:
+  Agreed: !And [!Equals [!Ref Answer, "yes"], !Not [!Equals [!Ref Answer, "no"]]]
+Resources:
+  Queue:
+    Type: AWS::SQS::Queue
+    Properties: {QueueName: !Sub "${AWS::Region}-b"}
+Outputs:
+  Join: {Value: !Join ["-", [!Ref AWS::Region, 2010-09-09, !If [Agreed, !Ref Answer, !Ref AWS::NoValue]]]}
+  Attribute: {Value: !GetAtt Queue.Arn}
+  Pick:
+    Value: !Select [1, !Split [",", "a,b"]]
+  Found: {Condition: Agreed, Value: !FindInMap [Table, row, column]}
+"""
+
 
 @needs("templates")
 class Templates(Contract):
@@ -45,6 +66,25 @@ class Templates(Contract):
         role.client("sqs").list_queues()
 
         self.refused("AccessDenied", role.client("sqs").create_queue, QueueName="more")
+
+    def test_short_forms_of_a_template_in_yaml_are_what_their_long_forms_are(self):
+        cloudformation = self.account.client("cloudformation")
+        cloudformation.create_stack(StackName="short", TemplateBody=SHORT_FORMS)
+
+        stack = until(lambda: self.settled("short"), "the stack settles")
+
+        outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
+        expected = {
+            "Join": f"{REGION}-2010-09-09-yes",
+            "Attribute": f"arn:aws:sqs:{REGION}:{self.account.id}:{REGION}-b",
+            "Pick": "b",
+            "Found": "found",
+        }
+        self.assertEqual(expected, outputs)
+
+    def settled(self, name):
+        [stack] = self.account.client("cloudformation").describe_stacks(StackName=name)["Stacks"]
+        return not stack["StackStatus"].endswith("IN_PROGRESS") and stack
 
     def test_bucket_of_a_template_keeps_locked_objects_and_its_policy_holds_for_everybody(self):
         bucket, until = f"locked-{self.account.id}", datetime.now(UTC) + timedelta(days=1)
