@@ -1,6 +1,7 @@
 """The shims: they correct MiniStack where it differs from AWS and Freehold depends on it. One file per service."""
 
 from shims import (
+    content_types,
     events,
     functions,
     http_api,
@@ -25,6 +26,7 @@ SHIMS = (
     templates,
     topics,
     functions,
+    content_types,
     network,
     kubernetes,
     kubernetes_templates,
