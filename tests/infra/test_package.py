@@ -1,8 +1,9 @@
-"""How `infra/package --local` keeps the zips of functions unpacked, for the local cloud."""
+"""What `infra/package --local` puts into the zips of functions, and how it keeps them unpacked for the local cloud."""
 
 import hashlib
 import importlib.machinery
 import importlib.util
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -23,7 +24,7 @@ def _load():
 package = _load()
 
 
-class Unpacked(unittest.TestCase):
+class LocalZips(unittest.TestCase):
     def setUp(self):
         place = tempfile.TemporaryDirectory()
         self.addCleanup(place.cleanup)
@@ -58,6 +59,23 @@ class Unpacked(unittest.TestCase):
 
         self.assertEqual({folder.name for folder in self.unpacked.iterdir()}, {same, later, draft.name})
         self.assertEqual((self.unpacked / same / "bootstrap").stat().st_ino, before)
+
+    def test_symbols_of_a_program_are_left_out_and_a_script_is_packed_as_it_is(self):
+        source, program, script = (self.out / name for name in ("source.c", "program", "script"))
+        source.write_text(
+            "int a_name_of_a_function(void) { return 0; } int main(void) { return a_name_of_a_function(); }"
+        )
+        subprocess.run(["cc", "-o", program, source], check=True)
+        script.write_text("#!/bin/sh\n")
+        place = self.out / "place"
+        place.mkdir()
+
+        packed = [package.without_symbols(file, place) for file in (program, script)]
+
+        self.assertIn(b"a_name_of_a_function", program.read_bytes())
+        self.assertNotIn(b"a_name_of_a_function", packed[0].read_bytes())
+        self.assertEqual(subprocess.run([packed[0]]).returncode, 0)
+        self.assertEqual(packed[1], script)
 
 
 if __name__ == "__main__":
