@@ -42,9 +42,10 @@ mod tools;
 mod webhook;
 mod workflow;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::{CommandFactory, FromArgMatches, Parser};
 
 use args::Cli;
 use error::{Error, Result};
@@ -53,11 +54,9 @@ fn main() -> ExitCode {
     if let Some(code) = freehold_policy::run_if_asked() {
         return code;
     }
-    let (width, command) = (output::help_width(), Cli::command());
-    let words = args::without_options_of_help(std::env::args_os().collect(), &command);
-    let asked = output::fitted(command.clone().term_width(width), width).try_get_matches_from(words);
-    let asked = asked.and_then(|matches| Cli::from_arg_matches(&matches));
-    match asked.map_err(|error| error::with_tip(error, &command)) {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    // To wrap the help of all commands takes longer than the rest of the start, and most commands show no help.
+    match Cli::try_parse_from(&words).or_else(|_| parse_with_help(words)) {
         Ok(cli) => run(cli).map_or_else(|error| ended(&error), |()| ExitCode::SUCCESS),
         // The parser returns help and the version as errors, but they are not errors of the command.
         Err(other) if !other.use_stderr() => other.exit(),
@@ -72,6 +71,15 @@ fn main() -> ExitCode {
             ended(&error::usage(&wrong))
         }
     }
+}
+
+/// Parses words that ask for help or contain a mistake: the error is the text to print, wrapped for the terminal.
+fn parse_with_help(words: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let (width, command) = (output::help_width(), Cli::command());
+    let words = args::without_options_of_help(words, &command);
+    let asked = output::fitted(command.clone().term_width(width), width).try_get_matches_from(words);
+    let asked = asked.and_then(|matches| Cli::from_arg_matches(&matches));
+    asked.map_err(|error| error::with_tip(error, &command))
 }
 
 /// Prints the error that ended the command.
