@@ -112,7 +112,7 @@ def install_with_inputs_text():
 
 
 def install_with_inputs():
-    return parse(install_with_inputs_text())
+    return json.loads(_as_json(GOLDEN / "install-with-inputs.yaml"))
 
 
 def install_with_network_text():
@@ -121,7 +121,7 @@ def install_with_network_text():
 
 
 def install_with_network():
-    return parse(install_with_network_text())
+    return json.loads(_as_json(GOLDEN / "install-with-network.yaml"))
 
 
 def replace_each(text, replacements):

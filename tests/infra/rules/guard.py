@@ -16,8 +16,9 @@ from pathlib import Path
 import templates
 
 RULES = templates.INFRA / "install.guard"
-# Where the comparison begins in the file.
-COMPARISON = "# ---- as-rendered: "
+# Where each part of the file begins, and the comparison. Variables for all of them come first.
+PART = "# ---- "
+COMPARISON = f"{PART}as-rendered: "
 # This package is used only for the binaries of the engine that it ships.
 PACKAGE = "cdklabs-cdk-validator-cfnguard"
 BROKEN = 19
@@ -50,12 +51,21 @@ def broken_rules(template, whole=False):
 
 def broken_rules_of_files(place, whole=False):
     """Returns the broken rules of one file, or of each file of a folder, by the name of the file."""
-    if whole:
-        return _broken_rules(place, RULES)
-    with tempfile.NamedTemporaryFile("w", suffix=".guard") as nine:
-        nine.write(RULES.read_text().partition(COMPARISON)[0])
-        nine.flush()
-        return _broken_rules(place, nine.name)
+    text = RULES.read_text()
+    return _broken_rules_of_text(place, text if whole else text.partition(COMPARISON)[0])
+
+
+def differences_of_files(place):
+    """Returns the same for the comparison with the template that Freehold renders, without the nine rules."""
+    text = RULES.read_text()
+    return _broken_rules_of_text(place, text.partition(PART)[0] + COMPARISON + text.partition(COMPARISON)[2])
+
+
+def _broken_rules_of_text(place, text):
+    with tempfile.NamedTemporaryFile("w", suffix=".guard") as rules:
+        rules.write(text)
+        rules.flush()
+        return _broken_rules(place, rules.name)
 
 
 def _broken_rules(place, rules):
