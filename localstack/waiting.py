@@ -10,5 +10,6 @@ def until(condition, what, deadline_secs):
         value = condition()
         if value:
             return value
-        time.sleep(0.02)
+        # A look costs this process and the local cloud up to 10 ms.
+        time.sleep(0.1)
     raise AssertionError(f"not within {deadline_secs} s: {what}")
