@@ -6,7 +6,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-VENV = Path(__file__).resolve().parent / "venv"
+ROOT = Path(__file__).resolve().parents[2]
+VENV = ROOT / "tests/setup/venv"
 
 
 class Venv(unittest.TestCase):
@@ -61,6 +62,22 @@ class Venv(unittest.TestCase):
         made += [self.end(self.start(**other)) for _ in range(2)]
 
         self.assertEqual(made, [1, 1, 0])
+
+    def test_environments_are_kept_for_the_user_and_a_checkout_names_the_one_of_its_lock(self):
+        del self.environment["FREEHOLD_OF_A_TEST_VENV"]
+        link = ROOT / "target" / "of-a-test-venv"
+        self.addCleanup(link.unlink, missing_ok=True)
+        cache = {"XDG_CACHE_HOME": str(self.lock.parent / "cache"), **self.quick_python()}
+        found = []
+        for text in ("# no packages\n", "# other packages\n", "# no packages\n"):
+            self.lock.write_text(text)
+            out, trace = self.start(**cache).communicate()
+            found.append((Path(out.strip()), trace.count("+ python3 -m venv ")))
+            self.assertEqual(link.readlink(), found[-1][0], trace)
+
+        self.assertEqual([made for _, made in found], [1, 1, 0])
+        self.assertEqual(found[0][0], found[2][0])
+        self.assertEqual({path.parent for path, _ in found}, {self.lock.parent / "cache/freehold/venvs"})
 
     def test_what_python_says_against_an_environment_is_on_stderr(self):
         refuses = self.other_python("echo install python3-venv; exit 1")
