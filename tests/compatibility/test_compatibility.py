@@ -72,6 +72,7 @@ REFUSED = {
     "ProbeTerms: `role` is not known": "runners refuse these terms; the changelog asks to update runners first",
     "RunTrigger: `role` is not known": "functions cannot read such a workflow, until the upgrade has replaced them",
     "`KeyedRequest` is not known": "a request with a used key is performed again, as in the last version",
+    "`RoleRunsRecord` is not known": "nothing reads the row; it is removed with its install",
     "`RoleSwitchesRecord` is not known": "nothing reads the row; it is removed with its install",
 }
 

@@ -76,7 +76,7 @@ struct Tenant {
 type ReadAndWrite = fn(&Kept) -> (Key, Value);
 
 /// The types of rows. The tests of their modules read those that only their modules know, and a workflow has two rows.
-const TYPES: [(&str, ReadAndWrite); 50] = [
+const TYPES: [(&str, ReadAndWrite); 51] = [
     ("AppRecord", again::<table::AppRecord>),
     ("BudgetRecord", again::<table::BudgetRecord>),
     ("Build", again::<Build>),
@@ -113,6 +113,7 @@ const TYPES: [(&str, ReadAndWrite); 50] = [
     ("ReportShard", again::<ReportShard>),
     ("ReportShards", again::<ReportShards>),
     ("RetiredNotice", again::<table::RetiredNotice>),
+    ("RoleRunsRecord", again::<table::RoleRunsRecord>),
     ("RoleSwitchesRecord", again::<table::RoleSwitchesRecord>),
     ("Run", again::<Run>),
     ("RunEntry", again::<table::RunEntry>),
