@@ -68,7 +68,14 @@ fn open(directory: &Path, bucket: &Arc<Memory>) -> Result<Audit, AuditError> {
 
 /// Returns an event with a line of this length at least.
 fn event(length: usize) -> AuditEvent {
-    AuditEvent::Ended { job: job_id(1), fence: FENCE, result: "x".repeat(length), log: None, order: None }
+    AuditEvent::Ended {
+        job: job_id(1),
+        fence: FENCE,
+        result: "x".repeat(length),
+        log: None,
+        order: None,
+        sent_at: None,
+    }
 }
 
 fn flush(audit: &Audit) -> Result<(), AuditError> {

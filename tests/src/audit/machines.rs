@@ -27,7 +27,7 @@ const ROUNDS: usize = 60;
 const AT_ONCE: usize = 3;
 
 /// The folders below `audit/` in the order in which a customer lists them while machines write.
-pub type Folders = &'static [&'static str];
+pub(super) type Folders = &'static [&'static str];
 
 /// A chain in a bucket with the messages beside it, and the keys that signed it.
 #[derive(Debug)]
