@@ -340,6 +340,15 @@ class Install(unittest.TestCase):
         # The rule about encryption judges the volumes that are named.
         self.assertIn("Ebs", data["BlockDeviceMappings"][0])
 
+    def test_only_aws_and_the_customer_choose_the_image_of_the_machine(self):
+        """A mode may write parameters of Systems Manager (IAM and Systems Manager: nobody but AWS below /aws)."""
+        image = self.template["Parameters"]["ImageId"]
+
+        for value in (image["Default"], "ami-0123456789abcdef0"):
+            self.assertRegex(value, image["AllowedPattern"])
+        for value in ("resolve:ssm:/images/runner", "resolve:ssm:images", "resolve:ssm:/aws/images", "x/aws/service/a"):
+            self.assertNotRegex(value, image["AllowedPattern"])
+
     def test_it_is_bound_to_one_account_and_one_region(self):
         self.assertEqual(self.template["Mappings"], {"BoundTo": {templates.REGION: {templates.ACCOUNT: INSTALL}}})
         self.assertIn("Fn::FindInMap", str(properties(self.template, "RunnerRole")["Description"]))

@@ -132,6 +132,9 @@ SMALL = {
     "a description that is a reference": lambda t: properties(t, "SecretInputApiToken").update(
         Description=f"Answer to {policy_forms.SECRET}"
     ),
+    "an image of anybody's parameter": lambda t: t["Parameters"]["ImageId"].update(
+        AllowedPattern="^(resolve:ssm:/[A-Za-z0-9/_.-]+|ami-[0-9a-f]+)$"
+    ),
     "a secret of the app that is shown": lambda t: t["Parameters"]["AppSecretApiKey"].pop("NoEcho"),
     "a secret of the app as an output": lambda t: t["Outputs"].update(
         AppSecretApiKey={"Description": "The customer's answer", "Value": {"Ref": "AppSecretApiKey"}}
