@@ -2,8 +2,9 @@
 
 Every type of CloudFormation's specification is added to the golden stack under a name that it could have, and takes the
 place of the type of one of its resources. Then leaves, keys and items of the golden stack are changed at random.
+An app writes the policies of its roles, so there only forms that no app can write are offered (`policy_forms.py`).
 `verify-template` judges each template alone. Guard, which takes longer, judges templates with many such resources and
-has to name each one, and a sample of the changes.
+has to name each one, the policies, and a sample of the changes.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from pathlib import Path
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 import guard
+import policy_forms
 import templates
 
 PROGRAM = Path(os.environ.get("CARGO_TARGET_DIR") or templates.ROOT / "target") / "debug" / "rendered-stacks"
@@ -38,7 +40,8 @@ def main():
     types = types if args.types is None else sorted(draw.sample(types, args.types))
     golden = templates.install_with_inputs()
     changes = [changed(golden, draw) for _ in range(args.changes)]
-    offered = {**additions(golden, types, draw), **replacements(golden, types, draw), **dict(changes)}
+    policies = policy_forms.hostile(golden)
+    offered = {**additions(golden, types, draw), **replacements(golden, types, draw), **dict(changes), **policies}
     missed = unnoticed(offered)
     guarded, passed = guard_misses(golden, types, dict(changes[: args.guarded]))
     for name in [*missed, *(f"Guard: {name}" for name in passed)][:20]:
@@ -155,8 +158,14 @@ def guard_misses(golden, types, changes):
     for at, (name, template) in enumerate(changes.items()):
         offered[f"change-{at}.json"] = template
         expected[f"change-{at}.json"] = name
+    policies = {role: policy_forms.hostile_together(golden, role) for role in policy_forms.ROLES}
+    offered |= {f"policies-of-{role}.json": template for role, (template, _) in policies.items()}
     found = guarded(offered)
-    missed = []
+    missed, count = [], 0
+    for role, (_, places) in policies.items():
+        findings = found[f"policies-of-{role}.json"].get("as_rendered", ())
+        missed += [f"{name} in {role}" for name in policy_forms.without_finding(places, findings)]
+        count += len(places)
     for file, names in expected.items():
         paths = [path for path, _ in found[file].get("as_rendered", ())]
         if isinstance(names, str):
@@ -164,7 +173,7 @@ def guard_misses(golden, types, changes):
         else:
             named = {path.split("/")[2] for path in paths if path.startswith("/Resources/")}
             missed += [f"{name} of type {type_}" for name, type_ in names.items() if name not in named]
-    return sum(1 if isinstance(names, str) else len(names) for names in expected.values()), missed
+    return count + sum(1 if isinstance(names, str) else len(names) for names in expected.values()), missed
 
 
 def guarded(offered):

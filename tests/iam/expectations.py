@@ -91,7 +91,8 @@ CEILING = {
     "state-list": {LIST, LIST_VERSIONS},
     "audit-list": {LIST, LIST_VERSIONS},
     "other-list": {LIST},
-    "elsewhere": ELSEWHERE,
+    # An image of the customer's repository may be the code of a function.
+    "elsewhere": ELSEWHERE - {PUSH},
     "their-role": {SIMULATE},
     "open-mode-role": {TAG},
     "own-role": {"iam:CreateRole", "iam:PassRole"},

@@ -7,7 +7,7 @@ CODE = {
     "lambda": ("function:{}", ["UpdateFunctionCode", "UpdateFunctionConfiguration", "AddPermission"]),
     "codebuild": ("project/{}", ["StartBuild", "RetryBuild", "StartSandbox", "UpdateProject"]),
     "ecs": ("task-definition/{}:1", ["RunTask", "StartTask"]),
-    "glue": ("job/{}", ["StartJobRun", "UpdateJob"]),
+    "glue": ("job/{}", ["StartJobRun", "UpdateJob", "UpdateJobFromSourceControl"]),
     "states": ("stateMachine:{}", ["UpdateStateMachine"]),
     "eks": (
         "cluster/{}",
@@ -17,16 +17,23 @@ CODE = {
     "sagemaker": ("notebook-instance/{}", ["CreatePresignedNotebookInstanceUrl", "UpdateNotebookInstance"]),
     "apprunner": ("service/{0}/{0}", ["UpdateService"]),
     "kinesisanalytics": ("application/{}", ["UpdateApplication"]),
-    "airflow": ("environment/{}", ["CreateCliToken"]),
+    "airflow": ("environment/{}", ["CreateCliToken", "UpdateEnvironment"]),
     "transfer": ("user/s-1/{}", ["ImportSshPublicKey"]),
+    "amplify": ("apps/{}", ["UpdateApp"]),
+    "ecr": ("repository/{}", ["PutImage"]),
+    "emr-containers": ("/virtualclusters/{}", ["StartJobRun"]),
 }
 MORE_CODE = (
     ("ecs", "task/{0}/{0}", ["ExecuteCommand"]),
-    ("ecs", "service/{0}/{0}", ["UpdateService"]),
+    ("ecs", "service/{0}/{0}", ["UpdateService", "UpdateExpressGatewayService"]),
+    # The agent of a machine that is a cluster's gets the credentials of its tasks.
+    ("ecs", "cluster/{}", ["RegisterContainerInstance"]),
     ("glue", "session/{}", ["RunStatement"]),
     ("glue", "devEndpoint/{}", ["UpdateDevEndpoint"]),
     ("eks", "access-entry/{0}/role/1/{0}/1", ["UpdateAccessEntry", "AssociateAccessPolicy"]),
     ("batch", "job-queue/{}", ["SubmitJob"]),
+    ("batch", "compute-environment/{}", ["UpdateComputeEnvironment"]),
+    ("sagemaker", "pipeline/{}", ["UpdatePipeline"]),
     ("ec2", "launch-template/lt-{}", ["CreateLaunchTemplateVersion", "ModifyLaunchTemplate"]),
 )
 # A product of Service Catalog is made with the role that its launch constraint names.
@@ -55,6 +62,23 @@ STANDING = {
     ],
     "*": ["CreateActivation"],
 }
+# A session of somebody else, which no tag makes the install's.
+SESSION = ["ssm:ResumeSession"]
+# What lends a role, or membership of those who have one, where no tag says whose resource it is.
+LENT = {
+    "cloud9": ("environment:1", ["CreateEnvironmentMembership"]),
+    "codecommit": ("theirs", ["GitPush", "CreateCommit"]),
+    "deadline": ("farm/farm-1/queue/queue-1", ["AssumeQueueRoleForUser"]),
+    "fis": ("experiment-template/EXT1", ["UpdateExperimentTemplate"]),
+    "imagebuilder": ("image/theirs/1.0.0/1", ["CreateImage"]),
+    # A certificate that has a policy takes the role of an alias.
+    "iot": ("cert/1", ["AttachPolicy", "AttachPrincipalPolicy", "AttachThingPrincipal"]),
+}
+LENT_ELSEWHERE = {
+    "arn:aws:identitystore:::group/1": ["identitystore:CreateGroupMembership"],
+    "*": ["iot:RegisterThing"],
+}
+CLAIM = "iot:CreateProvisioningClaim"
 # A second name of a bucket, which no statement about the bucket knows.
 ACCESS_POINT = ["s3:CreateAccessPoint", "s3:CreateAccessPointForObjectLambda", "s3:CreateMultiRegionAccessPoint"]
 # What lets the certificates of an authority take roles.
@@ -112,6 +136,13 @@ FENCED = {
     "elasticmapreduce": ("cluster/{}", ["AddTags", "RemoveTags"]),
     "glue": ("job/{}", ["TagResource", "UntagResource"]),
     "states": ("stateMachine:{}", ["TagResource", "UntagResource"]),
+    "airflow": ("environment/{}", ["TagResource", "UntagResource"]),
+    "amplify": ("apps/{}", ["TagResource", "UntagResource"]),
+    "apprunner": ("service/{0}/{0}", ["TagResource", "UntagResource"]),
+    "ecr": ("repository/{}", ["TagResource", "UntagResource"]),
+    "emr-containers": ("/virtualclusters/{}", ["TagResource", "UntagResource"]),
+    "kinesisanalytics": ("application/{}", ["TagResource", "UntagResource"]),
+    "transfer": ("user/s-1/{}", ["TagResource", "UntagResource"]),
     "iam": ("oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/{}", ["TagOpenIDConnectProvider"]),
 }
 FENCED_TAGGING = {f"{service}:{action}" for service, (_, actions) in FENCED.items() for action in actions}
@@ -143,6 +174,12 @@ EVERYTHING = {
     "trust-anchor": set(TRUST_ANCHORS.values()),
     "sandbox": set(SANDBOX),
     "standing": {f"ssm:{action}" for actions in STANDING.values() for action in actions},
+    "session": set(SESSION),
+    "lent": {
+        *(f"{service}:{action}" for service, (_, actions) in LENT.items() for action in actions),
+        *(action for actions in LENT_ELSEWHERE.values() for action in actions),
+        CLAIM,
+    },
 }
 # What of it is left to a mode and to a role of the app: what the install made, and reads.
 CEILING = {
@@ -175,6 +212,7 @@ class SharedAccount:
 
     def add(self):
         self.add_code()
+        self.add_lent_roles()
         self.add_second_names()
         self.add_stacks()
         self.add_roles()
@@ -203,6 +241,18 @@ class SharedAccount:
         for resource, actions in STANDING.items():
             arn = resource if resource == "*" else self.account.arn("ssm", resource)
             self.account.add_resource(f"standing-{resource}", "standing", arn, [f"ssm:{action}" for action in actions])
+        self.account.add_resource("session", "session", self.account.arn("ssm", "session/theirs-1"), SESSION)
+
+    def add_lent_roles(self):
+        """Adds what gives the roles of others away, also when its request has the install's tag."""
+        own = {self.tag: self.owner}
+        for service, (resource, actions) in LENT.items():
+            asked = [(f"{service}:{action}", tags) for action in actions for tags in ({}, own)]
+            self.account.add_resource(f"lent-{service}", "lent", self.account.arn(service, resource), asked)
+        for resource, actions in LENT_ELSEWHERE.items():
+            self.account.add_resource(f"lent-{actions[0]}", "lent", resource, actions)
+        template = self.account.arn("iot", "provisioningtemplate/theirs")
+        self.account.add_resource("lent-claim", "lent", template, [CLAIM])
 
     def add_second_names(self):
         """Adds access points, and what gives people roles in the account."""

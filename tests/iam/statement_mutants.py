@@ -15,8 +15,6 @@ EXEMPT = {
     "kms:ViaService": "secretsmanager.*",
     "s3:prefix": "terraform/*",
 }
-SYSTEMS_MANAGER = "arn:*:ssm:*:*:*"
-OUTSIDE = "arn:*:ssm:*:*:managed-instance/mi-*"
 OF_A_SUBSCRIPTION = {"sns:GetSubscriptionAttributes", "sns:Unsubscribe"}
 THIS_ACCOUNT = {"Ref": "AWS::AccountId"}
 
@@ -84,8 +82,6 @@ def _all(name, template):
 def permits_no_more(holder, statement, kind, statements):
     """Returns whether a change of a statement in the policy of a resource of the type `holder` changes no decision.
 
-    - What Systems Manager has that takes commands and sessions, besides documents, is machines outside of EC2.
-      Where another statement denies these altogether, a deny may as well exempt all of Systems Manager.
     - A role of this account has no other account, so a condition that says so once more adds nothing.
     - A queue's policy decides about that queue alone, whatever resource a statement names.
     - Without its condition, an allow lets in those that a deny of the same policy refuses by the opposite condition.
@@ -94,12 +90,7 @@ def permits_no_more(holder, statement, kind, statements):
     - AWS lists no resource for the actions of a subscription, so an allow of these decides the same whatever it names.
     """
     if statement["Effect"] == "Deny":
-        actions = {action for action in statement.get("Action", ()) if action.startswith("ssm:")}
-        return (
-            kind == f"exempt {SYSTEMS_MANAGER}"
-            and actions <= {"ssm:SendCommand", "ssm:StartSession"}
-            and any("ssm:*" in each.get("Action", ()) and OUTSIDE in each.get("Resource", ()) for each in statements)
-        )
+        return False
     if kind == "resource" and set(templates.as_list(statement["Action"])) <= OF_A_SUBSCRIPTION:
         return True
     if kind == "condition" and statement["Condition"] == {"StringEquals": {"aws:PrincipalAccount": THIS_ACCOUNT}}:

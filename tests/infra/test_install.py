@@ -117,7 +117,9 @@ class Install(unittest.TestCase):
     def test_the_runner_alone_reaches_the_sensitive_outputs(self):
         """The boundary denies its part of the bucket to the modes and to every role that they make."""
         [denied] = [s for s in statements(self.template["Resources"]["Boundary"]) if s.get("Sid") == "SecretsLogsAudit"]
-        patterns = [one["Fn::Sub"].removeprefix("${Bucket.Arn}/") for one in denied["Resource"] if "Fn::Sub" in one]
+        patterns = [
+            one["Fn::Sub"].removeprefix("arn:*:s3:::${Bucket}/") for one in denied["Resource"] if "Fn::Sub" in one
+        ]
         reached = [
             key
             for key in ("locked/net/1.json", "logs/a", "audit/a", "plans/a", "terraform/a", "kubernetes/a")
@@ -339,6 +341,29 @@ class Install(unittest.TestCase):
         self.assertEqual(data["MetadataOptions"]["HttpEndpoint"], "enabled")
         # The rule about encryption judges the volumes that are named.
         self.assertIn("Ebs", data["BlockDeviceMappings"][0])
+
+    def test_only_aws_and_the_customer_choose_the_image_of_the_machine(self):
+        """A mode may write parameters of Systems Manager (IAM and Systems Manager: nobody but AWS below /aws)."""
+        image = self.template["Parameters"]["ImageId"]
+
+        for value in (image["Default"], "ami-0123456789abcdef0"):
+            self.assertRegex(value, image["AllowedPattern"])
+        for value in ("resolve:ssm:/images/runner", "resolve:ssm:images", "resolve:ssm:/aws/images", "x/aws/service/a"):
+            self.assertNotRegex(value, image["AllowedPattern"])
+
+    def test_what_changes_the_code_of_a_resource_looks_at_a_tag_that_others_keep(self):
+        """Otherwise a mode would give the install's tag to a resource of somebody else, and then change it."""
+        found = {each["Sid"]: each for each in statements(self.template["Resources"]["Boundary"])}
+
+        def services(sid):
+            return {action.split(":")[0] for action in found[sid]["Action"]}
+
+        # Machines have the tags of EC2, and a project of CodeBuild or a product gets its tags with a change of itself.
+        by_other_actions = {"codebuild", "ec2-instance-connect", "servicecatalog", "ssm"}
+        kept = services("OwnTags") | services("OwnersStay")
+        self.assertEqual(services("OwnCode") - kept, by_other_actions)
+        self.assertIn("codebuild:UpdateP*", found["OwnCode"]["Action"])
+        self.assertIn("servicecatalog:UpdatePr*", found["OwnCode"]["Action"])
 
     def test_it_is_bound_to_one_account_and_one_region(self):
         self.assertEqual(self.template["Mappings"], {"BoundTo": {templates.REGION: {templates.ACCOUNT: INSTALL}}})

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::template::temporary_bucket::TemporaryBucket;
 use super::template::{self, Facts};
-use super::{Launch, consent, leftovers};
+use super::{Launch, consent, leftovers, taken_names};
 use crate::cloudformation::{Change, Outcome, Stack, Stacks, Template};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
@@ -47,6 +47,7 @@ impl Launch {
         self.add_consent(offered.as_deref(), agreed, &mut parameters)?;
         if former.is_none() {
             leftovers::check(&config, &tenant, &self.install, &account).await?;
+            taken_names::check(&config, &tenant, &self.install).await?;
         }
         template::check_values(&facts, &file, &parameters.keys().chain(kept.keys()).collect())?;
         let launched = former.as_ref().map(|_| name.as_str());

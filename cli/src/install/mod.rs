@@ -17,6 +17,7 @@ mod runner_config;
 mod show;
 mod stack;
 mod sync;
+mod taken_names;
 mod template;
 mod toggles;
 mod upgrade_runner;

@@ -388,6 +388,7 @@ class Section(Clauses):
         self.only(f"%{documents}", ["Version", "Id", "Statement"], "A policy does not have this")
         keys = ["Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Condition"]
         self.only(f"%{statements}", keys, "A statement of a role does not have this")
+        self.clauses.append(f"written_out(%{policies})")
         self.clauses.append(f"only_own_accounts(%{statements})")
         self.say(f"%{statements} {{ Effect in ['Allow', 'Deny']", "This statement cannot be read")
         self.clauses.append("}")

@@ -22,8 +22,8 @@ MARKS = {
     # The parameter and the name of an input.
     "\ue00d": ("Input[A-Za-z0-9]+", None),
     "\ue00e": ("[A-Za-z0-9_-]+", None),
-    # Words of the vendor's.
-    "\ue00f": (r"(?:.|\n)*", None),
+    # Words of the vendor's, which begin no reference that CloudFormation replaces.
+    "\ue00f": (r"(?:[^{]|\{(?!\{))*", None),
     # The parameter and the name of a secret of the app.
     "\ue010": ("AppSecret[A-Za-z0-9]+", None),
     "\ue011": ("[A-Za-z0-9_-]+", None),

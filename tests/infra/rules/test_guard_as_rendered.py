@@ -7,6 +7,7 @@ from pathlib import Path
 
 import guard
 import guard_rules
+import policy_forms
 import templates
 from guard_case import with_resources
 from templates import properties
@@ -127,6 +128,13 @@ SMALL = {
     "an order of creation": lambda t: t["Resources"]["Limits"].update(DependsOn="Bucket"),
     "metadata of a resource": lambda t: t["Resources"]["Machine"].update(Metadata={"AWS::CloudFormation::Init": {}}),
     "hooks": lambda t: t.update(Hooks={}),
+    "a default that is a reference": lambda t: t["Parameters"]["InputZones"].update(Default=policy_forms.SECRET),
+    "a description that is a reference": lambda t: properties(t, "SecretInputApiToken").update(
+        Description=f"Answer to {policy_forms.SECRET}"
+    ),
+    "an image of anybody's parameter": lambda t: t["Parameters"]["ImageId"].update(
+        AllowedPattern="^(resolve:ssm:/[A-Za-z0-9/_.-]+|ami-[0-9a-f]+)$"
+    ),
     "a secret of the app that is shown": lambda t: t["Parameters"]["AppSecretApiKey"].pop("NoEcho"),
     "a secret of the app as an output": lambda t: t["Outputs"].update(
         AppSecretApiKey={"Description": "The customer's answer", "Value": {"Ref": "AppSecretApiKey"}}
@@ -224,6 +232,20 @@ class AsRendered(unittest.TestCase):
         missed = [name for name, rules in found.items() if "as_rendered" not in rules]
 
         self.assertEqual(missed, [])
+
+    def test_policies_that_nobody_can_read_or_that_cloudformation_changes_are_found(self):
+        for role in policy_forms.ROLES:
+            template, places = policy_forms.hostile_together(templates.install_with_inputs(), role)
+
+            found = guard.broken_rules(json.dumps(template), whole=True)["as_rendered"]
+
+            self.assertEqual(policy_forms.without_finding(places, found), [], role)
+            self.assertGreater(len(places), 50)
+
+    def test_policies_as_an_app_may_write_them_keep_every_rule(self):
+        harmless = policy_forms.harmless(templates.install_with_inputs())
+
+        self.assertEqual(guard.broken_rules(json.dumps(harmless), whole=True), {})
 
 
 def _found(texts, broken_of_files):

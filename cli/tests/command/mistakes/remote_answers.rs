@@ -31,7 +31,7 @@ macro_rules! create {
     };
 }
 
-pub(super) const MISTAKES: [Mistake; 36] = [
+pub(super) const MISTAKES: [Mistake; 37] = [
     noticed("wrong account or region", &["install", "list", "--tenant", "acme"], 3, Cloud::Aws(without_tenant)),
     noticed("typo in the name of a tenant", &["app", "list", "--tenant", "acmee"], 3, Cloud::Aws(without_tenant)),
     noticed(
@@ -72,6 +72,12 @@ pub(super) const MISTAKES: [Mistake; 36] = [
         &["install", "launch", "globex", "--template", "globex.yaml", "--parameter", "EnableProvision=yes"],
         2,
         Cloud::Aws(refusing_values),
+    ),
+    noticed(
+        "launch where a role of the customer's has a name of the install",
+        &["install", "launch", "globex", "--template", "globex.yaml"],
+        4,
+        Cloud::Aws(with_role_named_alike),
     ),
     noticed(
         "launch of a template that is too large for a request, without a bucket",
@@ -197,6 +203,20 @@ fn refusing_values(method: &str, path: &str, body: &str) -> Answer {
     }
 }
 
+/// Answers as an account with a role whose name begins as those of the install `globex` of `acme`.
+fn with_role_named_alike(method: &str, path: &str, body: &str) -> Answer {
+    let name = "acme--globex--deployer";
+    let role = format!(
+        "<Path>/</Path><RoleName>{name}</RoleName><RoleId>AROAEXAMPLE</RoleId><Arn>arn:aws:iam::222222222222:role/{name}</Arn>\
+         <CreateDate>2026-01-01T00:00:00Z</CreateDate>"
+    );
+    match action(body) {
+        "ListRoles" => listed("ListRoles", &format!("<Roles><member>{role}</member></Roles>")),
+        "GetRole" => listed("GetRole", &format!("<Role>{role}</Role>")),
+        _ => without_installs(method, path, body),
+    }
+}
+
 /// Answers as an account in which nobody may create a bucket.
 fn without_buckets(method: &str, path: &str, body: &str) -> Answer {
     match method {
@@ -243,6 +263,7 @@ fn other_account(_: &str, _: &str, _: &str) -> Answer {
 fn with_rights(method: &str, _: &str, body: &str) -> Answer {
     match action(body) {
         "GetCallerIdentity" => caller("222222222222"),
+        name @ ("ListRoles" | "ListPolicies") => listed(name, ""),
         _ if method == "HEAD" => (404, String::new()),
         _ => refusal(400, "RepositoryNotFoundException", "There is no such repository"),
     }
@@ -251,6 +272,12 @@ fn with_rights(method: &str, _: &str, body: &str) -> Answer {
 /// Returns the action of a request in the query protocol; an empty text for any other request.
 fn action(body: &str) -> &str {
     body.strip_prefix("Action=").and_then(|rest| rest.split('&').next()).unwrap_or_default()
+}
+
+/// Answers a call of IAM with this content and no further page.
+fn listed(name: &str, content: &str) -> Answer {
+    let result = format!("<{name}Result>{content}<IsTruncated>false</IsTruncated></{name}Result>");
+    (200, format!("<{name}Response>{result}</{name}Response>"))
 }
 
 fn caller(account: &str) -> Answer {

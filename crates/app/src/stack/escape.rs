@@ -17,8 +17,11 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
     // Invisible characters, such as marks for the direction of writing, could hide the text beside them.
     let shown = text.chars().filter(|c| !is_format(*c));
     let printable: String = shown.map(|c| if is_printable_in_yaml(c) { c } else { ' ' }).collect();
-    // CloudFormation substitutes nothing in these texts, but linters read `${` as the start of a substitution.
+    // CloudFormation substitutes no parameter in these texts, but linters read `${` as the start of a substitution.
     let line = printable.split_whitespace().collect::<Vec<_>>().join(" ").replace("${", "$ {");
+    // In the description of a secret, CloudFormation would replace a dynamic reference (`{{resolve:...}}`) with a value of
+    // the account. The second replacement finds the pair that overlaps the first one in `{{{`.
+    let line = line.replace("{{", "{ {").replace("{{", "{ {");
     if line.chars().count() <= most {
         return line;
     }
@@ -53,5 +56,21 @@ impl Formatter for Flow {
             rest = after.strip_prefix(c).unwrap_or_default();
         }
         writer.write_all(rest.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_begins_a_reference_that_cloudformation_replaces() {
+        for (text, line) in [
+            ("Answer to {{resolve:secretsmanager:prod/db}}", "Answer to { {resolve:secretsmanager:prod/db}}"),
+            ("{{{resolve:ssm:x}}", "{ { {resolve:ssm:x}}"),
+            ("{{{{", "{ { { {"),
+        ] {
+            assert_eq!(one_line(text, DESCRIPTION_CHARS), line);
+        }
     }
 }

@@ -38,6 +38,8 @@ const ALL: [(Hole, &str); 8] = [
     (Hole::MachineType, "machine-type"),
     (Hole::Policies, "policies"),
 ];
+/// The start of a dynamic reference, which CloudFormation replaces with a parameter or a secret of the account.
+const REFERENCE: &str = "{{resolve:";
 /// The maximum number of characters of a line. The longest is an input's description with a note about its kind of
 /// answer.
 const LINE_CHARS: usize = 600;
@@ -59,6 +61,9 @@ impl Hole {
 
     /// Returns the reason why a text is not allowed in this hole; `None` when it is allowed. `Policies` allows no text.
     pub(super) fn refuses(self, text: &str, account: &str) -> Option<String> {
+        if text.contains(REFERENCE) {
+            return Some("contains a dynamic reference of CloudFormation (`{{resolve:`)".to_owned());
+        }
         let is_clean = !text.contains(|c: char| c.is_control() || is_format(c));
         let is_line = is_clean && text.chars().count() <= LINE_CHARS;
         match self {
@@ -161,6 +166,8 @@ mod tests {
             (Hole::Label, "a\u{200b}b", "is not one line of at most 120 visible characters"),
             (Hole::Label, long.as_str(), "is not one line of at most 120 visible characters"),
             (Hole::SecretDescription, "The secret", "is not one line that begins with `Answer to `"),
+            (Hole::SecretDescription, "Answer to {{resolve:ssm:x}}", "contains a dynamic reference"),
+            (Hole::Default, "{{resolve:secretsmanager:prod/db}}", "contains a dynamic reference"),
             (Hole::Default, "a\u{7}", "holds a control character"),
             (Hole::Default, "arn:aws:iam::999999999999:root", "names account 999999999999"),
             (Hole::DefaultNumber, "many", "is not a number"),
