@@ -28,12 +28,7 @@ async fn ask(world: &World, install: &Install, words: &[&str]) -> anyhow::Result
 
 /// Asks a question until its answer has what the runner did: the runner stores the last records after the report of a job's
 /// end. Each answer must be proven, also those to which a record is still to come.
-async fn proven(
-    world: &World,
-    install: &Install,
-    words: &[&str],
-    has_all: fn(&Value) -> bool,
-) -> anyhow::Result<Value> {
+async fn proven(world: &World, install: &Install, words: &[&str], has_all: HasAll) -> anyhow::Result<Value> {
     let look = || async {
         let (code, answer) = ask(world, install, words).await?;
         ensure!(code == 0 && is_proven(&answer), "{words:?}: {code}, {answer}");
@@ -74,8 +69,11 @@ async fn undo_the_stop(world: &World, install: &Install) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Whether an answer has everything that it has in the end.
+type HasAll = fn(&Value) -> bool;
+
 /// The questions whose answers rest on the log or on the template, each with what its answer has in the end.
-const QUESTIONS: [(&str, fn(&Value) -> bool); 7] = [
+const QUESTIONS: [(&str, HasAll); 7] = [
     ("permissions", |_| true),
     ("asked", |_| true),
     ("approvals", |_| true),
