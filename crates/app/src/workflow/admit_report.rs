@@ -29,7 +29,7 @@ const CLOSED_SECS: u64 = 10;
 /// The time for which the budgets of unknown roles are kept, in seconds.
 const BUDGET_TTL_SECS: u64 = 2 * 24 * 3600;
 /// The number of senders that one copy of the function remembers. It forgets all of them when there are more: a customer
-/// can make many roles.
+/// can make many roles. It keeps the counts of installs and of all unknown roles together, which are few.
 const MAX_SENDERS: usize = 10_000;
 
 /// The use case that checks senders, with its ports and the senders that it remembers.
@@ -201,7 +201,8 @@ impl AdmitReport {
         let install = row.map(|row| row.value.install);
         let mut seen = self.seen();
         if seen.senders.len() >= MAX_SENDERS {
-            *seen = Seen::default();
+            seen.senders.clear();
+            seen.counts.retain(|of, _| !matches!(of, Budgeted::Role(_)));
         }
         seen.senders.insert(sender.to_owned(), Sender { install: install.clone(), at: now });
         Ok(install)

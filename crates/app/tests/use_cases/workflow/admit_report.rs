@@ -234,6 +234,28 @@ async fn a_report_that_waits_is_counted_once_and_makes_room_when_it_is_handled()
     assert_eq!(later, Counts { handled: 25, waiting: 150, dropped: 300 - 175 });
 }
 
+/// A customer makes so many roles that a copy of the function forgets to which installs they belong.
+#[tokio::test]
+async fn many_unknown_roles_do_not_make_a_copy_forget_the_room_of_an_install() {
+    let world = announced().await;
+    let copy = function(&world);
+    for _ in 0..30_000 {
+        let _ = copy.admit(Some(GLOBEX), false).await.unwrap();
+    }
+    let before = budget(&world, &Budgeted::Install(globex())).await.budget.waiting.count;
+
+    for _ in 0..49 {
+        copy.note_handled(Some(GLOBEX)).await;
+    }
+    for role in 0..10_001 {
+        let _ = copy.admit(Some(&format!("AROA{role}")), false).await.unwrap();
+    }
+    copy.note_handled(Some(GLOBEX)).await;
+
+    let after = budget(&world, &Budgeted::Install(globex())).await.budget.waiting.count;
+    assert_eq!((before, after), (0, 50));
+}
+
 #[tokio::test]
 async fn a_report_that_is_set_aside_after_it_was_admitted_uses_the_same_budget() {
     let world = announced().await;
