@@ -9,7 +9,7 @@ use freehold_protocol::{KeyId, Timestamp};
 use super::{AcceptReport, Accepted, Arrival};
 use crate::AppError;
 use crate::ports::Expect;
-use crate::table::{Stored, UnknownReports, load, put_until, unknown_reports_key};
+use crate::table::{self, Decided, Stored, UnknownReports, load, put_until, unknown_reports_key};
 
 /// The window in which reports of unknown keys are counted, in seconds.
 const WINDOW_SECS: u64 = 3600;
@@ -50,18 +50,24 @@ impl AcceptReport {
         )))
     }
 
-    /// Counts the receipt of a report of an unknown key. Returns false when there are too many such reports of `sender`.
+    /// Counts the receipt of a report of an unknown key. Returns false when there are too many such reports of `sender`,
+    /// or so many at once that this one could not be counted: none waits in the queue without being counted.
     async fn count_unknown(&self, sender: &str, now: Timestamp) -> Result<bool, AppError> {
-        let known: Option<Stored<UnknownReports>> = load(&*self.store, &unknown_reports_key(sender)).await?;
-        let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
-        let current = known.map(|known| known.value).filter(|known| now.since(known.since) < WINDOW_SECS * 1000);
-        let mut counted = current.unwrap_or(UnknownReports { sender: sender.to_owned(), since: now, receives: 0 });
-        if counted.receives >= MAX_RECEIVES {
-            return Ok(false);
+        let counts = table::change(&*self.store, ("the count of unknown keys of", &sender), || async {
+            let known: Option<Stored<UnknownReports>> = load(&*self.store, &unknown_reports_key(sender)).await?;
+            let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
+            let current = known.map(|known| known.value).filter(|known| now.since(known.since) < WINDOW_SECS * 1000);
+            let mut counted = current.unwrap_or(UnknownReports { sender: sender.to_owned(), since: now, receives: 0 });
+            if counted.receives >= MAX_RECEIVES {
+                return Ok(Decided::Keep(false));
+            }
+            counted.receives += 1;
+            let write = put_until(&counted, expect, now.plus_secs(2 * WINDOW_SECS))?;
+            Ok(Decided::Commit(vec![write], true))
+        });
+        match counts.await {
+            Err(error) if error.is_transient() => Ok(false),
+            done => done,
         }
-        counted.receives += 1;
-        // A conflict means that another report of the sender was counted at this moment.
-        let _ = self.store.commit(vec![put_until(&counted, expect, now.plus_secs(2 * WINDOW_SECS))?]).await?;
-        Ok(true)
     }
 }
