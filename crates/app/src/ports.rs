@@ -203,6 +203,10 @@ impl DeadLetter {
     pub const PUT_BACK: &str = "freehold-put-back";
 }
 
+/// The maximum size of the body of a message that returns to its queue later, in bytes. Such a body is not cut. SQS
+/// accepts at most 1 MiB for the body and the attributes together (Amazon SQS quotas, "Messages").
+pub const MAX_WHOLE_BYTES: usize = 1024 * 1024 - 1024;
+
 /// The queues that trigger a function.
 #[async_trait]
 pub trait SourceQueue: Send + Sync {

@@ -7,7 +7,7 @@ use aws_config::SdkConfig;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{Message, MessageAttributeValue, MessageSystemAttributeName as System};
 use freehold_app::ports::{
-    DeadLetter, DeadLetters, LOOK_HIDES_SECS, PortError, ReceivedDeadLetter, SourceQueue, role_of,
+    DeadLetter, DeadLetters, LOOK_HIDES_SECS, MAX_WHOLE_BYTES, PortError, ReceivedDeadLetter, SourceQueue, role_of,
 };
 use freehold_protocol::names::{is_reports_queue, queue_of};
 use freehold_protocol::{Arn, TenantName, Timestamp};
@@ -21,9 +21,6 @@ const WAIT_SECS: i32 = 1;
 /// The maximum size of the body of a refused message, in bytes. A longer body is cut, because SQS accepts at most 1 MiB for
 /// the body and the attributes together (Amazon SQS quotas, "Messages").
 const MAX_BODY_BYTES: usize = 1_000_000;
-/// The maximum size of the body of a message that returns to its queue later, in bytes. Such a body is not cut, and the
-/// attributes are shorter than those of a refused message.
-const MAX_WHOLE_BYTES: usize = 1024 * 1024 - 1024;
 /// The maximum length of a stored reason, in characters.
 const MAX_REASON_CHARS: usize = 1000;
 

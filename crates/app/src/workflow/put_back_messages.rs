@@ -18,7 +18,7 @@ use serde::Deserialize;
 
 use crate::AppError;
 use crate::messages::{DispatchMessage, GrantMessage};
-use crate::ports::{Clock, DeadLetters, LOOK_HIDES_SECS, ReceivedDeadLetter, Store};
+use crate::ports::{Clock, DeadLetters, LOOK_HIDES_SECS, MAX_WHOLE_BYTES, ReceivedDeadLetter, Store};
 use crate::table::{job_key, load};
 
 /// The maximum number of messages that one run puts back. With ten at a time, this takes a few seconds.
@@ -64,7 +64,7 @@ impl PutBackMessages {
     /// serves all these installs, because a look hides its messages from the next look.
     ///
     /// # Errors
-    /// The errors of the queues and the store.
+    /// The errors of the dead-letter queues and the store. A message that cannot be put back is logged, and stays there.
     pub async fn put_back(&self, forgotten: &BTreeSet<InstallId>) -> Result<LookedThrough, AppError> {
         let mut run = LookedThrough::default();
         run.all = self.look_through(&*self.letters, forgotten, &mut run.put_back).await?;
@@ -104,16 +104,23 @@ impl PutBackMessages {
                 }
             }
             for returned in join_all(returning).await {
-                *put_back += u32::from(returned?);
+                // Such a message is still among the dead letters. It must not keep the others from their queues.
+                *put_back += u32::from(returned.unwrap_or_else(|error| {
+                    tracing::error!("Could not put a message back into its queue; the next sweep tries again: {error}");
+                    false
+                }));
             }
         }
     }
 }
 
-/// Returns whether another try is useful: no function refused the message, and it was not put back too often or for too
-/// long.
+/// Returns whether another try is useful: no function refused the message, it was not put back too often or for too long,
+/// and it fits into its queue together with the attributes of a copy.
 fn is_worth_it(message: &ReceivedDeadLetter, now: Timestamp) -> bool {
-    message.reason.is_none() && message.put_back < MAX_PUT_BACK && now.since(message.sent_at) < MAX_AGE_SECS * 1000
+    message.reason.is_none()
+        && message.put_back < MAX_PUT_BACK
+        && now.since(message.sent_at) < MAX_AGE_SECS * 1000
+        && message.body.len() <= MAX_WHOLE_BYTES
 }
 
 /// Returns the install that a message is about; `None` for a message that names none.
@@ -148,7 +155,8 @@ mod tests {
     use crate::ports::PortError;
     use crate::testing::Memory;
 
-    /// A dead-letter queue that shows each message once. A look takes `look_secs` seconds.
+    /// A dead-letter queue that shows each message once. A look takes `look_secs` seconds. The queue `deleted` does not
+    /// exist.
     struct Letters {
         memory: Arc<Memory>,
         look_secs: u64,
@@ -168,6 +176,9 @@ mod tests {
         }
 
         async fn put_back(&self, message: &ReceivedDeadLetter) -> Result<bool, PortError> {
+            if message.source.as_deref() == Some("deleted") {
+                return Err(PortError::Failed { what: "queue".into(), reason: "it does not exist".into() });
+            }
             self.returned.lock().unwrap().push(message.body.clone());
             Ok(true)
         }
@@ -232,6 +243,19 @@ mod tests {
 
             assert_eq!((seen, returned), (LookedThrough { put_back: 1, all: true }, vec!["report".to_owned()]));
         }
+    }
+
+    #[tokio::test]
+    async fn a_message_that_cannot_be_put_back_does_not_stop_the_others() {
+        let deleted = ReceivedDeadLetter { source: Some("deleted".into()), ..dead_letter("of a deleted queue") };
+        let long = dead_letter(&"x".repeat(MAX_WHOLE_BYTES + 1));
+        let mut messages = vec![deleted, long];
+        messages.extend(many(15));
+
+        let (seen, returned, _) = run(messages, &["globex"]).await;
+
+        let others: Vec<String> = (0..15).map(|at| at.to_string()).collect();
+        assert_eq!((seen, returned), (LookedThrough { put_back: 15, all: true }, others));
     }
 
     #[tokio::test]

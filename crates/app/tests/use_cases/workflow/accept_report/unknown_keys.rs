@@ -88,8 +88,8 @@ async fn reports_of_unknown_keys_are_counted_together_for_all_unknown_roles() {
     assert_eq!((aside, known.kind), (100, Kind::Conflict));
 }
 
-/// Handles `count` reports of unknown roles at the same moment. Returns how many wait in the queue, how many are set aside,
-/// and how many are counted.
+/// Handles `count` reports of unknown roles at the same moment. Returns how many wait in the queue, how many are set
+/// aside, and how many are counted.
 async fn at_once(count: usize) -> (usize, usize, u32) {
     let (world, _, job) = deploying(Behaviour::Hangs).await;
     let stranger = Runner::new(&world.tenant, "globex", queue_url("globex"), 77);
