@@ -199,7 +199,7 @@ impl DeadLetter {
     /// The message attribute with the unique id of the role that sent the first copy of a message. It counts only in a copy
     /// that `sweep` sent.
     pub const SENDER: &str = "freehold-sender";
-    /// The message attribute that counts how often a message was put back.
+    /// The message attribute that counts how often a message was put back. It counts as [`Self::SENT_AT`] does.
     pub const PUT_BACK: &str = "freehold-put-back";
 }
 

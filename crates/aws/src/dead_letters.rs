@@ -216,7 +216,7 @@ fn dead_letter(message: &Message, putter: Option<&str>) -> Option<ReceivedDeadLe
         body: message.body()?.to_owned(),
         source: source.map(str::to_owned),
         sent_at: Timestamp::from_millis(first.min(moved_at)),
-        put_back: own(DeadLetter::PUT_BACK).and_then(|text| text.parse().ok()).unwrap_or(0),
+        put_back: own(DeadLetter::PUT_BACK).filter(|_| is_copy).and_then(|text| text.parse().ok()).unwrap_or(0),
         reason: own(DeadLetter::REASON).map(str::to_owned),
     })
 }
@@ -319,6 +319,14 @@ mod tests {
         assert_eq!(sent_at(&message(&claim), None), 5000);
         assert_eq!(sent_at(&message(&claim), Some("AROARUNNER")), 70);
         assert_eq!(sent_at(&aside, Some("AROASWEEP")), 70);
+    }
+
+    #[test]
+    fn a_sender_cannot_claim_that_its_message_was_put_back() {
+        let claim = [(DeadLetter::PUT_BACK, "1000")];
+        let put_back = |putter| dead_letter(&message(&claim), putter).unwrap().put_back;
+
+        assert_eq!([Some("AROASWEEP"), None, Some("AROARUNNER")].map(put_back), [0, 0, 1000]);
     }
 
     #[test]
