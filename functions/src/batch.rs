@@ -7,6 +7,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 use freehold_app::ports::{DeadLetter, SourceQueue, role_of};
+use freehold_app::table::Budgeted;
+use freehold_app::workflow::admit_report::Waiting;
 use freehold_app::{AppError, Kind};
 use freehold_protocol::{Arn, Timestamp};
 
@@ -31,6 +33,8 @@ pub struct Message {
     pub sender: Option<String>,
     /// Whether `sweep` put the message back.
     pub has_waited: bool,
+    /// The owner of the budget in which the message was counted when it began to wait, if a copy names it.
+    pub charged: Option<Budgeted>,
 }
 
 /// The result of a message that does not fail.
@@ -39,7 +43,7 @@ pub enum Handled {
     /// The message was handled, or is dropped.
     Done,
     /// The message may be handled later, and must not wait in its queue for the given reason.
-    Aside(String),
+    Aside(Waiting),
 }
 
 /// Handles every message of `event` with `take`. Returns the messages that SQS must deliver again. `what` describes a
@@ -62,20 +66,22 @@ where
         let body = record.body.clone().unwrap_or_default();
         let (sent_at, taken_at) = (sent_at(&record, putter), taken_at(&record).unwrap_or(NEVER));
         let (sender, has_waited) = (sender(&record, putter), is_copy(&record, putter));
-        let message = Message { body, sent_at, taken_at, sender, has_waited };
+        let charged = charged(&record, putter);
+        let message = Message { body, sent_at, taken_at, sender, has_waited, charged: charged.clone() };
         let is_moved = match take(message).await {
             Ok(Handled::Done) => continue,
-            Ok(Handled::Aside(why)) => {
+            Ok(Handled::Aside(waiting)) => {
                 // A message can be set aside many times, and one log line for it is enough.
                 if !has_waited {
-                    tracing::warn!("{what}; the message is set aside for a later try: {why}");
+                    tracing::warn!("{what}; the message is set aside for a later try: {}", waiting.why);
                 }
-                move_to_dead_letters(&record, None, (queue, putter)).await
+                let charged = charged.or(waiting.charged);
+                move_to_dead_letters(&record, (None, charged), (queue, putter)).await
             }
             Err(error) => {
                 log_failure(what, &error);
                 error.kind == Kind::Invalid
-                    && move_to_dead_letters(&record, Some(error.to_string()), (queue, putter)).await
+                    && move_to_dead_letters(&record, (Some(error.to_string()), None), (queue, putter)).await
             }
         };
         if is_moved {
@@ -92,14 +98,15 @@ where
 /// Sends a message to the dead-letter queue. Returns false when that failed; the message then returns to its queue.
 async fn move_to_dead_letters(
     record: &SqsMessage,
-    reason: Option<String>,
+    (reason, charged): (Option<String>, Option<Budgeted>),
     (queue, putter): (&dyn SourceQueue, Option<&str>),
 ) -> bool {
     let put_back = if is_copy(record, putter) { own(record, DeadLetter::PUT_BACK) } else { None };
     let put_back = put_back.and_then(|text| text.parse().ok()).unwrap_or(0);
     let body = record.body.clone().unwrap_or_default();
     let (source, sender) = (source(record).to_owned(), sender(record, putter));
-    let letter = DeadLetter { body, source, sender, sent_at: sent_at(record, putter), put_back, reason };
+    let charged = charged.and_then(|of| serde_json::to_string(&of).ok());
+    let letter = DeadLetter { body, source, sender, sent_at: sent_at(record, putter), put_back, charged, reason };
     match queue.send_to_dead_letters(&letter).await {
         Ok(()) => true,
         Err(error) => {
@@ -155,6 +162,14 @@ fn sender(record: &SqsMessage, putter: Option<&str>) -> Option<String> {
 /// Returns whether the role `putter` sent the message.
 fn is_copy(record: &SqsMessage, putter: Option<&str>) -> bool {
     putter.is_some() && sending_role(record) == putter
+}
+
+/// Returns the owner of the budget in which a copy was counted. No sender can choose it.
+fn charged(record: &SqsMessage, putter: Option<&str>) -> Option<Budgeted> {
+    if !is_copy(record, putter) {
+        return None;
+    }
+    serde_json::from_str(own(record, DeadLetter::CHARGED)?).ok()
 }
 
 fn sending_role(record: &SqsMessage) -> Option<&str> {
@@ -248,12 +263,23 @@ mod tests {
         event
     }
 
+    /// The text of the budget of all unknown roles.
+    const UNKNOWN: &str = "\"unknown_roles\"";
+
+    fn globex() -> Budgeted {
+        Budgeted::Install("globex".parse().unwrap())
+    }
+
+    fn too_many(charged: Budgeted) -> Waiting {
+        Waiting { why: "too many".into(), charged: Some(charged) }
+    }
+
     /// Handles `good`, `bad`, `aside` and `later` as their names say, and returns the ids that SQS delivers again.
     async fn handled(queue: &Recorded) -> Vec<String> {
         let take = |message: Message| async move {
             match message.body.as_str() {
                 "good" => Ok(Handled::Done),
-                "aside" => Ok(Handled::Aside("too many".into())),
+                "aside" => Ok(Handled::Aside(too_many(Budgeted::UnknownRoles))),
                 "bad" => Err(AppError::invalid("bad signature")),
                 _ => Err(AppError::new(Kind::Transient, "table did not answer")),
             }
@@ -270,15 +296,16 @@ mod tests {
 
         assert_eq!(again, ["id-later"]);
         let sent_at = Timestamp::from_millis(1000);
-        let letter = |body: &str, reason: Option<&str>| DeadLetter {
+        let letter = |body: &str, charged: Option<&str>, reason: Option<&str>| DeadLetter {
             body: body.into(),
             source: "fh-acme--reports".into(),
             sender: None,
             sent_at,
             put_back: 0,
+            charged: charged.map(str::to_owned),
             reason: reason.map(str::to_owned),
         };
-        let (bad, aside) = (letter("bad", Some("bad signature")), letter("aside", None));
+        let (bad, aside) = (letter("bad", None, Some("bad signature")), letter("aside", Some(UNKNOWN), None));
         assert_eq!(*queue.dead.lock().unwrap(), [bad, aside]);
         let paused = queue.paused.lock().unwrap().clone();
         assert!(matches!(&paused[..], [(which, 4..=8)] if which == "fh-acme--reports receipt-later"), "{paused:?}");
@@ -330,16 +357,22 @@ mod tests {
     /// A report can be set aside many times before its turn comes.
     #[tokio::test]
     async fn only_a_letter_of_a_copy_has_what_its_attributes_claim_about_the_first_copy() {
-        let claimed = [(DeadLetter::SENT_AT, "400"), (DeadLetter::SENDER, "AROAFIRST"), (DeadLetter::PUT_BACK, "7")];
+        let claimed = [
+            (DeadLetter::SENT_AT, "400"),
+            (DeadLetter::SENDER, "AROAFIRST"),
+            (DeadLetter::PUT_BACK, "7"),
+            (DeadLetter::CHARGED, UNKNOWN),
+        ];
         let letter = async |sender: &str| {
             let queue = Recorded::default();
-            let aside = |_: Message| async { Ok::<_, AppError>(Handled::Aside("too many".into())) };
+            let aside = |_: Message| async { Ok::<_, AppError>(Handled::Aside(too_many(globex()))) };
             let _ = each(event_of("x", sender, &claimed), "not handled", (&queue, Some("AROASWEEP")), aside).await;
             let letter = queue.dead.lock().unwrap().pop().unwrap();
-            (letter.sender, letter.sent_at.as_millis(), letter.put_back)
+            (letter.sender, letter.sent_at.as_millis(), letter.put_back, letter.charged)
         };
 
-        assert_eq!(letter("AROASWEEP:sweep").await, (Some("AROAFIRST".into()), 400, 7));
-        assert_eq!(letter("AROARUNNER:i-1").await, (Some("AROARUNNER".into()), 1000, 0));
+        assert_eq!(letter("AROASWEEP:sweep").await, (Some("AROAFIRST".into()), 400, 7, Some(UNKNOWN.into())));
+        let of_globex = r#"{"install":"globex"}"#.to_owned();
+        assert_eq!(letter("AROARUNNER:i-1").await, (Some("AROARUNNER".into()), 1000, 0, Some(of_globex)));
     }
 }

@@ -182,6 +182,8 @@ pub struct DeadLetter {
     pub sent_at: Timestamp,
     /// How often the message was put back before.
     pub put_back: u32,
+    /// The owner of the budget in which the message was counted when it began to wait, as JSON; absent without one.
+    pub charged: Option<String>,
     /// The reason why the function can never handle the message; absent for a message that `sweep` puts back later.
     pub reason: Option<String>,
 }
@@ -201,6 +203,9 @@ impl DeadLetter {
     pub const SENDER: &str = "freehold-sender";
     /// The message attribute that counts how often a message was put back. It counts as [`Self::SENT_AT`] does.
     pub const PUT_BACK: &str = "freehold-put-back";
+    /// The message attribute with the owner of the budget in which a message was counted when it began to wait. It
+    /// counts as [`Self::SENT_AT`] does.
+    pub const CHARGED: &str = "freehold-charged";
 }
 
 /// The maximum size of the body of a message that returns to its queue later, in bytes. Such a body is not cut. SQS
@@ -230,6 +235,8 @@ pub struct ReceivedDeadLetter {
     pub sent_at: Timestamp,
     /// How often the message was put back before.
     pub put_back: u32,
+    /// The owner of the budget in which the message was counted when it began to wait, as JSON; absent without one.
+    pub charged: Option<String>,
     /// The reason why a function refused the message. A message that SQS moved, or that a function set aside, has none.
     pub reason: Option<String>,
 }

@@ -98,6 +98,10 @@ impl SourceQueue for SqsSource {
             Some(sender) => request.message_attributes(DeadLetter::SENDER, attribute("String", sender)?),
             None => request,
         };
+        let request = match &letter.charged {
+            Some(charged) => request.message_attributes(DeadLetter::CHARGED, attribute("String", charged)?),
+            None => request,
+        };
         request.send().await.map_err(|e| port_error("dead-letter queue", e))?;
         Ok(())
     }
@@ -182,6 +186,10 @@ impl DeadLetters for SqsDeadLetters {
             Some(sender) => request.message_attributes(DeadLetter::SENDER, attribute("String", sender)?),
             None => request,
         };
+        let request = match &message.charged {
+            Some(charged) => request.message_attributes(DeadLetter::CHARGED, attribute("String", charged)?),
+            None => request,
+        };
         request.send().await.map_err(|e| port_error("queue", e))?;
         self.remove(message).await?;
         Ok(true)
@@ -217,6 +225,7 @@ fn dead_letter(message: &Message, putter: Option<&str>) -> Option<ReceivedDeadLe
         source: source.map(str::to_owned),
         sent_at: Timestamp::from_millis(first.min(moved_at)),
         put_back: own(DeadLetter::PUT_BACK).filter(|_| is_copy).and_then(|text| text.parse().ok()).unwrap_or(0),
+        charged: own(DeadLetter::CHARGED).filter(|_| is_copy).map(str::to_owned),
         reason: own(DeadLetter::REASON).map(str::to_owned),
     })
 }
@@ -268,6 +277,7 @@ mod tests {
             sender: None,
             sent_at: Timestamp::from_millis(1),
             put_back: 0,
+            charged: None,
             reason: reason.map(str::to_owned),
         };
         let stored = |bytes, reason| body_of(&letter(bytes, reason)).ok().map(str::len);
@@ -327,6 +337,15 @@ mod tests {
         let put_back = |putter| dead_letter(&message(&claim), putter).unwrap().put_back;
 
         assert_eq!([Some("AROASWEEP"), None, Some("AROARUNNER")].map(put_back), [0, 0, 1000]);
+    }
+
+    #[test]
+    fn a_sender_cannot_choose_whose_room_its_message_gives_back() {
+        let claim = [(DeadLetter::CHARGED, "of another")];
+        let charged = |putter| dead_letter(&message(&claim), putter).unwrap().charged;
+
+        let known = Some("of another".to_owned());
+        assert_eq!([Some("AROASWEEP"), None, Some("AROARUNNER")].map(charged), [None, None, known]);
     }
 
     #[test]

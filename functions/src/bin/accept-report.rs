@@ -36,23 +36,23 @@ async fn main() -> Result<(), Error> {
 
 /// Admits and accepts one report. A report that has waited makes room for another one when it needs no further try.
 async fn handle(admit: &AdmitReport, accept: &AcceptReport, message: Message) -> Result<Handled, AppError> {
-    let Message { body, sent_at, taken_at, sender, has_waited } = message;
+    let Message { body, sent_at, taken_at, sender, has_waited, charged } = message;
     let install = match admit.admit(sender.as_deref(), has_waited).await? {
         Admitted::Handle(install) => install,
-        Admitted::Wait(why) => return Ok(Handled::Aside(why)),
+        Admitted::Wait(waiting) => return Ok(Handled::Aside(waiting)),
         Admitted::Drop => return Ok(Handled::Done),
     };
     let arrival = Arrival { sent_at, taken_at, sender: sender.clone(), install };
     let handled = match accept.accept_or_drop(&body, arrival).await {
         Ok(Accepted::Aside(why)) => {
-            let may_wait = admit.may_wait(sender.as_deref(), has_waited).await?;
-            return Ok(if may_wait { Handled::Aside(why) } else { Handled::Done });
+            let waiting = admit.set_aside(sender.as_deref(), has_waited, why).await?;
+            return Ok(waiting.map_or(Handled::Done, Handled::Aside));
         }
         accepted => accepted.map(|_| Handled::Done),
     };
     let is_over = handled.as_ref().map_or_else(|error| error.kind == Kind::Invalid, |_| true);
     if has_waited && is_over {
-        admit.note_handled(sender.as_deref()).await;
+        admit.note_handled(sender.as_deref(), charged.as_ref()).await;
     }
     handled
 }

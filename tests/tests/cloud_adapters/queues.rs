@@ -93,6 +93,7 @@ async fn a_refused_message_is_buried_with_its_reason_and_removed() -> anyhow::Re
         sender: Some("AROAEXAMPLE".to_owned()),
         sent_at: Timestamp::from_millis(7000),
         put_back: 0,
+        charged: None,
         reason: Some("not JSON".to_owned()),
     };
     let letters = SqsDeadLetters::new(&config, "acme".parse()?, &dead, vec![own.clone()], None);

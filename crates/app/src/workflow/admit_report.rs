@@ -45,10 +45,19 @@ pub struct AdmitReport {
 pub enum Admitted {
     /// The report is handled; if its sender is a known role, only as a report of this install.
     Handle(Option<InstallId>),
-    /// The report waits with the dead letters for a later try; the text says why.
-    Wait(String),
+    /// The report waits with the dead letters for a later try.
+    Wait(Waiting),
     /// The report is dropped, and counted in the budget of its sender.
     Drop,
+}
+
+/// A report that waits with the dead letters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The reason why it waits.
+    pub why: String,
+    /// The owner of the budget in which it is counted, also when its role is known later; absent without a budget.
+    pub charged: Option<Budgeted>,
 }
 
 #[derive(Default)]
@@ -140,32 +149,41 @@ impl AdmitReport {
         if self.handles(&of, now).await? {
             return Ok(Admitted::Handle(install));
         }
-        let may_wait =
-            has_waited || self.lets_wait(&install.map_or(Budgeted::UnknownRoles, Budgeted::Install), now).await?;
-        Ok(match may_wait {
-            true => Admitted::Wait(format!("{of} has sent more reports than are handled at once")),
-            false => Admitted::Drop,
-        })
+        let why = format!("{of} has sent more reports than are handled at once");
+        Ok(self.waiting(install, has_waited, why, now).await?.map_or(Admitted::Drop, Admitted::Wait))
     }
 
-    /// Returns whether a report that was admitted, but cannot be handled yet, may wait with the dead letters.
+    /// Sets aside a report that was admitted, but cannot be handled yet. Returns `None` if it may not wait with the
+    /// dead letters, and is dropped.
     ///
     /// # Errors
     /// As [`Self::admit`].
-    pub async fn may_wait(&self, sender: Option<&str>, has_waited: bool) -> Result<bool, AppError> {
-        let Some(sender) = sender.filter(|_| !has_waited) else { return Ok(true) };
+    pub async fn set_aside(
+        &self,
+        sender: Option<&str>,
+        has_waited: bool,
+        why: String,
+    ) -> Result<Option<Waiting>, AppError> {
+        let Some(sender) = sender else { return Ok(Some(Waiting { why, charged: None })) };
         let now = self.clock.now();
         let install = self.install_of(sender, now).await?;
-        self.lets_wait(&install.map_or(Budgeted::UnknownRoles, Budgeted::Install), now).await
+        self.waiting(install, has_waited, why, now).await
     }
 
-    /// Notes that a report which had waited was handled, so that another report of its sender may wait. If that fails,
-    /// fewer reports may wait for a while.
-    pub async fn note_handled(&self, sender: Option<&str>) {
+    /// Notes that a report which had waited was handled, so that another report may wait in the budget in which it was
+    /// counted: `charged`, or that of its sender if its copy does not name one. If that fails, fewer reports may wait
+    /// for a while.
+    pub async fn note_handled(&self, sender: Option<&str>, charged: Option<&Budgeted>) {
         let Some(sender) = sender else { return };
         let now = self.clock.now();
         let noted = async {
-            let of = self.install_of(sender, now).await?.map_or(Budgeted::UnknownRoles, Budgeted::Install);
+            let own = self.install_of(sender, now).await?.map_or(Budgeted::UnknownRoles, Budgeted::Install);
+            let of = match charged {
+                Some(Budgeted::UnknownRoles) => Budgeted::UnknownRoles,
+                // The install may be forgotten, and must get no new row.
+                Some(charged) if *charged != own => return Ok(()),
+                Some(_) | None => own,
+            };
             let left = self.with_count(&of, now, |count| {
                 count.left += 1;
                 count.left
@@ -220,6 +238,20 @@ impl AdmitReport {
             None => count.full_until = now.plus_secs(CLOSED_SECS),
         });
         Ok(claimed > 0)
+    }
+
+    /// Returns the next report of an install, or of an unknown role, as one that waits; `None` if it is dropped. A
+    /// report that has waited was counted before.
+    async fn waiting(
+        &self,
+        install: Option<InstallId>,
+        has_waited: bool,
+        why: String,
+        now: Timestamp,
+    ) -> Result<Option<Waiting>, AppError> {
+        let of = install.map_or(Budgeted::UnknownRoles, Budgeted::Install);
+        let waits = has_waited || self.lets_wait(&of, now).await?;
+        Ok(waits.then_some(Waiting { why, charged: Some(of) }))
     }
 
     /// Returns whether the next report of the sender may wait. Otherwise it is dropped.

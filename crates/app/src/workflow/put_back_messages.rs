@@ -114,8 +114,8 @@ impl PutBackMessages {
     }
 }
 
-/// Returns whether another try is useful: no function refused the message, it was not put back too often or for too long,
-/// and it fits into its queue together with the attributes of a copy.
+/// Returns whether another try is useful: no function refused the message, it was not put back too often or for too
+/// long, and it fits into its queue together with the attributes of a copy.
 fn is_worth_it(message: &ReceivedDeadLetter, now: Timestamp) -> bool {
     message.reason.is_none()
         && message.put_back < MAX_PUT_BACK
@@ -196,6 +196,7 @@ mod tests {
             source: Some("fh-acme--reports".into()),
             sent_at: Memory::default().now(),
             put_back: 0,
+            charged: None,
             reason: None,
         }
     }

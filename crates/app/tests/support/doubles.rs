@@ -262,6 +262,7 @@ impl MemoryLetters {
             sender: None,
             sent_at: self.memory.now(),
             put_back: 0,
+            charged: None,
             reason: reason.map(str::to_owned),
         });
     }

@@ -220,7 +220,7 @@ async fn a_report_that_waits_is_counted_once_and_makes_room_when_it_is_handled()
     let calls = calls.load(std::sync::atomic::Ordering::Relaxed);
 
     for _ in 0..150 {
-        copy.note_handled(Some(GLOBEX)).await;
+        copy.note_handled(Some(GLOBEX), None).await;
     }
     world.memory.advance_secs(11);
     let mut later = Counts::default();
@@ -234,6 +234,34 @@ async fn a_report_that_waits_is_counted_once_and_makes_room_when_it_is_handled()
     assert_eq!(later, Counts { handled: 25, waiting: 150, dropped: 300 - 175 });
 }
 
+/// A role is made anew: its runner sends what it has stored before its hello is handled.
+#[tokio::test]
+async fn a_report_makes_room_in_the_budget_in_which_it_was_counted_also_when_its_role_is_known_later() {
+    let mut world = World::with_app().await;
+    world.create().await;
+    world.run().await;
+    let copy = function(&world);
+    let mut charged = Vec::new();
+    for _ in 0..30 + 60 + 100 {
+        if let Admitted::Wait(waiting) = copy.admit(Some(GLOBEX), false).await.unwrap() {
+            charged.extend(waiting.charged);
+        }
+    }
+    let before = budget(&world, &Budgeted::UnknownRoles).await.budget.waiting.count;
+    let hello = world.runners["globex"].hello(world.now());
+    let arrival = from(&world, GLOBEX);
+    assert_eq!(world.accept_report().accept(&hello, arrival).await.unwrap(), Accepted::Taken);
+    world.memory.advance_secs(11);
+
+    for of in &charged {
+        copy.note_handled(Some(GLOBEX), Some(of)).await;
+    }
+
+    let after = budget(&world, &Budgeted::UnknownRoles).await.budget.waiting.count;
+    let most = Rates::UNKNOWN_ROLES.waiting.most;
+    assert_eq!((charged.len(), before, after), (100, most - 100, most));
+}
+
 /// A customer makes so many roles that a copy of the function forgets to which installs they belong.
 #[tokio::test]
 async fn many_unknown_roles_do_not_make_a_copy_forget_the_room_of_an_install() {
@@ -245,12 +273,12 @@ async fn many_unknown_roles_do_not_make_a_copy_forget_the_room_of_an_install() {
     let before = budget(&world, &Budgeted::Install(globex())).await.budget.waiting.count;
 
     for _ in 0..49 {
-        copy.note_handled(Some(GLOBEX)).await;
+        copy.note_handled(Some(GLOBEX), None).await;
     }
     for role in 0..10_001 {
         let _ = copy.admit(Some(&format!("AROA{role}")), false).await.unwrap();
     }
-    copy.note_handled(Some(GLOBEX)).await;
+    copy.note_handled(Some(GLOBEX), None).await;
 
     let after = budget(&world, &Budgeted::Install(globex())).await.budget.waiting.count;
     assert_eq!((before, after), (0, 50));
@@ -261,15 +289,16 @@ async fn a_report_that_is_set_aside_after_it_was_admitted_uses_the_same_budget()
     let world = announced().await;
     let copy = function(&world);
     let most = Rates::INSTALL.waiting.most;
+    let why = || "unknown key".to_owned();
 
     let mut waiting = 0;
     for _ in 0..most + 100 {
-        waiting += u32::from(copy.may_wait(Some(GLOBEX), false).await.unwrap());
+        waiting += u32::from(copy.set_aside(Some(GLOBEX), false, why()).await.unwrap().is_some());
     }
 
     assert_eq!(waiting, most);
-    assert!(copy.may_wait(Some(GLOBEX), true).await.unwrap(), "it waits already");
-    assert!(copy.may_wait(Some("AROASTRANGER"), false).await.unwrap());
+    assert!(copy.set_aside(Some(GLOBEX), true, why()).await.unwrap().is_some(), "it waits already");
+    assert!(copy.set_aside(Some("AROASTRANGER"), false, why()).await.unwrap().is_some());
 }
 
 #[tokio::test]
