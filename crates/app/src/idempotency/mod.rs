@@ -264,7 +264,7 @@ fn answer_to(known: &KeyedRequest, key: &str, claim: &KeyedRequest) -> Result<Op
     if known.body != claim.body {
         return Err(used_before());
     }
-    if known.caller != claim.caller {
+    if !known.is_from(&claim.caller) {
         let message = format!("idempotency key was used by another caller, `{}`; use a new key", known.caller);
         return Err(AppError::conflict(message));
     }
