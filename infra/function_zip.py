@@ -51,7 +51,10 @@ def unpack(zipped, folder):
     """Unpacks a zip below `folder`, unless it is there already; returns the folder's name, the SHA-256 of the zip."""
     packed = zipped.read_bytes()
     name = hashlib.sha256(packed).hexdigest()
-    if not (folder / name).exists():
+    if (folder / name).exists():
+        # The time of the folder is that of its last use.
+        os.utime(folder / name)
+    else:
         draft = folder / f"{name}.{os.getpid()}"
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)

@@ -3,9 +3,11 @@
 import hashlib
 import importlib.machinery
 import importlib.util
+import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -47,18 +49,29 @@ class LocalZips(unittest.TestCase):
         modes = {(folder / "bootstrap").stat().st_mode & 0o777 for folder in self.unpacked.iterdir()}
         self.assertEqual(modes, {0o555})
 
-    def test_a_zip_that_stayed_the_same_is_not_unpacked_again_and_the_one_before_it_is_removed(self):
-        same, _ = self.pack("api", b"one"), self.pack("sweep", b"two")
-        package.unpack(self.out, ["api", "sweep"])
+    def test_a_zip_that_stayed_the_same_is_not_unpacked_again(self):
+        same = self.pack("api", b"one")
+        package.unpack(self.out, ["api"])
         before = (self.unpacked / same / "bootstrap").stat().st_ino
-        draft = self.unpacked / f"{same}.1"
-        draft.mkdir()
-        later = self.pack("sweep", b"three")
 
-        package.unpack(self.out, ["api", "sweep"])
+        package.unpack(self.out, ["api"])
 
-        self.assertEqual({folder.name for folder in self.unpacked.iterdir()}, {same, later, draft.name})
         self.assertEqual((self.unpacked / same / "bootstrap").stat().st_ino, before)
+
+    def test_programs_and_drafts_are_removed_a_day_after_their_last_use(self):
+        yesterday = time.time() - package.UNPACKED_SECS - 60
+        first = self.pack("api", b"one")
+        package.unpack(self.out, ["api"])
+        for name in ["unused", "unused.1", "used.1"]:
+            (self.unpacked / name).mkdir()
+        for name in [first, "unused", "unused.1"]:
+            os.utime(self.unpacked / name, (yesterday, yesterday))
+        package.unpack(self.out, ["api"])
+        second = self.pack("api", b"two")
+
+        package.unpack(self.out, ["api"])
+
+        self.assertEqual({folder.name for folder in self.unpacked.iterdir()}, {first, second, "used.1"})
 
     def test_symbols_of_a_program_are_left_out_and_a_script_is_packed_as_it_is(self):
         source, program, script = (self.out / name for name in ("source.c", "program", "script"))

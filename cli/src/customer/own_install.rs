@@ -13,6 +13,8 @@ use crate::error::{Error, Kind, Result};
 /// The output of the install stack with the vendor's root key.
 const TENANT_KEY: &str = "TenantKey";
 const TENANT_SECOND_KEY: &str = "TenantSecondKey";
+/// The output of the install stack with the URL of a queue in the vendor's account.
+const ORDERS_QUEUE_URL: &str = "OrdersQueueUrl";
 
 /// An install in the customer's own account.
 #[derive(Debug)]
@@ -56,6 +58,13 @@ impl OwnInstall {
             Error::not_found(format!("there is no stack `{name}` in account {account}, region {region}"))
                 .or("check the name, `--tenant`, the region and the credentials")
         })
+    }
+
+    /// Returns the account of the queues that the launched stack names.
+    pub(super) async fn queue_account(&self) -> Result<Option<String>> {
+        let stack = Stacks::new(&self.config).find(&self.stack_name()).await?;
+        let url = stack.as_ref().and_then(|stack| stack.outputs.get(ORDERS_QUEUE_URL));
+        Ok(url.and_then(|url| names::account_of_queue(url)).map(str::to_owned))
     }
 
     /// Returns the vendor's root key that the launched stack names, and the only key that may follow it.

@@ -126,7 +126,7 @@ pub async fn run(
 ) -> Result<Exit, StartError> {
     let config = Arc::new(config);
     let _lock = lock_state_dir(&config.state_dir)?;
-    remove_workspaces(&config).await;
+    remove_leftovers(&config).await;
     let identity = Arc::new(renewal::identity(&config.state_dir, &config.install, clock::local())?);
     let spool = Arc::new(Spool::open(&config.state_dir)?);
     let sdk = aws::sdk_config(&config.region, None).await;
@@ -379,13 +379,15 @@ fn lock_state_dir(path: &Path) -> Result<File, StartError> {
     Ok(lock)
 }
 
-/// Removes the workspaces that earlier processes left.
-async fn remove_workspaces(config: &Config) {
-    match sandbox::remove(&config.state_dir.join("work"), config).await {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            warn!("Workspaces of an earlier run were not removed: {error}");
+/// Removes the workspaces that earlier processes left, and the cache of providers of earlier versions.
+async fn remove_leftovers(config: &Config) {
+    for directory in ["work", "terraform-plugins"] {
+        match sandbox::remove(&config.state_dir.join(directory), config).await {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                warn!("Directory `{directory}` of an earlier run was not removed: {error}");
+            }
+            Ok(()) | Err(_) => {}
         }
-        Ok(()) | Err(_) => {}
     }
 }
 
@@ -413,5 +415,18 @@ mod tests {
             )
         );
         lock_state_dir(place.path()).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_start_removes_workspaces_and_the_old_cache_of_providers_and_nothing_else() {
+        let place = tempfile::tempdir().unwrap();
+        for directory in ["work/job", "terraform-plugins/registry", "providers"] {
+            std::fs::create_dir_all(place.path().join(directory)).unwrap();
+        }
+
+        remove_leftovers(&crate::testing::config(place.path().to_str().unwrap(), Role::Install)).await;
+
+        let left = std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(left.collect::<Vec<_>>(), ["providers"]);
     }
 }

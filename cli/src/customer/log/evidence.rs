@@ -100,6 +100,12 @@ impl Records {
         let chain = verify(&copy, Known { runners: &runners, seen: &self.seen, roots: roots.as_ref() });
         Ok(Evidence { copy, skipped, chain, roots, knows_runners: !self.runners.is_empty(), whose, place })
     }
+
+    /// Returns the account of the install's queues, as the launched stack names it; `None` for a copy of the records.
+    pub(super) async fn queue_account(&self, context: &Context) -> Result<Option<String>> {
+        let Some(install) = self.install.as_ref().filter(|_| self.copy.is_none()) else { return Ok(None) };
+        OwnInstall::find(context, install).await?.queue_account().await
+    }
 }
 
 impl Evidence {

@@ -83,7 +83,9 @@ impl Outside {
         let runs = runs(&evidence.copy, evidence.roots.as_ref());
         let refused = not_started(&evidence.copy, evidence.roots.as_ref());
         let records = records(&evidence.copy);
-        let log = Log { runs: &runs, not_started: &refused, records: &records, own_doctor: self.own_doctor };
+        let queues = self.records.queue_account(context).await?;
+        let (own_doctor, queues) = (self.own_doctor, queues.as_deref());
+        let log = Log { runs: &runs, not_started: &refused, records: &records, own_doctor, queues };
         let reconciled = reconcile((tenant, install), &calls, log, from);
         let mut doubts = asked::doubts(&runs);
         doubts.extend(not_started::doubts(&refused));

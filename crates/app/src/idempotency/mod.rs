@@ -98,6 +98,8 @@ struct Claim {
     key: Key,
     rev: u64,
     row: KeyedRequest,
+    /// The row of an earlier try that was performed. A refusal puts it back: the earlier try keeps its answer.
+    earlier: Option<KeyedRequest>,
     /// Whether no earlier try may have had an effect.
     is_first: bool,
     keeps_answer: bool,
@@ -159,13 +161,14 @@ impl IdempotentRequests {
         let rev = found.as_ref().map_or(0, |found| found.rev) + 1;
         let (is_first, keeps_answer) = (known.is_none(), request.keeps_answer);
         let creates = if let Subject::NewInstall(install) = &request.subject { Some(install.clone()) } else { None };
-        let claim = Claim { key, rev, row, is_first, keeps_answer, creates };
+        let earlier = known.filter(|known| matches!(known.progress, RequestProgress::Performed { .. })).cloned();
+        let claim = Claim { key, rev, row, earlier, is_first, keeps_answer, creates };
         Ok(Begun::Now(Attempt { cause, claim: Some(Box::new(claim)) }))
     }
 
     /// Records how an attempt ended. A request that was refused frees its key, because an operation refuses a request
-    /// before it changes anything. Any other error keeps the key for the body, because the request may have had an
-    /// effect.
+    /// before it changes anything; if an earlier try was performed, its answer counts again. Any other error keeps the
+    /// key for the body, because the request may have had an effect.
     pub async fn end(&self, attempt: Attempt, answer: &Result<String, AppError>) {
         let Some(claim) = attempt.claim else { return };
         if let Err(error) = self.record(*claim, answer).await {
@@ -176,7 +179,13 @@ impl IdempotentRequests {
     }
 
     async fn record(&self, claim: Claim, answer: &Result<String, AppError>) -> Result<(), AppError> {
-        let Claim { key, rev, mut row, is_first, keeps_answer, creates } = claim;
+        let Claim { key, rev, mut row, earlier, is_first, keeps_answer, creates } = claim;
+        if let (Some(earlier), Err(error)) = (&earlier, answer)
+            && is_refused(error.kind)
+        {
+            let _ = self.store.commit(vec![write(&key, earlier, Expect::Rev(rev))?]).await?;
+            return Ok(());
+        }
         row.at = self.clock.now();
         row.progress = match answer {
             Err(error) if is_first && is_refused(error.kind) => {
@@ -255,7 +264,7 @@ fn answer_to(known: &KeyedRequest, key: &str, claim: &KeyedRequest) -> Result<Op
     if known.body != claim.body {
         return Err(used_before());
     }
-    if known.caller != claim.caller {
+    if !known.is_from(&claim.caller) {
         let message = format!("idempotency key was used by another caller, `{}`; use a new key", known.caller);
         return Err(AppError::conflict(message));
     }

@@ -14,7 +14,8 @@ pub(super) struct KeyedRequest {
     /// The digest of the body with the ciphertexts; absent for a body without sealed values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) sealed: Option<Digest>,
-    /// The principal that sent the request.
+    /// The principal that sent the request. Empty in a row of an earlier version.
+    #[serde(default)]
     pub(super) caller: String,
     /// The id of the HTTP request that wrote the row. Without it, two requests at the same time could write the same
     /// row, and a commit takes an equal row for its own earlier try.
@@ -26,6 +27,13 @@ pub(super) struct KeyedRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) generation: Option<u32>,
     pub(super) progress: RequestProgress,
+}
+
+impl KeyedRequest {
+    /// Returns whether `caller` may have sent the request.
+    pub(super) fn is_from(&self, caller: &str) -> bool {
+        self.caller.is_empty() || self.caller == caller
+    }
 }
 
 /// The progress of a request that came with an idempotency key.
@@ -59,5 +67,19 @@ mod tests {
             assert!(row["sk"].as_str().is_some_and(|name| name.starts_with(REQUESTS_PREFIX)));
             assert_eq!(serde_json::to_value(request).unwrap(), row["body"]);
         }
+    }
+
+    #[test]
+    fn a_row_of_an_earlier_version_is_from_any_caller() {
+        let mut row = serde_json::json!({
+            "body": Digest::of(b"{}"), "caller": "ann", "by": "request-1", "at": 1_795_250_000_000_u64,
+            "progress": "failed",
+        });
+        let request: KeyedRequest = serde_json::from_value(row.clone()).unwrap();
+        row.as_object_mut().unwrap().remove("caller");
+        let earlier: KeyedRequest = serde_json::from_value(row).unwrap();
+
+        assert!(request.is_from("ann") && !request.is_from("ben"));
+        assert!(earlier.is_from("ann") && earlier.is_from("ben"));
     }
 }

@@ -121,6 +121,23 @@ async fn a_value_that_was_sealed_again_is_the_same_body_and_is_stored_again() {
 }
 
 #[tokio::test]
+async fn a_refused_correction_leaves_the_first_answer() {
+    let world = World::new();
+    let key = || SealingKey::from_bytes([7; 32]);
+    let body =
+        |byte: u8| format!(r#"{{"inputs":{{"key":"{}"}}}}"#, SealedValue::new(key(), [byte; 32], vec![byte; 40]));
+    perform(&world, &of_app("1", &body(1)), Ok("first")).await;
+    let row = rows(&world).remove(0).body;
+
+    perform(&world, &of_app("2", &body(2)), Err(AppError::conflict("install `globex` is busy"))).await;
+    let restored = rows(&world).remove(0).body;
+    let first = before(&world, &of_app("3", &body(1))).await;
+    let corrected = before(&world, &of_app("4", &body(2))).await;
+
+    assert_eq!((restored, first.as_deref(), corrected), (row, Some("first"), None));
+}
+
+#[tokio::test]
 async fn of_two_requests_at_once_one_is_performed_and_the_other_is_answered_afterwards() {
     let world = World::new();
     let first = attempt(&world, &of_app("1", "{}")).await;

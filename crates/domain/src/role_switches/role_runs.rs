@@ -27,7 +27,7 @@ impl RoleRuns {
         older.map(|(run, _)| run.clone()).collect()
     }
 
-    /// Removes a run of [`Self::older`] that has ended, or that was never started.
+    /// Removes a run that was never started, or a run of [`Self::older`] that has ended.
     pub fn remove(&mut self, run: &WorkflowId) {
         self.runs.remove(run);
     }

@@ -43,6 +43,11 @@ pub fn queue_of(url: &str) -> &str {
     url.rsplit('/').next().unwrap_or(url)
 }
 
+/// Returns the account of the queue with this URL.
+pub fn account_of_queue(url: &str) -> Option<&str> {
+    url.rsplit('/').nth(1)
+}
+
 /// Returns the name of the role or policy with this ARN, without its path.
 pub fn name_of_arn(arn: &str) -> &str {
     arn.rsplit('/').next().unwrap_or(arn)

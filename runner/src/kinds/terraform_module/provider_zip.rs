@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek as _, Write};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Component, Path};
 
 use base64::Engine as _;
@@ -48,6 +48,8 @@ pub fn unpack(zip: &Path, into: &Path) -> Result<(), ProviderZipError> {
 /// Copies the files of an unpacked package into the empty directory `into`. `files` has them by their names in the
 /// package. Returns the hash of the copy, as [`hash`] does.
 ///
+/// Each copy is executable: the hash does not cover modes, and the program of a job may have changed those of `files`.
+///
 /// # Errors
 /// A [`ProviderZipError`]. The files that were copied before the error stay in `into`.
 pub(super) fn copy(files: &BTreeMap<String, File>, into: &Path) -> Result<String, ProviderZipError> {
@@ -57,8 +59,7 @@ pub(super) fn copy(files: &BTreeMap<String, File>, into: &Path) -> Result<String
             return Err(ProviderZipError::NotPlain(name.clone()));
         }
         let mut file: &File = file;
-        let is_program = file.metadata()?.permissions().mode() & 0o111 != 0;
-        let mut copy = create(&into.join(name), is_program)?;
+        let mut copy = create(&into.join(name), true)?;
         file.rewind()?;
         left = left.saturating_sub(io::copy(&mut file.take(left), &mut copy)?);
         if left == 0 {
@@ -138,9 +139,12 @@ fn for_each_file(
     Ok(())
 }
 
+/// Returns whether a name stays inside the package and has no control character. The hash of a file with a line break
+/// in its name could be that of several files.
 fn is_plain(name: &str) -> bool {
     let mut parts = Path::new(name).components();
-    !name.is_empty() && !name.contains('\\') && parts.all(|part| matches!(part, Component::Normal(_)))
+    let is_text = !name.is_empty() && !name.contains('\\') && !name.contains(char::is_control);
+    is_text && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
 struct HashWriter<'a>(&'a mut Sha256);
@@ -158,6 +162,8 @@ impl Write for HashWriter<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use zip::write::SimpleFileOptions;
 
     use super::*;
@@ -211,11 +217,34 @@ mod tests {
 
         assert_eq!(copy(&files, &to).unwrap(), hash(&zip).unwrap());
 
-        let mode = |name: &str| to.join(name).metadata().unwrap().permissions().mode() & 0o111;
-        assert!(mode("terraform-provider-note_v1") != 0 && mode("docs/README.md") == 0);
         assert_eq!(std::fs::read(to.join("docs/README.md")).unwrap(), b"text");
         let out: BTreeMap<String, File> = [("../out".to_owned(), File::open(&zip).unwrap())].into();
         assert!(matches!(copy(&out, &to), Err(ProviderZipError::NotPlain(name)) if name == "../out"));
+    }
+
+    #[test]
+    fn the_copy_of_a_program_is_executable_whatever_a_job_did_to_its_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, to) = (directory.path().join("program"), directory.path().join("to"));
+        std::fs::write(&file, "program").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let files: BTreeMap<String, File> = [("program".to_owned(), File::open(&file).unwrap())].into();
+
+        copy(&files, &to).unwrap();
+
+        assert_eq!(to.join("program").metadata().unwrap().permissions().mode() & 0o500, 0o500);
+    }
+
+    #[test]
+    fn a_name_with_a_line_break_cannot_stand_for_two_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let (zip, to) = (directory.path().join("a.zip"), directory.path().join("to"));
+        let name = format!("LICENSE\n{}  program", "0".repeat(64));
+        pack(&zip, &[(&name, b"x", 0o644)]);
+        let files: BTreeMap<String, File> = [(name.clone(), File::open(&zip).unwrap())].into();
+
+        assert!(matches!(copy(&files, &to), Err(ProviderZipError::NotPlain(refused)) if refused == name));
+        assert!(matches!(hash(&zip), Err(ProviderZipError::NotPlain(refused)) if refused == name));
     }
 
     #[test]

@@ -73,6 +73,8 @@ pub(super) struct Log<'a> {
     pub(super) records: &'a [AuditRecord],
     /// Whether the customer states that the sessions of `freehold-runner doctor` come from a run of their own.
     pub(super) own_doctor: bool,
+    /// The account of the install's queues, if it is known.
+    pub(super) queues: Option<&'a str>,
 }
 
 /// Compares the calls since `from` with the records.
@@ -82,13 +84,13 @@ pub(super) fn reconcile(
     log: Log<'_>,
     from: Timestamp,
 ) -> Reconciled {
-    let Log { runs, not_started, records, own_doctor } = log;
+    let Log { runs, not_started, records, own_doctor, queues } = log;
     let roles = Roles {
         runner: names::install_part(tenant, install, "runner"),
         of_stack: names::install_part(tenant, install, ""),
         of_app: names::app_prefix(tenant, install),
     };
-    let own = RunnersOwn::of(tenant, install);
+    let own = RunnersOwn::of(tenant, install, queues);
     let sessions = Sessions::of(runs, records);
     let not_started = not_started.iter().map(|one| (one.job.as_str(), one)).collect();
     let mut known = Known { runs: BTreeMap::new(), not_started, sessions, iam: BTreeMap::new() };

@@ -43,16 +43,19 @@ pub(super) struct RunnersOwn {
     /// The beginning of the name of the install's bucket, which ends with the account.
     bucket: String,
     group: String,
+    /// The account of the queues. If it is not known, their names alone are compared.
+    queues: Option<String>,
 }
 
 impl RunnersOwn {
-    pub(super) fn of(tenant: &TenantName, install: &InstallId) -> Self {
+    pub(super) fn of(tenant: &TenantName, install: &InstallId, queues: Option<&str>) -> Self {
         Self {
             tenant: tenant.clone(),
             orders: names::orders_queue(tenant, install),
             registry: names::install_registry(tenant, install),
             bucket: names::install_part(tenant, install, ""),
             group: names::install_part(tenant, install, "runner"),
+            queues: queues.map(str::to_owned),
         }
     }
 
@@ -86,15 +89,17 @@ impl RunnersOwn {
         match service {
             "autoscaling" => resource == self.group,
             "ecr" => resource == self.registry,
-            "s3" => resource.starts_with(&self.bucket),
+            "s3" => resource.strip_prefix(&self.bucket).is_some_and(|rest| account_of(caller) == Some(rest)),
             "sqs" => {
                 let queue = names::queue_of(resource);
-                queue == self.orders || names::is_reports_queue(&self.tenant, queue)
+                let is_there = self.queues.is_none() || self.queues.as_deref() == names::account_of_queue(resource);
+                is_there && (queue == self.orders || names::is_reports_queue(&self.tenant, queue))
             }
-            _ => {
-                let account = |arn: &str| Arn::parse(arn).map(|arn| arn.account.to_owned());
-                account(resource) == account(caller)
-            }
+            _ => account_of(resource) == account_of(caller),
         }
     }
+}
+
+fn account_of(arn: &str) -> Option<&str> {
+    Arn::parse(arn).map(|arn| arn.account)
 }

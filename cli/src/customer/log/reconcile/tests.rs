@@ -7,6 +7,7 @@ use super::*;
 const JOB: &str = "job_0000000000000000000a";
 const OTHER: &str = "job_0000000000000000000b";
 const RUNNER: &str = "arn:aws:sts::222222222222:assumed-role/fh-acme--globex--runner/i-1";
+const QUEUES: Option<&str> = Some("111111111111");
 
 fn at(secs: u64) -> Timestamp {
     Timestamp::from_millis(1_795_000_000_000 + secs * 1000)
@@ -56,7 +57,7 @@ fn takes(caller: &str, role: &str, name: &str) -> Value {
 fn found(events: &[Value], records: &[AuditRecord]) -> Vec<String> {
     let calls: Vec<Call> = events.iter().map(|event| Call::of(event).unwrap()).collect();
     let (tenant, install) = ("acme".parse().unwrap(), "globex".parse().unwrap());
-    let log = Log { runs: &[run()], not_started: &[], records, own_doctor: false };
+    let log = Log { runs: &[run()], not_started: &[], records, own_doctor: false, queues: QUEUES };
     let found = reconcile((&tenant, &install), &calls, log, at(0));
     found.unexplained.into_iter().map(|one| one.why).collect()
 }
@@ -150,12 +151,15 @@ fn a_change_of_the_runner_has_a_resource_of_the_install() {
         found(&[event], &[]).pop().unwrap_or_default()
     };
     let queue = |name: &str| format!("https://sqs.eu-west-1.amazonaws.com/111111111111/{name}");
+    let elsewhere = "https://sqs.eu-west-1.amazonaws.com/333333333333/fh-acme--reports".to_owned();
 
     for (service, name, key, own, other) in [
         ("ecr", "PutImage", "repositoryName", "fh-acme/globex".to_owned(), "fh-acme/other".to_owned()),
         ("sqs", "SendMessage", "queueUrl", queue("fh-acme--reports--2"), queue("theirs")),
+        ("sqs", "SendMessage", "queueUrl", queue("fh-acme--reports"), elsewhere),
         ("sqs", "DeleteMessage", "queueUrl", queue("fh-acme--globex.fifo"), queue("fh-acme--other.fifo")),
         ("s3", "PutObject", "bucketName", "fh-acme--globex--222222222222".to_owned(), "theirs".to_owned()),
+        ("s3", "PutObject", "bucketName", "fh-acme--globex--222222222222".to_owned(), "fh-acme--globex--x".to_owned()),
         (
             "autoscaling",
             "CompleteLifecycleAction",
@@ -205,7 +209,7 @@ fn beyond(attempts: &[Run], secs: &[u64]) -> Vec<String> {
     // As CloudTrail lists them: the newest first.
     let calls: Vec<Call> = calls.rev().collect();
     let (tenant, install) = ("acme".parse().unwrap(), "globex".parse().unwrap());
-    let log = Log { runs: attempts, not_started: &[], records: &[], own_doctor: false };
+    let log = Log { runs: attempts, not_started: &[], records: &[], own_doctor: false, queues: QUEUES };
     reconcile((&tenant, &install), &calls, log, at(0)).unexplained.into_iter().map(|one| one.why).collect()
 }
 
@@ -247,7 +251,7 @@ fn a_preflight_tries_each_mode_once() {
     let modes = ["provision", "maintenance", "deprovision", "break-glass", "provision"];
     let calls = modes.map(|mode| Call::of(&takes(RUNNER, &format!("fh-acme--globex--{mode}"), JOB)).unwrap());
     let (tenant, install) = ("acme".parse().unwrap(), "globex".parse().unwrap());
-    let log = Log { runs: &preflight, not_started: &[], records: &[], own_doctor: false };
+    let log = Log { runs: &preflight, not_started: &[], records: &[], own_doctor: false, queues: QUEUES };
 
     let found = reconcile((&tenant, &install), &calls, log, at(0));
 
@@ -261,7 +265,7 @@ fn a_preflight_tries_each_mode_once() {
 fn a_start_for_which_cloudtrail_shows_no_session_is_listed() {
     let (tenant, install) = ("acme".parse().unwrap(), "globex".parse().unwrap());
 
-    let log = Log { runs: &[run()], not_started: &[], records: &[], own_doctor: false };
+    let log = Log { runs: &[run()], not_started: &[], records: &[], own_doctor: false, queues: QUEUES };
     let found = reconcile((&tenant, &install), &[], log, at(0));
 
     assert_eq!((found.unseen, found.unexplained.len()), (vec![7], 0));
@@ -293,7 +297,7 @@ fn a_session_that_the_runner_asked_for_and_whose_job_ended_as_blocked_has_the_re
     let calls: Vec<Call> = calls.iter().map(|event| Call::of(event).unwrap()).collect();
     let (tenant, install) = ("acme".parse().unwrap(), "globex".parse().unwrap());
     let records = [ended(OTHER, (1, 1))];
-    let log = Log { runs: &[run()], not_started: &[blocked()], records: &records, own_doctor: false };
+    let log = Log { runs: &[run()], not_started: &[blocked()], records: &records, own_doctor: false, queues: QUEUES };
 
     let found = reconcile((&tenant, &install), &calls, log, at(0));
 
@@ -310,7 +314,7 @@ fn the_sessions_of_a_doctor_are_doubted_until_the_customer_says_that_it_was_thei
     let calls: Vec<Call> = calls.iter().map(|event| Call::of(event).unwrap()).collect();
     let (tenant, install) = ("acme".parse().unwrap(), "globex".parse().unwrap());
     let found = |own_doctor| {
-        let log = Log { runs: &[], not_started: &[], records: &[], own_doctor };
+        let log = Log { runs: &[], not_started: &[], records: &[], own_doctor, queues: QUEUES };
         reconcile((&tenant, &install), &calls, log, at(0))
     };
 

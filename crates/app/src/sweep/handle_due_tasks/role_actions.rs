@@ -110,11 +110,29 @@ impl HandleDueTasks {
         Ok((!started).then(|| "the switch was announced more than an hour ago".to_owned()))
     }
 
-    /// Starts a run. Returns the reason if the install refuses the run.
+    /// Starts a run. Returns the reason if the install refuses the run, which then does not count.
     async fn start_for_role(&self, id: &InstallId, run: &RoleRun<'_>) -> Result<Option<String>, AppError> {
         let asked = Asked { by: &AskedBy::Sweep, cause: &run.cause, step: None };
         let trigger = RunTrigger::Role(run.change.clone());
-        Ok(self.start_run(id, &run.action.name, (trigger, asked)).await?.err())
+        let refusal = self.start_run(id, &run.action.name, (trigger, asked)).await?.err();
+        if refusal.is_some() {
+            self.discount_run(id, &run.id).await?;
+        }
+        Ok(refusal)
+    }
+
+    /// Removes a run from those that count, unless an earlier call started it.
+    async fn discount_run(&self, id: &InstallId, run: &WorkflowId) -> Result<(), AppError> {
+        if table::find_workflow(&*self.store, run).await?.is_some() {
+            return Ok(());
+        }
+        table::change(&*self.store, ("the runs by roles of install", id), || async {
+            let known: Option<Stored<RoleRunsRecord>> = load(&*self.store, &table::role_runs_key(id)).await?;
+            let Some(Stored { value: mut record, rev }) = known else { return Ok(Decided::Keep(())) };
+            record.counted.remove(run);
+            Ok(Decided::Commit(vec![put(&record, Expect::Rev(rev))?], ()))
+        })
+        .await
     }
 }
 

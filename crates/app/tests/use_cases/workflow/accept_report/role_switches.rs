@@ -317,6 +317,19 @@ async fn a_runner_that_switches_all_roles_for_ever_starts_a_hundred_runs_in_an_h
 }
 
 #[tokio::test]
+async fn a_run_that_the_install_refuses_does_not_count() {
+    let mut world = world().await;
+    world.disable_install().disable(&globex(), &ReasonRequest { reason: "unpaid".into() }).await.unwrap();
+
+    announces(&mut world, ON).await;
+    let handled = world.handle_due_tasks().handle().await.unwrap();
+
+    let counted = world.memory.rows().into_iter().find(|row| row.key.sk == "role-runs").unwrap().body;
+    assert_eq!((handled.started, handled.skipped), (0, 1));
+    assert_eq!(serde_json::from_str::<Value>(&counted).unwrap()["runs"], json!({}));
+}
+
+#[tokio::test]
 async fn the_runs_for_which_a_call_has_no_time_are_left_to_the_next_call() {
     let mut world = world().await;
     announces(&mut world, &[("deprovision", true), ("maintenance", false), ("provision", true)]).await;
