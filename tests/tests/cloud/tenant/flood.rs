@@ -94,7 +94,8 @@ async fn senders(world: &World, account: &str) -> anyhow::Result<Vec<(aws_sdk_sq
     let all = r#"{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sqs:*", "Resource": "*"}]}"#;
     let mut roles = vec![(format!("fh-{}--globex--runner", world.tenant()), OF_RUNNER)];
     for number in 0..ROLES {
-        let name = format!("flood-{number}");
+        // The policy of the queue lets each role in that could be a runner's.
+        let name = format!("fh-{}--flood{number}--runner", world.tenant());
         iam.create_role().role_name(&name).assume_role_policy_document(&trust).send().await?;
         iam.put_role_policy().role_name(&name).policy_name("all").policy_document(all).send().await?;
         roles.push((name, (FLOOD - OF_RUNNER) / ROLES));
