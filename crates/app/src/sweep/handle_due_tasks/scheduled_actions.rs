@@ -83,10 +83,10 @@ impl HandleDueTasks {
     }
 
     /// Stores the reason why the install refused a run that was due at `due`, for `freehold install show`; after a run
-    /// that was not refused, removes the reason of an earlier run. The reason of a later run stays, because the runs by
-    /// cron and those by the switches of roles are handled in any order. Whether a reason is stored is read from the
-    /// row of the reason, and is not noted in the row of the due task: an action can have several due tasks, and this
-    /// call can end before the next due task is written.
+    /// that was not refused, removes its reason or that of an earlier run. The reason of a later run stays, because the
+    /// runs by cron and those by the switches of roles are handled in any order. Whether a reason is stored is read from
+    /// the row of the reason, and is not noted in the row of the due task: an action can have several due tasks, and
+    /// this call can end before the next due task is written.
     pub(super) async fn note(
         &self,
         install: &InstallId,
@@ -101,7 +101,7 @@ impl HandleDueTasks {
             }
             None => {
                 let stored: Option<Stored<SkippedRun>> = load(&*self.store, &key).await?;
-                if stored.is_none_or(|stored| stored.value.due >= due) {
+                if stored.is_none_or(|stored| stored.value.due > due) {
                     return Ok(());
                 }
                 Write::Delete { key }

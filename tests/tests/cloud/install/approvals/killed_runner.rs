@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, ensure};
 use freehold_protocol::Digest;
-use freehold_protocol::approval::{PLANS, use_object};
+use freehold_protocol::approval::{PLANS, record_object};
 use freehold_skips::have;
 use freehold_tests::harness::wait::SOON;
 use freehold_tests::harness::{Install, Proxies, Runner, World};
@@ -108,7 +108,7 @@ async fn a_runner_that_dies_around_a_plan_and_its_approval_applies_one_plan_once
 
     // The runner dies when it has the order with the approval, and again when the plan is applied and the job has not
     // ended.
-    prepared.dies_at(&format!("s3.GetObject 1 kill-before about={} times=1", use_object(&plan.plan)))?;
+    prepared.dies_at(&format!("s3.GetObject 1 kill-before about={} times=1", record_object(&plan.plan)))?;
     plan.approve(&prepared.world).await?;
     prepared.has_died().await?;
     plan.changed_nothing(&prepared.world, &prepared.install).await?;
