@@ -46,8 +46,6 @@ pub struct Bounds {
     pub pauses: u8,
     /// People let a job run again that was blocked or cancelled.
     pub resumes: bool,
-    /// Orders that somebody kept, and sends again when the queue has them no more.
-    pub kept: u8,
     pub seed: Seed,
 }
 
@@ -77,7 +75,6 @@ impl Bounds {
         returns: 0,
         pauses: 0,
         resumes: false,
-        kept: 0,
         seed: NO_BUG,
     };
 
@@ -182,12 +179,8 @@ impl Bounds {
         ..Self::REPLACEMENT
     };
 
-    /// One job of either kind whose order somebody keeps and sends again, on two machines.
-    pub const KEPT_ORDERS: Self =
-        Self { name: "kept_orders", kept: 1, acks: 0, cancels: 0, lates: 0, ..Self::REPLACEMENT };
-
     /// Every space that must hold.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 12] = [
         Self::ONE_JOB,
         Self::RESUMED,
         Self::REPLACEMENT,
@@ -200,7 +193,6 @@ impl Bounds {
         Self::WAITING,
         Self::WAITING_ELSEWHERE,
         Self::PAUSE,
-        Self::KEPT_ORDERS,
     ];
 
     /// Returns a space in which `bug` must break a rule.
@@ -217,7 +209,6 @@ impl Bounds {
             Bug::StaleReturnCounts | Bug::CancelledIsOrderedAgain => Self::WAITING,
             Bug::ReturnOverridesEnd => Self::WAITING_ELSEWHERE,
             Bug::WorksWhilePaused => Self::PAUSE,
-            Bug::KeptOrderIsTakenForDelivery => Self::KEPT_ORDERS,
             Bug::ResumeBeforeEnd | Bug::ResumeReusesDispatch => Self::RESUMED,
             // These worlds have no approvals, hellos or workflows; the tests of these hunt for them.
             Bug::RetiredKeyReturns | Bug::LateHelloWins | Bug::LateKeyIsForgotten | Bug::ReplacedIsNotTold => {

@@ -16,18 +16,10 @@ impl Protocol {
             world.runners[r].attempts[j] = Attempt::Idle;
             return Some(());
         }
-        if self.was_seen_by_others(world, r, j, fence) {
-            world.runners[r].attempts[j] = Attempt::Idle;
-            world.order_mut(j, fence.dispatch).leave();
-            return Some(());
-        }
         let delivery = self.delivery(world, r, j, fence);
         let entry = learn(self.bounds.seed, world.runners[r].journal[j], delivery);
         world.runners[r].journal[j] = entry;
         let decision = decide(self.bounds.seed, entry, delivery);
-        if let Decision::Interrupted | Decision::Cancelled | Decision::Again(_) = decision {
-            self.record(world, j, fence);
-        }
         if let Decision::Start | Decision::Resume = decision {
             world.watch_accept(entry, fence.dispatch, delivery.newer_accepted);
         }
@@ -69,7 +61,6 @@ impl Protocol {
         if !self.may_start(world, r, j, fence) {
             return None;
         }
-        self.record(world, j, fence);
         let runner = &mut world.runners[r];
         if !seeded!(self.bounds.seed, JournalAfterStart) {
             runner.accepted(j, fence);
@@ -258,24 +249,6 @@ impl Protocol {
         *effects = effects.saturating_add(1);
         let twice = *effects > 1;
         world.watch(Rule::DoneOnce, twice);
-    }
-
-    /// Records in the audit chain of the install that a runner starts or ends this delivery.
-    fn record(&self, world: &mut World, j: usize, fence: Fence) {
-        if self.bounds.kept > 0 {
-            let order = world.order_mut(j, fence.dispatch);
-            order.recorded = order.recorded.max(fence.receive);
-        }
-    }
-
-    /// Returns whether the audit chain has this delivery of an order that was made for another runner's key and that the
-    /// journal does not know: somebody kept the order.
-    fn was_seen_by_others(&self, world: &World, r: usize, j: usize, fence: Fence) -> bool {
-        let order = world.order(j, fence.dispatch);
-        let is_own = usize::from(order.made_for) == r;
-        let is_known = world.runners[r].journal[j].dispatch == fence.dispatch;
-        let is_recorded = self.bounds.kept > 0 && order.recorded >= fence.receive;
-        is_recorded && !is_own && !is_known && !seeded!(self.bounds.seed, KeptOrderIsTakenForDelivery)
     }
 
     fn may_start(&self, world: &World, r: usize, j: usize, fence: Fence) -> bool {

@@ -63,10 +63,6 @@ pub struct Order {
     pub twins: bool,
     /// The receives, by bit, that went back unstarted with a note for other machines.
     pub noted: u8,
-    /// The runner for whose key it was made, and the highest receive that the audit chain of the install has. Both are 0
-    /// where nobody keeps orders.
-    pub made_for: u8,
-    pub recorded: u8,
 }
 
 /// Where an order is.
@@ -93,7 +89,6 @@ pub struct Spent {
     pub lates: u8,
     pub twins: u8,
     pub pauses: u8,
-    pub kept: u8,
 }
 
 impl World {
@@ -224,7 +219,7 @@ impl Order {
         *self = if self.copies > 0 {
             Self { place: Place::Waiting, receives: 0, copies: self.copies - 1, twins: false, ..*self }
         } else {
-            Self { place: Place::Gone, receives: 0, nth: 0, twins: false, copies: 0, noted: 0, ..*self }
+            Self { place: Place::Gone, receives: 0, nth: 0, twins: false, copies: 0, noted: 0, expired: self.expired }
         };
     }
 
