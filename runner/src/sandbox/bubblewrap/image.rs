@@ -7,28 +7,6 @@ use std::path::{Path, PathBuf};
 use super::Options;
 use crate::tool_image::follow;
 
-/// The paths that a box makes itself, even if an image has them too.
-const OWN: [&str; 11] = [
-    "/proc",
-    "/dev",
-    "/sys",
-    "/tmp",
-    "/run/freehold",
-    "/etc/passwd",
-    "/etc/group",
-    "/etc/nsswitch.conf",
-    "/etc/resolv.conf",
-    "/etc/hosts",
-    // This file of an image names libraries. The machine's loader, which starts the first process, would load them.
-    "/etc/ld.so.preload",
-];
-
-/// Returns the paths at which a box has files of its own, even if an image has them too. `others` are paths that the box
-/// shows beside the image.
-pub(super) fn hidden(others: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
-    OWN.iter().map(PathBuf::from).chain(others).collect()
-}
-
 impl Options {
     /// Shows each entry of the image at `root`, read-only, except for those at the paths `taken`. A directory above
     /// one of these paths is made in the box, and its entries are shown one by one, because nothing can be mounted in a
@@ -77,6 +55,7 @@ mod tests {
     use std::os::unix::ffi::OsStrExt as _;
     use std::os::unix::fs::symlink;
 
+    use super::super::hidden::hidden;
     use super::*;
     use crate::sandbox::users::JobUser;
 
