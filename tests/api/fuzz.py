@@ -31,8 +31,8 @@ from world import install_for, make
 HERE = Path(__file__).resolve().parent
 WORK = ROOT / "target" / "api"
 EXAMPLES, SHORT_EXAMPLES = 50, 10
-# These take away what the others need. They come last, each with an install of its own. Most of their cases are refused,
-# in a moment, so they have as many in the short form.
+# These take away what the others need. They come last, each with an install of its own. Most of their cases are refused
+# at once, so they have as many in the short form.
 REMOVALS = ("TeardownInstall", "DeleteInstall", "ForgetInstall")
 # Operations that succeed in no case, each with the reason.
 NEVER_SUCCEEDS = {}

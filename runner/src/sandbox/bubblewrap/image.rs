@@ -55,7 +55,7 @@ mod tests {
     use std::os::unix::ffi::OsStrExt as _;
     use std::os::unix::fs::symlink;
 
-    use super::super::hidden::hidden;
+    use super::super::hidden_paths::hidden;
     use super::*;
     use crate::sandbox::users::JobUser;
 

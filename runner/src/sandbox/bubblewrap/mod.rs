@@ -1,7 +1,7 @@
 //! Builds the options with which `bwrap` makes a box. `bwrap` reads them from a file descriptor, because every user of
 //! the machine can read a command line.
 
-mod hidden;
+mod hidden_paths;
 mod image;
 mod loader;
 
@@ -112,7 +112,7 @@ impl Spec {
 impl Spec {
     /// Returns the paths at which a box with an image has files of its own instead of the image's.
     pub(in crate::sandbox) fn hidden(&self) -> Vec<PathBuf> {
-        hidden::hidden(self.all_shown().into_iter().chain(self.writable.iter().cloned()).chain([INSIDE.into()]))
+        hidden_paths::hidden(self.all_shown().into_iter().chain(self.writable.iter().cloned()).chain([INSIDE.into()]))
     }
 
     /// Returns the files and directories of the machine that the program may read: its own, and those of the runner's
