@@ -1,36 +1,8 @@
 //! Reports whose keys no hello has announced: how many of them wait in the queue.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use freehold_app::ports::{Committed, Key, PortError, Row, Store, Write};
-use freehold_app::table::{UnknownReports, load, unknown_reports_key};
-use freehold_app::testing::Memory;
-use freehold_app::workflow::accept_report::AcceptReport;
-use futures_util::future::join_all;
+use freehold_app::ports::Row;
 
 use super::*;
-
-/// A table that lets all others act before each call.
-struct Yielding(Arc<Memory>);
-
-#[async_trait]
-impl Store for Yielding {
-    async fn get(&self, key: &Key) -> Result<Option<Row>, PortError> {
-        tokio::task::yield_now().await;
-        self.0.get(key).await
-    }
-
-    async fn query(&self, pk: &str, prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<Row>, PortError> {
-        tokio::task::yield_now().await;
-        self.0.query(pk, prefix, after, limit).await
-    }
-
-    async fn commit(&self, writes: Vec<Write>) -> Result<Committed, PortError> {
-        tokio::task::yield_now().await;
-        self.0.commit(writes).await
-    }
-}
 
 /// The role of one install floods the queue with reports of keys that no hello announces.
 #[tokio::test]
@@ -86,31 +58,4 @@ async fn reports_of_unknown_keys_are_counted_together_for_all_unknown_roles() {
     let known = world.accept_report().accept(&report, known).await.unwrap_err();
 
     assert_eq!((aside, known.kind), (100, Kind::Conflict));
-}
-
-/// Handles `count` reports of unknown roles at the same moment. Returns how many wait in the queue, how many are set
-/// aside, and how many are counted.
-async fn at_once(count: usize) -> (usize, usize, u32) {
-    let (world, _, job) = deploying(Behaviour::Hangs).await;
-    let stranger = Runner::new(&world.tenant, "globex", queue_url("globex"), 77);
-    let report = stranger.says(&job, FIRST, 9, finished(success()), world.now());
-    let accept = AcceptReport { store: Arc::new(Yielding(world.memory.clone())), ..world.accept_report() };
-    let from = |role: usize| Arrival { sender: Some(format!("AROA{role}")), ..Arrival::from(world.now()) };
-
-    let answers = join_all((0..count).map(|role| accept.accept(&report, from(role)))).await;
-
-    let waiting = answers.iter().filter(|one| matches!(one, Err(error) if error.kind == Kind::Conflict)).count();
-    let aside = answers.iter().filter(|one| matches!(one, Ok(Accepted::Aside(_)))).count();
-    let row = load::<UnknownReports>(&*world.memory, &unknown_reports_key("unknown-roles")).await.unwrap();
-    (waiting, aside, row.unwrap().value.receives)
-}
-
-#[tokio::test]
-async fn reports_of_unknown_keys_that_come_at_once_are_all_counted_or_set_aside() {
-    assert_eq!(at_once(10).await, (10, 0, 10));
-
-    let (waiting, aside, counted) = at_once(100).await;
-
-    assert_eq!((waiting, waiting + aside), (usize::try_from(counted).unwrap(), 100));
-    assert!(aside > 0, "a row that 100 calls change at once is given up by some of them");
 }
