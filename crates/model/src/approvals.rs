@@ -25,7 +25,7 @@ pub struct Words {
     pub rejected: bool,
 }
 
-/// One state: the job, and what people said about each of [`PLANS`].
+/// One state: the job, and what people said about each plan that its attempts may make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct World {
     pub job: Job,
