@@ -63,6 +63,11 @@ pub enum Action {
         j: usize,
         dispatch: u8,
     },
+    /// Somebody sends an order again that they kept.
+    SendKept {
+        j: usize,
+        dispatch: u8,
+    },
     // The customer.
     SwitchOff,
     SwitchOn,
@@ -179,6 +184,7 @@ impl Protocol {
             actions.push(Action::OrderExpires { j, dispatch });
             actions.push(Action::LeaseEnds { j, dispatch });
             actions.push(Action::Twin { j, dispatch });
+            actions.push(Action::SendKept { j, dispatch });
         }
         actions.push(Action::GraceEnds { j });
     }
@@ -267,6 +273,7 @@ impl Model for Protocol {
             Action::OrderExpires { j, dispatch } => self.order_expires(&mut next, j, dispatch),
             Action::GraceEnds { j } => self.grace_ends(&mut next, j),
             Action::LeaseEnds { j, dispatch } => self.lease_ends(&mut next, j, dispatch),
+            Action::SendKept { j, dispatch } => self.send_kept(&mut next, j, dispatch),
             Action::Boot => self.boot(&mut next),
             Action::LoseMachine => self.lose_machine(&mut next),
             Action::Crash { r } => self.crash(&mut next, r),

@@ -46,6 +46,8 @@ pub struct Bounds {
     pub pauses: u8,
     /// People let a job run again that was blocked or cancelled.
     pub resumes: bool,
+    /// Orders that somebody kept, and sends again when the queue has them no more.
+    pub kept: u8,
     pub seed: Seed,
 }
 
@@ -75,6 +77,7 @@ impl Bounds {
         returns: 0,
         pauses: 0,
         resumes: false,
+        kept: 0,
         seed: NO_BUG,
     };
 
@@ -179,8 +182,12 @@ impl Bounds {
         ..Self::REPLACEMENT
     };
 
+    /// One job of either kind whose order somebody keeps and sends again, on two machines.
+    pub const KEPT_ORDERS: Self =
+        Self { name: "kept_orders", kept: 1, acks: 0, cancels: 0, lates: 0, ..Self::REPLACEMENT };
+
     /// Every space that must hold.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::ONE_JOB,
         Self::RESUMED,
         Self::REPLACEMENT,
@@ -193,6 +200,7 @@ impl Bounds {
         Self::WAITING,
         Self::WAITING_ELSEWHERE,
         Self::PAUSE,
+        Self::KEPT_ORDERS,
     ];
 
     /// Returns a space in which `bug` must break a rule.
@@ -209,6 +217,7 @@ impl Bounds {
             Bug::StaleReturnCounts | Bug::CancelledIsOrderedAgain => Self::WAITING,
             Bug::ReturnOverridesEnd => Self::WAITING_ELSEWHERE,
             Bug::WorksWhilePaused => Self::PAUSE,
+            Bug::KeptOrderIsTakenForDelivery | Bug::OwnOrderIsNotLookedUp => Self::KEPT_ORDERS,
             Bug::ResumeBeforeEnd | Bug::ResumeReusesDispatch => Self::RESUMED,
             // These worlds have no approvals, hellos or workflows; the tests of these hunt for them.
             Bug::RetiredKeyReturns | Bug::LateHelloWins | Bug::LateKeyIsForgotten | Bug::ReplacedIsNotTold => {

@@ -80,6 +80,10 @@ pub enum Bug {
     LostWhileItWaits,
     /// A runner that is switched off continues to work.
     WorksWhilePaused,
+    /// A machine takes an order that somebody kept for a delivery, although the audit chain has it.
+    KeptOrderIsTakenForDelivery,
+    /// A machine does not look into the audit chain for an order that was made for its key.
+    OwnOrderIsNotLookedUp,
     /// A job that has not ended is dispatched again because somebody resumes its workflow.
     ResumeBeforeEnd,
     /// A resumed job keeps its dispatch number.
@@ -151,7 +155,7 @@ pub enum Bug {
 #[cfg(any(test, feature = "mutants"))]
 impl Bug {
     /// Every mistake.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 42] = [
         Self::FenceNotCompared,
         Self::EqualFenceSecondWins,
         Self::OldDispatchAccepted,
@@ -190,6 +194,8 @@ impl Bug {
         Self::WaitingIgnoresOutcome,
         Self::LostWhileItWaits,
         Self::WorksWhilePaused,
+        Self::KeptOrderIsTakenForDelivery,
+        Self::OwnOrderIsNotLookedUp,
         Self::ResumeBeforeEnd,
         Self::ResumeReusesDispatch,
     ];

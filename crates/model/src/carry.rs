@@ -35,6 +35,19 @@ impl Protocol {
         Some(())
     }
 
+    /// Sends an order again that somebody kept: a new message, which SQS counts from its first delivery.
+    pub(crate) fn send_kept(&self, world: &mut World, j: usize, dispatch: u8) -> Option<()> {
+        if world.spent.kept == self.bounds.kept || world.order(j, dispatch).place != Place::Gone {
+            return None;
+        }
+        world.spent.kept += 1;
+        world.sent += 1;
+        let nth = world.sent;
+        let order = world.order_mut(j, dispatch);
+        *order = Order { place: Place::Waiting, nth, is_copy: true, ..*order };
+        Some(())
+    }
+
     /// Ends the lease of an order in flight. A runner that lives has stopped its job before; one that is dead renews
     /// no more, so that this is bound to happen.
     pub(crate) fn lease_ends(&self, world: &mut World, j: usize, dispatch: u8) -> Option<()> {

@@ -16,8 +16,9 @@ impl Protocol {
     pub(crate) fn dispatch(&self, world: &mut World, j: usize) -> Option<()> {
         world.sent += 1;
         let (nth, dispatch) = (world.sent, world.jobs[j].job.dispatch);
+        let made_for = if self.bounds.kept > 0 { world.speaker } else { 0 };
         let order = world.order_mut(j, dispatch);
-        *order = Order { place: Place::Waiting, nth, ..*order };
+        *order = Order { place: Place::Waiting, nth, made_for, ..*order };
         Some(())
     }
 

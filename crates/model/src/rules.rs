@@ -105,6 +105,17 @@ fn possible(bounds: &Bounds) -> Vec<Property<Protocol>> {
             world.spent.pauses > 0 && any_state(world, is_done)
         }));
     }
+    if bounds.kept > 0 {
+        possible.push(Property::sometimes(
+            "a kept order reaches a machine that has never seen it",
+            |_, world: &World| {
+                let order = &world.jobs[0].orders[0];
+                let is_kept = order.is_copy && order.recorded[0].original > 0;
+                let second = &world.runners[1];
+                is_kept && matches!(second.attempts[0], Attempt::Coming { .. }) && second.journal[0].dispatch == 0
+            },
+        ));
+    }
     if bounds.cancels > 0 {
         possible.push(Property::sometimes("a job is cancelled", |_, world: &World| {
             any_state(world, |state| matches!(state, JobState::Cancelled { .. }))

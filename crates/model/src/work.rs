@@ -16,10 +16,18 @@ impl Protocol {
             world.runners[r].attempts[j] = Attempt::Idle;
             return Some(());
         }
+        if self.was_seen_by_others(world, r, j, fence) {
+            world.runners[r].attempts[j] = Attempt::Idle;
+            world.order_mut(j, fence.dispatch).leave();
+            return Some(());
+        }
         let delivery = self.delivery(world, r, j, fence);
         let entry = learn(self.bounds.seed, world.runners[r].journal[j], delivery);
         world.runners[r].journal[j] = entry;
         let decision = decide(self.bounds.seed, entry, delivery);
+        if let Decision::Interrupted | Decision::Cancelled | Decision::Again(_) = decision {
+            self.record(world, r, j, fence);
+        }
         if let Decision::Start | Decision::Resume = decision {
             world.watch_accept(entry, fence.dispatch, delivery.newer_accepted);
         }
@@ -61,6 +69,12 @@ impl Protocol {
         if !self.may_start(world, r, j, fence) {
             return None;
         }
+        if self.was_seen_by_others(world, r, j, fence) {
+            world.runners[r].attempts[j] = Attempt::Idle;
+            world.order_mut(j, fence.dispatch).leave();
+            return Some(());
+        }
+        self.record(world, r, j, fence);
         let runner = &mut world.runners[r];
         if !seeded!(self.bounds.seed, JournalAfterStart) {
             runner.accepted(j, fence);
@@ -249,6 +263,31 @@ impl Protocol {
         *effects = effects.saturating_add(1);
         let twice = *effects > 1;
         world.watch(Rule::DoneOnce, twice);
+    }
+
+    /// Records in the audit chain of the install that a runner starts or ends this delivery.
+    fn record(&self, world: &mut World, r: usize, j: usize, fence: Fence) {
+        if self.bounds.kept > 0 {
+            let order = world.order_mut(j, fence.dispatch);
+            let recorded = &mut order.recorded[r];
+            let message = if order.is_copy { &mut recorded.copy } else { &mut recorded.original };
+            *message = fence.receive.max(*message);
+        }
+    }
+
+    /// Returns whether another runner has recorded something in the audit chain that excludes this delivery: somebody kept
+    /// the order. A runner looks before it decides, and its record of the start shows whether the chain has grown since then.
+    fn was_seen_by_others(&self, world: &World, r: usize, j: usize, fence: Fence) -> bool {
+        let order = world.order(j, fence.dispatch);
+        let is_own = usize::from(order.made_for) == r;
+        if self.bounds.kept == 0
+            || seeded!(self.bounds.seed, KeptOrderIsTakenForDelivery)
+            || is_own && seeded!(self.bounds.seed, OwnOrderIsNotLookedUp)
+        {
+            return false;
+        }
+        let mut others = order.recorded.iter().enumerate().filter(|(by, _)| *by != r);
+        others.any(|(_, recorded)| recorded.excludes(order.is_copy, fence.receive))
     }
 
     fn may_start(&self, world: &World, r: usize, j: usize, fence: Fence) -> bool {

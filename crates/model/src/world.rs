@@ -63,6 +63,29 @@ pub struct Order {
     pub twins: bool,
     /// The receives, by bit, that went back unstarted with a note for other machines.
     pub noted: u8,
+    /// The runner for whose key it was made; 0 where nobody keeps orders.
+    pub made_for: u8,
+    /// Somebody kept the order and sent it again, in a second message.
+    pub is_copy: bool,
+    /// By runner, what the audit chain of the install has of the order; nothing where nobody keeps orders.
+    pub recorded: [Recorded; RUNNERS],
+}
+
+/// The highest receive of which the audit chain has a start or an end by one runner, for each message with an order; 0 for
+/// none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Recorded {
+    pub original: u8,
+    pub copy: u8,
+}
+
+impl Recorded {
+    /// Returns whether this excludes a delivery to another runner: a start or an end excludes every other message, and the
+    /// earlier receives of its own message.
+    pub const fn excludes(self, is_copy: bool, receive: u8) -> bool {
+        let (same, other) = if is_copy { (self.copy, self.original) } else { (self.original, self.copy) };
+        other > 0 || same >= receive
+    }
 }
 
 /// Where an order is.
@@ -89,6 +112,7 @@ pub struct Spent {
     pub lates: u8,
     pub twins: u8,
     pub pauses: u8,
+    pub kept: u8,
 }
 
 impl World {
@@ -219,7 +243,7 @@ impl Order {
         *self = if self.copies > 0 {
             Self { place: Place::Waiting, receives: 0, copies: self.copies - 1, twins: false, ..*self }
         } else {
-            Self { place: Place::Gone, receives: 0, nth: 0, twins: false, copies: 0, noted: 0, expired: self.expired }
+            Self { place: Place::Gone, receives: 0, nth: 0, twins: false, copies: 0, noted: 0, ..*self }
         };
     }
 

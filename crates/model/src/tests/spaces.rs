@@ -75,6 +75,11 @@ fn a_job_holds_over_a_pause() {
 }
 
 #[test]
+fn a_job_holds_whose_order_somebody_kept() {
+    holds(Bounds::KEPT_ORDERS, 10_000);
+}
+
+#[test]
 fn nothing_happens_in_circles() {
     let small = Bounds { acks: 0, lates: 0, cancels: 1, ..Bounds::REPLACEMENT };
     let two = Bounds { dispatches: 1, crashes: 1, ..Bounds::ONE_THING };
@@ -83,8 +88,9 @@ fn nothing_happens_in_circles() {
 
     let waiting = Bounds { cancels: 0, lates: 0, ..Bounds::WAITING };
     let pause = Bounds { losses: 0, replacement: false, ..Bounds::PAUSE };
+    let kept = Bounds { lapses: 0, ..Bounds::KEPT_ORDERS };
 
-    for bounds in [small, two, retried, put_back, waiting, pause] {
+    for bounds in [small, two, retried, put_back, waiting, pause, kept] {
         assert_eq!(find_cycle(&Protocol::new(bounds)), None, "{bounds:?}");
     }
 }
