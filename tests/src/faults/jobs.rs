@@ -135,7 +135,8 @@ async fn no_room(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     let jobs = cell.jobs(&workflow).await?;
     let (_, job) = jobs.first().context("a run without a job")?;
     let (id, reason) = (job.id.to_string(), job.reason().unwrap_or_default());
-    let end = ends.into_iter().find(|(code, _)| reason.ends_with(&format!("ended with exit code {code}")));
+    let cause = reason.trim_end_matches(" (partial)");
+    let end = ends.into_iter().find(|(code, _)| cause.ends_with(&format!("ended with exit code {code}")));
     let (_, line) = end.with_context(|| format!("`{action}` failed for another reason: {reason}"))?;
     let look = || async {
         let log = cell.world.run(&["job", "logs", &id]).await?.out;
