@@ -10,12 +10,14 @@ use freehold_protocol::{Digest, Envelope, Timestamp};
 use futures_util::future::join_all;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tracing::warn;
 
 use super::author::Author;
 use super::bucket::{Bucket, Created, Later};
 use super::error::AuditError;
 use super::latest_head::LatestHead;
+use super::others::Others;
 use super::waiting_events::{Entry, Head, Room, Spool, Trying};
 use crate::process::clock;
 
@@ -40,6 +42,7 @@ pub(super) struct BucketChain {
     /// Notified of each new event.
     pub(super) added: Notify,
     pub(super) latest: LatestHead,
+    others: Mutex<Others>,
 }
 
 impl BucketChain {
@@ -49,7 +52,8 @@ impl BucketChain {
         latest.set(spool.last_record());
         let spool = Mutex::new(spool);
         let (placing, has_key) = (tokio::sync::Mutex::default(), AtomicBool::default());
-        Ok(Self { bucket, spool, placing, has_key, added: Notify::new(), latest })
+        let others = Mutex::new(Others { noticed: 0, until: Instant::now() });
+        Ok(Self { bucket, spool, placing, has_key, added: Notify::new(), latest, others })
     }
 
     /// Puts an object that records name, unless an object of this name exists. The author's public key comes first, so
@@ -68,6 +72,24 @@ impl BucketChain {
             }
         }
         Err(AuditError::Contended(MOST_CONFLICTS))
+    }
+
+    /// Returns what this process has noticed of other machines.
+    pub(super) fn others(&self) -> Others {
+        *self.others.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Continues the chain after `head`, a record of another machine or the beginning of the chain.
+    fn continue_after(&self, head: Head) -> Result<(), AuditError> {
+        let is_record = head.seq > 0;
+        self.spool().continues_after(head)?;
+        self.learn_head();
+        if !is_record {
+            return Ok(());
+        }
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        *others = Others { noticed: others.noticed + 1, until: Instant::now() };
+        Ok(())
     }
 
     fn learn_head(&self) {
@@ -114,8 +136,7 @@ impl BucketChain {
                     let is_ours = found == record.as_bytes();
                     if !is_ours {
                         let head = self.end(Head { seq: trying.seq, digest: Digest::of(&found) }).await?;
-                        self.spool().continues_after(head)?;
-                        self.learn_head();
+                        self.continue_after(head)?;
                     }
                     is_ours
                 }
@@ -172,8 +193,7 @@ impl BucketChain {
             // A new machine: the chain continues where the last machine ended.
             None => {
                 let end = self.end(Head { seq: 0, digest: Digest::of(b"") }).await?;
-                self.spool().continues_after(end.clone())?;
-                self.learn_head();
+                self.continue_after(end.clone())?;
                 end
             }
         };

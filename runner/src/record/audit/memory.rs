@@ -62,6 +62,16 @@ impl Memory {
         verify(&copy, Known::default())
     }
 
+    /// Returns the results of all attempts whose end is recorded.
+    pub(crate) fn results(&self) -> Vec<String> {
+        let objects = self.objects.lock().unwrap();
+        let records = objects.iter().filter(|(name, _)| record_number(name).is_some());
+        let events = records.map(|(_, bytes)| Envelope::parse(bytes).unwrap().peek::<AuditRecord>().unwrap().event);
+        events
+            .filter_map(|event| if let AuditEvent::Ended { result, .. } = event { Some(result) } else { None })
+            .collect()
+    }
+
     /// Returns the events in the order of the chain, which must be whole: the host that joins, the number of the job that
     /// ended, or a few words.
     pub(crate) fn events(&self) -> Vec<String> {

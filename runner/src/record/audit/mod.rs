@@ -15,6 +15,7 @@ mod latest_head;
 mod local;
 #[cfg(test)]
 pub(crate) mod memory;
+mod others;
 #[cfg(test)]
 mod tests;
 mod waiting_events;
@@ -23,8 +24,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use freehold_protocol::Timestamp;
 use freehold_protocol::audit::{AuditEvent, AuditRecord};
+use freehold_protocol::{KeyId, Timestamp};
 use tracing::warn;
 
 use crate::aws;
@@ -36,6 +37,7 @@ use chain::BucketChain;
 pub use error::AuditError;
 pub use latest_head::LatestHead;
 use local::LocalChain;
+pub use others::Others;
 use waiting_events::Room;
 
 /// The time limit for [`Audit::flush`] before an audited event. The flush writes the records of earlier events first.
@@ -104,6 +106,20 @@ impl Audit {
             Trail::Local(_) => LatestHead::default(),
             Trail::Bucket(chain) => chain.latest.clone(),
         }
+    }
+
+    /// Returns what this process has noticed of other machines of the install; `None` for a runner without a bucket, which
+    /// knows no other machine.
+    pub fn others(&self) -> Option<Others> {
+        match &self.trail {
+            Trail::Local(_) => None,
+            Trail::Bucket(chain) => Some(chain.others()),
+        }
+    }
+
+    /// Returns the key that signs the records of this process.
+    pub fn key(&self) -> &KeyId {
+        self.author.identity.id()
     }
 
     /// Returns whether the records are in the customer's bucket, with the messages that they name.

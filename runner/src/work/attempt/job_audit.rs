@@ -9,19 +9,40 @@ use super::start::{NotAnnounced, Start};
 use super::{Attempt, Message};
 use crate::aws;
 use crate::job::StopReason;
-use crate::record::audit::{AuditError, BUCKET_LIMIT};
+use crate::record::audit::{AuditError, BUCKET_LIMIT, Others};
 use crate::wire::report::AttemptReporter;
+
+// The results of attempts that did not start, although an audit record states that they start.
+const CANCELLED: &str = "cancelled before the start";
+const PUT_BACK: &str = "put back before the start";
+const REFUSED: &str = "refused before the start";
+
+/// Returns whether the attempt that ended with `result` did not start, although an earlier record states that it starts.
+pub(super) fn is_unstarted(result: &str) -> bool {
+    [CANCELLED, PUT_BACK, REFUSED].contains(&result)
+}
 
 impl Attempt<'_> {
     /// Stores the signed order, records that the job starts, and waits until the customer's bucket has the record. The
     /// order comes first, so that nobody finds a record there whose order is missing.
-    pub(super) async fn announce(&self) -> Result<(), NotAnnounced> {
+    ///
+    /// `others` is what was noticed of other machines before the last look at the chain. If one has written since then, this
+    /// looks again: the chain decides which of two machines starts an order.
+    pub(super) async fn announce(&self, others: Option<Others>) -> Result<(), NotAnnounced> {
         let audit = &self.agent.audit;
         let messages = async { tokio::join!(self.keep_order(), self.keep_receipt()).0 };
         self.unless_stopped(messages, Start::NotRecorded).await?;
         let announced = audit.announce(self.held.announcement());
         announced.map_err(|error| not_announced(&error, Start::NotRecorded))?;
-        self.unless_stopped(audit.flush(BUCKET_LIMIT), Start::Recorded).await
+        self.unless_stopped(audit.flush(BUCKET_LIMIT), Start::Recorded).await?;
+        let noticed = |others: Option<Others>| others.map_or(0, |others| others.noticed);
+        if noticed(audit.others()) == noticed(others) {
+            return Ok(());
+        }
+        match self.seen_before_start().await {
+            Ok(seen) => seen.map_or(Ok(()), |seen| Err(NotAnnounced::Seen(seen))),
+            Err(error) => Err(NotAnnounced::Unread(error)),
+        }
     }
 
     /// Waits for a write into the bucket, until the attempt must stop.
@@ -73,22 +94,34 @@ impl Attempt<'_> {
                 let outcome = Outcome::Failed { reason, partial: false };
                 self.accept_and_finish(reporter, outcome, start).await
             }
+            NotAnnounced::Seen(seen) => {
+                self.record_no_start(REFUSED);
+                self.refuse(seen.reason(), &seen.to_string())
+            }
+            NotAnnounced::Unread(error) => {
+                let job = &self.held.order.job;
+                warn!(job.id = %job, "The order of job `{job}` goes back to the queue: {}", aws::explain(&error));
+                self.record_no_start(PUT_BACK);
+                self.put_back(Message::Leave).await
+            }
         }
     }
 
-    /// Ends an attempt that must stop before its job started, although an audit record states that the job starts. A
-    /// second record then states that the job did not start.
+    /// Ends an attempt that must stop before its job started, although an audit record states that the job starts.
     pub(super) async fn stopped_after_announcement(&self, reason: StopReason) -> Message {
         let result = match reason {
-            StopReason::Cancelled => "cancelled before the start",
-            StopReason::Draining | StopReason::LeaseLost | StopReason::TimedOut | StopReason::SwitchedOff => {
-                "put back before the start"
-            }
+            StopReason::Cancelled => CANCELLED,
+            StopReason::Draining | StopReason::LeaseLost | StopReason::TimedOut | StopReason::SwitchedOff => PUT_BACK,
         };
+        self.record_no_start(result);
+        self.end_early(reason).await
+    }
+
+    /// Records that the job did not start, although an earlier record states that it starts.
+    fn record_no_start(&self, result: &str) {
         if let Err(error) = self.agent.audit.conclude(self.ended(result, None, None)) {
             error!(job.id = %self.held.order.job, "{}", aws::explain(&error));
         }
-        self.end_early(reason).await
     }
 
     /// Records the end of the job. Without a record, the message stays in the queue: its next delivery reports the outcome

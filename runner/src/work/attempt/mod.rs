@@ -32,6 +32,7 @@ use crate::job::first_box::FirstBox;
 use crate::job::{Job, PolicyRecorder, StopReason};
 use crate::kinds;
 use crate::process::drain::Phase;
+use crate::record::audit::Others;
 use crate::record::log::JobLog;
 use crate::sandbox;
 use crate::wire::grants::AttemptGrants;
@@ -123,6 +124,7 @@ impl Attempt<'_> {
         }
         self.learn().await;
         let decision = self.agent.journal().state().decide(order, self.held.fence.receive);
+        let others = self.agent.audit.others();
         // Nobody starts an order that is given back, so it does not matter what other machines have seen of it.
         if self.is_too_late(&decision) {
             return self.give_back_late().await;
@@ -130,7 +132,7 @@ impl Attempt<'_> {
         if let Some(message) = self.outside_window(&decision).await {
             return message;
         }
-        match self.seen_by_others().await {
+        match self.seen_by_others(&decision, others).await {
             Ok(None) => {}
             Ok(Some(seen)) => return self.refuse(seen.reason(), &seen.to_string()),
             Err(error) => {
@@ -139,7 +141,7 @@ impl Attempt<'_> {
             }
         }
         match decision {
-            Decision::Start | Decision::Resume => self.start(decision == Decision::Resume).await,
+            Decision::Start | Decision::Resume => self.start(decision == Decision::Resume, others).await,
             Decision::Interrupted => self.end_interrupted().await,
             Decision::Again(outcome) => self.report_again(outcome).await,
             Decision::Cancelled => self.refuse(RefusalReason::Cancelled, "the job was cancelled before it started"),
@@ -232,7 +234,7 @@ impl Attempt<'_> {
         if refused { Message::Done } else { Message::Leave }
     }
 
-    async fn start(&self, resume: bool) -> Message {
+    async fn start(&self, resume: bool, others: Option<Others>) -> Message {
         let (agent, held) = (self.agent, self.held);
         let order = &held.order;
         held.begin();
@@ -260,7 +262,7 @@ impl Attempt<'_> {
         if let Some(reason) = held.signal.reason() {
             return self.end_early(reason).await;
         }
-        if let Err(why) = self.announce().await {
+        if let Err(why) = self.announce(others).await {
             return self.end_unannounced(&reporter, why).await;
         }
         let started = Record::Started { job: order.job.clone(), fence: held.fence };

@@ -1,6 +1,8 @@
 //! The record of a job's start in the audit trail, and the reasons why a job must not start.
 
+use super::earlier_machine::Seen;
 use crate::job::StopReason;
+use crate::record::audit::AuditError;
 
 /// Whether the audit trail has a record of the job's start by this attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,10 +12,14 @@ pub(super) enum Start {
 }
 
 /// The reason why a job must not start, although its order was accepted.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum NotAnnounced {
     /// The attempt must stop. A start that is recorded is perhaps not in the customer's bucket yet.
     Stopped { reason: StopReason, start: Start },
     /// The customer's bucket does not have the order or the record.
     Failed { reason: String, start: Start },
+    /// Another machine recorded something before the start of this attempt that excludes the start.
+    Seen(Seen),
+    /// Another machine recorded something before the start of this attempt, and this machine cannot read what it was.
+    Unread(AuditError),
 }

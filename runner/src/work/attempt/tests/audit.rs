@@ -26,7 +26,7 @@ async fn a_job_that_is_stopped_while_its_start_waits_for_the_bucket_goes_back_at
     let attempt = Attempt { agent: &world.agent, held: &held };
     let begun = Instant::now();
 
-    let (message, ()) = tokio::join!(attempt.start(false), async {
+    let (message, ()) = tokio::join!(attempt.start(false, None), async {
         tokio::time::sleep(PATIENCE / 2).await;
         held.stop(StopReason::Draining);
     });
@@ -102,7 +102,7 @@ async fn no_record_states_the_start_of_a_job_that_is_stopped_while_its_order_wai
     let held = held(&world);
     let attempt = Attempt { agent: &world.agent, held: &held };
 
-    let (message, ()) = tokio::join!(attempt.start(false), async {
+    let (message, ()) = tokio::join!(attempt.start(false, None), async {
         tokio::time::sleep(PATIENCE / 2).await;
         held.stop(StopReason::Draining);
     });

@@ -1,4 +1,4 @@
-//! Orders that somebody kept and sends anew, to a machine that was not there when they were made.
+//! Orders that somebody kept and sends again, to a machine that was not there when they were made, and to an old one.
 
 use freehold_protocol::KeyId;
 use freehold_protocol::audit::record_name;
@@ -222,10 +222,57 @@ async fn an_order_for_another_key_waits_until_the_chain_can_be_read() {
     assert_eq!(second.sent_by(&key(SECOND)).last().map(|one| one.split_once(' ').unwrap().1), Some("succeeded"));
 }
 
+/// The journal of the old machine does not show that the new one did the order, and the order was made for its key.
+#[tokio::test(start_paused = true)]
+async fn a_copy_of_an_order_that_the_new_machine_did_is_refused_by_the_old_one_that_still_lives() {
+    // Whether the old machine knows that the order was issued after it last noticed another machine.
+    for knows_the_time in [false, true] {
+        let (old, bucket) = first_machine(Play::Succeed).await;
+        old.queue.send(sealed(&made_for(FIRST, order(2, 6))));
+        old.until_deleted().await;
+        let kept = sealed(&made_for(FIRST, order(1, 7)));
+        let new = next(&old, &bucket);
+        new.queue.send(kept.clone());
+        new.until_deleted().await;
+        if knows_the_time {
+            before_the_order(&old);
+        }
+
+        old.queue.send_at(kept, COPIED_AT);
+        old.until_deleted().await;
+
+        assert_eq!((old.begun(), new.sent_by(&key(FIRST)).last().map(String::as_str)), (2, Some("refused replayed")));
+        old.agent.audit.flush(Duration::from_secs(1)).await.unwrap();
+        let announced = bucket.results().contains(&"refused before the start".to_owned());
+        assert_eq!(announced, knows_the_time, "the record of the start shows that the chain has grown");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_that_another_machine_put_back_is_done_by_the_machine_for_whose_key_it_was_made() {
+    let (first, bucket) = first_machine(Play::Wait).await;
+    let second = next(&first, &bucket);
+    second.queue.send(sealed(&made_for(FIRST, order(1, 7))));
+    second.until("the start", |world| world.begun() == 1).await;
+    second.agent.in_flight.stop_all(StopReason::LeaseLost);
+    second.until("the stop", |world| !world.stage.stopped.lock().unwrap().is_empty()).await;
+
+    *first.stage.play.lock().unwrap() = Play::Succeed;
+    first.until_deleted().await;
+
+    assert_eq!((first.begun(), second.sent_by(&key(FIRST))), (2, vec!["1.2 started".into(), "1.2 succeeded".into()]));
+}
+
+/// Lets the machine estimate that the control plane's time is long before that of the orders.
+fn before_the_order(world: &World) {
+    world.agent.clock.observe(Timestamp::from_millis(1), Instant::now());
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_order_for_this_runners_key_costs_no_look_at_the_chain() {
     let calls = |runner: u8| async move {
         let (first, bucket) = first_machine(Play::Succeed).await;
+        before_the_order(&first);
         first.queue.send(sealed(&made_for(runner, order(1, 7))));
         first.until_deleted().await;
         bucket.calls.load(Ordering::Relaxed)

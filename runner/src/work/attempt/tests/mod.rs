@@ -367,7 +367,7 @@ async fn the_audit_says_of_no_job_that_it_started_when_it_was_stopped_before() {
     held.stop(StopReason::Draining);
     let attempt = Attempt { agent: &world.agent, held: &held };
 
-    let before = (attempt.start(false).await, audited(&world));
+    let before = (attempt.start(false, None).await, audited(&world));
     // The stop comes while the record is written to the customer's bucket.
     world.agent.audit.record(attempt.held.announcement()).unwrap();
     let after = (attempt.stopped_after_announcement(StopReason::Draining).await, audited(&world));
