@@ -46,7 +46,7 @@ fn check(directory: &Path) -> Result<(), String> {
     if !is_text("name") {
         return Err(format!("`{name}` has no `name`; write the name of the project, such as `name: network`"));
     }
-    // The older name of this key is `config`, with a text in place of a table.
+    // `config` with a text in place of a table is the older name of `stackConfigDir`.
     let moved = ["stackConfigDir", "config"].into_iter().find(|key| project.get(key).is_some_and(Value::is_string));
     if let Some(key) = moved {
         return Err(format!(

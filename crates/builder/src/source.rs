@@ -1,4 +1,5 @@
-//! Fetches the source of a module or template, and checks that it is the source that the order names.
+//! Fetches a source that is a directory or a commit of a Git repository, and checks that it is the one that the order
+//! names.
 
 use std::path::PathBuf;
 
@@ -52,7 +53,7 @@ async fn git(job: &Job, url: &str, commit: &str, directory: &str) -> Result<Path
     let missing =
         |name: &str| Failure::new(format!("`{name}` is not on this runner's `PATH`; install the package `{name}`"));
     let shell = sandbox::find_program(&["sh"]).ok_or_else(|| missing("sh"))?;
-    // The shell starts Git, so the runner does not compare its digest when it starts the shell.
+    // The shell starts Git, so the runner does not compare Git's digest when it starts the shell.
     let git = sandbox::find_program(&["git"]).ok_or_else(|| missing("git"))?;
     sandbox::check_program(&job.config, &git).await?;
     let mut environment = sandbox::base_environment(job);

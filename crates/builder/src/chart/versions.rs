@@ -29,9 +29,9 @@ enum Relation {
     Less,
     AtLeast,
     AtMost,
-    /// `~`: the same minor version.
+    /// `~`: the same minor version; the same major version if the constraint names no minor version.
     Near,
-    /// `^`: a newer version without breaking changes.
+    /// `^`: this version, or a newer one without breaking changes.
     Compatible,
 }
 

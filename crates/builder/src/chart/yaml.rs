@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 /// The maximum depth of nested values.
 const MAX_DEPTH: usize = 64;
-/// The maximum number of values in a text. A value that an alias repeats counts each time. A long string counts as one
-/// more value for each [`BYTES_OF_VALUE`].
+/// The maximum number of values in a text. A value with an anchor counts once more, and an alias counts like the value
+/// that it repeats; there, a long string counts as one more value for each [`BYTES_OF_VALUE`] bytes.
 const MAX_VALUES: usize = 1_000_000;
 const BYTES_OF_VALUE: usize = 64;
 

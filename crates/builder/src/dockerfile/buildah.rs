@@ -29,7 +29,7 @@ const DROPPED: [&str; 4] = ["CAP_SYS_CHROOT", "CAP_MKNOD", "CAP_NET_RAW", "CAP_S
 /// Builds the image; returns the directory of its layout.
 pub(super) async fn build(job: &Job, program: &Path, request: &Request<'_>) -> Result<PathBuf, Failure> {
     let shell = sandbox::find_program(&["sh"]).ok_or_else(|| Failure::new("`sh` is not on this runner's `PATH`"))?;
-    // The shell starts Buildah, so the runner does not compare its digest when it starts the shell.
+    // The shell starts Buildah, so the runner does not compare Buildah's digest when it starts the shell.
     sandbox::check_program(&job.config, program).await?;
     let local = |error: std::io::Error| Failure::because("could not write into the workspace", &error);
     std::fs::create_dir_all(job.workspace.join("storage/tmp")).map_err(local)?;

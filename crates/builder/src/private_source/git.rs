@@ -68,7 +68,7 @@ impl GitAccess {
                 }
                 format!("git://{SSH}")
             }
-            // INVARIANT: the address has a scheme of Git, and `stored` refuses a credential that does not fit the
+            // INVARIANT: the address has a scheme of Git, and `load_stored` refuses a credential that does not fit the
             // scheme. So a registry login never arrives here.
             SourceCredential::RegistryLogin { .. } => return Ok(()),
         };

@@ -19,8 +19,8 @@ pub(crate) async fn login(job: &Job, reference: &Reference) -> Result<Login, Fai
                 .line(&format!("reading `{}/{}` with the login of `{address}`", reference.host, reference.repository));
             Ok(Login::Basic { user, password: Zeroizing::new(password.reveal().to_owned()), token_hosts })
         }
-        // INVARIANT: `stored` refuses a credential that does not fit the scheme of the address, so a credential of Git
-        // never arrives here. `None` means that no login is stored.
+        // INVARIANT: `load_stored` refuses a credential that does not fit the scheme of the address, so a credential of
+        // Git never arrives here. `None` means that no login is stored.
         Some(Stored { credential: SourceCredential::GitToken { .. } | SourceCredential::SshKey { .. }, .. }) | None => {
             Ok(Login::Anonymous)
         }
