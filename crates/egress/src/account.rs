@@ -1,4 +1,4 @@
-//! Hosts of the customer's account that no rule can name, because they come into being while the job runs.
+//! Hosts of the customer's account that no rule can name, because they are created while the job runs.
 
 use async_trait::async_trait;
 

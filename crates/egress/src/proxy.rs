@@ -103,8 +103,8 @@ impl Granted {
     }
 }
 
-/// Returns a response with the sentence of the job's record. The response closes the connection, so bytes after a
-/// refused head are not read.
+/// Returns a response with the same sentence as in the job's record. The response closes the connection, so bytes
+/// after a refused head are not read.
 fn refusal(reason: &Reason) -> Answer {
     let mut response = Response::new(Either::Left(Full::from(format!("{reason}\n"))));
     *response.status_mut() = reason.status();
