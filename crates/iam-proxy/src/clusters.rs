@@ -11,7 +11,8 @@ use crate::answer::Answer;
 use crate::refusal::Refusal;
 use crate::upstream::Upstream;
 
-/// The maximum number of pages of clusters to read. An account has at most 100 clusters unless AWS raised this quota.
+/// The maximum number of pages of clusters to read. An account has at most 100 clusters in a region unless AWS raised
+/// this quota.
 const PAGES: usize = 20;
 
 /// The known clusters of the account. They are cached, because the issuer and the endpoint of a cluster do not change.

@@ -30,7 +30,8 @@ const NAMES: [&str; 9] = [
     "UserName",
     "Name",
 ];
-/// The maximum length of a text in a record, in characters, because a job can send texts of any length.
+/// The maximum length of a resource's name or of a reason in a record, in characters, because a job can send texts of
+/// any length.
 const LONGEST: usize = 512;
 /// The maximum length of a recorded action name, in characters. IAM's longest name has 45 characters.
 const LONGEST_ACTION: usize = 64;

@@ -52,7 +52,7 @@ pub trait Recorder: std::fmt::Debug + Send + Sync {
 pub struct Used {
     /// The number of calls that succeeded, in IAM or in the runner instead of IAM.
     pub answered: u64,
-    /// The number of calls that a rule refused or for which IAM returned an error.
+    /// The number of calls that a rule refused or that failed.
     pub refused: u64,
 }
 

@@ -158,7 +158,7 @@ async fn answer(mut response: Response, service: &str) -> Result<Answer, Refusal
 /// Returns the refusal for a failed call. The runner's log gets the whole chain of causes; the job gets only a short
 /// text.
 fn failed(what: &str, error: &dyn std::error::Error) -> Refusal {
-    tracing::warn!("A job's call of IAM failed ({what}): {}", chain(error));
+    tracing::warn!("A job's call of AWS failed ({what}): {}", chain(error));
     Refusal::Unavailable(format!("the runner cannot reach AWS for this job ({what}); try again"))
 }
 
