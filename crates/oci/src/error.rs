@@ -50,7 +50,7 @@ pub enum RegistryError {
         source: reqwest::Error,
     },
     /// Too few bytes moved within the idle time.
-    #[error("no data moved between this machine and `{host}` for {secs} s during {what}")]
+    #[error("too little data moved between this machine and `{host}` within {secs} s during {what}")]
     Stalled { host: String, what: String, secs: u64 },
     /// The bytes do not have the expected digest.
     #[error("`{host}` returned bytes with digest `{found}` instead of `{expected}`; they are not used")]
