@@ -29,7 +29,7 @@ pub struct Finding {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     Works(String),
-    /// The customer has switched the checked thing off.
+    /// The checked thing is switched off, absent or limited, and the runner works without it.
     Off(String),
     /// The checked thing does not work; the text also explains how to fix it.
     Blocked(String),
@@ -221,12 +221,12 @@ fn disk_of_a_job(
         (Some(limit), Ok(Err(reason)) | Err(reason)) => {
             State::Off(format!("the config limits it to {limit}, which does not apply: {reason}"))
         }
-        (None, Ok(Ok(disk))) if has_weights(&disk) => State::Works(format!("after the runner, on disk {disk}")),
+        (None, Ok(Ok(disk))) if has_weights(&disk) => State::Works(format!("the runner has priority on disk {disk}")),
         (None, Ok(Ok(disk))) => State::Off(format!(
-            "not limited, and not after the runner: nothing divides the use of disk {disk} by weights (BFQ, \
+            "not limited, and the runner has no priority: nothing divides the use of disk {disk} by weights (BFQ, \
              `io.cost.qos`); set `limits.disk_mib_per_sec` or `limits.disk_ops_per_sec`"
         )),
-        (None, Ok(Err(reason))) => State::Off(format!("not limited, and not after the runner: {reason}")),
+        (None, Ok(Err(reason))) => State::Off(format!("not limited, and the runner has no priority: {reason}")),
     };
     Some(Finding { what: "disk of a job".into(), state })
 }
@@ -274,10 +274,13 @@ mod tests {
             let line = format!("off      the config limits it to 2 MiB, which does not apply: {why}\n");
             assert_eq!(state_of(Some("2 MiB"), group, true).unwrap(), line);
         }
-        assert_eq!(state_of(None, on_disk(), true).unwrap(), "ok       after the runner, on disk 259:0\n");
+        assert_eq!(state_of(None, on_disk(), true).unwrap(), "ok       the runner has priority on disk 259:0\n");
         for (group, why) in [(on_disk(), "nothing divides the use of disk 259:0"), (elsewhere(), "it is in")] {
             let line = state_of(None, group, false).unwrap();
-            assert!(line.starts_with(&format!("off      not limited, and not after the runner: {why}")), "{line}");
+            assert!(
+                line.starts_with(&format!("off      not limited, and the runner has no priority: {why}")),
+                "{line}"
+            );
         }
         assert_eq!(state_of(None, none(), false), None);
     }
