@@ -21,7 +21,7 @@ pub(super) const INSIDE: &str = "/workspace";
 /// One program to run.
 #[derive(Debug)]
 pub struct Program<'a> {
-    /// The absolute path of the program outside the sandbox.
+    /// The absolute path of the program: on this machine, or in the image of the job.
     pub executable: &'a Path,
     pub arguments: Vec<String>,
     /// The program's environment variables. The program gets no other variables.
@@ -94,7 +94,7 @@ pub enum SandboxError {
          `sandbox = \"none\"` into the runner's config"
     )]
     NoBubblewrap,
-    #[error("the sandbox could not be made: {0}; user namespaces may be switched off on this machine")]
+    #[error("the box could not be made: {0}; user namespaces may be switched off on this machine")]
     NotMade(String),
     #[error(
         "the steps of a Dockerfile need {IMAGE_USERS} users, which this machine does not give the runner; install the \

@@ -62,7 +62,7 @@ pub async fn check(config: &Config, program: &Path) -> Result<(), SandboxError> 
     compare(pin.map(|(name, wanted)| Candidate::on_machine(name, wanted, program))).await
 }
 
-/// Refuses the program that `job` would find at `program`, as [`check`] does. The program does not run now.
+/// Refuses the program that `job` would find at `program`, as [`check`] does. The program is not started.
 ///
 /// # Errors
 /// [`SandboxError::OtherProgram`].

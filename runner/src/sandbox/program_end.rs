@@ -27,8 +27,8 @@ impl Ended {
 }
 
 /// Returns the time limit for a program to end by itself after a stop. Terraform writes its state during this time. The
-/// limit is less than [`crate::job::STOP_GRACE`]. After a lost lease it is short, because another attempt is
-/// about to start.
+/// limit is less than [`crate::job::STOP_GRACE`]. It is short after a lost lease, because another attempt is about to
+/// start, and after the customer switched the runner off, because the job has lost its permissions.
 pub(super) const fn grace(reason: StopReason) -> Duration {
     match reason {
         StopReason::Cancelled | StopReason::TimedOut | StopReason::Draining => Duration::from_secs(15),

@@ -61,7 +61,8 @@ impl Watch {
 }
 
 impl Workspace {
-    /// Returns the workspace of the program that `start` describes. The limits are reported to `control`.
+    /// Returns the workspace of the program that `start` describes. A workspace that exceeds its limits is reported to
+    /// `control`.
     pub(super) fn of(start: &Start, stdout: &OwnedFd, control: &OwnedFd) -> io::Result<Self> {
         let (printed, control) = (File::from(stdout.try_clone()?), control.try_clone()?);
         Ok(Self { trees: start.writable.clone(), printed, limits: start.limits, control })

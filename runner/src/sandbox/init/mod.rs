@@ -78,7 +78,7 @@ struct Init {
     control: OwnedFd,
     timer: OwnedFd,
     received: Received,
-    /// The thread that scans the workspace, until the program has it.
+    /// The thread that scans the workspace, until [`Running`] has it.
     watch: Option<Watch>,
     running: Option<Running>,
 }
