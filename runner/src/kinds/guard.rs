@@ -87,7 +87,7 @@ pub(super) async fn image(job: &Job, name: &str, digest: &Digest, metadata: Valu
     Box::pin(ask(job, vec![input::image(name, tag, digest.as_str(), metadata, &policies::about(job))], &[])).await
 }
 
-// Boxed by its callers, because the futures of clients are large and a job's future is built of many.
+// Callers box this future, because the futures of clients are large and a job's future contains many of them.
 async fn ask(job: &Job, documents: Vec<Value>, known: &[PolicyResult]) -> Result<(), Failure> {
     let asked = until_stopped(job, async { policies::ask(job, documents).await.map_err(Failure::new) });
     let (mut results, full) = asked.await?;

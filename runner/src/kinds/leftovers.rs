@@ -2,7 +2,7 @@
 //! app, which AWS does not find by tag. It changes nothing.
 //!
 //! Only names and types are reported: an ARN has both, and no value. A teardown has removed everything that it could when
-//! this job runs, so the job succeeds also when AWS does not answer it, and reports the reason instead of the list.
+//! this job runs, so the job succeeds even if AWS does not answer, and reports the reason instead of the list.
 
 use std::time::Duration;
 
@@ -67,8 +67,8 @@ fn not_asked(error: &str) -> String {
     format!(
         "the resources with the tag `{OWNER_TAG}` could not be listed: {error}; if `tag:GetResources` is denied, launch \
          the current template of the install stack, in which the role of mode `deprovision` may call it; if the \
-         runner's network has no way to this API, as with `PrivateEndpoints`, make a VPC endpoint for `tagging` there, \
-         or run `freehold customer gone` on a machine that has one"
+         runner's network cannot reach this API, as with `PrivateEndpoints`, make a VPC endpoint for `tagging` there, \
+         or run `freehold customer gone` on a machine that can reach it"
     )
 }
 

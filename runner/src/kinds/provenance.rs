@@ -30,7 +30,7 @@ pub(super) fn verify<'a>(
 
 /// Returns the app whose artifacts an order may use: the app of its terms, to which the customer agreed. An order that
 /// contains no terms names it in the values for its templates, and an order that names no terms at all is refused
-/// before its job starts.
+/// before its job starts if the customer has accepted a contract.
 fn app_of(order: &Order) -> Result<Option<AppName>, Failure> {
     let terms = order.terms.as_ref().and_then(|terms| terms.asked().ok().flatten());
     let named = order.context.pointer("/nuon/app/name").and_then(Value::as_str).and_then(|name| name.parse().ok());

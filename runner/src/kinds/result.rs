@@ -69,7 +69,7 @@ pub(super) async fn keep_sensitive(
     outputs: BTreeMap<String, Value>,
 ) -> Result<BTreeMap<String, Digest>, Failure> {
     let names = outputs.keys().cloned().collect::<Vec<_>>().join("`, `");
-    // Boxed, because the futures of the client are large and a job's future is built of many.
+    // Boxed, because the futures of the client are large and a job's future contains many of them.
     let kept = Box::pin(job.sensitive_outputs.keep(&job.order, job.fence, outputs));
     let kept = async { Ok(kept.await) };
     match until_stopped(job, kept).await? {

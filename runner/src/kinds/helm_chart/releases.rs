@@ -58,7 +58,7 @@ pub(super) fn is_deployed(revisions: &[Revision]) -> bool {
 }
 
 /// Returns the revision from which Helm upgrades: it deletes the objects of this revision that the chart no longer has.
-/// Helm takes the newest one that is deployed, or the last one if none ever was.
+/// Helm takes the newest one that is `deployed`; without one, the last one if it is `failed` or `superseded`.
 pub(super) fn upgraded(revisions: &[Revision]) -> Option<u32> {
     let deployed = revisions.iter().rev().find(|one| one.status == "deployed");
     let failed = revisions.last().filter(|last| ["failed", "superseded"].contains(&last.status.as_str()));

@@ -21,9 +21,9 @@ const NAMED: usize = 4;
 /// The maximum number of results in one response (IAM API, `SimulatePrincipalPolicy`, `MaxItems`).
 const MAX_ITEMS: i32 = 1000;
 
-/// Simulates two groups of actions. Every job needs the actions of the first group, so a denial is a failure. The app's
-/// policies allow the actions of the second group by name. The role's boundary or the organization's policies may still
-/// deny them; this is a warning, because the app may not need them.
+/// Simulates two groups of actions. The jobs of this deploy need the actions of the first group, so a denial is a
+/// failure. The app's policies allow the actions of the second group by name. The role's boundary or the organization's
+/// policies may still deny them; this is a warning, because the app may not need them.
 pub(super) async fn simulate(
     job: &Job,
     sdk: &SdkConfig,
