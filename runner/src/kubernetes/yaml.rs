@@ -8,8 +8,8 @@ use serde_json::{Map, Number, Value};
 
 /// The maximum depth of nested values.
 const MAX_DEPTH: usize = 100;
-/// The maximum number of values in a text, including the values that aliases repeat. A long string that an alias
-/// repeats counts as one value for each [`BYTES_OF_VALUE`].
+/// The maximum number of values in a text. A value with an anchor counts once more, and an alias counts like the value
+/// that it repeats; there, a long string counts as one more value for each [`BYTES_OF_VALUE`] bytes.
 const MAX_VALUES: usize = 2_000_000;
 const BYTES_OF_VALUE: usize = 64;
 
