@@ -44,8 +44,8 @@ impl Texts {
     pub fn open(state_dir: &Path) -> std::io::Result<Self> {
         let directory = state_dir.join(DIRECTORY);
         files::make_private_dir(&directory)?;
-        // A crash left this incomplete file. Its report is still in the spool, and its text is stored again when the
-        // report is sent.
+        // A crash may have left an incomplete file. Its report is still in the spool, and its text is stored again when
+        // the report is sent.
         for entry in std::fs::read_dir(&directory)? {
             let path = entry?.path();
             if !is_whole(&path) {
@@ -99,7 +99,7 @@ impl Texts {
         let io = |source| AuditError::Io { path: self.directory.clone(), source };
         for entry in std::fs::read_dir(&self.directory).map_err(io)? {
             let path = entry.map_err(io)?.path();
-            // Another file is being written at this moment.
+            // A file that is not whole is being written at this moment.
             if !is_whole(&path) {
                 continue;
             }
