@@ -52,7 +52,7 @@ pub enum Recalled {
     Nothing,
     /// This plan was approved, and nothing that it was made from has changed since.
     Plan(Box<PlanRecord>),
-    /// A plan was approved, but does not apply any more, for this reason: something that it was made from has changed.
+    /// A plan was approved, but may not be applied any more, for this reason.
     Outdated(String),
 }
 

@@ -21,7 +21,7 @@ const MAX_BYTES: usize = 1024 * 1024;
 pub struct PlanStore {
     /// `None` when the runner has no bucket.
     bucket: Option<(Client, String)>,
-    /// The plans that wait for the customer; `None` before the bucket was read.
+    /// The plans that wait for the customer.
     waiting: Mutex<Waiting>,
     proposed: Notify,
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use freehold_protocol::Timestamp;
 
-/// The most days that the install stack takes.
+/// The most days that the install stack accepts.
 const MOST_DAYS: u32 = 3650;
 const DAY_MILLIS: u64 = 24 * 60 * 60 * 1000;
 

@@ -158,7 +158,8 @@ pub trait Grants: Send + Sync + std::fmt::Debug {
     /// is the number of earlier requests with URLs that expired.
     ///
     /// # Errors
-    /// When the answer does not come in time, or the attempt is stopped meanwhile.
+    /// When the request cannot be put into the spool, the answer does not come in time, or the attempt is stopped
+    /// meanwhile.
     async fn request(
         &self,
         job: &Job,

@@ -51,7 +51,7 @@ impl Enrolled {
         let _ = self.is_set.subscribe().wait_for(|set| *set).await;
     }
 
-    /// Waits until the reports queue has a hello of the key that this process made.
+    /// Waits until the reports queue has a hello that this process sent.
     pub async fn announced(&self) {
         // `wait_for` fails only when the sender is dropped, and `self` holds the sender.
         let _ = self.announced.subscribe().wait_for(|set| *set).await;

@@ -26,7 +26,7 @@ pub struct KnownRoots {
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot read the list of later root keys in `{file}`: {reason}; make the file readable, or launch the vendor's newest template and \
-     then remove it"
+     then remove the file"
 )]
 pub struct RootsError {
     file: String,

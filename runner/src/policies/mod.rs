@@ -1,5 +1,5 @@
 //! The policies that guard a job: the vendor's, which the signed order carries, the customer's own, which are in the
-//! install's bucket, and those of every install. All of them are evaluated, and the strictest one decides.
+//! install's bucket, and the built-in ones of every install. All of them are evaluated, and the strictest one decides.
 
 mod customers;
 mod guard;
@@ -41,7 +41,7 @@ pub(crate) async fn ask(job: &Job, documents: Vec<Value>) -> Result<(Vec<PolicyR
     let mut full = Vec::new();
     for (guard, answer) in guards.iter().zip(answers) {
         let (seen, whole) = result(guard, answer, &asked);
-        // A policy of every install is part of the result only when it has a message.
+        // A built-in policy is part of the result only when it has a message.
         if guard.origin != PolicyOrigin::BuiltIn || seen.stops() || !seen.warn.is_empty() {
             results.push(seen);
             full.push(whole);

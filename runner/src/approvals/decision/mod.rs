@@ -40,8 +40,8 @@ pub struct Found<'a> {
 pub enum NotApplied {
     /// The approval does not count for this order. The job ends.
     Refused(String),
-    /// The values or the state that the plan was made from have changed since. The runner makes a new plan, which needs
-    /// an approval of its own.
+    /// Something that the plan was made from has changed since, or an earlier dispatch has begun to apply the plan. The
+    /// runner makes a new plan, which needs an approval of its own.
     Outdated(String),
 }
 
