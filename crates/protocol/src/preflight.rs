@@ -59,7 +59,7 @@ pub const PULUMI: &str = "pulumi";
 
 /// The read-only calls in the deploy of a stack. A preflight makes these calls.
 pub const STACK_READS: [&str; 2] = ["cloudformation:DescribeStacks", "cloudformation:DescribeChangeSet"];
-/// The calls in the deploy of a stack that may change something. A preflight does not make them: IAM simulates them.
+/// The other calls in the deploy of a stack. A preflight does not make them: IAM simulates them.
 pub const STACK_CHANGES: [&str; 3] =
     ["cloudformation:CreateChangeSet", "cloudformation:DescribeStackEvents", "cloudformation:ExecuteChangeSet"];
 

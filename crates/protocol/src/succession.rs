@@ -178,8 +178,8 @@ impl Roots {
         envelope.delegate(named.map_or(&self.current, |root| root.key))
     }
 
-    /// Returns the root that signed `envelope` itself, or the current one if none of them did. A former root counts
-    /// too: the envelope comes from a message that leads to a root of its time.
+    /// Returns the root that signed `envelope` itself, or the current root if no root did. A former root counts too,
+    /// because `envelope` may be older than the current root.
     pub fn signer(&self, envelope: &Envelope) -> &PublicKey {
         self.all().map(|root| root.key).find(|key| envelope.is_signed_as(&key.key_id())).unwrap_or(&self.current)
     }

@@ -78,7 +78,7 @@ pub struct PartDrift {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DriftView {
     /// The state: `unchecked` (no check has ended since the last deploy), `in_sync`, `drifted`, `acknowledged` (all
-    /// differences are) or `unknown`. Ignored differences do not count.
+    /// differences are acknowledged) or `unknown`. Ignored differences do not count.
     pub state: String,
     /// The reason why the last check could not determine whether the part differs; empty when it could.
     #[serde(default, skip_serializing_if = "String::is_empty")]

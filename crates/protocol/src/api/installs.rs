@@ -120,8 +120,9 @@ pub struct InstallView {
     /// The values of inputs that were answered, by name, without defaults. Empty in lists.
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
-    /// The problems that prevent a deploy, such as an answer of the wrong type, and the reason of each action of which a
-    /// run by its schedule or by the switch of a role was skipped. Empty in lists.
+    /// The problems that prevent a deploy, such as an answer of the wrong type, the reason of each action of which a
+    /// run by its schedule or by the switch of a role was skipped, and the reason why the release of the followed
+    /// channel is not deployed yet. Empty in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
     /// The deployed components, as far as they fit into a response. Empty in lists.

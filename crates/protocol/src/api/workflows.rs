@@ -171,7 +171,7 @@ pub struct RolledBackView {
     /// The workflow that deploys what ran before; absent when it is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<WorkflowId>,
-    /// Why what ran before cannot be deployed again; empty when it is.
+    /// Why what ran before cannot be deployed again; empty when `workflow` deploys it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub refused: String,
 }

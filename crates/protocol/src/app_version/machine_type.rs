@@ -2,11 +2,12 @@
 
 /// The type of the runner's machine when the app config names none.
 const DEFAULT: &str = "t4g.small";
-/// The sizes of the types `t4g` and `m6g`, `c6g` and `r6g` (Amazon EC2 instance types, "Specifications").
+/// The sizes of `t4g` (Amazon EC2 instance types, "Specifications").
 const SMALL: &[&str] = &["nano", "micro", "small", "medium", "large", "xlarge", "2xlarge"];
+/// The sizes of `m6g`, `c6g` and `r6g`, except `metal`.
 const LARGE: &[&str] = &["medium", "large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge"];
 
-/// The maximum length of a type. The longest types that EC2 has are half as long.
+/// The maximum length of a type, in characters. All types that EC2 has are shorter.
 const MAX_CHARS: usize = 32;
 
 /// Returns whether `text` has the form of a type with a Graviton processor, such as `t4g.small` or `m7gd.large`. The

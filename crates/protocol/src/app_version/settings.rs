@@ -11,7 +11,8 @@ use crate::build::Source;
 use crate::flag::is_false;
 use crate::terraform::ProviderSource;
 
-/// The sandbox: the module that creates the network and the cluster of an app. String values are templates.
+/// The sandbox: the Terraform module or Pulumi program that makes what the components of an app need, such as a
+/// cluster. String values are templates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -82,7 +83,7 @@ impl Sandbox {
     }
 }
 
-/// The tool that applies a sandbox's module.
+/// The tool that applies a sandbox's module or program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "tool", rename_all = "snake_case", deny_unknown_fields)]

@@ -1,4 +1,5 @@
-//! Who asked for work: a member of the vendor by the ARN of the IAM principal, or a part of the control plane.
+//! Who asked for work: a caller by the ARN of the IAM principal, a program by its webhook, or a part of the control
+//! plane.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,7 +24,7 @@ pub enum AskedBy {
     Caller { arn: CallerArn },
     /// A program that called a webhook of the tenant's API.
     Webhook { webhook: WebhookName },
-    /// The cron schedule of an action or of drift checks.
+    /// The cron schedule of an action, of drift checks or of health checks.
     Schedule,
     /// The control plane's sweep, when it removes an install that is being forgotten, and when it starts the actions of a
     /// role that the customer has switched on or off.

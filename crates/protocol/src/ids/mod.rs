@@ -185,7 +185,7 @@ id!(
     Shape::Digits { min: 12, max: 12 }
 );
 id!(
-    /// The id of a workflow, one execution of a state machine.
+    /// The id of a workflow. The executions of its state machine are named after it.
     WorkflowId,
     "a workflow id",
     "`wf_` and 20 hex digits",
@@ -265,7 +265,7 @@ impl RoleKey {
         Self(format!("{kept}-{}", digest.hex().get(..4).unwrap_or_default()))
     }
 
-    /// Returns whether the role is a break-glass role, which works until a date that the customer sets.
+    /// Returns whether the role is a break-glass role, which works until a time that the customer sets.
     pub fn is_break_glass(&self) -> bool {
         self.0.starts_with("break-glass")
     }

@@ -17,7 +17,7 @@ use crate::{
 
 /// The format of the lineage document.
 pub const FORMAT: u32 = 2;
-/// The format of earlier versions. Its proofs also have the key in [`ENROLMENT_KEY`].
+/// The format of earlier versions. Its proofs also have the field [`ENROLMENT_KEY`].
 const FORMAT_WITH_ENROLMENT_KEY: u32 = 1;
 /// The field with the public half of a secret of the install. In documents of that format, this secret signed the
 /// runner's announcement too. This release ignores the field.

@@ -18,7 +18,7 @@ pub enum NotificationKind {
     ChecksAwaited,
     /// A workflow failed.
     WorkflowFailed,
-    /// A workflow that a person asked for succeeded.
+    /// A workflow that a person or a webhook asked for succeeded.
     WorkflowSucceeded,
     /// A verified deploy failed, and the version that ran before it runs again.
     DeployRolledBack,

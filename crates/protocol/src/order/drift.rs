@@ -44,7 +44,7 @@ pub struct DriftedResource {
     /// The names of the attributes that differ, sorted, such as `tags.Owner`; empty for a resource that is missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attributes: Vec<String>,
-    /// The number of further attributes. The list has at most 20; see also `more`.
+    /// The number of further attributes. The list has at most 20, or fewer if the result has 40 KiB of names.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_attributes: u64,
 }

@@ -94,7 +94,8 @@ pub struct Order {
     #[serde(default, skip_serializing_if = "is_false")]
     pub now: bool,
     /// The key of the runner that the order was made for; absent in orders of earlier versions. A runner with another key
-    /// takes the order only if the install's audit chain shows no attempt at it by this delivery.
+    /// takes the order only if the install's audit chain does not show that another runner handled the same delivery,
+    /// or a later order or a cancel of the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<KeyId>,
     pub redelivery: Redelivery,

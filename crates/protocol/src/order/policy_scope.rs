@@ -9,8 +9,8 @@ use crate::order::{SyncImage, Work};
 use crate::provenance::Statement;
 
 /// Returns whether a policy of type `kind` that names these components guards `work`. A policy that names no components
-/// guards all components of its type. A removal is guarded like the deploy of the removed part. Nothing guards the
-/// removal of an image, which removes nothing, and a drift check, which applies nothing.
+/// guards all components of its type. A removal is guarded like the deploy of the removed part. No policy guards
+/// the removal of an image, which removes nothing, or a drift check, which applies nothing.
 pub fn guards(kind: &str, components: &BTreeSet<ComponentName>, work: &Work) -> bool {
     if matches!(work, Work::DetectDrift(_)) {
         return false;

@@ -20,7 +20,7 @@ pub struct ChangeTimes {
     /// The mistake in the customer's texts. While there is one, no change starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// The times from which changes may start, in their order. The first one may have begun.
+    /// The openings, in the order of their times. The first one may have begun.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub openings: Vec<OpenTime>,
     /// The time until which `openings` is complete.

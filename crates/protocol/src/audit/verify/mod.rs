@@ -133,8 +133,9 @@ pub struct Problem {
     /// The number of the record that is wrong, or the first of those that are missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record: Option<u64>,
-    /// For a record that something names and that the chain does not have so: the last record before it up to which the
-    /// chain is complete and confirmed. The chain was cut right after this record, or forked somewhere after it.
+    /// For a named record that the chain lacks, or in whose place it has another one: the last record before it up to
+    /// which the chain is complete and confirmed. The chain was cut right after this record, or forked somewhere after
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
     pub text: String,
@@ -249,7 +250,7 @@ struct Chain<'a> {
     verified: Verified,
     /// The records that the chain has as a message or an earlier copy names them.
     confirmed: BTreeSet<u64>,
-    /// The records that a message or an earlier copy names and that the chain does not have so, each with the problem.
+    /// The problem of each record that a message or an earlier copy names, and that the chain lacks or has otherwise.
     contradictions: Vec<(u64, String)>,
 }
 
