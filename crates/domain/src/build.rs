@@ -12,7 +12,7 @@ pub struct Build {
     pub component: ComponentName,
     pub package: Package,
     pub source: Source,
-    /// The digest of the source and its package form.
+    /// The digest of the source, the kind of package and the recipe.
     pub source_digest: Digest,
     pub created_at: Timestamp,
     pub state: BuildState,

@@ -156,8 +156,8 @@ fn executed(action: &Action) -> Option<Digest> {
     let directories = sources.iter().map(|one| (&one.name, one.steps.as_slice())).collect();
     let Action { steps, env_vars, idempotent, .. } = action;
     let executed = Executed { steps, directories, env_vars, idempotent: *idempotent };
-    // INVARIANT: names, numbers and texts are always JSON. No action has the digest of no bytes, so a runner would
-    // refuse it.
+    // INVARIANT: names, numbers and texts are always JSON. The digest of zero bytes belongs to no action, so a
+    // runner would refuse the order.
     Some(executed.digest().unwrap_or_else(|_| Digest::of(b"")))
 }
 

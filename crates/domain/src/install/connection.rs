@@ -18,7 +18,7 @@ const LOST_AFTER_SECS: u64 = SILENT_SECS + 60 * 60;
 pub struct Contact {
     /// The time of the last contact. Contacts by reports of jobs are written once in ten minutes.
     pub at: Timestamp,
-    /// The time since which the runner was never silent; 0 in rows of earlier versions.
+    /// The time since which the runner was neither silent nor away; 0 in rows of earlier versions.
     #[serde(default)]
     pub since: Timestamp,
     /// The time of the last hello; 0 in rows of earlier versions.

@@ -55,8 +55,8 @@ impl Channel {
 /// A deploy names another version or release than the install follows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "install `{install}` follows {follows}, which has release `{release}`, so nothing else is deployed there; leave out the \
-     version or release, or change what it follows: `freehold install release {install} --pin RELEASE` or `--latest`"
+    "install `{install}` follows {follows}, so only release `{release}` is deployed there; leave out the version or \
+     release, or change what it follows: `freehold install release {install} --pin RELEASE` or `--latest`"
 )]
 pub struct OtherRelease {
     pub install: InstallId,
@@ -143,8 +143,8 @@ mod tests {
 
         assert_eq!(
             refused.to_string(),
-            "install `globex` follows channel `stable`, which has release `r1`, so nothing else is deployed there; leave out \
-             the version or release, or change what it follows: `freehold install release globex --pin RELEASE` or `--latest`"
+            "install `globex` follows channel `stable`, so only release `r1` is deployed there; leave out the version or \
+             release, or change what it follows: `freehold install release globex --pin RELEASE` or `--latest`"
         );
     }
 

@@ -333,7 +333,7 @@ impl Install {
 
     /// Returns the effect of a runner's hello, which the reports queue took at `sent_at`. Hellos can arrive in any
     /// order: only a hello that is at least as new as the current runner's hello has an effect on the runner. If it
-    /// has a new key, the key of the former runner is retired and cannot come back while it is among the newest of them.
+    /// has a new key, the key of the former runner is retired. It is refused while it is among the newest retired keys.
     ///
     /// # Errors
     /// [`InstallError::Retired`] for the key of a runner that was replaced before.

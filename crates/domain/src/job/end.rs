@@ -1,4 +1,4 @@
-//! How a job ends: by a report, or because its order has expired. What comes after the end.
+//! How a job ends: by a report, or because its order has expired. Also handles the events that come after the end.
 
 use freehold_protocol::Timestamp;
 use freehold_protocol::report::{Fence, Outcome};

@@ -10,8 +10,8 @@ const FIRST: usize = 20;
 /// The maximum length of a reason in a line, in characters. The state of the job has the whole text.
 const LONGEST_REASON: usize = 200;
 
-/// Adds a line. If there are more than [`MOST`] lines, removes the oldest line after the first [`FIRST`] that no
-/// decision needs. Lines that a runner caused are removed before others.
+/// Adds a line. If there are more than [`MOST`] lines, keeps the first [`FIRST`] lines and removes the oldest of the
+/// others that no decision needs. Lines that a runner caused are removed before those of the control plane.
 pub(super) fn add(history: &mut Vec<AuditRecord>, record: &AuditRecord) {
     let reason = record.reason.chars().take(LONGEST_REASON).collect();
     history.push(AuditRecord { reason, ..record.clone() });

@@ -143,8 +143,8 @@ pub enum Rejected {
     /// A job in this state cannot be retried.
     #[error("job `{job}` is {state}, but only a failed, interrupted or lost job can be retried")]
     NotRetryable { job: JobId, state: &'static str },
-    /// The job waits for no approval.
-    #[error("job `{job}` is {state}, and waits for no approval")]
+    /// The job does not wait for an approval.
+    #[error("job `{job}` is {state}, and does not wait for an approval")]
     NotWaiting { job: JobId, state: &'static str },
     /// The job waits for the approval of another plan.
     #[error(

@@ -47,8 +47,8 @@ fn success(workflow: &Workflow, drift: DriftSeen) -> Option<(NotificationKind, &
     if drift.resources > 0 {
         let (parts, resources) = (plural(drift.parts, "part"), plural(drift.resources, "resource"));
         let text = format!(
-            "A drift check of install {install} found new differences: {resources} in {parts}. They were changed \
-             outside of Freehold."
+            "A drift check of install {install} found new differences: {resources} in {parts}. Each \
+             resource was changed outside of Freehold."
         );
         return Some((NotificationKind::DriftFound, "found drift", text));
     }

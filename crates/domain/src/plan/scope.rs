@@ -13,7 +13,8 @@ pub struct DeployScope {
     pub alone: bool,
     /// Whether all parts are deployed, changed or not.
     pub all: bool,
-    /// Whether the deploy provisions the install. It then also runs post-provision actions and begins with a preflight.
+    /// Whether the deploy provisions the install. It then also starts the actions of this event, and begins with a
+    /// preflight.
     pub provision: bool,
     /// Whether nothing of the app is deployed yet, for example after a provisioning that failed. Such a deploy begins
     /// with a preflight too.

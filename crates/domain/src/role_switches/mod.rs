@@ -89,8 +89,8 @@ impl RoleChange {
         }
     }
 
-    /// Returns the cause from which the ids of the runs are derived that a change, which the hello of the time `at`
-    /// announced, starts. It contains spaces, which no idempotency key contains.
+    /// Returns the cause from which the id of the run of `action` is derived. The hello of the time `at` announced the
+    /// change. The cause contains spaces, which no idempotency key contains.
     pub fn cause(&self, action: &Action, at: Timestamp) -> String {
         format!("{} {} {} {}", self.event(), self.role, at.as_millis(), action.name)
     }

@@ -1,5 +1,5 @@
-//! Workflows: one execution of a state machine for an install, its graph of nodes, and the decision which nodes run
-//! next.
+//! Workflows: the work for an install that executions of a state machine run, its graph of nodes, and the decision
+//! which nodes run next.
 
 mod act;
 mod continuation;
@@ -33,7 +33,7 @@ pub use retry::MAX_RETRIES;
 pub use target::{Deploys, StepBuild, Target, Use};
 pub use verification::{Before, NotSame, RollBack, RolledBack};
 
-/// A workflow: one execution of a state machine for an install.
+/// A workflow: work for an install. It has one execution of a state machine, and one more for each continuation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Workflow {
     pub id: WorkflowId,

@@ -119,7 +119,7 @@ async fn another_plan_or_a_job_that_waits_for_none_is_a_conflict() {
 
     assert_eq!((other.kind, late.kind), (Kind::Conflict, Kind::Conflict));
     assert!(other.message.contains("waits for the approval of plan"), "{other}");
-    assert!(late.message.contains("waits for no approval"), "{late}");
+    assert!(late.message.contains("does not wait for an approval"), "{late}");
 }
 
 #[tokio::test]

@@ -39,7 +39,7 @@ async fn a_pinned_install_gets_its_release_and_nothing_else() {
 
     assert_eq!((other.kind, newer.kind), (Kind::Conflict, Kind::Conflict));
     assert!(
-        other.message.starts_with("install `globex` follows release `two`, which has release `two`, so"),
+        other.message.starts_with("install `globex` follows release `two`, so only release `two` is deployed"),
         "{other}"
     );
     assert_eq!(number(&world, install(&world).await.version()).await, 2);

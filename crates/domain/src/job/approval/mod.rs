@@ -131,7 +131,7 @@ impl Job {
             ApprovalEvent::Reject { by, reason, .. } => {
                 Ok(self.rejected_plan(*fence, &format!("{by} (vendor)"), reason, event, now))
             }
-            // A decision about a plan that was replaced.
+            // The decision is about a plan that was replaced.
             ApprovalEvent::Customer(decision) if decision.plan != plan.plan => Ok(Step::Already),
             ApprovalEvent::Customer(decision) if !decision.approved => {
                 let by = format!("{} (customer)", decision.by);

@@ -90,7 +90,7 @@ async fn nobody_approved(world: &World, plan: &Waiting) -> anyhow::Result<()> {
     ensure!(job.state == "blocked" && is_late && has_way_out, "{job:?}");
     let words = ["job", "approve", plan.job().as_str(), "--plan", plan.plan.as_str()];
     let late = world.run(&words).await?.ended_with(4)?;
-    ensure!(late.contains("is blocked, and waits for no approval"), "{late}");
+    ensure!(late.contains("is blocked, and does not wait for an approval"), "{late}");
     Ok(())
 }
 
