@@ -95,8 +95,8 @@ const fn stays_known(known_before: bool, found: HealthState) -> bool {
 }
 
 /// Returns the health that a check found as it is stored, and the same combined with the results of the required
-/// checks, so that a notification agrees with `install show`. A component is healthy if its checks passed too late for
-/// its gate.
+/// checks, so that a notification agrees with `install show`. A component is healthy also if its checks passed too late
+/// for its gate.
 async fn with_results(
     store: &dyn Store,
     install: &InstallId,
@@ -107,7 +107,7 @@ async fn with_results(
         return Ok((health.clone(), health));
     }
     let known: Option<Stored<DeployedRecord>> = load(store, &table::deployed_key(install, &health.component)).await?;
-    // The results are about the last deploy, and say nothing of the health that was found before it.
+    // The results are about the last deploy, and not about the health that was found before it.
     let deployed = known.map(|known| known.value.deployed).filter(|deployed| health.is_since(deployed.serial));
     let Some(Deployed { serial, at, .. }) = deployed else { return Ok((health.clone(), health)) };
     let results = table::reported_checks(store, install).await?;

@@ -44,7 +44,7 @@ pub(super) enum RequestProgress {
     Performing { until: Timestamp },
     /// The last try failed, perhaps after its effect.
     Failed,
-    /// The request was performed. Absent is an answer that is not kept.
+    /// The request was performed. `answer` is absent if the answer is not kept.
     Performed {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<String>,

@@ -1,6 +1,6 @@
 //! Shows what happened to an install, newest first, from the rows that other use cases write. A page ends before the
-//! workflow, the run of a runbook or the change of drift that does not fit into a response with what came before, and
-//! before the first one that might not come next.
+//! workflow, run of a runbook or change of drift that does not fit into the response any more. It also ends where the
+//! rows end that were read of one list, because another row of this list may come next.
 
 use freehold_domain::drift::{DriftChange, DriftEvent};
 use freehold_domain::install::connection::ConnectionState;
@@ -20,7 +20,7 @@ use crate::table::{self, Contact, RunEntry, Stored, WorkflowEntry, install_pk, l
 /// The number of rows that are read concurrently.
 const AT_ONCE: usize = 16;
 
-/// The part of the history that a page may have: the places after the first place, up to the second one.
+/// The part of the history that a page may have: the places after `after`, up to `until`.
 #[derive(Debug, Clone, Copy)]
 struct Range<'a> {
     /// `None` on the first page.

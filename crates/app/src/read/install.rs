@@ -113,7 +113,7 @@ async fn inputs_and_toggles(
     Ok((inputs, toggles::off(&version.document, &install.toggles).into_iter().collect()))
 }
 
-/// Returns the view with the components that fit into a response with it. Each component has its place.
+/// Returns the view with those components that fit into the same response. Each component comes with its place.
 fn with_components(mut view: InstallView, components: Vec<(String, DeployedView)>) -> Result<InstallView, AppError> {
     let mut space = Space::default();
     space.take(&view)?;

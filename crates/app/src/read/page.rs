@@ -90,7 +90,7 @@ impl Space {
 }
 
 /// Returns a page of the views that fit into `space`, and of the first view in any case. Each view has the place of its
-/// row. Without views that do not fit, the next page begins after `next`.
+/// row. If all views fit, the next page begins after `next`.
 ///
 /// # Errors
 /// Internal when a view cannot be written as JSON.

@@ -48,7 +48,7 @@ enum Started {
     Refused(String),
 }
 
-/// The result of one step in the advance of a run.
+/// Whether a run could be advanced by one change.
 enum Progress {
     /// The run was changed, and is stored in this state.
     Changed(Box<Run>),

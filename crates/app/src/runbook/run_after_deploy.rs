@@ -33,7 +33,7 @@ pub enum Start {
 }
 
 impl RunAfterDeploy {
-    /// Starts the run of a runbook of those that run after a deploy. Whoever asked for the deploy counts as the caller.
+    /// Starts the run of one of the runbooks that run after a deploy. Whoever asked for the deploy is the caller.
     /// Does nothing if the run began earlier, if the list has ended, or if another exclusive workflow than the deploy and
     /// the steps of its runs has begun since. A deploy that succeeded has runs of its own, and one that failed could not
     /// be resumed or rolled back after a step of the run.

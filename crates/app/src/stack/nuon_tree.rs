@@ -83,7 +83,7 @@ pub fn add_action_role(tree: &mut Value, change: &RoleChange, tenant: &TenantNam
     }
 }
 
-/// Returns the names of the tenant, app and install whose stack contains the policies.
+/// Returns the tenant and the app, and the install whose stack contains the policies, with its account and region.
 pub(crate) fn role_place<'a>(tenant: &'a TenantName, install: &'a Install, app: &'a AppName) -> RolePlace<'a> {
     RolePlace { tenant, app, install: &install.id, account: &install.account, region: &install.region }
 }

@@ -35,7 +35,7 @@ pub struct Due {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "due", rename_all = "snake_case")]
 pub enum DueWhat {
-    /// A task to add the cron runs and drift checks of the install's version, once this workflow has ended.
+    /// A task to add the tasks for the cron runs and the checks of the install's version, once this workflow has ended.
     Schedules { workflow: WorkflowId },
     /// A task to check deployed parts for drift.
     Drift,
@@ -100,7 +100,7 @@ impl Due {
         Self { minute: minute_of(at), install, what, held_until: None }
     }
 
-    /// Returns the task, held until the minute of `at`.
+    /// Returns the task, which is not tried again before the minute of `at`.
     pub fn held_until(self, at: Timestamp) -> Self {
         Self { held_until: Some(minute_of(at)), ..self }
     }
@@ -160,7 +160,7 @@ impl Record for SkippedRun {
     }
 }
 
-/// Returns at most `limit` tasks that are due by `now`, the earliest first, without those that are held.
+/// Returns at most `limit` tasks that are due by `now`, the earliest first, without those that are not tried again yet.
 ///
 /// # Errors
 /// The store's errors.

@@ -118,11 +118,12 @@ pub struct HealthRecord {
     #[serde(flatten)]
     pub health: LastHealth,
     /// Whether people know that the component is unhealthy, by a notification or because one of them reported a failed
-    /// check. It stays true while the health is unknown, and over deploys, until the component is healthy.
+    /// check. It stays true while the health is unknown, and after deploys, until the component is healthy.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub known_unhealthy: bool,
-    /// The required check of the last report since. Without it, reports of two checks at the same time could write the
-    /// same body, and a commit takes an equal row for its own earlier try.
+    /// The required check that was reported last, if one was reported since the last health check. Without it, reports
+    /// of two checks at the same time could write the same body, and a commit takes an equal row for its own earlier
+    /// try.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_report: Option<CheckName>,
 }

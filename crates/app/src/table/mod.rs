@@ -9,9 +9,10 @@
 //! | `app#<app>` | `channel#<name>`, `follower#<channel>#<install>` | channels, and the installs that follow them |
 //! | `app#<app>` | `terms#<digest>`, `contract#<version>` | terms that customers accept, and signed contracts |
 //! | `installs` | install | the list of installs |
-//! | `install#<install>` | `state`, `contact`, `component#<c>`, `workflow#<time>#<id>`, `former`, `notice#<key>` | the install |
+//! | `install#<install>` | `state`, `contact`, `component#<c>`, `workflow#<time>#<id>`, `ran`, `secrets`, `leftovers`, `notice#<key>`, `refused#<message>` | the install |
 //! | `install#<install>` | `health#<c>`, `check#<c>#<check>` | the health of components, and the results of required checks |
 //! | `install#<install>` | `budget`, `sender#<role>` | how many reports it may send, and the roles that sent them |
+//! | `install#<install>`, `reports` | `unbelievable` | how many messages that are not authentic were kept |
 //! | `install#<install>` | `changes` | when the customer lets changes start, as the runner announced it |
 //! | `install#<install>` | `roles` | the roles that the customer has switched on, as the runner announced them |
 //! | `install#<install>` | `role-runs` | the runs of actions that switches of roles started, as far as they count |
@@ -28,12 +29,12 @@
 //! | `workflow#<id>` | `state`, `graph#<digest>` | the workflow, and its nodes as they were planned |
 //! | `open` | workflow | workflows that have not ended |
 //! | `next-sweep` | `<second>#<workflow>` | when `sweep` handles a workflow the next time |
-//! | `due` | `<minute>#<install>#run#<action>`, `...#schedules`, `...#runbook#<run>`, `...#after-deploy#<workflow>#<at>`, `...#follow`, `...#roles#<time>`, `...#notify#<id>` | tasks that are due at a minute |
+//! | `due` | `<minute>#<install>#run#<action>`, `...#schedules`, `...#drift`, `...#health`, `...#runbook#<run>`, `...#after-deploy#<workflow>#<at>`, `...#roll-back#<workflow>`, `...#channel#<app>#<channel>`, `...#follow`, `...#roles#<time>`, `...#runner-away`, `...#notify#<id>` | tasks that are due at a minute |
 //! | `token#<workflow>` | phase | task tokens: only `accept-report` and `sweep` can read them |
 //! | `job#<id>` | `state`, `log#<fence>#<seq>`, `refused#<message>`, `sending#<dispatch>` | the job |
 //! | `grant#<job>` | grant, `refused#<message>` | the used grants of a job |
-//! | `reports` | `shards`, `shard#<number>` | the reports queues and the installs of each |
-//! | `sender#<role>` | `install`, `budget`, `unknown` | the install of a known role; the budget of an unknown role |
+//! | `reports` | `shards`, `shard#<number>`, `budget` | the reports queues and the installs of each; the budget of all unknown roles |
+//! | `sender#<role>` | `install`, `budget`, `unknown` | the install of a known role; the budget of an unknown role; the count of reports with unknown keys |
 //! | `text#<digest>` | `state` | a text that many signed orders have in common |
 //! | `requests`, or that of an app, install, workflow, job, run | `request#<digest>` | a request with its key, and its answer |
 //!

@@ -159,7 +159,7 @@ impl PlanWorkflow {
         }
     }
 
-    /// Stores a task to look up the cron runs of the install after the deploy has ended. The task is stored before the
+    /// Stores a task to look up the schedules of the install after the deploy has ended. The task is stored before the
     /// plan, so that no plan lacks it. A repeated call writes the same row.
     async fn note_schedules(
         &self,

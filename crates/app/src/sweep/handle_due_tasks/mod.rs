@@ -146,7 +146,7 @@ impl HandleDueTasks {
             if (!error.is_transient() || waits_for_jobs(row, call.now))
                 && let Err(error) = self.hold(row, call.now).await
             {
-                tracing::warn!(install.id = %install, "Could not hold a task of install `{install}`: {error}");
+                tracing::warn!(install.id = %install, "Could not postpone a task of install `{install}`: {error}");
             }
         }
         counts
@@ -204,7 +204,7 @@ impl HandleDueTasks {
         }
     }
 
-    /// Adds the cron runs of the install's deployed version, once the workflow has ended.
+    /// Adds the tasks for the cron runs and the checks of the install's deployed version, once the workflow has ended.
     async fn add_schedules(&self, row: &Stored<Due>, workflow: &WorkflowId, now: Timestamp) -> Result<(), AppError> {
         let found = table::find_workflow(&*self.store, workflow).await?.map(|found| found.value);
         if let Some(open) = found.filter(|found| !found.state.is_terminal()) {
@@ -314,8 +314,8 @@ impl HandleDueTasks {
         self.commit(writes).await
     }
 
-    /// Moves a task that has waited since `since` to a later time. It may have to wait for days, and the other tasks are to
-    /// be read.
+    /// Moves a task that has waited since `since` to a later time. The task may have to wait for days, and must not
+    /// keep a call from reading the other tasks.
     async fn move_later(&self, row: &Stored<Due>, since: Timestamp, now: Timestamp) -> Result<(), AppError> {
         let pause = (now.since(since) / 4000).clamp(60, LONGEST_PAUSE_SECS);
         let later = Due::at(now.plus_secs(pause), row.value.install.clone(), row.value.what.clone());

@@ -51,8 +51,8 @@ impl AcceptReport {
     }
 
     /// Counts the receipt of a report of an unknown key. Returns false when there are too many such reports of
-    /// `sender`, or so many at once that the row is given up. Calls at the same moment write equal rows, which the store
-    /// takes for one, so the count may be lower than the number of receives.
+    /// `sender`, or so many at once that this one cannot be counted. Calls at the same moment write equal rows, which
+    /// the store takes for one, so the count may be lower than the number of receives.
     async fn count_unknown(&self, sender: &str, now: Timestamp) -> Result<bool, AppError> {
         let counts = table::change(&*self.store, ("the count of unknown keys of", &sender), || async {
             let known: Option<Stored<UnknownReports>> = load(&*self.store, &unknown_reports_key(sender)).await?;
