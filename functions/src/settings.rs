@@ -93,7 +93,7 @@ impl Settings {
         Ok(Arc::new(SqsDeadLetters::new(&self.sdk, self.tenant.clone(), url, sources, Some(putter))))
     }
 
-    /// Returns the dead-letter queue of the orders queues. Its messages return nowhere.
+    /// Returns the dead-letter queue of the orders queues. Its messages are never put back.
     ///
     /// # Errors
     /// When its URL is not set.

@@ -64,7 +64,7 @@ pub fn document() -> Value {
 }
 
 /// Returns a line for each body without an example, for each example that does not fit its body, and for each example
-/// of no body.
+/// that does not belong to a body.
 pub fn wrong_examples() -> Vec<String> {
     let (examples, mut generator) = (examples(), generator());
     let errors = ErrorKind::ALL.map(|kind| (describe(kind).0.to_owned(), schema::<ErrorBody>(&mut generator)));
@@ -77,7 +77,7 @@ pub fn wrong_examples() -> Vec<String> {
     let names = bodies.iter().map(|(name, _)| name.as_str());
     let names: BTreeSet<&str> = names.chain(GATEWAY.map(|(_, name)| name)).collect();
     let unused = examples.keys().filter(|name| !names.contains(name.as_str()));
-    let unused = unused.map(|name| format!("`{name}` is the example of no body"));
+    let unused = unused.map(|name| format!("`{name}` does not belong to a body"));
     let wrong = bodies.iter().filter_map(|(name, body)| {
         let Some(example) = examples.get(name) else { return Some(format!("`{name}` has no example")) };
         match (body.rewrite)(example) {
