@@ -5,8 +5,8 @@ use freehold_protocol::{ComponentName, InstallId, Timestamp, WorkflowId};
 
 use crate::install::Install;
 
-/// The time without a report after which a runner counts as gone, in seconds. A runner that works sends a
-/// hello at least once an hour.
+/// The time without a report after which a runner counts as gone, in seconds. A runner that works sends a hello at
+/// least once an hour.
 pub const SILENT_SECS: u64 = 2 * 3600;
 
 /// The facts about an install that the control plane knows when the vendor asks to forget it.

@@ -46,7 +46,7 @@ pub enum Call {
     Again { moves: u64 },
 }
 
-/// A call arrived after a call with a later time.
+/// A call arrived after another call of the same second, or of a later one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "call `{newest}` of the time {newest_secs} was handled before this call of the time {secs}: calls that move a \

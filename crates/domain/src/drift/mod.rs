@@ -70,7 +70,7 @@ pub struct DriftEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum DriftChange {
-    /// A check found resources that had been in sync.
+    /// A check found differences in resources that had been in sync.
     Found { workflow: WorkflowId },
     /// A check found resources in sync again.
     Cleared { workflow: WorkflowId },
@@ -116,8 +116,8 @@ impl DriftState {
 }
 
 impl Drift {
-    /// Returns the drift after a check with this result; `None` when a later check has already ended. An inconclusive
-    /// check keeps the resources that were found before.
+    /// Returns the drift after a check with this result; `None` when a later check or deploy has already ended. An
+    /// inconclusive check keeps the resources that were found before.
     pub fn checked(before: Option<&Self>, check: Check<'_>, result: Result<DriftFound, String>) -> Option<Self> {
         if before.is_some_and(|before| before.serial > check.serial) {
             return None;

@@ -39,7 +39,7 @@ pub struct LastHealth {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InstallHealth {
     pub state: HealthState,
-    /// The time since which a component has had this state without interruption.
+    /// The time since which a component has had this state without interruption; for `healthy`, since which all have.
     pub since: Timestamp,
 }
 

@@ -72,8 +72,8 @@ pub struct Named<'a> {
     pub release: Option<&'a ReleaseName>,
 }
 
-/// Checks that a deploy names nothing, or exactly the release that the install follows: `followed` is that release and its
-/// version, or `None` if the install follows the latest version.
+/// Checks that a deploy names nothing, the release that the install follows, or its version: `followed` is that release
+/// and its version, or `None` if the install follows the latest version.
 ///
 /// # Errors
 /// [`OtherRelease`].

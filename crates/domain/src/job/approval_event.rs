@@ -4,7 +4,7 @@ use freehold_protocol::Digest;
 use freehold_protocol::approval::CustomerDecision;
 use freehold_protocol::order::AskedBy;
 
-/// A decision about the plan that a job waits for.
+/// An event of the approval of a job's plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalEvent {
     /// Somebody at the vendor approves this plan.

@@ -67,7 +67,8 @@ pub struct Job {
     /// The time until which the record is stored; absent for a job that may have changed something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_until: Option<Timestamp>,
-    /// The number of expired orders of the job that a runner gave back.
+    /// The number of orders of the job that do not count as tries: those that a runner gave back, those that never
+    /// reached the queue, and those that followed an approval.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub returned: u32,
     /// The number of dispatches, without those that were given back, when the workflow was last continued. These
@@ -116,7 +117,7 @@ pub enum Step {
     Changed { job: Box<Job>, audit: Box<AuditRecord> },
     /// The event was handled before, or does not change the job. Its effects may be performed again.
     Already,
-    /// The job cannot expire yet.
+    /// The event is too early: more time must pass first.
     NotYet,
 }
 

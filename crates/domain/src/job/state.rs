@@ -88,7 +88,8 @@ pub enum JobState {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         artifact: Option<Artifact>,
     },
-    /// The attempt failed. `partial` is true when the attempt may have changed something before.
+    /// The attempt failed, or no attempt could start. `partial` is true when an attempt may have changed something
+    /// before.
     Failed {
         fence: Fence,
         ended_at: Timestamp,
@@ -117,7 +118,7 @@ pub enum JobState {
     Cancelled {
         dispatch: u32,
         ended_at: Timestamp,
-        /// Whether the job ended because its order expired, and no attempt had reported.
+        /// Whether the control plane ended the job itself, and no attempt had reported.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unclaimed: bool,
     },
@@ -223,8 +224,8 @@ impl JobState {
         }
     }
 
-    /// Returns why the job did not succeed, or waits for the customer's window, an approval or checks, as a sentence; `None` if
-    /// it succeeded or has not ended.
+    /// Returns why the job did not succeed, or waits for the customer's window, an approval or checks, as a sentence;
+    /// `None` for every other job.
     pub fn reason(&self) -> Option<String> {
         match self {
             Self::Queued { .. } | Self::Running { .. } | Self::WaitingForRunner { .. } | Self::Succeeded { .. } => None,

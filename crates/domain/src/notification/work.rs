@@ -24,8 +24,8 @@ pub struct DriftSeen {
 }
 
 /// Returns the notification about a workflow that has ended; `None` if it has not ended, and for ends that nobody waits
-/// for: a cancel, the success of work that a schedule asked for, and steps of a runbook, whose run has a notification
-/// instead. `drift` is what the workflow found.
+/// for: a cancel, the success of work that a schedule or the sweep asked for, and steps of a runbook, whose run has a
+/// notification instead. `drift` is what the workflow found.
 pub fn of_workflow(workflow: &Workflow, app: Option<&AppName>, drift: DriftSeen) -> Option<Notification> {
     if workflow.run.is_some() {
         return None;

@@ -242,7 +242,7 @@ pub fn check_steps(runbook: &Runbook) -> Result<(), RunbookError> {
     }
 }
 
-/// Refuses a runbook whose run with these inputs could become larger than [`MAX_RUN_BYTES`], in whichever install it begins.
+/// Refuses a runbook whose run with these inputs could begin with more than [`MAX_RUN_BYTES`], in whichever install.
 ///
 /// # Errors
 /// [`RunbookError::LargeRun`].

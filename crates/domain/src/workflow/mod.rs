@@ -111,7 +111,7 @@ pub struct ToolImageBuild {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum WorkflowState {
-    /// The workflow is not planned yet: it has just begun, or it waits for the runner.
+    /// The workflow has just begun or was just continued, or it waits for the runner.
     Pending,
     /// The workflow runs its nodes, at most `slots` of them at the same time.
     Running {
@@ -269,7 +269,7 @@ impl Workflow {
         matches!(self.state, WorkflowState::Running { .. }) && self.nodes.iter().all(|node| node.state.is_terminal())
     }
 
-    /// Returns the ids of the jobs that are queued or running.
+    /// Returns the ids of the jobs that have not ended.
     pub fn active_jobs(&self) -> impl Iterator<Item = &JobId> {
         self.nodes.iter().filter_map(|node| match &node.state {
             NodeState::Active { job } => Some(job),

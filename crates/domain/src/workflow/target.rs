@@ -184,7 +184,8 @@ impl Target {
     }
 
     /// Returns how long the node's job waits for a runner. The build runner belongs to the tenant, so nobody pauses it. A
-    /// drift check does not wait for a runner that is away: the next check finds what this one would have found.
+    /// check of drift or health does not wait for a runner that is away: the next check finds what this one would have
+    /// found.
     pub const fn wait_limits(&self) -> WaitLimits {
         match self {
             Self::Leftovers => WaitLimits { order_secs: LEFTOVERS_CLAIM_SECS, job_secs: LEFTOVERS_CLAIM_SECS },

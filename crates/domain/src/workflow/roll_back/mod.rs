@@ -10,8 +10,8 @@ use super::verification::{Before, MAX_REASON_CHARS, RollBack, RolledBack};
 use super::{NodeState, Request, Workflow, WorkflowState};
 
 impl Workflow {
-    /// Returns what ran before a verified deploy, if it has to be deployed again: the deploy failed after its first
-    /// job, nobody cancelled it, and its roll back was neither started nor refused.
+    /// Returns what ran before a verified deploy, if it has to be deployed again: the deploy failed after it had
+    /// started a job, nobody cancelled it, and its roll back was neither started nor refused.
     pub fn to_roll_back(&self) -> Option<&Before> {
         let has_failed = matches!(self.state, WorkflowState::Failed { .. }) && !self.never_started();
         match &self.roll_back {
