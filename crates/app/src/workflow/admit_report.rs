@@ -23,8 +23,8 @@ const CLAIMED: u32 = 50;
 const KNOWN_SECS: u64 = 300;
 /// The time, in seconds, for which a copy of the function remembers that a role belongs to no known install.
 const UNKNOWN_SECS: u64 = 10;
-/// The time for which the reports of a sender without a budget wait or are dropped before its budget is read again, in
-/// seconds.
+/// The time for which the reports of a sender whose budget is used up wait or are dropped before the budget is read
+/// again, in seconds.
 const CLOSED_SECS: u64 = 10;
 /// The time for which the budgets of unknown roles are kept, in seconds.
 const BUDGET_TTL_SECS: u64 = 2 * 24 * 3600;
@@ -74,7 +74,7 @@ struct Sender {
     at: Timestamp,
 }
 
-/// The numbers of one sender's reports that this copy of the function may still handle.
+/// The counts of one sender's reports in this copy of the function.
 struct Count {
     free: Budget,
     handled: u32,
@@ -83,9 +83,9 @@ struct Count {
     left: u32,
     /// The number of reports that were dropped and are not in the table yet.
     dropped: u32,
-    /// The time until which none of the sender's reports is handled without another read of its budget.
+    /// The time before which no claim is made for reports to handle, because the last one found the budget used up.
     full_until: Timestamp,
-    /// The time until which the sender's reports are dropped without another read of its budget.
+    /// The time before which no claim is made for reports that wait, because the last one found the budget used up.
     closed_until: Timestamp,
 }
 

@@ -65,7 +65,8 @@ impl AcceptReport {
         self.note(install, (sent_at, sign, 0), head).await
     }
 
-    /// Reports are handled at the same time and out of order. The recorded time never goes backward.
+    /// Records a sign of life. Reports are handled at the same time and out of order, but the recorded time never goes
+    /// backward.
     async fn note(
         &self,
         install: &InstallId,

@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 1024;
 
 impl AcceptReport {
     /// Applies the customer's decisions to the jobs that wait for them. A decision about another plan, or about a job that does
-    /// not wait, changes nothing. `sweep` orders a job that everybody has approved.
+    /// not wait, changes nothing. `sweep` orders a job whose plan has all approvals that it needs.
     pub(super) async fn note_decisions(&self, install: &Install, all: &[CustomerDecision]) -> Result<(), AppError> {
         for decision in all.iter().take(MOST) {
             let Some(job) = self.job_of(install, &decision.job).await? else { continue };

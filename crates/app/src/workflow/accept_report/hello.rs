@@ -138,7 +138,7 @@ fn too_late(key: &KeyId) -> String {
     format!("the hello with runner key `{key}` is older than the hello of the current runner, but arrived after it")
 }
 
-/// Returns the reason why the answers in a hello are refused: they are more, or larger, than a stack can have. `None`
+/// Returns the reason why the answers in a hello are refused: they are more, or larger, than is accepted. `None`
 /// if they are accepted. A deploy checks later whether an answer fits its input.
 fn too_much(hello: &Hello) -> Option<String> {
     let answers: usize = hello.inputs.iter().map(|(name, value)| name.len() + value.len()).sum();

@@ -39,12 +39,12 @@ pub struct AcceptReport {
     pub clock: Arc<dyn Clock>,
 }
 
-/// The result of an authentic report.
+/// The result of a report that SQS does not have to deliver again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Accepted {
     /// The report was accepted, now or in an earlier delivery.
     Taken,
-    /// The report changes nothing. The reason is recorded, except for an install that does not exist any more.
+    /// The report changes nothing, for this reason.
     Refused(String),
     /// The report's key is unknown, and there are too many such reports of its sender; the text says so. The report goes
     /// to the dead-letter queue instead of waiting in the reports queue. `sweep` puts it back later, when a hello may

@@ -21,7 +21,8 @@ const ASKED_SECS: u64 = 14 * 60;
 pub(super) enum Role {
     /// The runner has the role of its install.
     Proven,
-    /// The proof is too old to be checked. The runner sends another proof.
+    /// The proof cannot be accepted now: it or its credentials are too old, or the runner's clock is ahead. The runner
+    /// sends another proof.
     Unproven(String),
 }
 

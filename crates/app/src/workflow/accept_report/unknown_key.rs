@@ -1,6 +1,6 @@
 //! Lets reports of unknown keys wait in the queue for the hello that announces the key, and bounds how many of them one
-//! install, or all unknown roles together, may have there. Messages that wait count against the 120,000 messages of a
-//! queue that may be in flight (Amazon SQS quotas), so one sender could otherwise keep the reports of all others from
+//! known role, or all unknown roles together, may have there. Messages that wait count against the 120,000 messages of
+//! a queue that may be in flight (Amazon SQS quotas), so one sender could otherwise keep the reports of all others from
 //! being received.
 
 use freehold_domain::install::Install;

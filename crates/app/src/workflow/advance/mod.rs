@@ -30,8 +30,8 @@ pub(super) use results::open_part_write;
 #[must_use]
 pub enum Advanced {
     /// The event was applied, now or in an earlier delivery. `workflow` is set when the job has ended. The caller must
-    /// perform the effects, even if they were performed before: it dispatches the jobs in `started`. These are the new
-    /// jobs or, after a redelivery (`changed` is false), all active jobs, whose orders may have been sent.
+    /// perform the effects, even if they were performed before: it dispatches the jobs in `started`. These are the jobs
+    /// that start now or, after a redelivery (`changed` is false), all active jobs, whose orders may have been sent.
     Now { job: Box<Job>, workflow: Option<Box<Workflow>>, started: Vec<JobId>, changed: bool },
     /// The event is too early: more time must pass first.
     NotYet(Box<Job>),

@@ -1,5 +1,6 @@
 //! The rows that are written beside the job and its workflow when a job ends: the record of a deployed component, a
-//! build's artifact with its proof, the list of leftovers, or the record of copied secrets.
+//! build's artifact with its proof, the result of a check of drift or health, the list of leftovers, or the record of
+//! copied secrets.
 
 use std::collections::BTreeMap;
 

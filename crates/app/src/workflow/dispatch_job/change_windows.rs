@@ -85,7 +85,7 @@ fn is_change(workflow: &Workflow, job: &Job, times: &ChangeTimes) -> bool {
     node.is_some_and(|node| node.target.is_change(&times.free_actions))
 }
 
-/// Returns whether the job runs under emergency rights, which the customer switched on for it.
+/// Returns whether the job runs under a break-glass role, which the customer switched on.
 fn is_break_glass(job: &Job) -> bool {
     job.role.as_ref().map_or(job.mode == Mode::BreakGlass, RoleKey::is_break_glass)
 }
