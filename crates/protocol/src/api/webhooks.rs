@@ -18,7 +18,7 @@ use crate::{
 pub enum WebhookTask {
     /// A deploy of the version that the install follows.
     DeployComponents { install: InstallId },
-    /// A run of an action.
+    /// A run of an action, with the inputs of the call.
     RunAction { install: InstallId, action: ActionName },
     /// A run of a runbook, with the inputs of the call.
     RunRunbook { install: InstallId, runbook: RunbookName },
@@ -85,7 +85,7 @@ pub struct WebhooksView {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CallWebhookRequest {
-    /// The inputs of the run, for a webhook that runs a runbook.
+    /// The inputs of the run, for a webhook that runs a runbook or an action.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inputs: BTreeMap<String, String>,
     /// The release to move to, for a webhook that moves a channel.
