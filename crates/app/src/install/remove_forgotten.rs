@@ -122,9 +122,9 @@ impl RemoveForgotten {
         Ok(true)
     }
 
-    /// Ends all traffic with the install: removes its orders queue, its runner's permission to report and its open
-    /// workflows. Returns false if another call has removed the install since the list was read. Its name may already
-    /// belong to a new install.
+    /// Ends all traffic with the install: removes its orders queue and its runner's permission to report, and ends its
+    /// open workflows. Returns false if another call has removed the install since the list was read. Its name may
+    /// already belong to a new install.
     async fn close(&self, entry: &Forgetting) -> Result<bool, AppError> {
         let found = load::<Install>(&*self.store, &install_key(&entry.install)).await?;
         let Some(install) = found.filter(|found| found.value.forgetting == Some(entry.since)) else {

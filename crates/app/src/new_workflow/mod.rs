@@ -22,7 +22,7 @@ use crate::table::{self, NextSweep, OpenWorkflow, Stored, WorkflowEntry, put};
 pub struct Asked<'a> {
     /// The caller who requests the work. The workflow of a repeated request keeps the first caller.
     pub by: &'a AskedBy,
-    /// The idempotency key of the request.
+    /// What the workflow's id is derived from, such as the path and the idempotency key of a request.
     pub cause: &'a str,
     /// The step of a runbook that asks for the work; `None` for work that does not belong to a runbook.
     pub step: Option<RunStep<'a>>,
@@ -58,7 +58,7 @@ impl Asked<'_> {
 /// A workflow that is to be started.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewWorkflow {
-    /// The workflow's id, which is derived from the request's idempotency key.
+    /// The workflow's id, which is derived from [`Asked::cause`].
     pub id: WorkflowId,
     pub kind: WorkflowKind,
     pub mode: Mode,

@@ -30,10 +30,10 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    /// Stores the notification of the end of a workflow, if people wait for it.
+    /// Sends the notification of the end of a workflow, if people wait for it.
     ///
     /// # Errors
-    /// The store's errors. A repeated call then stores the notification.
+    /// The store's errors. A repeated call then sends the notification.
     pub async fn tell_end(&self, workflow: &Workflow, now: Timestamp) -> Result<(), AppError> {
         let install: Option<Stored<Install>> = load(&*self.store, &table::install_key(&workflow.install)).await?;
         let install = install.map(|found| found.value);
