@@ -31,7 +31,8 @@ impl Call {
         if is_session { arn.rsplit_once('/').map_or(arn, |(role, _)| role) } else { arn }
     }
 
-    /// Returns who requests work (`by`), and the idempotency key of this HTTP request as the cause of the work.
+    /// Returns who requests work (`by`), and the cause of the work, which holds the idempotency key of this HTTP
+    /// request.
     pub const fn asked<'a>(&'a self, by: &'a AskedBy) -> Asked<'a> {
         Asked { by, cause: self.cause.as_str(), step: None }
     }

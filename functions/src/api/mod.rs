@@ -154,8 +154,8 @@ pub struct Call {
     /// The only install that the response is about; `None` for all installs.
     pub only_install: Option<InstallId>,
     pub body: String,
-    /// The idempotency key of the request; empty for a GET request, and for a call of a webhook, which has an id. The
-    /// ids of what the request starts are derived from it.
+    /// The idempotency key of the request; empty for a GET request, and for a call of a webhook, which has an id.
+    /// Before the request is performed, it is replaced by the cause from which the ids of what it starts are derived.
     pub cause: String,
     /// The ARN of the caller as the API's authorizer wrote it; `None` when no IAM authorizer has authenticated the request.
     pub caller: Option<String>,
