@@ -44,8 +44,8 @@ pub(crate) async fn with_retries<T>(
     Ok(send().await?)
 }
 
-/// As [`with_retries`]. Also waits while the API reports that it performs an earlier try of the same request, such as one
-/// whose connection was cut, for at most [`READY_LIMIT`].
+/// Does the same as [`with_retries`]. Also waits, for at most [`READY_LIMIT`], while the API reports that it performs
+/// an earlier try of the same request, such as one whose connection was cut.
 pub(crate) async fn until_performed<T>(
     tries: u32,
     mut send: impl AsyncFnMut() -> std::result::Result<T, Failed>,

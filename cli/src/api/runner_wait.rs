@@ -1,6 +1,6 @@
-//! Reports that a workflow waits for a runner that does not take the workflow's orders: how long the workflow waits,
-//! and the role that the runner needs. A first deploy may also wait for an input that can be set only after the runner
-//! has announced itself.
+//! Reports what a workflow waits for: the customer's window, an approval, required checks, or a runner that does not
+//! take the workflow's orders. For a runner, the report has the time of the wait and the role that the runner needs. A
+//! first deploy may also wait for an input that can be set only after the runner has announced itself.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(4);
 #[derive(Debug)]
 pub(super) struct Waiting {
     next: Instant,
-    /// The wait after which the next plain line is printed, in seconds. It doubles with each line.
+    /// The wait after which the next plain line is printed, in seconds. After a line, it is twice the wait so far.
     due_secs: u64,
 }
 
@@ -32,7 +32,8 @@ impl Waiting {
         Self { next: Instant::now(), due_secs: FIRST_LINE_SECS }
     }
 
-    /// Shows which runner the workflow waits for, if it waits for a runner. Shows nothing when the API cannot be read.
+    /// Shows what the workflow waits for: a window, an approval, checks, or a runner. Shows nothing about a runner when
+    /// the API cannot be read.
     pub(super) async fn look(&mut self, api: &Api, view: &WorkflowView, progress: &Progress) {
         if Instant::now() < self.next {
             return;
@@ -61,8 +62,8 @@ impl Waiting {
     }
 }
 
-/// Returns the sentence about the runner that the workflow waits for, if it waits for a runner. Returns nothing when
-/// the API cannot be read: the command then shows the workflow without this sentence.
+/// Returns the sentence about what the workflow waits for: a window, an approval, checks, or a runner. Returns nothing
+/// about a runner when the API cannot be read: the command then shows the workflow without this sentence.
 pub(crate) async fn describe_wait(api: &Api, view: &WorkflowView) -> Option<String> {
     if view.ended_at.is_some() {
         return None;

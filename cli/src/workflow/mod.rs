@@ -64,7 +64,7 @@ pub(crate) struct One {
 struct Shown {
     #[serde(flatten)]
     view: WorkflowView,
-    /// The sentence about the runner that the workflow waits for.
+    /// The sentence about what the workflow waits for, such as a runner or an approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting: Option<String>,
 }
