@@ -28,8 +28,8 @@ Example:
 
 The stack's parameter `ApproveChanges` (`none`, `destructive` or `all`) decides which plans wait for you. This command writes an
 object into your bucket, below `approvals/`, under your own identity. Your runner sees it within a minute, and applies exactly this
-plan or nothing. Exit code 4 when the plan expired, when its job has made a newer plan, and when an order has begun to
-apply it."))]
+plan or nothing. Exit code 4 when the plan expired or does not need your approval, when its job has made a newer plan, and
+when an order has begun to apply it."))]
 pub(crate) struct Approve {
     /// Name of the install.
     install: InstallId,
@@ -117,8 +117,9 @@ async fn decide(context: &Context, (install, plan): (&InstallId, &Digest), appro
 
 /// Refuses an approval without an effect: the job has made a newer plan, or an order has begun to apply this one.
 ///
-/// Nothing refuses a rejection. It still has an effect after the order has begun: if the runner was killed before the
-/// apply, it reads the decision again. And whoever can write plans could otherwise stop the customer from rejecting.
+/// A rejection does not need this check. It has an effect even after the order has begun: a runner that was killed
+/// before the apply reads the decision again. With the check, whoever can write plans could stop the customer from
+/// rejecting.
 async fn check_newest(own: &OwnInstall, (plan, record): (&Digest, &PlanRecord)) -> Result<()> {
     let (job, objects) = (&record.job, plan_objects(own).await?);
     if objects.contains_key(&use_object(plan)) {
@@ -130,7 +131,8 @@ async fn check_newest(own: &OwnInstall, (plan, record): (&Digest, &PlanRecord)) 
         .or("look at the newer plan with `freehold customer approvals`, and decide about that one"))
 }
 
-/// Returns what a rejection does, which is written already. A list of plans that cannot be read does not matter then.
+/// Returns the effect of a rejection, as text. The rejection is already in the bucket, so an error of the list of plans
+/// is ignored.
 async fn end(own: &OwnInstall, of: (&Digest, &PlanRecord)) -> String {
     let newer = match plan_objects(own).await {
         Ok(objects) => newer_plan(own, &objects, of).await,
@@ -142,7 +144,7 @@ async fn end(own: &OwnInstall, of: (&Digest, &PlanRecord)) -> String {
     }
 }
 
-/// Returns a plan that the job has made after this one. `objects` are those of plans in the bucket.
+/// Returns a plan that the job has made after this one. `objects` are the objects of plans in the bucket.
 async fn newer_plan(
     own: &OwnInstall,
     objects: &BTreeMap<String, Option<i64>>,

@@ -34,7 +34,8 @@ Examples:
   freehold customer changes --template globex.yaml --new-template new.yaml
 
 `+` marks lines that only the new version has, `-` lines that only the agreed version has. Exit code 1 when the new
-contract allows more, or is not the contract that the new template names."))]
+contract allows more, and when the vendor must explain something: for example, the new template is not one that Freehold
+renders, or names another contract than the new one."))]
 pub(crate) struct Changes {
     /// Name of the install, whose stack is read with your own AWS credentials; `--tenant` names the vendor's tenant.
     #[arg(conflicts_with = "template")]
@@ -142,14 +143,16 @@ impl Answer {
     }
 }
 
-/// Returns the doubt about a new template with the names `new`, which has none if Freehold does not render it.
+/// Returns the doubt about the new template. `new` are the names in it; `None` if Freehold does not render the
+/// template.
 fn doubt_about_template(launched: &Names, new: Option<&Names>) -> Option<String> {
     let Some(new) = new else { return Some("the new template is not one that Freehold renders".to_owned()) };
     let is_known = [&launched.tenant_key, &launched.tenant_second_key].contains(&&new.tenant_key);
     (!is_known).then(|| format!("the new template trusts another key, {}", new.tenant_key))
 }
 
-/// Returns the doubts about two contracts, of which the stack has accepted `accepted`, and the new template names one.
+/// Returns the doubts about two contracts. `accepted` is the contract that the stack has accepted, and `new` are the
+/// names in the new template, among them its contract.
 fn doubts_about_contract(terms: &Terms, accepted: &str, new: Option<&Names>) -> Vec<String> {
     let mut doubts = Vec::new();
     if accepted != terms.agreed.as_str() {

@@ -1,5 +1,5 @@
-//! `freehold customer pause`, `resume`, `revoke-sessions`, `close` and `open`: each changes one parameter of the install
-//! stack, with the template that is launched.
+//! `freehold customer pause`, `resume`, `revoke-sessions`, `close` and `open`: each changes one or two parameters of
+//! the install stack, with the template that is launched.
 
 use std::collections::BTreeMap;
 

@@ -172,7 +172,8 @@ fn learn(roots: &mut Roots, copy: &RecordsCopy) -> Result<()> {
     Ok(())
 }
 
-/// Returns the keys of the objects below a prefix of `audit/`, or of those below none of its prefixes.
+/// Returns the keys of the objects in the folder `inside` of `audit/`; if `inside` is empty, of the objects directly in
+/// `audit/`.
 async fn list(client: &Client, bucket: &str, inside: &str) -> Result<Vec<String>> {
     let (prefix, delimiter) = match inside {
         "" => (AUDIT.to_owned(), Some("/".to_owned())),

@@ -44,7 +44,7 @@ pub(super) struct Reconciled {
     pub(super) not_started: Vec<u64>,
     /// The number of sessions that come from the customer's own run of `freehold-runner doctor` (`--own-doctor`).
     pub(super) of_own_doctor: usize,
-    /// The numbers of the records of starts for which CloudTrail shows nothing.
+    /// The numbers of the records of starts for which CloudTrail shows no session.
     pub(super) unseen: Vec<u64>,
     pub(super) unexplained: Vec<Unexplained>,
 }
@@ -105,7 +105,8 @@ pub(super) fn reconcile(
         }
     }
     let mut found = Reconciled::default();
-    // CloudTrail lists the newest events first. Of too many sessions of a job, the last ones have no record.
+    // CloudTrail lists the newest events first. The oldest is judged first, so that of too many sessions of a job the
+    // latest are those that no record explains.
     let mut ordered: Vec<&Call> = calls.iter().collect();
     ordered.sort_by_key(|call| call.at);
     for call in ordered {

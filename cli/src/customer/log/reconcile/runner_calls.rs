@@ -4,8 +4,8 @@ use freehold_protocol::{Arn, InstallId, TenantName, names};
 
 use super::call::Call;
 
-/// The calls by service. The event history has no reads and writes of messages and objects, and the log of a trail may
-/// have them.
+/// The calls that a runner makes under its own role, by service. CloudTrail's event history does not contain the calls
+/// about messages and objects; the log of a trail may contain them.
 const CALLS: [(&str, &[&str]); 5] = [
     ("autoscaling", &["CompleteLifecycleAction"]),
     (
