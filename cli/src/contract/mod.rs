@@ -145,7 +145,8 @@ struct Compared {
     to: Side,
     /// Whether the terms became wider, so that the customer has to agree again.
     wider: bool,
-    /// The actions that both sides have with different steps. Steps are not part of the terms, so they need no consent.
+    /// The actions whose steps are equal in the terms of both sides, and differ outside of the terms. This needs no
+    /// consent.
     steps: Vec<ActionName>,
     #[serde(flatten)]
     diff: TermsDiff,

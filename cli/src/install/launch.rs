@@ -52,8 +52,8 @@ impl Launch {
         template::check_values(&facts, &file, &parameters.keys().chain(kept.keys()).collect())?;
         let launched = former.as_ref().map(|_| name.as_str());
         self.check_as_rendered(&template, &file, &stacks, launched).await?;
-        // The messages of the rules come from the template. They are texts of Freehold only in a template that is as
-        // rendered.
+        // The messages of the rules come from the template. Only in a template that Freehold renders are they texts of
+        // Freehold.
         template::check_rules(&facts, &file, &parameters, kept)?;
         let (template, bucket) = self.handed_over(&config, &account, template).await?;
         let change = Change { stack: name.clone(), template, parameters, tags: BTreeMap::new() };
@@ -92,7 +92,7 @@ impl Launch {
     }
 
     /// Prints what the launch changed, and what to do next. `former` is the stack before the launch, and `agreed` is
-    /// that stack if it had agreed to a contract.
+    /// that stack if its consent counts.
     fn show(
         &self,
         context: &Context,

@@ -343,7 +343,8 @@ fn unknown(what: &str, install: &InstallId) -> Error {
     ))
 }
 
-/// Returns the texts of the inputs whose value in the install is not the value in the file.
+/// Returns the texts of the inputs that the vendor has not set in the install, or that have another value there than in
+/// the file.
 async fn inputs_to_change(api: &Api, file: &InstallFile) -> Result<BTreeMap<String, String>> {
     if file.inputs.is_empty() {
         return Ok(BTreeMap::new());
@@ -369,7 +370,8 @@ async fn inputs_to_change(api: &Api, file: &InstallFile) -> Result<BTreeMap<Stri
     Ok(changed)
 }
 
-/// Returns the components whose toggle in the file differs from the toggle of the install.
+/// Returns the components whose toggle the vendor has not set in the install, or whose toggle there differs from the
+/// file.
 async fn toggles_to_change(api: &Api, file: &InstallFile) -> Result<BTreeMap<ComponentName, bool>> {
     if file.toggles.is_empty() {
         return Ok(BTreeMap::new());

@@ -1,5 +1,5 @@
-//! Finds roles and policies of the customer that a first launch would give to the install: IAM recognizes the roles and
-//! policies of an install by their names and paths, and the vendor chooses both parts of these names.
+//! Finds roles and policies of the customer that the vendor could use after a first launch: IAM recognizes the roles
+//! and policies of an install by their names and paths, which begin with names that the vendor chooses.
 
 use aws_config::SdkConfig;
 use aws_sdk_iam::Client;
@@ -20,8 +20,8 @@ struct Marks {
     boundary: String,
 }
 
-/// Refuses a first launch if a role or a policy has a name or a path of the install, and neither its boundary nor its
-/// tag. An earlier launch of the same install may have left roles with the boundary, and policies with the tag.
+/// Refuses a first launch if a role or a policy has a name or a path of the install, and neither the install's boundary
+/// nor its tag. An earlier launch of the same install may have left roles with the boundary, and policies with the tag.
 pub(super) async fn check(config: &SdkConfig, tenant: &TenantName, install: &InstallId) -> Result<()> {
     let (client, marks) = (Client::new(config), Marks::of(tenant, install));
     let mut taken = roles(&client, &marks).await.map_err(unread)?;
