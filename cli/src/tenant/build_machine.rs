@@ -111,8 +111,8 @@ pub(super) async fn remove(
     )))
 }
 
-/// Waits until an update of `stack`, which removes the group, has succeeded, and then removes the group. CloudFormation
-/// deletes the resources that an update removes in the cleanup after it, and this cleanup would wait for the machine.
+/// Waits until the update that takes the group out of `stack` has succeeded, and then deletes the group. CloudFormation
+/// deletes such a resource in the cleanup after the update, and this cleanup would wait for the machine.
 /// Returns only if the removal failed.
 pub(super) async fn remove_in_cleanup(
     config: &SdkConfig,
@@ -124,7 +124,7 @@ pub(super) async fn remove_in_cleanup(
     let stacks = Stacks::new(config);
     loop {
         tokio::time::sleep(POLL_INTERVAL).await;
-        // The loop of the update reports a failed request.
+        // The function that waits for the update reports a failed request.
         let Ok(Some(now)) = stacks.find(&former.name).await else { continue };
         // During the cleanup of an earlier update, the parameter still has its old value.
         let has_removed = now.parameters.get(SUBNETS).is_none_or(String::is_empty);

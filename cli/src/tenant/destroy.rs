@@ -47,7 +47,7 @@ impl Destroy {
         }
         progress.now("looking for leftovers");
         let is_elsewhere = !had_stack && removed.is_empty();
-        // A resource that was not deleted now does not disappear while the command waits.
+        // If nothing was deleted, no resource disappears while the command waits.
         let polls = if is_elsewhere { 1 } else { POLLS };
         let find = async || Leftovers::find(&config, &tenant, &bucket, &remover).await;
         let leftovers = poll_until((polls, POLL_INTERVAL), find, |found: &Leftovers| found.ours.is_empty()).await?;
@@ -120,8 +120,8 @@ impl Destroy {
     }
 }
 
-/// Returns the names of the installs that still exist, from the API. If the API does not respond, the names come from
-/// the installs' queues.
+/// Returns the names of the installs that still exist, from the API. If the API cannot be read, the names come from the
+/// installs' queues.
 async fn installs(
     context: &Context,
     config: &aws_config::SdkConfig,

@@ -22,8 +22,9 @@ use crate::inputs::number;
 use crate::output::time;
 use crate::progress::Progress;
 
-/// The maximum length of the text in a stack parameter, in characters (AWS CloudFormation quotas, "Parameter values").
-/// The text is also in the environment of a function, which has the same limit and contains other variables too.
+/// The maximum length of the text of all successions, in characters. A stack parameter can hold 4,096 bytes (AWS
+/// CloudFormation quotas, "Parameter values"). The environment of a function has the same limit, and contains other
+/// variables too.
 const MOST_TEXT: usize = 3000;
 /// The id of the policy statement that lets the command sign with the old key.
 const SID: &str = "FreeholdRotateRoot";
@@ -245,8 +246,8 @@ impl Keys {
         Ok(answer.signature.map(Blob::into_inner).unwrap_or_default())
     }
 
-    /// Signs with a key whose policy permits only the functions to sign. The administrator of the key permits the
-    /// caller too, and removes this permission afterwards, even after a failure.
+    /// Signs with a key. If the key's policy does not permit the caller to sign, adds this permission, and removes it
+    /// afterwards, even after a failure. For this, the caller has to be an administrator of the key.
     async fn sign_as_owner(&self, key: &Key, message: &[u8]) -> Result<Vec<u8>> {
         if let Ok(signature) = self.sign(key, message).await {
             return Ok(signature);
