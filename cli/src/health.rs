@@ -24,8 +24,8 @@ Examples:
   freehold health check globex
   freehold health check globex --component web
 
-Each component has a minute to become healthy. `freehold install show` shows the last results. The exit code is 0 when
-the checks could run, even if a component is unhealthy.")]
+Each component has at most a minute to become healthy. `freehold install show` shows the last results. The exit code is 0
+when the checks could run, even if a component is unhealthy.")]
 pub(crate) struct Check {
     /// Name of the install.
     install: InstallId,
