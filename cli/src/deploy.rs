@@ -210,8 +210,8 @@ fn left_behind(install: &InstallId, number: u64, left: &[&ComponentName]) -> Opt
     };
     let more = if left.len() == 1 { "" } else { ", and so on" };
     Some(format!(
-        "{what} {} {stay} deployed: version {number} does not have {them}, and a deploy removes nothing; `freehold teardown \
-         {install} --component {first}` removes it{more}",
+        "{what} {} {stay} deployed: version {number} does not have {them}, and a deploy does not remove {them}; \
+         `freehold teardown {install} --component {first}` removes it{more}",
         names.join(", ")
     ))
 }
@@ -228,8 +228,8 @@ mod tests {
 
         assert_eq!(
             warning,
-            "component `topic` stays deployed: version 1 does not have it, and a deploy removes nothing; `freehold teardown \
-             globex --component topic` removes it"
+            "component `topic` stays deployed: version 1 does not have it, and a deploy does not remove it; \
+             `freehold teardown globex --component topic` removes it"
         );
         assert_eq!(left_behind(&install, 1, &[]), None);
     }
