@@ -85,7 +85,7 @@ enum Settings {
     New,
     /// The text of the file with `tool_image` added.
     Completed(String),
-    /// The file names this image already.
+    /// The image that the file names already; it stays.
     Kept(String),
 }
 
