@@ -1,5 +1,5 @@
 //! Checks a whole template: it must keep the rules, and must be the template that Freehold renders, except for
-//! resources that the customer added.
+//! resources and outputs that the customer added.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -103,7 +103,8 @@ pub struct Checked {
 /// The maximum number of findings in a result. A template with more is not one that Freehold rendered.
 pub const MAX_FINDINGS: usize = 100;
 
-/// Returns the findings about a template, sorted by line. A template that Freehold rendered has no findings.
+/// Returns the first findings about a template, sorted by line, at most [`MAX_FINDINGS`]. A template that Freehold
+/// rendered has no findings.
 ///
 /// # Errors
 /// [`Unreadable`] when the text is not a template.

@@ -100,7 +100,7 @@ pub const RULES: [(Rule, &str); 10] = [
         Rule::Boundary,
         "every role that the vendor's policies belong to has a boundary, and nobody can remove the boundary",
     ),
-    (Rule::NoIngress, "no security group lets traffic in"),
+    (Rule::NoIngress, "no security group lets traffic in, except HTTPS from a group of this template to VPC endpoints"),
     (Rule::InstanceMetadata, "the metadata of an instance is read with a token, and from the instance only"),
     (Rule::Encryption, "buckets, secrets, queues, topics and volumes are encrypted"),
     (Rule::NoPublicAccess, "no bucket can be made public"),

@@ -82,7 +82,8 @@ fn other_terms(terms: &Terms, root: &Node, names: &Names) -> Option<Finding> {
     })
 }
 
-/// Finds roles of the template that the terms do not have, and the opposite.
+/// Finds roles of the template, except those of the modes, that the terms do not have, and roles of the terms that the
+/// template does not have.
 fn unknown_to_terms(known: &[String], terms: &Terms, root: &Node) -> Vec<Finding> {
     let modes = ["provision", "maintenance", "deprovision"];
     let is_in_terms = |name: &str| terms.roles.iter().any(|role| role.role == name);

@@ -1,5 +1,5 @@
-//! Checks that every role with policies of the vendor has a permissions boundary, and that nobody can remove the
-//! boundary.
+//! Checks that every role has a permissions boundary, and that nobody can remove the boundary. A role without a
+//! boundary is accepted if its policies name each action that they allow, and no action of IAM.
 
 use crate::finding::{Finding, Rule};
 use crate::node::Node;

@@ -1,4 +1,5 @@
-//! Checks that no security group lets traffic in.
+//! Checks that no security group lets traffic in, except HTTPS from a security group of the template to VPC
+//! endpoints.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! Checks that no policy allows `sts:AssumeRole` on a pattern such as `*`: the policy must list the roles by name.
+//! Checks that no policy allows `sts:AssumeRole` on a pattern such as `*`: the policy, or the boundary of the role that
+//! has it, must list the roles by name.
 
 use crate::finding::{Finding, Rule};
 use crate::node::Node;
