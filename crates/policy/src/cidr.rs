@@ -30,8 +30,8 @@ fn text(arguments: &[Value], at: usize) -> Result<&str> {
     Ok(value.as_string()?)
 }
 
-/// Reads a range with its length, such as `10.0.0.0/8`. The standard library reads the address, since `ipnet` takes numbers with
-/// zeros before them.
+/// Reads a range with its length, such as `10.0.0.0/8`. The standard library parses the address, because `ipnet`
+/// accepts numbers with leading zeros.
 fn range(text: &str) -> Result<IpNet> {
     let is_number = |length: &&str| length.bytes().all(|byte| byte.is_ascii_digit());
     let found = text.split_once('/').and_then(|(address, length)| {

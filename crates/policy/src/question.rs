@@ -8,7 +8,8 @@ use crate::Verdict;
 /// The text of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyText {
-    /// The name of the policy in messages: a path of the app config, or a key of the customer's bucket.
+    /// The name of the policy in messages: a path of the app config, a key of the customer's bucket, or the file of a
+    /// built-in policy.
     pub file: String,
     /// The text, in Rego.
     pub text: String,

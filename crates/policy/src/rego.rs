@@ -10,7 +10,7 @@ use crate::messages::messages;
 use crate::question::PolicyText;
 use crate::{MAX_POLICY_BYTES, PACKAGES, Verdict};
 
-/// A module that is evaluated to let the engine analyse the policy without evaluating it, and its rule.
+/// A module and its rule. When this rule is evaluated, the engine analyses the policy without evaluating it.
 const ANALYSED: (&str, &str) = ("package freehold_analysed\nis_done := true\n", "data.freehold_analysed.is_done");
 
 /// A policy that was read.

@@ -1,5 +1,5 @@
 //! The policies that a runner evaluates for every change, in addition to those of the vendor and of the customer. In
-//! the install stack the customer can loosen a policy: its denials then become warnings.
+//! the install stack the customer can loosen most of them: the denials of a loosened policy become warnings.
 
 use crate::PolicyText;
 

@@ -121,7 +121,7 @@ is_for_everybody(rule) if {
 	is_everybody(range)
 }
 
-# More than 16 million IPv4 addresses, or more IPv6 addresses than a provider has: two halves of the internet are all of it.
+# An IPv4 range larger than /8 or an IPv6 range larger than /19 counts as everybody: two such ranges can be the whole internet.
 is_everybody(range) if {
 	not contains(range, ":")
 	to_number(split(range, "/")[1]) < 8
