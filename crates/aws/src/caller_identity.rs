@@ -28,8 +28,8 @@ const ATTEMPT: Duration = Duration::from_millis(1500);
 const CALL: Duration = Duration::from_secs(3);
 const ATTEMPTS: u32 = 2;
 /// The time for which STS is not called in a region after it did not respond there, so that several hellos of one batch
-/// do not wait for the same region one after another. This time is longer than the time limit of a function, so a batch
-/// waits once for each region.
+/// do not wait for the same region one after another. This time is longer than the time limit of
+/// `accept-report`, so a batch waits once for each region.
 const REST: Duration = Duration::from_secs(20);
 
 /// Sends requests to STS in the region that they are signed for. With `AWS_ENDPOINT_URL`, all go to that address.

@@ -25,7 +25,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// The longest time that connecting may take.
 const CONNECT: Duration = Duration::from_secs(2);
-/// The longest time until S3 begins its response. The function's own time limit is three times as long.
+/// The longest time until S3 begins its response. A function's own time limit is at least three times as long.
 const READ: Duration = Duration::from_secs(5);
 
 /// The characters to percent-encode: all except the unreserved characters (RFC 3986, section 2.3).

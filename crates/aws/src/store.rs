@@ -25,7 +25,8 @@ const CONFLICT_TRIES: u32 = 6;
 
 /// A body longer than this, in bytes, is deflated. A shorter body and its keys fit into one write unit (1 KiB).
 const PACK_FROM_BYTES: usize = 900;
-/// The largest inflated body, in bytes. JSON that deflates into one item (at most 400 KB) is not larger.
+/// The largest inflated body that is read, in bytes. An item has at most 400 KB, and the JSON of a row does not deflate
+/// to a fortieth.
 const MAX_BODY_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The tenant's table.
