@@ -283,7 +283,8 @@ fn index_without_event(checked: &Checked, node: &Node, index: &Entry) -> Option<
     (!index.value.is_nothing()).then_some(draft)
 }
 
-/// More environment variables that decide how the programs of a step run, or what they may contact.
+/// Environment variables that decide how the programs of a step run, or what they may contact, besides those of
+/// [`is_refused_variable`].
 const RESERVED: [&str; 15] = [
     "ALL_PROXY",
     "HTTPS_PROXY",

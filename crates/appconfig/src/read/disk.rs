@@ -125,8 +125,8 @@ fn collect(dir: &Path, prefix: &str, entries: &mut BTreeMap<String, Entry>, byte
 /// source.
 fn link(at: &Path, prefix: &str, path: &str) -> io::Result<Entry> {
     let target = fs::read_link(at)?;
-    // The builder refuses such a link: a name before `..` may itself be a link, and `..` then leads to another place
-    // than the path shows.
+    // The build runner refuses such a link: a name before `..` may itself be a link, and `..` then leads to another
+    // place than the path shows.
     if target
         .components()
         .skip_while(|part| !matches!(part, Component::Normal(_)))

@@ -20,7 +20,7 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
-/// Builds all components whose files have no mistake.
+/// Returns the app's components, sorted by name, without those whose name or source cannot be read.
 pub(crate) fn build(app: &App, index: &Index, edges: &[Edge], sources: &mut Sources) -> Vec<Component> {
     let mut needs: BTreeMap<&str, BTreeSet<ComponentName>> = BTreeMap::new();
     for edge in edges {

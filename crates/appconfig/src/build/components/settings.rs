@@ -13,7 +13,7 @@ use crate::read::document::{Data, Node};
 use crate::report::draft::Draft;
 use crate::state::file::Checked;
 
-/// The default time for which a component must stay healthy, in seconds.
+/// The default of `stabilization_window`, in seconds: the time in which a component has to become healthy.
 const STABILIZATION_SECS: u32 = 3 * 60;
 
 /// Reads the settings of one component.
