@@ -150,7 +150,7 @@ pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
         Kind::Branch => (
             "A branch of the app",
             "The runbooks that run after deploys. The other keys describe how installs follow a branch of a \
-             repository, which channels and the vendor's CI do.",
+             repository; use channels and the vendor's CI for this.",
         ),
         Kind::Triggers => {
             ("Triggers", "Triggers in a file of their own, as other tools have them. They are not checked.")
