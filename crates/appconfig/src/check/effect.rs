@@ -14,8 +14,8 @@ pub(crate) fn of_file(kind: Kind, place: Place, path: &str) -> Option<Draft> {
     }
 }
 
-/// Returns the warning about a key that has no effect. Returns `None` if the value switches nothing on, or if the whole
-/// file has no effect.
+/// Returns the warning about a key that has no effect. Returns `None` if the value is `false`, zero or empty, or if the
+/// whole file has no effect.
 pub(crate) fn of_key(kind: Kind, key: &Key, entry: &Entry, file: usize) -> Option<Draft> {
     if kind.effect() != Effect::Works || entry.value.is_nothing() {
         return None;

@@ -150,7 +150,8 @@ impl Index {
     }
 }
 
-/// Returns the name of a role without spaces, which templates may contain. Names of roles are compared in this form.
+/// Returns the name of a role without spaces. Names of roles are compared in this form, because a template in a name
+/// can be written with or without spaces.
 fn plain(name: &str) -> String {
     name.split_whitespace().collect()
 }

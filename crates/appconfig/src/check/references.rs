@@ -320,7 +320,7 @@ fn unnamed(path: &[String], checked: &Checked, index: &Index) -> Vec<Reference> 
 }
 
 /// Returns whether a path can read everything at `place`: the path is `place` or a prefix of `place`, or has a `*`,
-/// which is any key, in `place` or in the next key.
+/// which is any key, at the position of a key of `place` or at the next position.
 fn takes_in(path: &[String], place: &[&str]) -> bool {
     let meets = path.iter().zip(place).all(|(word, key)| word == key || word == "*");
     meets && (path.len() <= place.len() || path.iter().take(place.len() + 1).any(|word| word == "*"))

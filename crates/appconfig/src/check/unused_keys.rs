@@ -64,7 +64,7 @@ pub(crate) fn check(app: &mut App, version: &AppVersion) {
 }
 
 /// Returns the warning that `key` of `node` has no effect; `None` if `node` does not have the key, or if its value
-/// switches nothing on.
+/// is `false`, zero or empty.
 fn unused(checked: &Checked, node: &Node, key: &str, instead: &str) -> Option<Draft> {
     let entry = node.entry(key).filter(|entry| !entry.value.is_nothing())?;
     Some(without_effect(checked.key_place(entry), &format!("`{key}`"), instead))
@@ -122,7 +122,7 @@ fn of_drift_schedule(checked: &Checked, spec: &ComponentSpec) -> Option<Draft> {
     }
 }
 
-/// Returns the warning about a schedule of checks that is a template.
+/// Returns the warning about a template under `key`, which holds the schedule of drift checks or health checks.
 fn of_template(checked: &Checked, node: &Node, key: &str) -> Option<Draft> {
     node.text(key).filter(|text| text.contains("{{"))?;
     unused(checked, node, key, "a schedule is not a template; write five cron fields, such as `0 3 * * *`")

@@ -218,7 +218,7 @@ impl Validator<'_> {
     }
 
     /// Reports a value that is the path of an existing file but lacks `./`. For a `readme` this is only a warning. The keys
-    /// that only name files are checked by the builder of the component.
+    /// `path` and `source` always name files; `build/components/` checks them.
     fn path_as_text(&mut self, node: &Node, text: &str, key: &str) {
         let is_path = || {
             let path = self.app.files.named(self.file, text);

@@ -1,4 +1,5 @@
-//! Checks Helm charts: `Chart.yaml`, the templates, and the values that the config sets.
+//! Checks Helm charts: `Chart.yaml`, the templates, and the values that the config sets. Also checks that a
+//! kustomization has its file.
 
 use std::collections::BTreeSet;
 
@@ -101,7 +102,8 @@ fn values(reader: &mut Reader<'_>, checked: &Checked, held: &Held, defaults: Opt
     }
 }
 
-/// Returns the keys that the templates read below `.Values`; `None` when a template reads all values at once.
+/// Returns the keys that the templates read below `.Values`; `None` when a template reads all values at once or
+/// cannot be read.
 fn read_by_templates(reader: &mut Reader<'_>, held: &Held) -> Option<BTreeSet<String>> {
     let mut known = BTreeSet::new();
     for name in held.paths.iter().filter(|path| path.starts_with("templates/")) {

@@ -1,4 +1,4 @@
-//! Checks Dockerfiles: the file is in the source, begins with an image, and has the stage that the config names.
+//! Checks Dockerfiles: the file is in the source, has a `FROM` line, and has the stage that the config names.
 
 use freehold_template::nearest;
 

@@ -1,5 +1,5 @@
-//! Checks the files of local sources: modules, templates, charts, Dockerfiles. Every mistake that it reports would make
-//! a tool fail later, in a build or at the customer.
+//! Checks the files of local sources: modules, templates, charts, kustomizations, Dockerfiles. Every error that it
+//! reports would make a tool fail later, in a build or at the customer.
 
 mod brackets;
 mod chart;

@@ -30,8 +30,8 @@ impl<'a> Reader<'a> {
         self.files.text(file)
     }
 
-    /// Returns the number of the file `name` of a source. Reports a file that is not text. A link is only followed
-    /// inside of the app's directory.
+    /// Returns the number of the file `name` of a source. Reports a file that cannot be read, or that is not checked
+    /// because of [`MAX_BYTES`]. A link is only followed inside of the app's directory.
     pub(super) fn open(&mut self, held: &Held, name: &str) -> Option<usize> {
         let path = self.inside(&join(&held.path, name))?;
         self.open_at(held, &path)

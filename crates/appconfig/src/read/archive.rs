@@ -23,8 +23,8 @@ pub(crate) struct Archive {
 /// Packs all files below the directory `path` of `tree`.
 ///
 /// # Errors
-/// An I/O error when a file cannot be read, an entry is a device or a link that leads outside, or the source is too
-/// large.
+/// An I/O error when a file cannot be read, an entry is a device or a link that leads outside, or the source is empty
+/// or too large.
 pub(crate) fn directory(tree: &dyn Tree, path: &str) -> io::Result<Archive> {
     let entries = tree.below(path)?;
     if entries.is_empty() {

@@ -59,7 +59,7 @@ pub(crate) trait Tree: fmt::Debug {
     ///
     /// # Errors
     /// An I/O error when an entry cannot be read, is a device or a link that leads outside, or when there are too many
-    /// entries.
+    /// entries or bytes.
     fn below(&self, path: &str) -> io::Result<BTreeMap<String, Entry>>;
 }
 

@@ -29,7 +29,8 @@ struct Need {
     place: Place,
 }
 
-/// Warns once for each program, at the first part that needs it. Does nothing if jobs have an image of their own.
+/// Warns once for each program, at the first part that needs it. Does nothing if jobs have an image of their own, or
+/// run in another cloud.
 pub(crate) fn check(app: &mut App, version: &AppVersion) {
     let has_image = app.of(Kind::Runner).any(|checked| checked.root.get("tool_image").is_some());
     let elsewhere = version.stack.as_ref().is_some_and(|stack| stack.platform != Platform::AwsCloudformation)

@@ -71,7 +71,8 @@ pub(super) fn types(template: &Template) -> Vec<(String, Place)> {
     types.filter_map(|node| Some((node.as_text()?.to_owned(), template.place(node)))).collect()
 }
 
-/// Checks that every entry of a section is a map and has a name that CloudFormation accepts.
+/// Checks that every entry of a section is a map and has a name that CloudFormation accepts. A parameter needs a
+/// `Type`, and an output a `Value`.
 fn parts(template: &Template, section: &str, drafts: &mut Vec<Draft>) {
     let Some(node) = template.section(section) else { return };
     let empty = matches!(&node.data, Data::Text(text) if text.is_empty());
