@@ -14,7 +14,7 @@ use crate::hours::Windows;
 
 /// The number of days within which the next opening is searched.
 pub(crate) const HORIZON_DAYS: i64 = 400;
-/// The number of days that one search covers. Most searches end within the first one.
+/// The number of days that one step of a search covers. Most searches end in their first step.
 const SEARCH_DAYS: i64 = 9;
 
 /// Windows and freezes in their time zone.

@@ -24,8 +24,7 @@ pub struct Closed {
     /// The time of the next opening; `None` if none was found.
     pub until: Option<Timestamp>,
     pub why: Why,
-    /// The end of the next opening in the local time of the time zone, with the name of the zone; empty without an
-    /// opening.
+    /// The time `until` in the local time of the time zone, with the name of the zone; empty if `until` is `None`.
     pub(crate) wall: String,
 }
 

@@ -1,6 +1,6 @@
-//! The customer's rules about the time of changes: change windows and freezes in a time zone, a hold, and who may start
-//! changes outside of the windows with `--now`. They come from the parameters of the install stack. Callers pass times
-//! in, and nothing here reads a clock.
+//! The customer's rules about the time of changes: change windows and freezes in a time zone, a hold, who may start
+//! changes outside of the windows with `--now`, and which actions may always run. They come from the parameters of the
+//! install stack. Callers pass times in, and nothing here reads a clock.
 
 mod calendar;
 mod decision;
