@@ -197,7 +197,8 @@ fn html(plain: &str) -> String {
     out
 }
 
-/// Returns a text as Go's `url.QueryEscape` writes it. No other byte becomes `%20`, because `%` is escaped too.
+/// Returns a text as Go's `url.QueryEscape` writes it, with `+` for a space. Each `%20` is a space, because a `%` of
+/// the text becomes `%25`.
 fn url_query(plain: &str) -> String {
     utf8_percent_encode(plain, ESCAPED).to_string().replace("%20", "+")
 }
