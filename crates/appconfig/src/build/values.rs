@@ -92,8 +92,8 @@ fn unusable(checked: &Checked, node: &Node, what: &str, expected: &str) -> Draft
     Draft::error(checked.place_of(node, "name"), message).expected(expected)
 }
 
-/// Returns the inputs of a run of the action or the runbook in `checked`. Reports a name that an input cannot have, and
-/// a name that two inputs have.
+/// Returns the inputs of a run of the action or the runbook in `checked`. Reports a name that an input cannot have, a
+/// name that two inputs have, and inputs that are too long together.
 pub(crate) fn run_inputs(checked: &Checked) -> (Vec<RunInput>, Vec<Draft>) {
     let (mut found, mut drafts): (Vec<RunInput>, Vec<Draft>) = Default::default();
     let named = checked.root.tables("inputs").iter().filter(|node| node.get("name").is_some());
