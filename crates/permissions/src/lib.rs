@@ -21,4 +21,5 @@ pub use statements::Effect;
 pub use terms::{
     Clause, OrderedCommands, TermsDiff, compare_terms, compare_terms_for, describe_action, describe_answer,
     describe_command, describe_copy, describe_probe, describe_reader, describe_reference, describe_value,
+    terms_for_removal,
 };

@@ -215,6 +215,16 @@ impl Terms {
     pub fn digest(&self) -> Result<Digest, serde_json::Error> {
         canonical::digest(self)
     }
+
+    /// Returns whether the terms name the secret `name`.
+    pub fn names_secret(&self, name: &str) -> bool {
+        self.secrets.contains_key(name)
+    }
+
+    /// Returns whether the terms name the input `name` as one whose answer stays in the customer's account.
+    pub fn names_sensitive_input(&self, name: &str) -> bool {
+        self.customer_inputs.get(name).is_some_and(|input| input.sensitive)
+    }
 }
 
 /// The contract of one version: its terms, and the digests of the artifacts and steps that it executes.

@@ -1,7 +1,7 @@
 //! Decides whether the customer has agreed to the contract of an order. The runner does not trust a statement that the
 //! customer agreed. It compares the accepted terms with those of the order on its own.
 
-use freehold_permissions::{OrderedCommands, TermsDiff, compare_terms_for};
+use freehold_permissions::{OrderedCommands, TermsDiff, compare_terms_for, terms_for_removal};
 use freehold_protocol::Digest;
 use freehold_protocol::contract::{OrderTerms, Terms, TermsError};
 use freehold_protocol::order::{Order, SecretCopy, Work};
@@ -39,44 +39,62 @@ enum NotInTerms {
 
 /// Returns the outcome of an order that does more than its terms permit: it reads another secret or another sensitive
 /// input of the customer, or copies a secret to another place. Returns `None` for any other order. The runner has
-/// compared the terms with the accepted terms, and reads these values itself, so it refuses the order. A removal is not
-/// checked, because it reads the values that the deploy read.
-pub fn unnamed_value(order: &Order) -> Option<Outcome> {
-    if matches!(order.work, Work::Remove(_)) {
-        return None;
-    }
+/// compared the terms with the accepted terms, and reads these values itself, so it refuses the order.
+///
+/// A removal may also read the values that only the accepted terms name, because its own terms can leave them out. An
+/// upgrade of the runner may read no value, because it belongs to no release of the app.
+pub fn unnamed_value(config: &Config, order: &Order) -> Option<Outcome> {
     // Terms without their document count as terms that name no value: with only the digest, the order could read any
     // value.
-    let terms = order.terms.as_ref()?.asked().ok().flatten();
-    let value = not_in_terms(order, terms.as_ref())?;
-    if terms.is_none() {
-        let reason = format!(
-            "the order reads {value}, but does not contain the contract that must name this value, because the order is \
-             too large; ask the vendor to shorten the component's values or outputs"
-        );
-        return Some(Outcome::Blocked { block: Block::ContractNotAccepted, reason });
-    }
-    let reason = format!(
-        "the order reads {value}, which is not in the contract of the order; report it to the vendor, and update the \
-         runner if it is older than the vendor's control plane"
-    );
+    let terms = match (&order.work, order.terms.as_deref()) {
+        (Work::Upgrade(_), _) => Vec::new(),
+        (Work::Remove(_), Some(terms)) => terms_for_removal(terms, config.accepted_contract.as_ref()),
+        (_, Some(terms)) => terms.asked().ok().flatten().into_iter().collect(),
+        (_, None) => return None,
+    };
+    let value = not_in_terms(order, &terms)?;
+    let reason = reason_for(order, &value, terms.is_empty());
     Some(Outcome::Blocked { block: Block::ContractNotAccepted, reason })
 }
 
-fn not_in_terms(order: &Order, terms: Option<&Terms>) -> Option<NotInTerms> {
-    let agreed = |name: &str| terms?.secrets.get(name);
-    let secret = order.secrets.iter().find(|secret| agreed(&secret.name).is_none());
+fn reason_for(order: &Order, value: &NotInTerms, without_terms: bool) -> String {
+    if matches!(order.work, Work::Upgrade(_)) {
+        return format!(
+            "the order upgrades the runner and reads {value}, but an upgrade reads no value of the customer; report it \
+             to the vendor"
+        );
+    }
+    if without_terms {
+        return format!(
+            "the order reads {value}, but does not contain the contract that must name this value, because the order is \
+             too large; ask the vendor to shorten the component's values or outputs"
+        );
+    }
+    if matches!(order.work, Work::Remove(_)) {
+        return format!(
+            "the order of a removal reads {value}, which is neither in the contract of the order nor in the accepted \
+             contract; report it to the vendor, and ask the vendor to update the control plane if it is older than the \
+             runner"
+        );
+    }
+    format!(
+        "the order reads {value}, which is not in the contract of the order; report it to the vendor, and update the \
+         runner if it is older than the vendor's control plane"
+    )
+}
+
+fn not_in_terms(order: &Order, terms: &[Terms]) -> Option<NotInTerms> {
+    let secret = order.secrets.iter().find(|secret| !terms.iter().any(|terms| terms.names_secret(&secret.name)));
     if let Some(secret) = secret {
         return Some(NotInTerms::Secret(secret.name.clone()));
     }
-    let is_agreed =
-        |name: &str| terms.and_then(|terms| terms.customer_inputs.get(name)).is_some_and(|input| input.sensitive);
+    let is_agreed = |input: &str| terms.iter().any(|terms| terms.names_sensitive_input(input));
     let input = order.sensitive_inputs.iter().find(|input| input.customer && !is_agreed(&input.name));
     if let Some(input) = input {
         return Some(NotInTerms::Input(input.name.clone()));
     }
     let Work::CopySecrets(work) = &order.work else { return None };
-    let place = |secret: &str| agreed(secret)?.kubernetes.as_ref();
+    let place = |secret: &str| terms.iter().find_map(|terms| terms.secrets.get(secret))?.kubernetes.as_ref();
     let is_place = |copy: &&SecretCopy| {
         place(&copy.secret).is_some_and(|place| place.namespace == copy.namespace && place.name == copy.name)
     };
@@ -133,12 +151,14 @@ fn check(accepted: &Digest, terms: Option<&OrderTerms>, commands: OrderedCommand
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use freehold_protocol::canonical;
     use freehold_protocol::contract::{PackedTerms, TermsChange};
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::{config, order};
+    use crate::testing::{config, order, upgrade_to};
 
     fn terms(hosts: &[&str]) -> Value {
         json!({ "format": 1, "app": "demo", "roles": [], "hosts": hosts, "actions": [] })
@@ -244,6 +264,10 @@ mod tests {
         }
     }
 
+    fn unnamed(order: &Order) -> Option<Outcome> {
+        unnamed_value(&config("/state", Role::Install), order)
+    }
+
     /// Returns an order whose terms have the secrets and the customer's inputs of `terms`.
     fn reading(more: &Value, work: Option<Value>) -> Order {
         let mut terms = terms(&[]);
@@ -275,7 +299,7 @@ mod tests {
             (json!({ "inputs": input("token", true) }), None),
             (json!({ "inputs": input("vendors", false) }), None),
         ] {
-            assert_eq!(unnamed_value(&reading(&more, work)), None, "{more}");
+            assert_eq!(unnamed(&reading(&more, work)), None, "{more}");
         }
 
         for (more, work, says) in [
@@ -289,7 +313,7 @@ mod tests {
                 "reads a copy of secret `license` in Kubernetes secret `elsewhere` of namespace `shop`, which",
             ),
         ] {
-            let outcome = unnamed_value(&reading(&more, work));
+            let outcome = unnamed(&reading(&more, work));
 
             let Some(Outcome::Blocked { block: Block::ContractNotAccepted, reason }) = outcome else {
                 panic!("{more}: {outcome:?}")
@@ -304,7 +328,7 @@ mod tests {
         let without = |more: &Value| {
             let mut order = reading(more, None);
             order.terms.as_mut().unwrap().document = None;
-            unnamed_value(&order)
+            unnamed(&order)
         };
 
         assert_eq!(without(&json!({})), None);
@@ -312,6 +336,111 @@ mod tests {
             panic!("{:?}", without(&license))
         };
         assert!(reason.starts_with("the order reads secret `license`, but does not contain the contract"), "{reason}");
+    }
+
+    /// Returns the order of a deploy and that of the removal of the same component. The orders read the secrets and the
+    /// customer's sensitive inputs `read`, their terms name `asked`, and the accepted terms name `accepted`.
+    fn both_orders(read: &BTreeSet<&str>, asked: &BTreeSet<&str>, accepted: &BTreeSet<&str>) -> [Order; 2] {
+        let (accepted, asked) = (naming(accepted), naming(asked));
+        let change = Some(TermsChange { accepted: packed(&accepted), asked: packed(&asked) });
+        let secrets: Vec<Value> = read.iter().map(|name| json!({ "name": name })).collect();
+        let input = |name: &&str| json!({ "name": name, "type": "string", "sensitive": true, "customer": true });
+        let inputs: Vec<Value> = read.iter().map(input).collect();
+        let artifact = json!({ "digest": Digest::of(b"artifact"), "media_type": "m", "manifests": [], "blobs": [] });
+        let deploy = json!({ "kind": "pulumi", "component": "web", "artifact": artifact });
+        [deploy.clone(), json!({ "kind": "remove", "what": deploy })].map(|work| {
+            let mut order = order(1, 7);
+            order.terms = Some(Box::new(OrderTerms { digest: digest(&asked), change: change.clone(), document: None }));
+            order.secrets = serde_json::from_value(json!(secrets)).unwrap();
+            order.sensitive_inputs = serde_json::from_value(json!(inputs)).unwrap();
+            order.work = serde_json::from_value(work).unwrap();
+            order
+        })
+    }
+
+    /// Returns terms with a secret and a sensitive input of the customer of each name.
+    fn naming(names: &BTreeSet<&str>) -> Value {
+        let mut terms = terms(&[]);
+        terms["secrets"] = names.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
+        terms["customer_inputs"] =
+            names.iter().map(|name| ((*name).to_owned(), json!({ "sensitive": true }))).collect();
+        terms
+    }
+
+    fn agreeing_to(accepted: &BTreeSet<&str>) -> Config {
+        Config { accepted_contract: Some(digest(&naming(accepted))), ..config("/state", Role::Install) }
+    }
+
+    #[test]
+    fn a_removal_reads_every_value_that_the_customer_agreed_to_and_no_other() {
+        let names = ["license", "password", "token"];
+        let of_bits = |bits: usize| names.iter().enumerate().filter(move |(at, _)| (bits >> at) & 1 == 1);
+        let all: Vec<BTreeSet<&str>> = (0..8).map(|bits| of_bits(bits).map(|(_, name)| *name).collect()).collect();
+        let mut followed = 0;
+
+        for accepted in &all {
+            let config = agreeing_to(accepted);
+            for asked in all.iter().filter(|asked| asked.is_subset(accepted)) {
+                for read in &all {
+                    let [deploy, removal] = both_orders(read, asked, accepted);
+
+                    assert_eq!(refusal(&config, &removal), None);
+                    let why = || format!("{read:?} {asked:?} {accepted:?}");
+                    assert_eq!(unnamed_value(&config, &deploy).is_none(), read.is_subset(asked), "{}", why());
+                    assert_eq!(unnamed_value(&config, &removal).is_none(), read.is_subset(accepted), "{}", why());
+                    followed += usize::from(read.is_subset(accepted));
+                }
+            }
+        }
+
+        assert!(followed > 50, "{followed} removals were followed");
+    }
+
+    #[test]
+    fn a_lying_removal_is_refused_with_its_reason() {
+        let (read, accepted) = (BTreeSet::from(["password"]), BTreeSet::from(["license"]));
+        let [_, mut secret] = both_orders(&read, &BTreeSet::new(), &accepted);
+        let mut input = secret.clone();
+        (secret.sensitive_inputs, input.secrets) = (Vec::new(), Vec::new());
+        let mut forged = secret.clone();
+        let naming_more = packed(&naming(&read));
+        forged.terms.as_mut().unwrap().change.as_mut().unwrap().accepted = naming_more;
+
+        for (order, value) in [
+            (secret, "secret `password`"),
+            (input, "the customer's sensitive input `password`"),
+            // The terms in the place of the accepted terms have another digest.
+            (forged, "secret `password`"),
+        ] {
+            let outcome = unnamed_value(&agreeing_to(&accepted), &order);
+
+            let Some(Outcome::Blocked { block: Block::ContractNotAccepted, reason }) = outcome else {
+                panic!("{outcome:?}")
+            };
+            let expected = format!(
+                "the order of a removal reads {value}, which is neither in the contract of the order nor in the \
+                 accepted contract; report it to the vendor, and ask the vendor to update the control plane if it is \
+                 older than the runner"
+            );
+            assert_eq!(reason, expected);
+        }
+    }
+
+    #[test]
+    fn an_upgrade_of_the_runner_reads_no_value_whatever_terms_its_order_has() {
+        let upgrade = json!(Work::Upgrade(upgrade_to(&Digest::of(b"new"), 7)));
+        let license = json!({ "secrets": [{ "name": "license" }] });
+        let with_terms = reading(&license, Some(upgrade.clone()));
+        let mut without_terms = with_terms.clone();
+        without_terms.terms = None;
+
+        assert_eq!(unnamed(&reading(&json!({}), Some(upgrade))), None);
+        for order in [with_terms, without_terms] {
+            let Some(Outcome::Blocked { block: Block::ContractNotAccepted, reason }) = unnamed(&order) else {
+                panic!("{order:?}")
+            };
+            assert!(reason.starts_with("the order upgrades the runner and reads secret `license`, but"), "{reason}");
+        }
     }
 
     #[test]

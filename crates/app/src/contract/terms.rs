@@ -154,7 +154,7 @@ pub(crate) fn commands_of_gates(nodes: &[Node]) -> Vec<OrderedCommands<'_>> {
 /// Returns the terms for an order that removes what `version` deployed. If the customer has agreed to other terms, the
 /// returned terms leave out the schedules, the customer's inputs, the secrets and the probes of `version`. A later version
 /// may have replaced them, and the runner would then refuse the order. A removal does not need them: it starts no action and
-/// no probe, and reads no value that the deploy did not read.
+/// no probe, and it reads values that the accepted terms name.
 ///
 /// # Errors
 /// The store's errors.

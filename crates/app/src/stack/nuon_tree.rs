@@ -51,6 +51,15 @@ pub fn tree(
     })
 }
 
+/// Adds the value of an input that the tree does not have.
+pub fn add_input(tree: &mut Value, name: &str, value: &Value) {
+    for place in ["/nuon/inputs/inputs", "/nuon/install/inputs"] {
+        if let Some(inputs) = tree.pointer_mut(place).and_then(Value::as_object_mut) {
+            inputs.insert(name.to_owned(), value.clone());
+        }
+    }
+}
+
 /// Adds the inputs of a run of a runbook to the tree.
 pub fn add_run_inputs(tree: &mut Value, inputs: &BTreeMap<String, String>) {
     if let Some(nuon) = tree.get_mut("nuon").and_then(Value::as_object_mut).filter(|_| !inputs.is_empty()) {

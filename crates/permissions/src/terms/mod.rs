@@ -14,9 +14,11 @@ use crate::permission::{Powers, compare};
 
 mod inputs;
 mod probes;
+mod removal;
 
 pub use inputs::{describe_answer, describe_copy, describe_reader, describe_value};
 pub use probes::{describe_command, describe_probe};
+pub use removal::terms_for_removal;
 
 /// The maximum number of clauses in a summary.
 const MOST_SHOWN: usize = 8;

@@ -239,7 +239,7 @@ impl Attempt<'_> {
         let order = &held.order;
         held.begin();
         let reporter = Arc::new(self.reporter());
-        let refused = consent::refusal(&agent.config, order).or_else(|| consent::unnamed_value(order));
+        let refused = consent::refusal(&agent.config, order).or_else(|| consent::unnamed_value(&agent.config, order));
         if let Some(outcome) = refused.or_else(|| order_claims::beyond_terms(order)) {
             warn!(job.id = %order.job, "Did not start job `{}`: the customer has not agreed to its order", order.job);
             return self.accept_and_finish(&reporter, outcome, Start::NotRecorded).await;

@@ -14,9 +14,10 @@ use freehold_domain::sealed_inputs::take_sealed;
 use freehold_domain::workflow::{
     Node, Request, RunTrigger, StepBuild, Target, TeardownParts, Use, Workflow, WorkflowKind,
 };
+use freehold_permissions::terms_for_removal;
 use freehold_protocol::app_version::{Action, AppVersion, Input, Reference, Secret};
 use freehold_protocol::approval::ApprovalRule;
-use freehold_protocol::contract::OrderTerms;
+use freehold_protocol::contract::{OrderTerms, Terms};
 use freehold_protocol::order::{
     Artifact, BuildArtifact, DetectDrift, KeptOutputs, Recipe, RemovePart, ToolImage, Work,
 };
@@ -24,7 +25,7 @@ use freehold_protocol::policy::OrderPolicy;
 use freehold_protocol::preflight::CheckInstall;
 use freehold_protocol::terraform::PROVIDER_LAYER;
 use freehold_protocol::{AppName, BuildId, ComponentName, Digest};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::DispatchJob;
 use crate::AppError;
@@ -53,7 +54,7 @@ pub(super) struct Hidden {
 pub(super) struct Task {
     pub(super) work: Work,
     pub(super) skip_noops: bool,
-    pub(super) context: serde_json::Value,
+    pub(super) context: Value,
     pub(super) hidden: Hidden,
     /// The component that makes the tool image in the task's version; `None` when the version has no tool image.
     pub(super) tools: Option<ComponentName>,
@@ -70,6 +71,21 @@ impl Task {
         let context = json!({ "nuon": {} });
         let (hidden, policies) = (Hidden::default(), Vec::new());
         Self { work, skip_noops: false, context, hidden, tools: None, policies, approval: None, terms }
+    }
+
+    /// Leaves out the secrets and the customer's sensitive inputs that none of `terms` names. The customer agreed to a
+    /// later version without them, so the account has no values of them, and the runner would refuse the order. An input
+    /// that is left out has its default, if it needs no answer.
+    fn leave_out_unnamed(&mut self, terms: &[Terms]) {
+        self.hidden.secrets.retain(|secret| terms.iter().any(|terms| terms.names_secret(&secret.name)));
+        let is_named = |name: &str| terms.iter().any(|terms| terms.names_sensitive_input(name));
+        for input in self.hidden.inputs.iter_mut().filter(|input| input.customer && !is_named(&input.name)) {
+            // The runner hides the value as it hides those of the vendor, and reads none of the account.
+            input.customer = false;
+            if let Ok(value) = input.accept(input.usable_default().unwrap_or(&Value::Null)) {
+                nuon_tree::add_input(&mut self.context, &input.name, &value);
+            }
+        }
     }
 }
 
@@ -196,7 +212,13 @@ impl DispatchJob {
             removes_policies: removes_everything(workflow),
         });
         let mut task = self.install_task(work, install, version, reads).await?;
-        task.terms = Some(Box::new(terms::for_removal(&*self.store, install, version).await?));
+        let terms = terms::for_removal(&*self.store, install, version).await?;
+        let naming = terms_for_removal(&terms, install.accepted_contract.as_ref());
+        // Without any document, the runner refuses the order and says why, if the app has such values.
+        if !naming.is_empty() {
+            task.leave_out_unnamed(&naming);
+        }
+        task.terms = Some(Box::new(terms));
         Ok(task)
     }
 
@@ -365,7 +387,7 @@ impl DispatchJob {
 
 /// Adds the inputs of a run of an action, and of the run of the runbook that it belongs to, to the values that templates
 /// read.
-fn add_inputs(context: &mut serde_json::Value, workflow: &Workflow, action: Option<&Action>) {
+fn add_inputs(context: &mut Value, workflow: &Workflow, action: Option<&Action>) {
     let mut given = BTreeMap::new();
     if let Request::Action { inputs, run_inputs, .. } = &workflow.request {
         given.clone_from(inputs);

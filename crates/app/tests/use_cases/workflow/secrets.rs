@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use freehold_app::contract::terms;
+use freehold_permissions::terms_for_removal;
 use freehold_protocol::api::{DeployComponentsRequest, TeardownInstallRequest};
-use freehold_protocol::app_version::{AppVersion, Reference};
+use freehold_protocol::app_version::{AppVersion, Input, Reference};
 use freehold_protocol::order::{Order, SecretCopy, Source, Work};
 use freehold_protocol::report::Outcome;
 use freehold_protocol::{Digest, Envelope, Payload as _};
@@ -298,4 +300,46 @@ async fn copies_are_removed_under_the_terms_that_the_customer_agreed_to_and_with
         removal.context["nuon"]["install"]["id"], "globex",
         "the tree has the outputs that describe the cluster"
     );
+}
+
+#[tokio::test]
+async fn a_removal_reads_no_value_that_the_customer_no_longer_agrees_to() {
+    let mut deployed = document();
+    let asked = json!([
+        { "name": "api_token", "type": "string", "sensitive": true, "customer": true, "default": "none" },
+        { "name": "pin", "type": "string", "sensitive": true, "customer": true },
+    ]);
+    deployed.inputs.extend(serde_json::from_value::<Vec<Input>>(asked).unwrap());
+    let mut agreed = deployed.clone();
+    agreed.secrets.retain(|secret| secret.name != "unused");
+    agreed.inputs.retain(|input| input.name != "api_token");
+    let mut world = World::with_app().await;
+    world.sync(&deployed).await;
+    world.create().await;
+    world.run().await;
+    tell(&mut world, &[("password", "one"), ("token", "one")]).await;
+    world.sync(&agreed).await;
+    let accepted = terms::digest(&agreed).unwrap();
+    world.runner("globex").accepted_contract = Some(accepted.clone());
+    world.hello("globex");
+    world.settle().await;
+
+    world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
+    world.settle().await;
+
+    let removals: Vec<_> = orders(&world).into_iter().filter(|order| matches!(order.work, Work::Remove(_))).collect();
+    assert_eq!(removals.len(), 3);
+    for removal in removals {
+        let naming = terms_for_removal(&removal.terms.unwrap(), Some(&accepted));
+        let secrets: Vec<_> = removal.secrets.iter().map(|secret| secret.name.as_str()).collect();
+        let inputs: Vec<_> =
+            removal.sensitive_inputs.iter().map(|input| (input.name.as_str(), input.customer)).collect();
+        assert!(naming.iter().any(|terms| terms.names_secret("password") && !terms.names_secret("unused")));
+        assert_eq!(secrets, ["password", "token"]);
+        assert_eq!(inputs, [("api_token", false), ("pin", true)]);
+        let tree = &removal.context["nuon"];
+        assert_eq!(tree["inputs"]["inputs"]["api_token"], "none", "the default, because nobody answers the input now");
+        assert_eq!(tree["install"]["inputs"]["api_token"], "none");
+        assert!(tree["inputs"]["inputs"].get("pin").is_none());
+    }
 }

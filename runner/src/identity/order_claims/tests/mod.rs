@@ -95,7 +95,7 @@ fn honest(work: Value) -> Value {
     // The terms have the mode `maintenance` for the action and for the command of the probe, and an upgrade has no
     // role.
     let is_of_mode = matches!(work, Work::Action(_) | Work::Health(_) | Work::Upgrade(_));
-    let order = Order {
+    let mut order = Order {
         group: work.changes().parse().unwrap(),
         redelivery: work.redelivery(),
         role: (!is_of_mode).then(|| "custom-support".parse().unwrap()),
@@ -107,6 +107,10 @@ fn honest(work: Value) -> Value {
         work,
         ..base
     };
+    if matches!(order.work, Work::Upgrade(_)) {
+        order.secrets.clear();
+        order.sensitive_inputs.clear();
+    }
     serde_json::to_value(order).unwrap()
 }
 
@@ -164,7 +168,7 @@ fn refusal(order: &Value) -> Option<String> {
     if let Err(refusal) = trust.verify(&sealed(&order), Arrival { receive: 1, sent_at: NOW, now: NOW }) {
         return Some(refusal.detail);
     }
-    let outcome = consent::refusal(&config, &order).or_else(|| consent::unnamed_value(&order));
+    let outcome = consent::refusal(&config, &order).or_else(|| consent::unnamed_value(&config, &order));
     match outcome.or_else(|| beyond_terms(&order))? {
         Outcome::Blocked { reason, .. } => Some(reason),
         other => panic!("{other:?}"),
