@@ -39,7 +39,8 @@ Kinds:
   run-stopped         a runbook stopped at a step that failed
   run-succeeded       a runbook succeeded
   drift-found         a drift check found a new difference
-  health-changed      a component became unhealthy, or healthy again
+  health-changed      a component became unhealthy or healthy again, or its check
+                      has no result
   runner-away         a runner is silent, paused or cut off
   runner-back         a runner takes orders again
 

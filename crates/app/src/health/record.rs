@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use freehold_domain::health::LastHealth;
+use freehold_domain::health::{LastHealth, has_result};
 use freehold_domain::job::Job;
+use freehold_domain::notification::{ChangedBy, KnownHealth};
 use freehold_domain::plan::Deployed;
 use freehold_domain::required_checks::ReportedCheck;
 use freehold_domain::workflow::Workflow;
@@ -18,8 +19,9 @@ use crate::ports::{Expect, Store, Write};
 use crate::table::{self, DeployedRecord, HEALTH_PREFIX, HealthRecord, Stored, install_pk, load, load_all, put};
 
 /// Returns the writes of the health that `job` found for a component with these required checks, and of the task that
-/// sends the notification of a change. Returns no writes if a later workflow has checked the component since. Also
-/// returns none for a check that a deploy has overtaken, because a component that is being replaced may be unavailable.
+/// sends the notification of a change or of a check without a result. Returns no writes if a later workflow has checked
+/// the component since. Also returns none for a check that a deploy has overtaken, because a component that is being
+/// replaced may be unavailable.
 pub(crate) async fn record_health(
     store: &dyn Store,
     job: &Job,
@@ -35,10 +37,12 @@ pub(crate) async fn record_health(
     let Some(health) = LastHealth::after(before, (component, required), job, now) else { return Ok(Vec::new()) };
     let (health, combined) = with_results(store, &job.install, health, now).await?;
     let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
-    let known_before = known.is_some_and(|known| is_known_unhealthy(&known.value));
-    let notification = of_changed_health(store, &job.install, known_before, &combined, None).await?;
-    let known_unhealthy = stays_known(known_before, combined.state);
-    let record = HealthRecord { install: job.install.clone(), health, known_unhealthy, last_report: None };
+    let known_before = known.map(|known| known_health(&known.value)).unwrap_or_default();
+    let by = ChangedBy::Check { unchecked: only_looks(workflow, job) && !has_result(job) };
+    let notification = of_changed_health(store, &job.install, known_before, &combined, by).await?;
+    let KnownHealth { unhealthy: known_unhealthy, unchecked: known_unchecked } = known_before.after(combined.state, by);
+    let install = job.install.clone();
+    let record = HealthRecord { install, health, known_unhealthy, known_unchecked, last_report: None };
     Ok([Some(put(&record, expect)?), notification].into_iter().flatten().collect())
 }
 
@@ -59,9 +63,9 @@ pub(crate) async fn record_report(
     let Some(Stored { value: known, rev }) = load::<HealthRecord>(store, &key).await? else {
         return Ok(vec![Write::CheckAbsent { key }]);
     };
-    let known_before = is_known_unhealthy(&known);
+    let known_before = known_health(&known);
     let last_report = Some(report.check.clone());
-    let known = HealthRecord { known_unhealthy: known_before, last_report, ..known };
+    let known = HealthRecord { known_unhealthy: known_before.unhealthy, last_report, ..known };
     if !known.health.is_since(deployed.serial) {
         return Ok(vec![put(&known, Expect::Rev(rev))?]);
     }
@@ -70,28 +74,27 @@ pub(crate) async fn record_report(
     let results: Vec<ReportedCheck> = others.chain([report.clone()]).collect();
     let health = known.health.after_report(&results, deployed.serial, now);
     let combined = health.clone().with_checks(&results, (deployed.serial, deployed.at));
+    let by = ChangedBy::Report(now);
     let notification = match report.result {
-        CheckResult::Passed => of_changed_health(store, install, known_before, &combined, Some(now)).await?,
+        CheckResult::Passed => of_changed_health(store, install, known_before, &combined, by).await?,
         CheckResult::Failed => None,
     };
-    let known_unhealthy = stays_known(known_before, combined.state);
-    let record = put(&HealthRecord { health, known_unhealthy, ..known }, Expect::Rev(rev))?;
+    let KnownHealth { unhealthy: known_unhealthy, unchecked: known_unchecked } = known_before.after(combined.state, by);
+    let record = put(&HealthRecord { health, known_unhealthy, known_unchecked, ..known }, Expect::Rev(rev))?;
     Ok([Some(record), notification].into_iter().flatten().collect())
 }
 
-/// Returns whether people know that the component is unhealthy. Rows of earlier versions do not store this, and their
-/// state is unhealthy only after a notification.
-fn is_known_unhealthy(record: &HealthRecord) -> bool {
-    record.known_unhealthy || record.health.state == HealthState::Unhealthy
+/// Returns what people know of the component's health. Rows of earlier versions do not store this, and their state is
+/// unhealthy only after a notification.
+fn known_health(record: &HealthRecord) -> KnownHealth {
+    let unhealthy = record.known_unhealthy || record.health.state == HealthState::Unhealthy;
+    KnownHealth { unhealthy, unchecked: record.known_unchecked }
 }
 
-/// Returns whether people know that a component is unhealthy after this state of it was found.
-const fn stays_known(known_before: bool, found: HealthState) -> bool {
-    match found {
-        HealthState::Healthy => false,
-        HealthState::Unknown => known_before,
-        HealthState::Unhealthy => true,
-    }
+/// Returns whether the job checks health and is not a gate. A gate without a result fails its workflow, and there is a
+/// notification about that.
+fn only_looks(workflow: &Workflow, job: &Job) -> bool {
+    workflow.nodes.iter().any(|node| node.name == job.node && node.target.only_looks())
 }
 
 /// Returns the health that a check found as it is stored, and the same combined with the results of the required

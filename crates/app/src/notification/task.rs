@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 
 use freehold_domain::health::LastHealth;
-use freehold_domain::notification::{DriftSeen, of_checks, of_health, of_job, of_run, of_workflow};
+use freehold_domain::notification::{
+    ChangedBy, DriftSeen, KnownHealth, of_checks, of_health, of_job, of_run, of_workflow,
+};
 use freehold_domain::runbook::Run;
 use freehold_domain::{Install, Job, Workflow};
 use freehold_protocol::notification::Notification;
@@ -62,26 +64,28 @@ pub(crate) async fn of_awaited_checks(
     notification.map(|notification| notify_at(now, &job.install, notification)).transpose()
 }
 
-/// Returns the write of the task that sends the notification of a component's changed health. `known_unhealthy` is
-/// whether people already know that the component is unhealthy. `reported_at` is the time of the report of a required
-/// check, if a report changed the health.
+/// Returns the write of the task that sends the notification of a component's changed health. `known` is what people know
+/// of it already.
 ///
 /// # Errors
 /// The store's errors.
 pub(crate) async fn of_changed_health(
     store: &dyn Store,
     install: &InstallId,
-    known_unhealthy: bool,
+    known: KnownHealth,
     after: &LastHealth,
-    reported_at: Option<Timestamp>,
+    by: ChangedBy,
 ) -> Result<Option<Write>, AppError> {
-    if of_health(install, None, known_unhealthy, after, reported_at).is_none() {
+    if of_health(install, None, known, after, by).is_none() {
         return Ok(None);
     }
     let found: Option<Stored<Install>> = load(store, &table::install_key(install)).await?;
     let app = found.as_ref().and_then(|found| found.value.app());
-    let notification = of_health(install, app, known_unhealthy, after, reported_at);
-    let at = reported_at.unwrap_or(after.at);
+    let notification = of_health(install, app, known, after, by);
+    let at = match by {
+        ChangedBy::Check { .. } => after.at,
+        ChangedBy::Report(at) => at,
+    };
     notification.map(|notification| notify_at(at, install, notification)).transpose()
 }
 

@@ -121,6 +121,10 @@ pub struct HealthRecord {
     /// check. It stays true while the health is unknown, and after deploys, until the component is healthy.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub known_unhealthy: bool,
+    /// Whether people know, by a notification, that the health checks of the component end without a result. It stays
+    /// true until a check finds the component healthy or unhealthy.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub known_unchecked: bool,
     /// The required check that was reported last, if one was reported since the last health check. Without it, reports
     /// of two checks at the same time could write the same body, and a commit takes an equal row for its own earlier
     /// try.

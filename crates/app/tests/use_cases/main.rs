@@ -67,6 +67,7 @@ mod install {
 
 mod notification {
     mod add_subscription;
+    mod health_checks;
     mod notifier;
     mod remove_subscription;
     mod required_checks;

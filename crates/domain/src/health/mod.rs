@@ -61,6 +61,12 @@ pub fn found_by(job: &Job) -> Option<Health> {
     }
 }
 
+/// Returns whether the job of a health check that has ended has a result: false if it failed or was lost, and if its
+/// order was refused.
+pub const fn has_result(job: &Job) -> bool {
+    matches!(&job.state, JobState::Succeeded { .. } | JobState::Blocked { block: Block::Unhealthy, .. })
+}
+
 impl LastHealth {
     /// Returns whether the check belongs to the deploy with this serial or to a later workflow, so that it is about
     /// what is deployed.

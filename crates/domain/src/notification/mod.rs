@@ -14,7 +14,7 @@ use freehold_protocol::{AppName, InstallId, Timestamp};
 use draft::draft;
 
 pub use checks::of_checks;
-pub use health::of_health;
+pub use health::{ChangedBy, KnownHealth, of_health};
 pub use runner::{runner_away, runner_back};
 pub use work::{DriftSeen, of_job, of_run, of_workflow};
 
