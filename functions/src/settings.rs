@@ -5,6 +5,7 @@ use std::sync::Arc;
 use freehold_app::app_version::versions::Versions;
 use freehold_app::notification::notifier::Notifier;
 use freehold_app::ports::{BuildMachine, Clock, Store};
+use freehold_app::table::WriterId;
 use freehold_aws::caller_identity::StsCallerIdentity;
 use freehold_aws::config::{SdkConfig, SystemClock, sdk_config};
 use freehold_aws::dead_letters::{SqsDeadLetters, SqsSource};
@@ -207,6 +208,11 @@ impl Settings {
     pub fn account(&self) -> Result<AccountId, Error> {
         Ok(variable("FREEHOLD_ACCOUNT")?.parse()?)
     }
+}
+
+/// Draws the id of this copy of the function.
+pub fn writer() -> WriterId {
+    WriterId::of(fastrand::u64(..))
 }
 
 /// Returns a required environment variable.

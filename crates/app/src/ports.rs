@@ -84,7 +84,8 @@ impl Write {
     }
 
     /// Returns whether `current`, the row at the key, is the result of this write. If it is, an earlier try of the
-    /// write succeeded but its response was lost, and the condition now fails because of that try.
+    /// write succeeded but its response was lost, and the condition now fails because of that try. Equal rows of two
+    /// writers count as one write, so a row that counts or claims something names its writer.
     pub fn has_happened(&self, current: Option<&Row>) -> bool {
         let Self::Put { body, expect, .. } = self else { return false };
         let rev = match expect {

@@ -7,13 +7,14 @@ use freehold_app::workflow::admit_report::{AdmitReport, Admitted};
 use freehold_app::{AppError, Kind};
 use freehold_functions::batch::{self, Handled, Message};
 use freehold_functions::init_logs;
-use freehold_functions::settings::{Settings, variable};
+use freehold_functions::settings::{Settings, variable, writer};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     init_logs();
     let settings = Settings::read()?;
+    let writer = writer();
     let accept = AcceptReport {
         tenant: settings.tenant.clone(),
         store: settings.store()?,
@@ -21,8 +22,9 @@ async fn main() -> Result<(), Error> {
         callbacks: settings.callbacks(),
         callers: settings.callers(),
         clock: settings.clock(),
+        writer: writer.clone(),
     };
-    let admit = AdmitReport::new(settings.store()?, settings.clock());
+    let admit = AdmitReport::new(settings.store()?, settings.clock(), writer);
     let queue = settings.source_queue()?;
     let putter = variable("FREEHOLD_SWEEP_ROLE_ID")?;
     let (accept, admit, source) = (&accept, &admit, (&queue as &dyn SourceQueue, Some(putter.as_str())));

@@ -79,7 +79,7 @@ pub use install::{
     reserved_install, role_runs_key, role_switches_key, sandbox_outputs,
 };
 pub use job::{LogRecord, Sending, job, job_key, job_pk, sending_key};
-pub use record::{PAGE, Record, Stored, load, load_all, load_all_stored, parse, put, put_until};
+pub use record::{PAGE, Record, Stored, WriterId, load, load_all, load_all_stored, parse, put, put_until};
 pub use refusal::{
     NOTICE_SECS, Refused, RetiredNotice, TRACE_TTL_SECS, Unbelievable, UnknownReports, notice_key, store_refusal,
     unbelievable_key, unknown_reports_key,

@@ -1,8 +1,8 @@
 //! Reads and writes one row, or the rows of a partition, as typed records.
 
 use freehold_protocol::Timestamp;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::AppError;
 use crate::ports::{Expect, Key, Row, Store, Write};
@@ -15,6 +15,25 @@ pub const PAGE: u32 = 100;
 pub struct Stored<T> {
     pub value: T,
     pub rev: u64,
+}
+
+/// The id of one copy of a function, in a row that counts or claims something. Without it, two copies could write equal
+/// rows at the same moment, and a commit takes an equal row for its own earlier try. One copy writes such rows one after
+/// the other.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct WriterId(String);
+
+impl WriterId {
+    /// Returns the id of the copy that drew this random number.
+    pub fn of(random: u64) -> Self {
+        Self(format!("{random:016x}"))
+    }
+
+    /// Returns whether no copy is named, as in rows of earlier versions.
+    pub fn is_absent(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 /// A type whose values have one row each.

@@ -6,7 +6,7 @@ use freehold_protocol::{Digest, InstallId, KeyId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::install::install_pk;
-use super::record::{Record, key, put_until};
+use super::record::{Record, WriterId, key, put_until};
 use crate::AppError;
 use crate::ports::{Expect, Key, Store};
 
@@ -66,6 +66,9 @@ pub struct UnknownReports {
     pub sender: String,
     pub since: Timestamp,
     pub receives: u32,
+    /// The copy of the function that counted last.
+    #[serde(default, skip_serializing_if = "WriterId::is_absent")]
+    pub by: WriterId,
 }
 
 /// Returns the key of the row that counts a sender's reports of unknown keys.
@@ -87,6 +90,9 @@ pub struct Unbelievable {
     pub install: Option<InstallId>,
     pub since: Timestamp,
     pub messages: u32,
+    /// The copy of the function that counted last.
+    #[serde(default, skip_serializing_if = "WriterId::is_absent")]
+    pub by: WriterId,
 }
 
 /// Returns the key of the row that counts the messages that are not authentic.

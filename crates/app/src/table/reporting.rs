@@ -6,7 +6,7 @@ use freehold_protocol::InstallId;
 use serde::{Deserialize, Serialize};
 
 use super::install::install_pk;
-use super::record::{Record, key};
+use super::record::{Record, WriterId, key};
 use crate::ports::Key;
 
 impl Record for ReportShards {
@@ -91,6 +91,9 @@ pub struct BudgetRecord {
     pub of: Budgeted,
     #[serde(flatten)]
     pub budget: ReportBudget,
+    /// The copy of the function that last changed the budget.
+    #[serde(default, skip_serializing_if = "WriterId::is_absent")]
+    pub by: WriterId,
 }
 
 /// Returns the key of the row of a budget.

@@ -13,7 +13,9 @@ use freehold_protocol::{InstallId, Timestamp};
 
 use crate::AppError;
 use crate::ports::{Clock, Expect, Store};
-use crate::table::{self, BudgetRecord, Budgeted, Decided, KnownSender, Stored, budget_key, known_sender_key, load};
+use crate::table::{
+    self, BudgetRecord, Budgeted, Decided, KnownSender, Stored, WriterId, budget_key, known_sender_key, load,
+};
 
 /// The reports of one sender that one copy of the function handles without a claim.
 const FREE: Rate = Rate { most: 30, per_hour: 1_200 };
@@ -36,6 +38,7 @@ const MAX_SENDERS: usize = 10_000;
 pub struct AdmitReport {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    writer: WriterId,
     seen: Mutex<Seen>,
 }
 
@@ -132,8 +135,8 @@ impl Count {
 
 impl AdmitReport {
     /// Returns the use case of one copy of the function, which remembers no sender yet.
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock, seen: Mutex::default() }
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, writer: WriterId) -> Self {
+        Self { store, clock, writer, seen: Mutex::default() }
     }
 
     /// Decides about the next report of the role with the unique id `sender`. The queues' policies permit only roles to
@@ -299,7 +302,7 @@ impl AdmitReport {
             if budget == before {
                 return Ok(Decided::Keep(claimed));
             }
-            let record = BudgetRecord { of: of.clone(), budget };
+            let record = BudgetRecord { of: of.clone(), budget, by: self.writer.clone() };
             let write = match of {
                 Budgeted::Install(_) => table::put(&record, expect)?,
                 Budgeted::Role(_) | Budgeted::UnknownRoles => {

@@ -23,7 +23,7 @@ use freehold_app::read::ShowTenant;
 use freehold_app::release::move_channel::MoveChannel;
 use freehold_app::sweep::handle_due_tasks::HandleDueTasks;
 use freehold_app::sweep::{Sweep, Swept};
-use freehold_app::table::{Contact, Stored, contact_key, load, put, sweep_soon_writes};
+use freehold_app::table::{Contact, Stored, WriterId, contact_key, load, put, sweep_soon_writes};
 use freehold_app::workflow::accept_report::AcceptReport;
 use freehold_app::workflow::approval::approve_job::ApproveJob;
 use freehold_app::workflow::approval::reject_job::RejectJob;
@@ -217,6 +217,7 @@ impl World {
             callbacks: memory.clone(),
             callers: memory.clone(),
             clock: memory.clone(),
+            writer: WriterId::of(1),
         }
     }
 

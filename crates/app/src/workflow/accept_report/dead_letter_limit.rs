@@ -5,7 +5,7 @@ use freehold_protocol::{InstallId, Timestamp};
 
 use super::{AcceptReport, Accepted, Arrival};
 use crate::ports::Expect;
-use crate::table::{Stored, Unbelievable, load, put_until, unbelievable_key};
+use crate::table::{self, Decided, Stored, Unbelievable, load, put_until, unbelievable_key};
 use crate::{AppError, Kind};
 
 /// The window in which such messages are counted, in seconds.
@@ -24,7 +24,7 @@ impl AcceptReport {
         let install = arrival.install.clone();
         match self.accept(body, arrival).await {
             Err(error) if error.kind == Kind::Invalid => {
-                if self.count_unbelievable(install, self.clock.now()).await? {
+                if self.count_unbelievable(install.as_ref(), self.clock.now()).await? {
                     return Err(error);
                 }
                 Ok(Accepted::Refused(error.message))
@@ -34,25 +34,31 @@ impl AcceptReport {
     }
 
     /// Counts a message that is not authentic. Returns whether it is to be kept.
-    async fn count_unbelievable(&self, install: Option<InstallId>, now: Timestamp) -> Result<bool, AppError> {
-        let known: Option<Stored<Unbelievable>> = load(&*self.store, &unbelievable_key(install.as_ref())).await?;
-        let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
-        let current = known.map(|known| known.value).filter(|known| now.since(known.since) < WINDOW_SECS * 1000);
-        let mut counted = current.unwrap_or(Unbelievable { install, since: now, messages: 0 });
-        if counted.messages >= MAX_KEPT {
-            return Ok(false);
-        }
-        counted.messages += 1;
-        if counted.messages == MAX_KEPT {
+    async fn count_unbelievable(&self, install: Option<&InstallId>, now: Timestamp) -> Result<bool, AppError> {
+        let whose = install.map_or("unknown roles", InstallId::as_str);
+        let counts =
+            table::change(&*self.store, ("the count of messages that are not authentic, of", &whose), || async {
+                let known: Option<Stored<Unbelievable>> = load(&*self.store, &unbelievable_key(install)).await?;
+                let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
+                let current =
+                    known.map(|known| known.value).filter(|known| now.since(known.since) < WINDOW_SECS * 1000);
+                let (since, messages) = current.map_or((now, 0), |current| (current.since, current.messages));
+                if messages >= MAX_KEPT {
+                    return Ok(Decided::Keep(None));
+                }
+                let (install, by) = (install.cloned(), self.writer.clone());
+                let counted = Unbelievable { install, since, messages: messages + 1, by };
+                let write = put_until(&counted, expect, now.plus_secs(2 * WINDOW_SECS))?;
+                Ok(Decided::Commit(vec![write], Some(counted.messages)))
+            });
+        let counted = counts.await?;
+        if counted == Some(MAX_KEPT) {
             // One log line a day, so that a flood of messages does not cause a flood of log lines.
-            let whose =
-                counted.install.as_ref().map_or_else(|| "unknown roles".to_owned(), |id| format!("install `{id}`"));
+            let whose = install.map_or_else(|| whose.to_owned(), |id| format!("install `{id}`"));
             tracing::error!(
                 "{MAX_KEPT} messages of {whose} were rejected as invalid within a day: further ones are dropped"
             );
         }
-        // A conflict means that another message was counted at this moment.
-        let _ = self.store.commit(vec![put_until(&counted, expect, now.plus_secs(2 * WINDOW_SECS))?]).await?;
-        Ok(true)
+        Ok(counted.is_some())
     }
 }

@@ -24,7 +24,7 @@ use freehold_protocol::{Envelope, InstallId, KeyId, TenantName, Timestamp};
 
 use crate::AppError;
 use crate::ports::{Callbacks, CallerIdentity, Clock, Outbox, Store};
-use crate::table::{self, Stored, load};
+use crate::table::{self, Stored, WriterId, load};
 
 pub use attempt::resume_run;
 
@@ -37,6 +37,8 @@ pub struct AcceptReport {
     pub callbacks: Arc<dyn Callbacks>,
     pub callers: Arc<dyn CallerIdentity>,
     pub clock: Arc<dyn Clock>,
+    /// The copy of the function that accepts the reports.
+    pub writer: WriterId,
 }
 
 /// The result of a report that SQS does not have to deliver again.

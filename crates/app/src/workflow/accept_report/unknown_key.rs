@@ -51,18 +51,18 @@ impl AcceptReport {
     }
 
     /// Counts the receipt of a report of an unknown key. Returns false when there are too many such reports of
-    /// `sender`, or so many at once that this one cannot be counted. Calls at the same moment write equal rows, which
-    /// the store takes for one, so the count may be lower than the number of receives.
+    /// `sender`, or so many at once that this one cannot be counted.
     async fn count_unknown(&self, sender: &str, now: Timestamp) -> Result<bool, AppError> {
         let counts = table::change(&*self.store, ("the count of unknown keys of", &sender), || async {
             let known: Option<Stored<UnknownReports>> = load(&*self.store, &unknown_reports_key(sender)).await?;
             let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
             let current = known.map(|known| known.value).filter(|known| now.since(known.since) < WINDOW_SECS * 1000);
-            let mut counted = current.unwrap_or(UnknownReports { sender: sender.to_owned(), since: now, receives: 0 });
-            if counted.receives >= MAX_RECEIVES {
+            let (since, receives) = current.map_or((now, 0), |current| (current.since, current.receives));
+            if receives >= MAX_RECEIVES {
                 return Ok(Decided::Keep(false));
             }
-            counted.receives += 1;
+            let (sender, by) = (sender.to_owned(), self.writer.clone());
+            let counted = UnknownReports { sender, since, receives: receives + 1, by };
             let write = put_until(&counted, expect, now.plus_secs(2 * WINDOW_SECS))?;
             Ok(Decided::Commit(vec![write], true))
         });

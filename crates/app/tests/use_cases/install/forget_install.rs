@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_app::messages::{DispatchMessage, GrantMessage};
 use freehold_app::ports::{DeadLetters as _, Expect, LOOK_HIDES_SECS, Row, Store as _};
-use freehold_app::table::{Forgetting, put};
+use freehold_app::table::{Forgetting, WriterId, put};
 use freehold_app::workflow::accept_report::{Accepted, Arrival};
 use freehold_app::workflow::admit_report::{AdmitReport, Admitted};
 use freehold_app::{Kind, read};
@@ -113,7 +113,7 @@ async fn send_many(world: &World) {
     let hello = world.runners["globex"].hello(now);
     let arrival = Arrival { sender, ..Arrival::from(now) };
     assert_eq!(world.accept_report().accept(&hello, arrival).await.unwrap(), Accepted::Taken);
-    let admit = AdmitReport::new(world.memory.clone(), world.memory.clone());
+    let admit = AdmitReport::new(world.memory.clone(), world.memory.clone(), WriterId::of(1));
     for _ in 0..100 {
         assert_eq!(admit.admit(Some("AROAGLOBEX"), false).await.unwrap(), Admitted::Handle(Some(globex())));
     }

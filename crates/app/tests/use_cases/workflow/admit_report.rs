@@ -1,15 +1,19 @@
 //! Admitting reports: one sender's flood is handled up to its budget, and costs the others nothing.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use freehold_app::table::{BudgetRecord, Budgeted, Stored, budget_key, load};
+use freehold_app::table::{BudgetRecord, Budgeted, Stored, WriterId, budget_key, load};
 use freehold_app::testing::Fault;
 use freehold_app::workflow::accept_report::{Accepted, Arrival};
 use freehold_app::workflow::admit_report::{AdmitReport, Admitted};
 use freehold_domain::reports::budget::Rates;
 use freehold_protocol::report::{Report, ReportBody};
 use freehold_protocol::{Envelope, InstallId, KeyId};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 
+use crate::support::interleaving::Interleaved;
 use crate::support::{World, globex};
 
 const GLOBEX: &str = "AROAGLOBEX";
@@ -33,7 +37,7 @@ impl Counts {
 }
 
 fn function(world: &World) -> AdmitReport {
-    AdmitReport::new(world.memory.clone(), world.memory.clone())
+    AdmitReport::new(world.memory.clone(), world.memory.clone(), WriterId::of(1))
 }
 
 fn from(world: &World, sender: &str) -> Arrival {
@@ -163,6 +167,52 @@ async fn a_flood_asks_the_table_by_the_dozen_and_not_for_each_message() {
     // 25,000 reports are claimed, 50 at a time; a claim reads a row and writes it.
     let calls = calls.load(std::sync::atomic::Ordering::Relaxed);
     assert!(calls < 1_100, "{calls}");
+}
+
+/// Lets a copy of the function decide about one more report.
+fn admitting(
+    copy: &Arc<AdmitReport>,
+    called: &Arc<AtomicBool>,
+) -> Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync> {
+    let (copy, called) = (Arc::clone(copy), Arc::clone(called));
+    Box::new(move || {
+        let (copy, called) = (Arc::clone(&copy), Arc::clone(&called));
+        async move {
+            let _ = copy.admit(Some(GLOBEX), false).await.unwrap();
+            called.store(true, Ordering::Relaxed);
+        }
+        .boxed()
+    })
+}
+
+/// Between any two calls to the table, another copy of the function claims reports too.
+#[tokio::test]
+async fn copies_that_claim_at_the_same_moment_claim_different_reports() {
+    let start = announced().await;
+    let mut claims = 0;
+    for at in 0.. {
+        let world = start.copy();
+        let other = Arc::new(AdmitReport::new(world.memory.clone(), world.memory.clone(), WriterId::of(2)));
+        // So many reports are handled without a claim.
+        for _ in 0..30 {
+            let _ = other.admit(Some(GLOBEX), false).await.unwrap();
+        }
+        let called = Arc::new(AtomicBool::new(false));
+        let store = Arc::new(Interleaved::new(world.memory.clone(), at, admitting(&other, &called)));
+        let one = AdmitReport::new(store, world.memory.clone(), WriterId::of(1));
+
+        for _ in 0..31 {
+            let _ = one.admit(Some(GLOBEX), false).await.unwrap();
+        }
+        if !called.load(Ordering::Relaxed) {
+            break;
+        }
+
+        let left = budget(&world, &Budgeted::Install(globex())).await.budget.handled.count;
+        assert_eq!(left, Rates::INSTALL.handled.most - 2 * 50, "before call {at}");
+        claims += 1;
+    }
+    assert_eq!(claims, 3, "the role, the budget and the claim");
 }
 
 #[tokio::test]

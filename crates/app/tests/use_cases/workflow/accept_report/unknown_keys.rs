@@ -1,8 +1,17 @@
 //! Reports whose keys no hello has announced: how many of them wait in the queue.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use freehold_app::ports::Row;
+use freehold_app::table::{WriterId, unbelievable_key, unknown_reports_key};
+use freehold_app::workflow::accept_report::AcceptReport;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
 
 use super::*;
+use crate::support::interleaving::Interleaved;
 
 /// The role of one install floods the queue with reports of keys that no hello announces.
 #[tokio::test]
@@ -58,4 +67,56 @@ async fn reports_of_unknown_keys_are_counted_together_for_all_unknown_roles() {
     let known = world.accept_report().accept(&report, known).await.unwrap_err();
 
     assert_eq!((aside, known.kind), (100, Kind::Conflict));
+}
+
+/// Lets a copy of the function accept `body`, which is counted and returns.
+fn accepting(
+    copy: &AcceptReport,
+    (body, arrival): (&str, &Arrival),
+    called: &Arc<AtomicBool>,
+) -> Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync> {
+    let (copy, body, arrival, called) = (copy.clone(), body.to_owned(), arrival.clone(), Arc::clone(called));
+    Box::new(move || {
+        let (copy, body, arrival, called) = (copy.clone(), body.clone(), arrival.clone(), Arc::clone(&called));
+        async move {
+            assert!(copy.accept_or_drop(&body, arrival).await.is_err());
+            called.store(true, Ordering::Relaxed);
+        }
+        .boxed()
+    })
+}
+
+/// Between any two calls to the table, another copy of the function counts a message too: a report of an unknown key, or a
+/// message that is not authentic.
+#[tokio::test]
+async fn copies_that_count_at_the_same_moment_count_each_message() {
+    let (start, _, job) = deploying(Behaviour::Hangs).await;
+    let stranger = Runner::new(&start.tenant, "globex", queue_url("globex"), 77);
+    let report = stranger.says(&job, FIRST, 9, finished(success()), start.now());
+    let arrival = Arrival { sender: Some("AROAGLOBEX".into()), install: Some(globex()), ..Arrival::from(start.now()) };
+    for (body, key, field, calls) in [
+        (report.as_str(), unknown_reports_key("AROAGLOBEX"), "receives", 3),
+        ("{", unbelievable_key(Some(&globex())), "messages", 2),
+    ] {
+        let mut counts = 0;
+        for at in 0.. {
+            let world = start.copy();
+            let other = AcceptReport { writer: WriterId::of(2), ..world.accept_report() };
+            let called = Arc::new(AtomicBool::new(false));
+            let act = accepting(&other, (body, &arrival), &called);
+            let store = Arc::new(Interleaved::new(world.memory.clone(), at, act));
+
+            let one = AcceptReport { store, ..world.accept_report() };
+            assert!(one.accept_or_drop(body, arrival.clone()).await.is_err());
+            if !called.load(Ordering::Relaxed) {
+                break;
+            }
+
+            let row = world.memory.get(&key).await.unwrap().unwrap();
+            let row: Value = serde_json::from_str(&row.body).unwrap();
+            assert_eq!(row[field], 2, "before call {at}");
+            counts += 1;
+        }
+        assert_eq!(counts, calls, "{field}");
+    }
 }
