@@ -58,6 +58,7 @@ IGNORED = {
     "Install.labels": "labels that were set during the upgrade are lost; the changelog asks to wait with them",
     "OpenWorkflow.due_by": "two causes at one moment may count as one, as in the last version",
     "Run.after": "no further runbook follows after a run that began by itself during the upgrade",
+    "Sending.by": "two deliveries at one moment may both claim an order, as in the last version",
     "StateRow.post_deploy_runbooks": "no runbook follows after a deploy that was planned during the upgrade",
     "Unbelievable.by": "two messages at one moment may count as one, as in the last version",
     "UnknownReports.by": "two receives at one moment may count as one, as in the last version",

@@ -8,7 +8,7 @@ use freehold_app::workflow::dispatch_job::DispatchJob;
 use freehold_aws::queue::SqsOrders;
 use freehold_functions::batch::{self, Handled};
 use freehold_functions::init_logs;
-use freehold_functions::settings::{Settings, variable};
+use freehold_functions::settings::{Settings, variable, writer};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 
 #[tokio::main(flavor = "current_thread")]
@@ -26,6 +26,7 @@ async fn main() -> Result<(), Error> {
         signer: settings.signer(&DispatchJob::SIGNS)?,
         build_machine: settings.build_machine(),
         clock: settings.clock(),
+        writer: writer(),
     };
     let queue = settings.source_queue()?;
     let (dispatch, queue) = (&dispatch, &queue);

@@ -5,7 +5,7 @@ use freehold_protocol::report::Fence;
 use freehold_protocol::{JobId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::record::{Record, Stored, key, load, put_until};
+use super::record::{Record, Stored, WriterId, key, load, put_until};
 use crate::AppError;
 use crate::ports::{Expect, Key, Store, Write};
 
@@ -39,6 +39,9 @@ pub struct Sending {
     /// The time of the first try that the install's queue may have taken; absent if SQS refused every try.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_try: Option<Timestamp>,
+    /// The copy of the function that wrote the row last.
+    #[serde(default, skip_serializing_if = "WriterId::is_absent")]
+    pub by: WriterId,
 }
 
 /// Returns the key of the [`Sending`] row of an order.

@@ -232,6 +232,7 @@ impl World {
             signer: self.keys.of_function(&DispatchJob::SIGNS),
             build_machine: Some(memory.clone()),
             clock: memory.clone(),
+            writer: WriterId::of(1),
         }
     }
 

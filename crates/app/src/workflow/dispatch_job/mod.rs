@@ -22,7 +22,7 @@ use crate::messages::DispatchMessage;
 use crate::part::attempted_part;
 use crate::ports::{BuildMachine, Clock, DelegateKey, OrdersQueue, Signer, Store, Write};
 use crate::table::evidence;
-use crate::table::{self, Contact, NOTICE_SECS, Stored, load};
+use crate::table::{self, Contact, NOTICE_SECS, Stored, WriterId, load};
 
 /// The use case that dispatches jobs, with its ports and the settings of the tenant.
 #[derive(Clone)]
@@ -37,6 +37,8 @@ pub struct DispatchJob {
     /// The machine of the build runner; `None` when the build runner has a machine of its own.
     pub build_machine: Option<Arc<dyn BuildMachine>>,
     pub clock: Arc<dyn Clock>,
+    /// The copy of the function that dispatches the jobs.
+    pub writer: WriterId,
 }
 
 impl DispatchJob {

@@ -151,12 +151,13 @@ impl DispatchJob {
         if first_try.is_some_and(|first| now.since(first) > RESEND_WORTH_SECS * 1000) {
             return Ok(None);
         }
-        let sending = Sending { job: job.id.clone(), dispatch, first_try: first_try.or(Some(now)) };
+        let (first_try, is_first) = (first_try.or(Some(now)), first_try.is_none());
+        let sending = Sending { job: job.id.clone(), dispatch, first_try, by: self.writer.clone() };
         let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
         match self.store.commit(vec![put_until(&sending, expect, job.kept_until)?]).await? {
             Committed::Done => {
                 let rev = known.map_or(1, |known| known.rev + 1);
-                Ok(Some(Claim { is_first: first_try.is_none(), rev: Some(rev) }))
+                Ok(Some(Claim { is_first, rev: Some(rev) }))
             }
             Committed::Conflict(_) => {
                 let message =
@@ -168,7 +169,7 @@ impl DispatchJob {
 
     /// Notes that no try has reached the queue. Nothing is noted if another delivery has claimed the order meanwhile.
     async fn note_refused(&self, job: &Job, dispatch: u32, claim: &Claim) -> Result<(), AppError> {
-        let refused = Sending { job: job.id.clone(), dispatch, first_try: None };
+        let refused = Sending { job: job.id.clone(), dispatch, first_try: None, by: self.writer.clone() };
         let expect = claim.rev.map_or(Expect::Absent, Expect::Rev);
         let (Committed::Done | Committed::Conflict(_)) =
             self.store.commit(vec![put_until(&refused, expect, job.kept_until)?]).await?;

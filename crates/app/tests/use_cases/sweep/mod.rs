@@ -93,7 +93,7 @@ async fn an_order_that_never_reached_its_queue_is_ordered_again_when_it_has_expi
 async fn an_order_that_its_queue_refused_each_time_is_ordered_again_when_it_has_expired() {
     let (world, workflow) = World::deploying(Behaviour::Ignores).await;
     let job = JobId::derive(&workflow, "storage");
-    let refused = Sending { job: job.clone(), dispatch: 1, first_try: None };
+    let refused = Sending { job: job.clone(), dispatch: 1, first_try: None, by: Default::default() };
     let _ = world.memory.commit(vec![put(&refused, Expect::Any).unwrap()]).await.unwrap();
 
     let swept = world.sweep_with_runner_there(LOST_SECS).await;

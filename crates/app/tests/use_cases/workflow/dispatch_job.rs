@@ -1,12 +1,12 @@
 //! Orders: signed, complete, the same bytes on a redelivery, and not sent for a job that does not need one.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use freehold_app::messages::DispatchMessage;
 use freehold_app::ports::{Expect, OrdersQueue, PortError, Store as _};
 use freehold_app::table::evidence;
-use freehold_app::table::{self, Sending, Stored, load, put};
+use freehold_app::table::{self, Sending, Stored, WriterId, load, put};
 use freehold_app::testing::{Fault, Memory};
 use freehold_app::workflow::dispatch_job::DispatchJob;
 use freehold_domain::JobState;
@@ -18,6 +18,7 @@ use freehold_protocol::report::{AttemptEvent, Fence, Outcome};
 use freehold_protocol::{Envelope, EnvelopeError, JobId, Payload as _};
 use serde_json::json;
 
+use crate::support::doubles::{Meanwhile, Racing};
 use crate::support::runner::Behaviour;
 use crate::support::{World, app, globex, with_input};
 
@@ -187,6 +188,28 @@ async fn a_delivery_that_claimed_an_order_meanwhile_keeps_it_from_counting_as_re
 
     let kept: Stored<Sending> = load(&*world.memory, &table::sending_key(&job, 1)).await.unwrap().unwrap();
     assert_eq!((refused, kept.value.first_try), (None, claim.first_try));
+}
+
+/// Another delivery writes its claim at the same moment, and sends the order. SQS refuses the order of this one.
+#[tokio::test]
+async fn of_two_deliveries_at_the_same_moment_only_one_claims_an_order() {
+    let (world, job, message) = due().await;
+    let queue = Arc::new(Refusing { memory: world.memory.clone(), refuses: true.into() });
+    let dispatch = DispatchJob { orders: queue, ..world.dispatch_job() };
+    assert!(dispatch.perform(&message).await.is_err());
+    let stored: Stored<Sending> = load(&*world.memory, &table::sending_key(&job, 1)).await.unwrap().unwrap();
+    let claim = Sending { first_try: Some(world.now()), by: WriterId::of(2), ..stored.value };
+    let (memory, write) = (world.memory.clone(), put(&claim, Expect::Rev(stored.rev)).unwrap());
+    let meanwhile: Meanwhile = Box::pin(async move {
+        let _ = memory.commit(vec![write]).await.unwrap();
+    });
+    let store = Racing { memory: world.memory.clone(), meanwhile: Mutex::new(Some(meanwhile)) };
+
+    let error = DispatchJob { store: Arc::new(store), ..dispatch }.perform(&message).await.unwrap_err();
+
+    let kept: Stored<Sending> = load(&*world.memory, &table::sending_key(&job, 1)).await.unwrap().unwrap();
+    assert!(error.is_transient() && error.message.contains("is being sent by another delivery"), "{error}");
+    assert_eq!(kept.value, claim);
 }
 
 #[tokio::test]
