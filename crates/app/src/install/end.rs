@@ -1,7 +1,7 @@
 //! The writes that remove an install which is deleted or forgotten.
 
 use freehold_domain::install::Install;
-use freehold_protocol::InstallId;
+use freehold_protocol::{Digest, InstallId};
 
 use super::report_shards::leaving;
 use crate::app_version::install_release;
@@ -21,10 +21,12 @@ const MOST_WEBHOOK_WRITES: usize = 70;
 pub(super) async fn end_writes(store: &dyn Store, stored: &Stored<Install>) -> Result<Vec<Write>, AppError> {
     let id = &stored.value.id;
     let (gone, expect) = table::gone_installs(store).await?;
+    let last = Digest::of(&serde_json::to_vec(&stored.value)?);
+    let gone = GoneInstalls { count: gone.count.saturating_add(1), last: Some(last) };
     let mut writes = vec![
         Write::DeleteAt { key: install_key(id), rev: stored.rev },
         Write::Delete { key: install_entry_key(id) },
-        put(&GoneInstalls { count: gone.count.saturating_add(1) }, expect)?,
+        put(&gone, expect)?,
     ];
     writes.extend(leaving(store, &stored.value).await?);
     writes.extend(install_release::leaving(&stored.value));

@@ -1,6 +1,6 @@
 //! The rows of installs that are being forgotten, and the number of installs that are gone.
 
-use freehold_protocol::{InstallId, Timestamp};
+use freehold_protocol::{Digest, InstallId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::record::{Record, key, load};
@@ -19,9 +19,13 @@ pub struct Forgetting {
 }
 
 /// The number of installs that the tenant has deleted or forgotten. The row does not name them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GoneInstalls {
     pub count: u32,
+    /// The digest of the install that was counted last. Without it, two installs that end at the same moment could write
+    /// equal rows. A commit takes an equal row for its own earlier try, and would keep the second install.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Digest>,
 }
 
 /// Returns the key of the row of an install that is being forgotten.

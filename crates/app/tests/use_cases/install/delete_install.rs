@@ -6,7 +6,7 @@ use freehold_app::Kind;
 use freehold_app::install::delete_install::DeleteInstall;
 use freehold_app::ports::Store as _;
 use freehold_app::read;
-use freehold_app::table::prefix_key;
+use freehold_app::table::{gone_installs, prefix_key};
 use freehold_app::webhook::list_webhooks::list_webhooks;
 use freehold_app::workflow::accept_report::Accepted;
 use freehold_domain::webhook::MAX_WEBHOOKS;
@@ -134,4 +134,26 @@ async fn an_install_that_is_created_meanwhile_keeps_its_prefixes() {
     assert_eq!(names(&world).await, ["stage-west"]);
     assert!(world.memory.get(&prefix_key("stage")).await.unwrap().is_some());
     assert!(world.memory.get(&prefix_key("stage-eas")).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn two_installs_that_are_deleted_at_the_same_moment_are_both_gone() {
+    // The reports queue of `globex` has a row, and neither install is in it.
+    let world = World::with_install().await;
+    for name in ["prod-east", "stage-west"] {
+        world.create_install().create(&world.creation(name), member()).await.unwrap();
+    }
+    let other = world.delete_install();
+    let meanwhile: Meanwhile = Box::pin(async move {
+        other.delete(&"stage-west".parse().unwrap(), member()).await.unwrap();
+    });
+    let store = Racing { memory: Arc::clone(&world.memory), meanwhile: Mutex::new(Some(meanwhile)) };
+
+    DeleteInstall { store: Arc::new(store), ..world.delete_install() }
+        .delete(&"prod-east".parse().unwrap(), member())
+        .await
+        .unwrap();
+
+    assert_eq!(names(&world).await, ["globex"]);
+    assert_eq!(gone_installs(&*world.memory).await.unwrap().0.count, 2);
 }
