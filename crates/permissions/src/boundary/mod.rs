@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use freehold_protocol::{AccountId, InstallId, TenantName, names};
+use freehold_protocol::{AccountId, InstallId, Partition, TenantName, names};
 use serde_json::{Map, Value, json};
 
 use crate::pattern::{Pattern, has_variable};
@@ -83,6 +83,8 @@ pub(crate) struct Own {
     bucket: Vec<String>,
     /// A pattern of the ARN of the repository.
     repository: Vec<String>,
+    /// The ARNs of the bucket, of an object in it, and of the repository, in the partition and region of the install.
+    arns: [String; 3],
 }
 
 /// The actions that every role needs on some of the install's own resources.
@@ -93,11 +95,17 @@ struct Need<'a> {
 }
 
 impl Own {
-    pub(crate) fn of(tenant: &TenantName, install: &InstallId, account: &AccountId) -> Self {
+    pub(crate) fn of(tenant: &TenantName, install: &InstallId, account: &AccountId, region: &str) -> Self {
         let bucket = names::install_bucket(tenant, install, account);
         let repository = names::install_registry(tenant, install);
+        let partition = Partition::of_region(region).name;
         Self {
             install: install.to_string(),
+            arns: [
+                format!("arn:{partition}:s3:::{bucket}"),
+                format!("arn:{partition}:s3:::{bucket}/x"),
+                format!("arn:{partition}:ecr:{region}:{account}:repository/{repository}"),
+            ],
             bucket: vec![format!("arn:*:s3:::{bucket}"), format!("arn:*:s3:::{bucket}/*")],
             repository: vec![format!("arn:*:ecr:*:{account}:repository/{repository}")],
         }
@@ -113,10 +121,8 @@ impl Own {
 
     /// Returns whether a pattern of ARNs may match the bucket, an object in it, or the repository.
     fn is_met_by(&self, pattern: &str) -> bool {
-        let plain = |arn: &String| arn.replace("arn:*:", "arn:aws:").replace('*', "x");
-        let names = self.bucket.iter().chain(&self.repository).map(plain);
         let pattern = Pattern::new(pattern);
-        names.into_iter().any(|name| pattern.may_meet(&Pattern::of_name(&name)))
+        self.arns.iter().any(|arn| pattern.may_meet(&Pattern::of_name(arn)))
     }
 }
 

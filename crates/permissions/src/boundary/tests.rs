@@ -6,8 +6,12 @@ use wildmatch::WildMatch;
 use super::*;
 
 fn own() -> Own {
+    own_in("eu-west-1")
+}
+
+fn own_in(region: &str) -> Own {
     let (tenant, install) = ("acme".parse().unwrap(), "globex".parse().unwrap());
-    Own::of(&tenant, &install, &"222222222222".parse().unwrap())
+    Own::of(&tenant, &install, &"222222222222".parse().unwrap(), region)
 }
 
 fn denied_by(statements: Value) -> Vec<Value> {
@@ -315,5 +319,34 @@ fn what_has_no_exact_opposite_is_refused() {
     for (statements, expected) in cases {
         let found = refusal(statements);
         assert!(found.contains(expected), "{found}");
+    }
+}
+
+#[test]
+fn a_denied_pattern_is_compared_with_the_partition_and_region_of_the_install() {
+    for (region, partition, other) in [
+        ("eu-west-1", "aws", "aws-cn"),
+        ("us-gov-west-1", "aws-us-gov", "aws"),
+        ("cn-north-1", "aws-cn", "aws"),
+        ("eusc-de-east-1", "aws-eusc", "aws"),
+    ] {
+        let reason = |resource: &str| {
+            let statement = json!({ "Effect": "Deny", "Action": ["s3:*", "ecr:*"], "Resource": resource });
+            denials(&json!({ "Version": "2012-10-17", "Statement": statement }), &own_in(region)).err()
+        };
+
+        for resource in [
+            format!("arn:{partition}:s3:::*"),
+            format!("arn:{partition}:s3:::fh-acme--*/?"),
+            "arn:*:s3:::fh-acme--globex*".to_owned(),
+            format!("arn:{partition}:ecr:{region}:222222222222:repository/*"),
+            "arn:aws*:ecr:*".to_owned(),
+        ] {
+            let reason = reason(&resource).unwrap_or_default();
+            assert!(reason.contains("may be the install's own bucket or repository"), "{resource}: {reason}");
+        }
+        for resource in [format!("arn:{other}:s3:::*"), format!("arn:{partition}:ecr:ap-east-1:*:repository/*")] {
+            assert_eq!(reason(&resource), None, "{resource}");
+        }
     }
 }

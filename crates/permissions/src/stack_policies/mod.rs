@@ -205,7 +205,7 @@ impl RolePlace<'_> {
 
     /// Returns the inline policy that denies what a boundary of the vendor does not allow; `None` if it allows everything.
     fn denials(&self, text: &str, answers: &Answers) -> Result<Option<Value>, String> {
-        let own = Own::of(self.tenant, self.install, self.account);
+        let own = Own::of(self.tenant, self.install, self.account, self.region);
         let statements = boundary::denials(&self.rendered(text, answers)?, &own)?;
         if statements.is_empty() {
             return Ok(None);
