@@ -280,10 +280,11 @@ impl Protocol {
     fn was_seen_by_others(&self, world: &World, r: usize, j: usize, fence: Fence) -> bool {
         let order = world.order(j, fence.dispatch);
         let is_own = usize::from(order.made_for) == r;
-        if self.bounds.kept == 0
-            || seeded!(self.bounds.seed, KeptOrderIsTakenForDelivery)
-            || is_own && seeded!(self.bounds.seed, OwnOrderIsNotLookedUp)
-        {
+        let looks = match seeded!(self.bounds.seed, OwnOrderIsNotLookedUp) {
+            true => !is_own,
+            false => true,
+        };
+        if self.bounds.kept == 0 || !looks || seeded!(self.bounds.seed, KeptOrderIsTakenForDelivery) {
             return false;
         }
         let mut others = order.recorded.iter().enumerate().filter(|(by, _)| *by != r);
