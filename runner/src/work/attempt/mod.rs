@@ -426,10 +426,10 @@ impl Attempt<'_> {
     async fn prepare(&self, log: &JobLog) -> Result<(Workspace, Arc<Order>, FirstBox), String> {
         let (workspace, first_box) =
             self.workspace().await.map_err(|error| format!("cannot make a workspace in `state_dir`: {error}"))?;
-        let order = self.agent.sensitive_inputs.add_to(&self.held.order, &self.held.attached, log).await;
-        let order = order.map_err(|error| error.to_string())?;
-        let order = self.agent.app_secrets.add_to(order, log).await;
         let owner = kinds::owner(&self.held.order.work);
+        let order = self.agent.sensitive_inputs.add_to(&self.held.order, &self.held.attached, log).await;
+        let order = order.map_err(|error| format!("{owner}: {error}"))?;
+        let order = self.agent.app_secrets.add_to(order, log).await;
         let order = order.map_err(|error| format!("{owner}: {error}"))?;
         let order = self.agent.sensitive_outputs.add_to(order, log).await;
         let order = order.map_err(|error| format!("{owner}: {error}"))?;
