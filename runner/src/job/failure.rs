@@ -64,6 +64,29 @@ impl Failure {
         Self::new(format!("component `{component}`: {why}"))
     }
 
+    /// Returns the same failure with a reason that begins with `owner`, such as ``component `api` ``. A reason that
+    /// already begins with it stays as it is.
+    pub fn of(self, owner: &str) -> Self {
+        match self {
+            Self::Failed { reason, partial } if !reason.starts_with(owner) => {
+                Self::Failed { reason: format!("{owner}: {reason}"), partial }
+            }
+            unchanged @ (Self::Failed { .. } | Self::Stopped { .. } | Self::Waits(_) | Self::NotApproved { .. }) => {
+                unchanged
+            }
+        }
+    }
+
+    /// Returns the same failure with the reason of `other` behind its own reason, unless its own contains it.
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Failed { reason, partial }, Self::Failed { reason: more, .. }) if !reason.contains(&more) => {
+                Self::Failed { reason: format!("{reason}; and {more}"), partial }
+            }
+            (failure, _) => failure,
+        }
+    }
+
     /// Returns the failure of a deploy that would delete the objects `held` of a cluster, and the data in them.
     pub fn deletes_data(component: &ComponentName, held: &[String]) -> Self {
         Self::new(format!(
@@ -152,5 +175,32 @@ impl From<WorkspaceError> for Failure {
 impl From<GrantError> for Failure {
     fn from(error: GrantError) -> Self {
         Self::new(chain(&error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(failure: Failure) -> String {
+        let Failure::Failed { reason, .. } = failure else { panic!("{failure:?}") };
+        reason
+    }
+
+    #[test]
+    fn a_reason_names_its_owner_once() {
+        let of = |text: &str| reason(Failure::new(text).of("component `api`"));
+
+        assert_eq!(of("the cluster is silent"), "component `api`: the cluster is silent");
+        assert_eq!(of("component `api`, values file 1: no"), "component `api`, values file 1: no");
+        assert_eq!(of("component `api-2` is absent"), "component `api`: component `api-2` is absent");
+    }
+
+    #[test]
+    fn a_second_reason_follows_the_first_unless_it_repeats_it() {
+        let both = |other: &str| reason(Failure::new("helm failed: a").and(Failure::new(other)));
+
+        assert_eq!(both("the cluster is silent"), "helm failed: a; and the cluster is silent");
+        assert_eq!(both("failed: a"), "helm failed: a");
     }
 }

@@ -37,7 +37,7 @@ pub(super) async fn run(job: &Job, work: &CopySecrets) -> Result<Done, Failure> 
             job.log.line(&format!("copies of secrets were not removed: {}", chain(&error)));
             return Ok(Done::default());
         }
-        Err(Trouble::Cluster(error)) => return Err(error.into()),
+        Err(Trouble::Cluster(error)) => return Err(Failure::because("the copies of secrets", &error)),
         Err(Trouble::Other(failure)) => return Err(failure),
     };
     until_stopped(job, change.make(job, &bucket, &copies)).await.map_err(Failure::after_change)?;
@@ -128,7 +128,8 @@ impl ChangeOfCopies {
             applied.map_err(|error| Failure::because(&copy.place, &error))?;
         }
         for id in &self.gone {
-            remove(job, &self.api, id).await?;
+            let removed = remove(job, &self.api, id).await;
+            removed.map_err(|error| Failure::because(&format!("the copies of secrets: {id}"), &error))?;
         }
         self.after.write_at(bucket, &state_objects::copies()).await
     }

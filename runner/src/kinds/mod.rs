@@ -60,8 +60,17 @@ pub async fn execute(job: &Job) -> Outcome {
         Ok(()) => Box::pin(run(job)).await,
         Err(failure) => Err(failure),
     };
+    let ended = ended.map_err(|failure| named(&job.order.work, failure));
     let outcome = result::outcome(job, ended);
     if let Work::Health(work) = &job.order.work { health::gated(work, outcome) } else { outcome }
+}
+
+/// Returns the failure of a job. If the component has objects in a cluster, the reason names the component, because the
+/// errors of the cluster and of Helm do not.
+fn named(work: &Work, failure: Failure) -> Failure {
+    let in_cluster =
+        matches!(work.made_by(), Work::HelmChart(_) | Work::KubernetesManifest(_) | Work::KubernetesJob(_));
+    if in_cluster { failure.of(&owner(work)) } else { failure }
 }
 
 async fn run(job: &Job) -> Result<Done, Failure> {

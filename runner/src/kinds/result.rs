@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::identity::job_aws::JobAws;
 use crate::job::Job;
 use crate::job::failure::{Failure, until_stopped};
+use crate::kinds::templates::owner;
 use crate::kubernetes::ClusterAccess;
 use crate::sandbox::{self, Ended, Program};
 
@@ -54,9 +55,10 @@ pub(super) async fn job_aws(job: &Job) -> Result<JobAws, Failure> {
 /// Finds the cluster, and returns the job's access to it.
 ///
 /// # Errors
-/// A failure when there is no such cluster or it refuses the job's role, and [`Failure::Stopped`].
+/// A failure when there is no such cluster or EKS cannot describe it, and [`Failure::Stopped`].
 pub(super) async fn cluster_access(job: &Job, cluster: &ClusterOf) -> Result<ClusterAccess, Failure> {
-    until_stopped(job, async { Ok(ClusterAccess::of(job, cluster).await?) }).await
+    let access = until_stopped(job, async { Ok(ClusterAccess::of(job, cluster).await?) }).await;
+    access.map_err(|failure| failure.of(&owner(&job.order.work)))
 }
 
 /// Stores sensitive outputs for later jobs, and returns their keyed digests. Succeeds without storing any when the

@@ -38,14 +38,11 @@ pub(super) async fn find(job: &Job, of: &ClusterOf) -> Result<Cluster, ClusterEr
 /// Returns the cluster's name, which is an output of the sandbox or of a component.
 fn name(context: &Value, of: &ClusterOf) -> Result<String, ClusterError> {
     let tree = context.get("nuon").unwrap_or(context);
-    let (outputs, of) = match of {
-        ClusterOf::Sandbox => {
-            let found = tree.pointer("/sandbox/outputs").or_else(|| tree.pointer("/install/sandbox/outputs"));
-            (found, "the sandbox".to_owned())
-        }
+    let outputs = match of {
+        ClusterOf::Sandbox => tree.pointer("/sandbox/outputs").or_else(|| tree.pointer("/install/sandbox/outputs")),
         ClusterOf::Component(name) => {
             let component = tree.get("components").and_then(|all| all.get(name.as_str()));
-            (component.and_then(|one| one.get("outputs")), format!("component `{name}`"))
+            component.and_then(|one| one.get("outputs"))
         }
     };
     let named = outputs.and_then(|outputs| {
@@ -53,7 +50,15 @@ fn name(context: &Value, of: &ClusterOf) -> Result<String, ClusterError> {
         // The output `cluster` may be the name itself instead of an object.
         found.or_else(|| outputs.get("cluster")).and_then(Value::as_str)
     });
-    checked(named.ok_or(ClusterError::Unnamed { of })?)
+    checked(named.ok_or_else(|| ClusterError::Unnamed { of: part_with_cluster(of) })?)
+}
+
+/// Returns the part of the app whose outputs name the cluster, as messages name it.
+pub(crate) fn part_with_cluster(of: &ClusterOf) -> String {
+    match of {
+        ClusterOf::Sandbox => "the sandbox".to_owned(),
+        ClusterOf::Component(name) => format!("component `{name}`"),
+    }
 }
 
 /// Finds the cluster called `name`.

@@ -33,8 +33,8 @@ pub enum ClusterError {
         source: std::io::Error,
     },
     #[error(
-        "cluster `{cluster}` does not answer at `{endpoint}` ({why}); the runner's subnets and security groups must let it \
-         reach the endpoint of the cluster"
+        "cluster `{cluster}` does not answer at `{endpoint}` ({why}); check that it is up, and that the runner's subnets \
+         and security groups let the runner reach this endpoint; then start the job again"
     )]
     Silent { cluster: String, endpoint: String, why: String },
     #[error(

@@ -23,6 +23,7 @@ mod yaml;
 pub(crate) use access::{ClusterAccess, apis_of};
 pub(crate) use api::{Api, Applied, MANAGER};
 pub(crate) use change::{Change, Plan, attributes_of_drift, is_marked_to_stay};
+pub(crate) use cluster::part_with_cluster;
 pub(crate) use error::ClusterError;
 pub(crate) use health::{Health, health};
 pub(crate) use object::{COMPONENT, Id, Object, annotation, read as read_objects, read_except};

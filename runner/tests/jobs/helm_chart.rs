@@ -243,7 +243,11 @@ async fn what_cannot_be_a_release_changes_nothing_and_says_why() {
     );
     assert!(!partial_broken && !partial_yaml && !partial_owned);
     assert_eq!(taken["revision"], 1);
-    assert!(stranger.contains("cluster `one` refuses the token of this job"), "{stranger}");
+    assert_eq!(
+        stranger,
+        "component `network`: cluster `one` refuses the token of this job: the job's role has no access entry there; \
+         add an access entry for the role to the cluster (`eks:CreateAccessEntry`)"
+    );
     assert!(cluster.kubectl(&["get", "namespace", "globex-prod"]).is_err(), "nothing was made there");
 }
 
@@ -269,7 +273,7 @@ async fn a_release_that_is_not_ready_in_time_has_failed_and_the_next_attempt_res
     bench.change_order(|order| order.work = work(&artifact, json!({ "claim": true })));
     let done = outputs(execute(&bench.job).await);
 
-    assert!(late.starts_with("`helm upgrade` ended with exit code 1: ") && partial, "{late}");
+    assert!(late.starts_with("component `network`: `helm upgrade` ended with exit code 1: ") && partial, "{late}");
     // Helm would upgrade from the failed revision, because none was deployed.
     let message = "the deploy would delete objects that hold data: `PersistentVolumeClaim globex-prod/data`";
     assert!(without_claim.contains(message) && !partial_without, "{without_claim}");

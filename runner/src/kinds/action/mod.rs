@@ -15,7 +15,7 @@ use crate::job::Job;
 use crate::job::failure::{Failure, until_stopped};
 use crate::kinds::cluster_images;
 use crate::kinds::result::{Done, cluster_access, job_aws};
-use crate::kinds::templates::Templates;
+use crate::kinds::templates::{Templates, owner};
 use crate::kubernetes::ClusterAccess;
 use crate::sandbox::{self, Ended, Output, Program, Service};
 use crate::workspace::{self, Kind, WorkspaceError};
@@ -39,7 +39,7 @@ pub(super) async fn run(job: &Job, work: &RunAction) -> Result<Done, Failure> {
             cluster_images::withdraw_unwanted(job, &api).await;
             cluster_images::admit(job, &api, None).await
         };
-        until_stopped(job, admitted).await?;
+        until_stopped(job, admitted).await.map_err(|failure| failure.of(&owner(&job.order.work)))?;
     }
     let reach = Reach { aws: &aws, cluster: cluster.as_ref(), directories: &directories };
     let done = run_steps(job, &templates, reach, work).await;

@@ -20,6 +20,7 @@ use crate::job::Job;
 use crate::job::failure::{Failure, until_stopped};
 use crate::kinds::cloudformation_stack;
 use crate::kinds::result::Done;
+use crate::kubernetes::part_with_cluster;
 use commands::Commands;
 use questions::Question;
 use watch::{Verdict, Watch};
@@ -128,12 +129,15 @@ async fn look(job: &Job, work: &CheckHealth, commands: &Commands) -> Result<Heal
 fn of_kind<'a>(job: &'a Job, work: &'a CheckHealth) -> Option<Question<'a>> {
     let (name, asks): (_, BoxFuture<'a, Result<Health, Failure>>) = match &work.asks {
         Asks::Nothing => return None,
-        Asks::Objects { cluster } => ("the objects", Box::pin(objects::of_manifest(job, &work.component, cluster))),
-        Asks::Release { cluster, release, namespace, storage_driver } => {
-            let release = [release, namespace, storage_driver];
-            ("the objects of the release", Box::pin(objects::of_release(job, cluster, release)))
+        Asks::Objects { cluster } => {
+            let name = format!("the objects in the cluster of {}", part_with_cluster(cluster));
+            (name, Box::pin(objects::of_manifest(job, &work.component, cluster)))
         }
-        Asks::Stack { stack_name } => ("the stack", Box::pin(cloudformation_stack::health(job, stack_name))),
+        Asks::Release { cluster, release, namespace, storage_driver } => {
+            let name = format!("the objects of the release in the cluster of {}", part_with_cluster(cluster));
+            (name, Box::pin(objects::of_release(job, cluster, [release, namespace, storage_driver])))
+        }
+        Asks::Stack { stack_name } => ("the stack".to_owned(), Box::pin(cloudformation_stack::health(job, stack_name))),
     };
     let answer = async {
         match asks.await {
@@ -141,7 +145,7 @@ fn of_kind<'a>(job: &'a Job, work: &'a CheckHealth) -> Option<Question<'a>> {
             answered => answered,
         }
     };
-    Some(Question::of(name.to_owned(), LIMIT, answer))
+    Some(Question::of(name, LIMIT, answer))
 }
 
 fn worst(found: &[Health]) -> Health {

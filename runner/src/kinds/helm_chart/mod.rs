@@ -86,9 +86,13 @@ async fn change(job: &Job, work: &InstallChart, goal: Goal) -> Result<Done, Fail
     };
     aws.finish().await;
     let ended = attempt.end(&mark, done.is_ok()).await;
-    let done = done?;
-    ended.map_err(Failure::after_change)?;
-    Ok(done)
+    match (done, ended) {
+        (Ok(done), Ok(())) => Ok(done),
+        (Ok(_), Err(failure)) => Err(failure.after_change()),
+        (Err(failure), Ok(())) => Err(failure),
+        // When the cluster does not answer any more, Helm's error names neither the cluster nor the way out.
+        (Err(failure), Err(of_cluster)) => Err(failure.and(of_cluster)),
+    }
 }
 
 /// Writes the chart and its values into the workspace. Returns Helm's options for the files with values, in order, and

@@ -78,11 +78,11 @@ async fn a_cluster_that_is_not_named_or_not_there_is_said() {
     let (unnamed, _) = reason(execute(&unnamed.job).await);
     let (absent, partial) = reason(execute(&absent.job).await);
 
-    assert!(unnamed.contains("the outputs of the sandbox name no cluster"), "{unnamed}");
+    assert!(unnamed.starts_with("action `look`: the outputs of the sandbox name no cluster: "), "{unnamed}");
     assert_eq!(
         absent,
-        "there is no EKS cluster `nowhere` in region `eu-west-1` of this account; deploy the component that makes it \
-         first"
+        "action `look`: there is no EKS cluster `nowhere` in region `eu-west-1` of this account; deploy the component \
+         that makes it first"
     );
     assert!(!partial);
 }
