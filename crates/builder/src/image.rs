@@ -123,7 +123,8 @@ async fn copy_from(
         None => (reference.version.clone(), None),
         // The tag is resolved only once, because it may move: the copied image must be the checked image.
         Some(signers) => {
-            let digest = source.manifest(&reference.version).await?.digest;
+            let found = source.manifest(&reference.version).await;
+            let digest = found.map_err(|error| not_copied(work, source, error))?.digest;
             let key = signature::check(source, &digest, signers).await?;
             job.log.line(&format!("{} is signed by key {key}", source.image(&digest)));
             (Version::Digest(digest), Some(key))
@@ -134,7 +135,8 @@ async fn copy_from(
         Version::Digest(digest) => source.image(digest),
     };
     job.log.line(&format!("copying {named} to {}", target.address()));
-    let copied = freehold_oci::copy(source, &version, target, &CopyOptions::default()).await?;
+    let copied = freehold_oci::copy(source, &version, target, &CopyOptions::default()).await;
+    let copied = copied.map_err(|error| not_copied(work, source, error))?;
     let (artifact, moved) = (&copied.artifact, copied.moved);
     // The statement lists the source image by the digest that was copied, because the tag may move later.
     facts.resolved(&format!("oci://{}", source.address()), "sha256", artifact.digest.hex());
@@ -146,4 +148,21 @@ async fn copy_from(
     let (sent, bytes, referrers) = (moved.sent, moved.sent_bytes, copied.referrers.len());
     job.log.line(&format!("sent {sent} blobs, {bytes} bytes; {referrers} manifests refer to the image"));
     Ok(copied.artifact)
+}
+
+/// Returns the failure of a copy from `source`. If the registry of the source lacks the image, the reason names the
+/// component and the way out.
+fn not_copied(work: &BuildArtifact, source: &Repository, error: RegistryError) -> Failure {
+    match &error {
+        RegistryError::NotFound { host, .. } if source.address().starts_with(&format!("{host}/")) => {
+            Failure::of_component(
+                &work.component,
+                format!(
+                    "{error}; correct `image_url` and `tag` in the config of the component, or push the image to this \
+                     registry; then build again"
+                ),
+            )
+        }
+        _ => error.into(),
+    }
 }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use freehold_oci::{BlobSource, Manifest, Repository, Version, fetch, manifest_for};
+use freehold_oci::{BlobSource, Manifest, RegistryError, Repository, Version, fetch, manifest_for};
 use freehold_protocol::Digest;
 use freehold_protocol::order::{Descriptor, Order, RunAction, ToolImage as Ordered, Work};
 use freehold_protocol::terraform::own_platform;
@@ -15,7 +15,7 @@ use crate::job::Job;
 use crate::job::failure::{Failure, until_stopped};
 use crate::kinds::provenance;
 use crate::kinds::sync_artifact::sync_artifact_of;
-use crate::kinds::templates::Templates;
+use crate::kinds::templates::{Templates, owner};
 use crate::registry::ecr_repository;
 use crate::tool_image::{self, CONFIG, ImageConfig, Layer, LayerError, MAX_PACKED, ROOT, ToolImage};
 
@@ -47,11 +47,11 @@ pub(super) async fn prepare(job: &Job) -> Result<(), Failure> {
     if job.config.sandbox == SandboxKind::None {
         return without_box(job, &wanted);
     }
-    let about = wanted.describe();
-    let image = ready(job, &wanted).await.map_err(|failure| match failure {
-        Failure::Failed { reason, partial } => Failure::Failed { reason: format!("{about}: {reason}"), partial },
-        other @ (Failure::Stopped { .. } | Failure::Waits(_) | Failure::NotApproved { .. }) => other,
-    })?;
+    let about = match &wanted {
+        Wanted::Component(_) => wanted.describe(),
+        Wanted::Named { .. } => format!("{}, {}", owner(&job.order.work), wanted.describe()),
+    };
+    let image = ready(job, &wanted).await.map_err(|failure| failure.of(&about))?;
     job.log.line(&format!("programs run in image {}", image.digest()));
     // INVARIANT: an attempt prepares its image once.
     let _ = job.image.set(image);
@@ -239,7 +239,12 @@ async fn pull(job: &Job, wanted: &Wanted<'_>) -> Result<ToolImage, Failure> {
 
 /// Returns the manifest of the image for this machine.
 async fn manifest(repository: &Repository, digest: &Digest) -> Result<Manifest, Failure> {
-    let top = repository.manifest(&Version::Digest(digest.clone())).await?;
+    let top = repository.manifest(&Version::Digest(digest.clone())).await.map_err(|error| match error {
+        RegistryError::NotFound { .. } => {
+            Failure::new(format!("{error}; deploy the component with this image first, then start the job again"))
+        }
+        error => error.into(),
+    })?;
     if !top.is_index() {
         return Ok(top);
     }

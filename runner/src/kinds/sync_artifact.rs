@@ -51,8 +51,9 @@ pub(super) async fn sync_artifact_of(
         job.log.line(&format!("{} is already in the install registry", artifact.digest));
         return Ok(repository);
     }
-    let manifests = copy_granted(job, artifact, &repository).await?;
-    push_manifests(&repository, &manifests).await?;
+    let manifests = copy_granted(job, component, artifact, &repository).await?;
+    let pushed = push_manifests(&repository, &manifests).await;
+    pushed.map_err(|error| not_copied(job, component, artifact, error))?;
     provenance::push(&repository, artifact, believed).await?;
     job.log.line(&format!("{} is in the install registry", artifact.digest));
     Ok(repository)
@@ -61,7 +62,12 @@ pub(super) async fn sync_artifact_of(
 /// Copies the blobs that the install registry lacks, and returns the manifests that the grant contains. It requests a
 /// grant for at most `MAX_BLOBS` of them at once, and a new grant for the remaining blobs if URLs expire during the copy,
 /// in at most `max_rounds` rounds.
-async fn copy_granted(job: &Job, artifact: &Artifact, repository: &Repository) -> Result<Vec<Manifest>, Failure> {
+async fn copy_granted(
+    job: &Job,
+    component: &ComponentName,
+    artifact: &Artifact,
+    repository: &Repository,
+) -> Result<Vec<Manifest>, Failure> {
     let mut round = 0;
     loop {
         let missing = missing_blobs(repository, &artifact.blobs).await?;
@@ -90,10 +96,37 @@ async fn copy_granted(job: &Job, artifact: &Artifact, repository: &Repository) -
             Err(RegistryError::Expired { .. }) if again => {
                 job.log.line(&format!("granted URLs expired; requesting the missing blobs again ({})", round + 1));
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(not_copied(job, component, artifact, error)),
         }
         round += 1;
     }
+}
+
+/// Returns the failure of a copy into the install registry. If one of the two registries lacks an object, the reason
+/// names the component and the way out.
+fn not_copied(job: &Job, component: &ComponentName, artifact: &Artifact, error: RegistryError) -> Failure {
+    // Only granted URLs, which lead to the vendor's registry, have this error.
+    if let RegistryError::Status { host, status: 404, .. } = &error {
+        let digest = &artifact.digest;
+        return Failure::of_component(
+            component,
+            format!(
+                "the vendor's registry lacks a blob of `{digest}` (`{host}` returned status 404); build the component \
+                 again, then deploy it"
+            ),
+        );
+    }
+    if let RegistryError::NotFound { .. } = &error {
+        let repository = &job.config.repository;
+        return Failure::of_component(
+            component,
+            format!(
+                "{error}; if the install registry has no repository `{repository}` any more, launch the install stack \
+                 again; then deploy the component again"
+            ),
+        );
+    }
+    error.into()
 }
 
 /// Returns the blobs to request now, and whether more are missing. A blob that is listed twice counts once.

@@ -106,6 +106,28 @@ async fn urls_that_expired_lead_to_new_grants_and_not_for_ever() {
 }
 
 #[tokio::test]
+async fn a_blob_that_the_vendors_registry_lacks_is_reported_with_the_way_out() {
+    let test = "container_image::a_blob_that_the_vendors_registry_lacks_is_reported_with_the_way_out";
+    let Some(cloud) = Cloud::here(test).await else { return };
+    let artifact = of_layers(&cloud, "amd64", &[], &[b"layer".to_vec()]).await;
+    let storage = storage_that_says("404 Not Found").await;
+    let mut bench = cloud.bench(work(&artifact), &artifact);
+    bench.job.grants = cloud.grants(&artifact, u32::MAX, &storage);
+
+    let (reason, partial) = reason(execute(&bench.job).await);
+
+    let digest = &artifact.digest;
+    assert_eq!(
+        reason,
+        format!(
+            "component `network`: the vendor's registry lacks a blob of `{digest}` (`127.0.0.1` returned status 404); \
+             build the component again, then deploy it"
+        )
+    );
+    assert!(!partial);
+}
+
+#[tokio::test]
 async fn an_image_with_more_blobs_than_a_grant_has_is_requested_in_parts() {
     let Some(cloud) =
         Cloud::here("container_image::an_image_with_more_blobs_than_a_grant_has_is_requested_in_parts").await

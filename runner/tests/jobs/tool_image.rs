@@ -188,7 +188,15 @@ async fn an_action_runs_in_the_image_that_it_names() {
     refused.push(reason(execute(&without_box.job).await).0);
 
     assert!(named.log().contains("look | own"));
-    assert!(refused[0].starts_with(&format!("image `{absent}`: ")), "{refused:#?}");
+    let (registry, digest) = (repository.address(), Digest::of(b"absent"));
+    let host = registry.strip_suffix(&format!("/{REPOSITORY}")).unwrap();
+    assert_eq!(
+        refused[0],
+        format!(
+            "action `look`, image `{absent}`: registry `{host}` has no manifest `{digest}` in `{REPOSITORY}`; deploy \
+             the component with this image first, then start the job again"
+        )
+    );
     for reason in &refused[1..3] {
         assert!(reason.contains("is not an image of the install registry by digest; add it to the app"), "{reason}");
     }

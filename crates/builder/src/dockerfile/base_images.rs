@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use bytes::Bytes;
-use freehold_oci::{BlobSource, Manifest, Platform, Repository, Version, fetch as fetch_blob, manifest_for};
+use freehold_oci::{
+    BlobSource, Manifest, Platform, RegistryError, Repository, Version, fetch as fetch_blob, manifest_for,
+};
 use freehold_protocol::Digest;
 use freehold_protocol::order::{BuildArtifact, Descriptor};
 use freehold_runner::job::failure::Failure;
@@ -57,7 +59,13 @@ async fn fetch_one(
         let login = private_source::registry::login(job, reference).await?;
         Repository::new(own.http().clone(), &reference.host, &reference.repository, login)?
     };
-    let top = source.manifest(&reference.version).await?;
+    let top = source.manifest(&reference.version).await.map_err(|error| match error {
+        RegistryError::NotFound { .. } => Failure::of_component(
+            &work.component,
+            format!("base image `{}`: {error}; correct its name in the Dockerfile, then build again", named.image),
+        ),
+        error => error.into(),
+    })?;
     let digest = top.digest.clone();
     let image = image_of(&source, top, named).await?;
     write(&source, &image, directory).await?;

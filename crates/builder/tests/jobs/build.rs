@@ -246,6 +246,13 @@ async fn an_image_of_a_private_registry_is_read_with_its_role() {
     let other = reason(cloud.build(Package::Image, source("registry.example.com", "v1")).await).0;
 
     assert_eq!((artifact.digest, artifact.manifests.len(), artifact.blobs.len()), (digest, 3, 5));
-    assert!(absent.contains("has no manifest `v2`"), "{absent}");
+    assert_eq!(
+        absent,
+        format!(
+            "component `network`: registry `{host}` has no manifest `v2` in `{}`; correct `image_url` and `tag` in the \
+             config of the component, or push the image to this registry; then build again",
+            crate::fixture::REPOSITORY
+        )
+    );
     assert!(other.ends_with("the image is in `registry.example.com`; correct the image or the region"), "{other}");
 }

@@ -137,3 +137,26 @@ async fn a_base_image_is_fetched_by_digest_and_the_statement_names_it() {
     let found = resolved.iter().filter(|one| one.uri == format!("oci://{address}") && one.digest == sha256(&digest));
     assert_eq!(found.count(), 2, "{resolved:?}");
 }
+
+#[tokio::test]
+async fn a_base_image_that_its_registry_lacks_is_reported_with_the_way_out() {
+    const TEST: &str = "docker_build::a_base_image_that_its_registry_lacks_is_reported_with_the_way_out";
+    let Some(cloud) = Cloud::here(TEST).await else { return };
+    let Some(registry) = Registry::start().await else { return };
+    push_base(&registry.repository("team/base"), "3").await;
+    let directory = tempfile::tempdir().unwrap();
+    let host = &registry.address;
+    fs::write(directory.path().join("Dockerfile"), format!("FROM {host}/team/base:4\n")).unwrap();
+    let source = cloud.upload(directory.path()).await;
+
+    let (why, partial) = reason(cloud.build_by(Package::DockerImage, source, recipe("Dockerfile", "hi", "")).await);
+
+    assert_eq!(
+        why,
+        format!(
+            "component `network`: base image `{host}/team/base:4`: registry `{host}` has no manifest `4` in \
+             `team/base`; correct its name in the Dockerfile, then build again"
+        )
+    );
+    assert!(!partial);
+}
