@@ -6,10 +6,12 @@ use freehold_protocol::order::{RemovePart, Work};
 use crate::job::Job;
 use crate::job::failure::{Failure, until_stopped};
 use crate::kinds::result::Done;
+use crate::kinds::templates::owner;
 use crate::kinds::{cloudformation_stack, helm_chart, kubernetes_job, kubernetes_manifest, pulumi, terraform_module};
 
 pub(super) async fn run(job: &Job, work: &RemovePart) -> Result<Done, Failure> {
-    let done = Box::pin(remove_what_was_made(job, work)).await?;
+    let done = Box::pin(remove_what_was_made(job, work)).await;
+    let done = done.map_err(|failure| failure.of(&owner(&job.order.work)))?;
     let forgotten = Box::pin(job.sensitive_outputs.remove(&job.order));
     let forgotten = until_stopped(job, async { Ok(forgotten.await) });
     match forgotten.await.map_err(Failure::after_change)? {

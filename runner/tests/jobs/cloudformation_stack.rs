@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_cloudformation::Client;
-use aws_sdk_cloudformation::types::{ChangeSetType, Parameter};
+use aws_sdk_cloudformation::types::{ChangeSetType, Parameter, StackStatus};
 use freehold_protocol::order::{Artifact, DeployStack, Package, RemovePart, TEMPLATE_ARTIFACT, TEMPLATE_LAYER, Work};
 use freehold_runner::kinds::execute;
 use serde_json::json;
@@ -175,6 +175,53 @@ async fn a_stack_whose_creation_failed_is_removed_and_one_that_does_not_exist_is
     let second = outputs(execute(&bench.job).await);
 
     assert_eq!((first, second), (json!({}), json!({})));
+    assert!(bench.log().contains("does not exist"), "{}", bench.log());
+}
+
+const TABLE: &str = "
+Parameters:
+  Name: {Type: String}
+Resources:
+  Orders:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      TableName: !Ref Name
+      BillingMode: PAY_PER_REQUEST
+      AttributeDefinitions: [{AttributeName: id, AttributeType: S}]
+      KeySchema: [{AttributeName: id, KeyType: HASH}]
+";
+
+#[tokio::test]
+async fn a_stack_with_data_is_removed_only_when_the_order_permits_it() {
+    let test = "cloudformation_stack::a_stack_with_data_is_removed_only_when_the_order_permits_it";
+    let Some(cloud) = Cloud::here(test).await else { return };
+    let artifact = artifact(&cloud, TABLE).await;
+    let mut bench = cloud.bench(work(&artifact, "orders"), &artifact);
+    outputs(execute(&bench.job).await);
+    let removal = |destroy_data| {
+        let what = Box::new(work(&artifact, "orders"));
+        Work::Remove(RemovePart { what, destroy_data, removes_policies: false })
+    };
+
+    bench.next_attempt();
+    bench.change_order(|order| order.work = removal(false));
+    let (why, partial) = reason(execute(&bench.job).await);
+    let client = Client::new(&cloud.customer);
+    let kept = client.describe_stacks().stack_name("acme--globex-prod--queue").send().await.unwrap();
+    bench.next_attempt();
+    bench.change_order(|order| order.work = removal(true));
+    let removed = outputs(execute(&bench.job).await);
+    bench.next_attempt();
+    outputs(execute(&bench.job).await);
+
+    assert_eq!(
+        why,
+        "component `network`: the removal would destroy data, in `Orders (AWS::DynamoDB::Table)`; keep a copy of what \
+         is needed, and allow the removal with `freehold teardown ... --destroy-data`"
+    );
+    assert!(!partial);
+    assert_eq!(kept.stacks()[0].stack_status(), Some(&StackStatus::CreateComplete));
+    assert_eq!(removed, json!({}));
     assert!(bench.log().contains("does not exist"), "{}", bench.log());
 }
 

@@ -3,6 +3,7 @@
 mod access;
 mod images;
 mod policies;
+mod removal;
 mod silence;
 
 use std::path::{Path, PathBuf};

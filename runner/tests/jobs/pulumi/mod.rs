@@ -192,7 +192,12 @@ async fn a_stack_is_removed_and_data_only_when_the_order_permits_it() {
     let again = execute(&cloud.bench(remove(true), &artifact).job).await;
 
     let (why, partial) = reason(refused);
-    assert!(why.contains("would destroy data, in `orders (aws:dynamodb/table:Table)`") && !partial, "{why}");
+    assert_eq!(
+        why,
+        "component `network`: the removal would destroy data, in `orders (aws:dynamodb/table:Table)`; keep a copy of what \
+         is needed, and allow the removal with `freehold teardown ... --destroy-data`"
+    );
+    assert!(!partial);
     assert_eq!(kept["checkpoint"]["latest"]["resources"].as_array().unwrap().len(), 2);
     assert_eq!((outputs(removed), outputs(again)), (json!({}), json!({})), "{}", bench.log());
     assert_eq!(state(&cloud).await["checkpoint"]["latest"]["resources"], json!([]));

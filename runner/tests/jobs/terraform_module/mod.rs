@@ -2,6 +2,7 @@
 
 mod fetched_providers;
 mod locks;
+mod removal;
 mod sensitive_outputs;
 mod ten_kills;
 
