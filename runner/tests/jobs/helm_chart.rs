@@ -385,6 +385,41 @@ async fn a_release_that_a_killed_attempt_left_pending_is_recovered() {
 }
 
 #[tokio::test]
+async fn a_first_release_that_failed_keeps_its_claim_after_a_killed_attempt() {
+    let test = "helm_chart::a_first_release_that_failed_keeps_its_claim_after_a_killed_attempt";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
+    let (cluster, artifact, mut bench) = ready_to_kill(&cloud).await;
+    let claim = || cluster.object("persistentvolumeclaim", "globex-prod", "data")["metadata"].clone();
+    bench.change_order(|order| {
+        order.timeout_secs = 30;
+        order.work = work(&artifact, json!({ "kubelet": "hold", "claim": true }));
+    });
+    let (late, _) = reason(execute(&bench.job).await);
+    let made = claim();
+
+    let runner = start(&mut bench, &artifact, &json!({ "kubelet": "hold", "claim": true, "text": "second" }));
+    cluster.until_revision("configmap", ("globex-prod", "web"), "pending-upgrade").await;
+    kill(runner).await;
+    bench.next_attempt();
+    bench.change_order(|order| {
+        order.timeout_secs = 600;
+        order.work = work(&artifact, json!({ "claim": true }));
+    });
+    let done = outputs(execute(&bench.job).await);
+    let (log, kept) = (bench.log(), claim());
+
+    println!("{late}\n{log}");
+    let message = "was left `pending-upgrade` at revision 2 by a killed attempt; rolling back to revision 1";
+    assert!(log.contains(message));
+    assert_eq!(done["revision"], 4);
+    assert!(made["uid"].is_string() && kept["deletionTimestamp"].is_null(), "{made} {kept}");
+    assert_eq!(kept["uid"], made["uid"], "the claim is still the first one");
+}
+
+#[tokio::test]
 async fn an_attempt_at_a_chart_is_taken_up_wherever_it_was_killed() {
     let test = "helm_chart::an_attempt_at_a_chart_is_taken_up_wherever_it_was_killed";
     if !have(&["bwrap"]) {

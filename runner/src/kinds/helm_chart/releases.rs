@@ -23,12 +23,13 @@ pub(super) struct Revision {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Recovery {
     Nothing,
-    /// Roll back to `to`, the last revision that was deployed.
+    /// Roll back to `to`: the last revision that was deployed, or if none ever was, the last one that failed. A release
+    /// that failed may run and have data, which an uninstall would delete (decision 0110).
     RollBack {
         from: Revision,
         to: u32,
     },
-    /// Uninstall the release: no revision was ever deployed, or an uninstall was interrupted.
+    /// Uninstall the release: its first install was interrupted, or an uninstall was.
     Uninstall {
         from: Revision,
     },
@@ -79,7 +80,7 @@ pub(super) fn recovery(revisions: &[Revision], inherits: bool) -> Recovery {
         return Recovery::Refuse { by: last };
     }
     let newest = |status: &str| revisions.iter().rev().find(|one| one.status == status).map(|one| one.number);
-    match newest("deployed").or_else(|| newest("superseded")) {
+    match ["deployed", "superseded", "failed"].into_iter().find_map(newest) {
         Some(to) if !is_uninstalling => Recovery::RollBack { from: last, to },
         Some(_) | None => Recovery::Uninstall { from: last },
     }
@@ -114,7 +115,10 @@ mod tests {
             (&["failed"], "nothing"),
             (&["deployed", "failed"], "nothing"),
             (&["pending-install"], "uninstall"),
-            (&["failed", "pending-upgrade"], "uninstall"),
+            (&["failed", "pending-upgrade"], "back to 1"),
+            (&["failed", "failed", "pending-upgrade"], "back to 2"),
+            (&["failed", "pending-upgrade", "pending-rollback"], "back to 1"),
+            (&["failed", "uninstalling"], "uninstall"),
             (&["deployed", "pending-upgrade"], "back to 1"),
             (&["superseded", "deployed", "failed", "pending-upgrade"], "back to 2"),
             (&["deployed", "pending-upgrade", "pending-rollback"], "back to 1"),
