@@ -24,7 +24,7 @@ pub(super) struct Revision {
 pub(super) enum Recovery {
     Nothing,
     /// Roll back to `to`: the last revision that was deployed, or if none ever was, the last one that failed. A release
-    /// that failed may run and have data, which an uninstall would delete (decision 0110).
+    /// that failed may run and have data, which an uninstall would delete (decision 0104).
     RollBack {
         from: Revision,
         to: u32,
