@@ -21,6 +21,7 @@ class Keys(Contract):
         self.assertEqual(64, len(signature))
         public.verify(signature, b"order")
 
+    @needs("enforcement")
     def test_permission_on_a_key_covers_requests_by_its_alias(self):
         kms = self.account.client("kms")
         key, other = (kms.create_key()["KeyMetadata"]["Arn"] for _ in range(2))

@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from contract_cloud import Contract, allow, until
+from contract_cloud import Contract, allow, needs, until
 
 
 class Topics(Contract):
@@ -88,6 +88,7 @@ class Topics(Contract):
         subscriptions = self.sns.list_subscriptions_by_topic(TopicArn=self.topic)["Subscriptions"]
         self.assertNotIn(arn, [one["SubscriptionArn"] for one in subscriptions])
 
+    @needs("enforcement")
     def test_role_publishes_to_the_topic_that_its_policy_names_and_to_no_other(self):
         other = self.sns.create_topic(Name="other")["TopicArn"]
         role = self.account.role("teller", allow("sns:Publish", on=self.topic))
@@ -96,6 +97,7 @@ class Topics(Contract):
 
         self.refused("AuthorizationError", role.client("sns").publish, TopicArn=other, Message="x")
 
+    @needs("enforcement")
     def test_role_removes_subscriptions_of_the_topic_that_its_policy_names_and_of_no_other(self):
         _, arn = self.subscribed("mine")
         theirs = self.sns.create_topic(Name="theirs")["TopicArn"]

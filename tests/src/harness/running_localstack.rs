@@ -31,7 +31,7 @@ impl Emulator for RunningLocalStack {
         &self.endpoint
     }
 
-    /// SQS, Step Functions, S3, IAM, KMS and STS; neither ECR nor HTTP APIs nor enforced policies.
+    /// SQS, SNS, Step Functions, S3, IAM, KMS and STS; neither ECR nor HTTP APIs nor enforced policies.
     fn capabilities(&self) -> &[Capability] {
         &[Capability::AnyAccount, Capability::EmptyAccounts]
     }
