@@ -21,7 +21,8 @@ sys.exit(status != 0)"""
 def copies(args, results):
     """Copies each image with each tool, in turns."""
     if not shutil.which("docker-registry"):
-        results.skip("copy", "there is no docker-registry on PATH (Debian package docker-registry)")
+        for tool in ("copy", "skopeo"):
+            results.skip(tool, "there is no docker-registry on PATH (Debian package docker-registry)")
         return
     engine, builder = program("examples/oci-copy", args.release), program("freehold-builder", args.release)
     if not args.release:
@@ -39,6 +40,8 @@ def copies(args, results):
             f"docker://{source}",
             f"docker://{target}",
         ]
+    else:
+        results.skip("skopeo", "there is no skopeo on PATH (Debian package skopeo)")
     images = {**IMAGES, "big": [args.large]}
     with registry("from") as source:
         for tag, layers in images.items():

@@ -11,6 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
 WORK = TARGET / "bench"
+# Why a row has no value that no measure of this run has to give.
+NOT_ASKED = "not asked for"
 # The name that `infra/package` has for this machine's architecture.
 ARCHITECTURE = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
 
@@ -22,6 +24,11 @@ class Results:
         self.values = {}
         self.skipped = {}
         self.dev_builds = {}
+        self.asked = set()
+
+    def ask(self, *names):
+        """Notes that each row whose name begins with one of `names` and a dot has to get a value or a reason."""
+        self.asked.update(names)
 
     def add(self, name, value):
         """Adds one value of a row; the table shows the median."""
@@ -30,6 +37,13 @@ class Results:
     def skip(self, name, reason):
         """Notes why a row has no value, or every row whose name begins with `name` and a dot."""
         self.skipped[name] = reason
+
+    def reason(self, name):
+        """Returns why a row has no value; nothing when it was asked for and nobody gave a reason."""
+        parts = name.split(".")
+        prefixes = [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
+        given = next((self.skipped[prefix] for prefix in prefixes if prefix in self.skipped), None)
+        return given or (None if self.asked.intersection(prefixes) else NOT_ASKED)
 
     def is_dev_build(self, name, program):
         """Notes that the rows whose names begin with `name` and a dot measured a dev build of `program`."""

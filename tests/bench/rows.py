@@ -7,6 +7,17 @@ from dataclasses import dataclass
 MONTHLY = 30.4 * 86400 / 20 * 0.5e-6
 # The hello of each hour, which is sent, received and deleted.
 HELLOS = 30.4 * 24 * 3 * 0.5e-6
+# What there is to measure, and the first words of the names that it has to print. `functions` counts too.
+MEASURES = {
+    "counted": ("deploy", "approved", "drift", "zip"),
+    "functions": ("deploy", "approved", "drift", "zip", "function", "node"),
+    "latency": ("latency",),
+    "memory": ("job",),
+    "idle": ("idle",),
+    "copy": ("copy", "skopeo"),
+    "check": ("check_real", "check_generated"),
+    "egress": ("egress",),
+}
 NEVER = (
     ("Terraform job over the plain command", "not measured yet"),
     ("fleet planning and dispatch", "there are no roll-outs yet"),

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rows import NEVER
 
@@ -12,7 +12,7 @@ BACK = 0.9
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the table; `verdict` is `ok`, `over`, `known`, `back`, `dev build`, `skipped` or nothing."""
+    """One line of the table; `verdict` is `ok`, `over`, `known`, `back`, `dev build`, `lost`, `skipped` or nothing."""
 
     what: str
     gate: str = ""
@@ -23,7 +23,9 @@ class Line:
 
     def words(self):
         """Returns the columns."""
-        text = {"over": "OVER", "known": "over, known", "back": "BACK UNDER ITS GATE"}.get(self.verdict, self.verdict)
+        text = {"over": "OVER", "known": "over, known", "back": "BACK UNDER ITS GATE", "lost": "LOST"}.get(
+            self.verdict, self.verdict
+        )
         if self.verdict == "skipped":
             text = f"skipped: {self.detail}"
         return self.what, self.gate, self.aim, self.measured, text
@@ -59,12 +61,15 @@ def report(lines, known):
 
 def _line(row, medians, results, known):
     line = Line(row.what, row.shown_gate(), row.aim)
-    reason = _why_skipped(row, results)
-    if reason:
-        return Line(row.what, line.gate, row.aim, verdict="skipped", detail=reason)
+    reasons = {name: results.reason(name) for name in row.names if name not in results.values}
+    lost = [name for name, reason in reasons.items() if reason is None]
+    if lost:
+        return replace(line, verdict="lost", detail=f"its measure printed neither `{lost[0]}` nor why not")
+    if reasons:
+        return replace(line, verdict="skipped", detail=next(iter(reasons.values())))
     value = row.value(medians)
     verdict, detail = _verdict(row, value, results, known)
-    return Line(row.what, line.gate, row.aim, row.show(value), verdict, detail)
+    return replace(line, measured=row.show(value), verdict=verdict, detail=detail)
 
 
 def _verdict(row, value, results, known):
@@ -82,20 +87,13 @@ def _verdict(row, value, results, known):
     return ("back", "") if of and not of.either_way and value <= back else ("ok", "")
 
 
-def _why_skipped(row, results):
-    for name in row.names:
-        if name not in results.values:
-            parts = name.split(".")
-            prefixes = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
-            return next((results.skipped[prefix] for prefix in prefixes if prefix in results.skipped), "not asked for")
-    return None
-
-
 def _failure(line):
     if line.verdict == "over":
         return f"{line.what}: {line.measured}, gate {line.gate}"
     if line.verdict == "back":
         return f"{line.what}: {line.measured} is back under its gate {line.gate}; take it out of tests/bench/known.py"
+    if line.verdict == "lost":
+        return f"{line.what}: {line.detail}; mend the measure, or take the row out of tests/bench/rows.py"
     return ""
 
 

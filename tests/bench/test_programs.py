@@ -9,6 +9,7 @@ from pathlib import Path
 from unittest import mock
 
 import cloud
+import images
 import programs
 
 
@@ -59,6 +60,16 @@ class Measured(unittest.TestCase):
             self.assertRaisesRegex(SystemExit, "`false` failed"),
         ):
             programs.build(True)
+
+    def test_without_a_registry_neither_tool_copies_and_both_say_why(self):
+        results = programs.Results()
+        results.ask("copy", "skopeo")
+
+        with mock.patch.object(images.shutil, "which", return_value=None):
+            images.copies(None, results)
+
+        for name in ("copy.big.wall", "skopeo.big.wall"):
+            self.assertIn("docker-registry", results.reason(name))
 
     def test_a_function_is_measured_as_its_dev_build_when_nothing_else_was_built(self):
         results = programs.Results()

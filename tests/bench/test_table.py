@@ -6,7 +6,7 @@ import unittest
 
 from known import KNOWN, Known
 from programs import Results
-from rows import Row, plain, rows
+from rows import MEASURES, Row, plain, rows
 from table import judge, report
 
 
@@ -85,8 +85,46 @@ class Verdicts(unittest.TestCase):
             [(line.verdict, line.detail) for line in lines[:2]],
         )
 
+    def test_a_row_that_was_asked_for_and_has_neither_value_nor_reason_fails_by_name(self):
+        results = Results()
+        results.ask("a", "c")
+        results.add("a.first", 1)
+        results.skip("c.second", "no program")
+        made = [
+            Row("lost", None, "", ("a.b",), plain(0)),
+            Row("half lost", 1, "", ("a.first", "a.second"), plain(0)),
+            Row("lost beside a skip", 1, "", ("c.second", "c.first"), plain(0)),
+            Row("skipped", 1, "", ("c.second",), plain(0)),
+        ]
+
+        lines = judge(made, results, {})
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            code = report(lines, {})
+
+        self.assertEqual(["lost", "lost", "lost", "skipped"], [line.verdict for line in lines[:4]])
+        self.assertEqual(1, code)
+        for failure in (
+            "FAILED lost: its measure printed neither `a.b` nor why not",
+            "FAILED half lost: its measure printed neither `a.second` nor why not",
+            "FAILED lost beside a skip: its measure printed neither `c.first` nor why not",
+        ):
+            self.assertIn(failure, out.getvalue())
+
+    def test_a_known_row_without_a_value_fails_too(self):
+        results, known = Results(), {"the row": Known("the reason", most=20)}
+        results.ask("a")
+
+        [line, *_] = judge([Row("the row", 10, "", ("a.b",), plain(0))], results, known)
+
+        self.assertEqual("lost", line.verdict)
+
 
 class Rows(unittest.TestCase):
+    def test_every_row_is_of_a_measure_and_every_measure_has_rows(self):
+        first_words = {name.partition(".")[0] for row in rows(200) for name in row.names}
+
+        self.assertEqual(first_words, {word for words in MEASURES.values() for word in words})
+
     def test_every_known_row_is_a_row_with_a_gate(self):
         gated = {row.what for row in rows(200) if row.gate is not None}
 
