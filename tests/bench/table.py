@@ -4,6 +4,7 @@ import math
 import statistics
 from dataclasses import dataclass, replace
 
+from programs import NOT_ASKED
 from rows import NEVER
 
 # A measured row moves from run to run: it is back under its gate when it is a tenth under.
@@ -39,8 +40,8 @@ def judge(rows, results, known):
     ]
 
 
-def report(lines, known):
-    """Prints the table and what fails; returns the exit code."""
+def report(lines, known, skip):
+    """Prints the table and what fails, and passes to `skip` each row that has a reason; returns the exit code."""
     head = Line("what", "gate", "aim", "measured")
     columns = [line.words() for line in [head, *lines]]
     widths = [max(len(words[at]) for words in columns) for at in range(4)]
@@ -53,7 +54,10 @@ def report(lines, known):
     print(f"\nbench: {_count(lines, 'over')} over their gate, {_count(lines, 'known')} known to be")
     for line in lines:
         if line.verdict in ("known", "dev build"):
-            print(f"  {line.what}: {line.measured}, gate {line.gate}; {line.detail}")
+            print(f"  {line.what}: {line.measured}, gate {line.gate}; {line.detail}", flush=True)
+    for line in lines:
+        if line.verdict == "skipped" and line.detail != NOT_ASKED:
+            skip(f"bench, {line.what}", line.detail)
     for failure in failures:
         print(f"  FAILED {failure}")
     return 1 if failures else 0

@@ -3,10 +3,11 @@
 import contextlib
 import io
 import unittest
+from unittest import mock
 
 from known import KNOWN, Known
 from programs import Results
-from rows import MEASURES, Row, plain, rows
+from rows import MEASURES, NEVER, Row, plain, rows
 from table import judge, report
 
 
@@ -19,7 +20,7 @@ class Verdicts(unittest.TestCase):
             results.is_dev_build("a", "the program")
         lines = judge([Row("the row", gate, "", ("a.b",), plain(0), counted=counted)], results, known)
         with contextlib.redirect_stdout(io.StringIO()) as out:
-            code = report(lines, known)
+            code = report(lines, known, mock.Mock())
         return lines[0].verdict, code, out.getvalue()
 
     def test_a_row_within_its_gate_is_ok(self):
@@ -99,7 +100,7 @@ class Verdicts(unittest.TestCase):
 
         lines = judge(made, results, {})
         with contextlib.redirect_stdout(io.StringIO()) as out:
-            code = report(lines, {})
+            code = report(lines, {}, mock.Mock())
 
         self.assertEqual(["lost", "lost", "lost", "skipped"], [line.verdict for line in lines[:4]])
         self.assertEqual(1, code)
@@ -117,6 +118,19 @@ class Verdicts(unittest.TestCase):
         [line, *_] = judge([Row("the row", 10, "", ("a.b",), plain(0))], results, known)
 
         self.assertEqual("lost", line.verdict)
+
+    def test_every_row_that_is_skipped_with_a_reason_is_listed_and_no_other(self):
+        results, listed = Results(), {}
+        results.skip("a", "no program")
+        results.ask("a", "c")
+        results.add("c.d", 1)
+        made = [Row(name, 1, "", (name,), plain(0)) for name in ("a.b", "b.c", "c.d")]
+
+        with contextlib.redirect_stdout(io.StringIO()):
+            report(judge(made, results, {}), {}, listed.__setitem__)
+
+        never = {f"bench, {what}": reason for what, reason in NEVER}
+        self.assertEqual({"bench, a.b": "no program", **never}, listed)
 
 
 class Rows(unittest.TestCase):
