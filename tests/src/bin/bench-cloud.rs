@@ -184,14 +184,7 @@ async fn count(
     let show = |name: &str, count: f64, unit: &str| {
         row(&format!("{}.{name}", what.name), count / f64::from(COMPONENTS), unit);
     };
-    // How many transactions meet another one depends on how many jobs end at the same moment, and so on the machine.
-    // Contacts are shown apart: a report that ends a job writes the runner's contact again when it is two seconds old, so
-    // how often depends on how long the jobs take.
-    let contacts = functions.writes_by_row.get("install contact").map_or(0.0, |writes| writes.units);
-    show("write_units", functions.units.write - functions.units.cancelled - contacts, "");
-    show("cancelled_write_units", functions.units.cancelled, "");
-    show("contact_write_units", contacts, "");
-    show("read_units", functions.units.read, "");
+    show_units(&show, &functions);
     show("transitions", transitions, "");
     show("invokes", beside as f64, "");
     show("report_invokes", reports as f64, "");
@@ -207,6 +200,20 @@ async fn count(
         + what.asked as f64 * (REQUEST_PRICE + INVOKE_PRICE);
     show("cost", cost, "USD");
     Ok(())
+}
+
+/// Shows the units that were written and read.
+///
+/// How many transactions meet another one depends on how many jobs end at the same moment, and so on the machine. A report
+/// that ends a job writes the runner's contact again when it is two seconds old, so how often depends on how long the jobs
+/// take. Both are shown apart, and all write units have a gate of their own.
+fn show_units(show: impl Fn(&str, f64, &str), counts: &Counts) {
+    let contacts = counts.writes_by_row.get("install contact").map_or(0.0, |writes| writes.units);
+    show("write_units", counts.units.write - counts.units.cancelled - contacts, "");
+    show("cancelled_write_units", counts.units.cancelled, "");
+    show("contact_write_units", contacts, "");
+    show("all_write_units", counts.units.write, "");
+    show("read_units", counts.units.read, "");
 }
 
 /// Prints what each kind of row costs: units, writes, those in transactions, those that were cancelled, bytes of one item.
