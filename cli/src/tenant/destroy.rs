@@ -199,6 +199,17 @@ mod tests {
     }
 
     #[test]
+    fn the_page_has_the_message_about_a_tenant_that_does_not_exist() {
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let page = words(include_str!("../../../docs/errors.md"));
+        let tenant = "acme".parse().unwrap();
+
+        let message = render(&tenant, &[], &Leftovers::default(), "account 111111111111, region eu-west-1");
+
+        assert!(page.contains(&format!("`` {message} ``")), "docs/errors.md does not have: {message}");
+    }
+
+    #[test]
     fn an_orders_queue_names_its_install() {
         let url = "https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme--globex.fifo";
 
