@@ -99,5 +99,16 @@ class Release(unittest.TestCase):
             self.assertIn(f"`{name}` has other bytes", printed)
 
 
+class Ci(unittest.TestCase):
+    def test_the_ci_of_a_release_builds_it_twice_and_that_of_a_change_says_that_it_does_not(self):
+        made = subprocess.run(["make", "--dry-run", "dist", "AGAIN=1"], cwd=ROOT, capture_output=True, text=True)
+        of_release, of_change = ((ROOT / ".ci" / name).read_text() for name in ("release", "run"))
+
+        self.assertRegex(made.stdout, "infra/dist +--again")
+        self.assertIn("\nmake dist AGAIN=1\n", of_release)
+        self.assertNotIn("make dist\n", of_change)
+        self.assertRegex(of_change, r"release builds: not built here, `\.ci/release` .*NOT_CHECKED")
+
+
 if __name__ == "__main__":
     unittest.main()
