@@ -18,6 +18,8 @@ From nothing to a running install. In the vendor's account:
   # arm64 build needs `rustup target add aarch64-unknown-linux-gnu` and the
   # package gcc-aarch64-linux-gnu
   make dist
+  # freehold and freehold-builder of that release, here for x86_64
+  export PATH=\"$PWD/target/dist/x86_64:$PATH\"
   freehold tenant deploy --name acme \\
       --functions target/dist/arm64/functions \\
       --build-runner-principal arn:aws:iam::111111111111:role/builders \\
@@ -44,7 +46,9 @@ From nothing to a running install. In the vendor's account:
   # writes the template, which you send to the customer
   freehold install stack globex -o globex.yaml
 
-In the customer's account, with the customer's credentials:
+In the customer's account, with the customer's credentials. The customer gets
+the program freehold from the vendor, who has it in target/dist, and puts it
+on PATH; for a runner outside EC2 also freehold-runner:
   freehold customer verify-template globex.yaml
   freehold install launch globex --template globex.yaml
   # only for a runner outside EC2; then also pass `launch` the option
@@ -445,8 +449,10 @@ mod tests {
         assert!(first_install.contains("The first deploy starts automatically"), "{first_install}");
         assert!(!first_install.contains("freehold deploy ") && later.contains("freehold deploy "), "{later}");
         assert!(EXAMPLES.lines().all(|line| line.chars().count() < 80), "a line is too long for a terminal");
-        for option in ["--functions", "--build-runner-principal", "--runner-url", "--runner-sha256"] {
-            assert!(EXAMPLES.contains(option), "{option}");
+        let words =
+            ["--functions", "--build-runner-principal", "--runner-url", "--runner-sha256", "export PATH=", "on PATH"];
+        for word in words {
+            assert!(EXAMPLES.contains(word), "{word}");
         }
     }
 }

@@ -63,7 +63,7 @@ def compare_with_help():
     pages = " ".join(" ".join(path.read_text().split()) for path in GUIDES.glob("*.md"))
     text = subprocess.run([BIN / "freehold", "--help"], capture_output=True, text=True, check=True).stdout
     way = text.partition("From nothing to a running install")[2].partition("Exit codes:")[0]
-    commands = re.findall(r"^ +((?:make|freehold[a-z-]*)(?: [a-z][a-z-]*)+)", way, re.MULTILINE)
+    commands = re.findall(r"^ +(export .+|(?:make|freehold[a-z-]*)(?: [a-z][a-z-]*)+)", way, re.MULTILINE)
     absent = [command for command in commands if command not in pages]
     if absent or not commands:
         raise Failed(f"`freehold --help` and the guides differ: no guide has `{'`, `'.join(absent)}`")
