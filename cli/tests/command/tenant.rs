@@ -149,6 +149,29 @@ fn a_tenant_is_made_once_changed_when_its_code_changes_and_leaves_nothing() {
     assert!(neighbour["functions"].as_array().unwrap().iter().all(|f| f["state"] == "active"), "{neighbour}");
 }
 
+#[test]
+fn a_deploy_warns_until_the_tenant_names_a_runner_for_customers_machines() {
+    let cloud = Cloud::up();
+    let (vendor, functions) = ("111111111111", cloud.path("functions"));
+    write_functions(&functions, 1);
+    let deploy = ["tenant", "deploy", "--name", "acme", "--functions", functions.to_str().unwrap()];
+    let digest = "0".repeat(64);
+    let runner = ["--runner-url", "https://x.example/runner", "--runner-sha256", &digest];
+
+    let without = cloud.freehold(vendor, &deploy);
+    let with = cloud.freehold(vendor, &[&deploy[..], &runner].concat());
+    let again = cloud.freehold(vendor, &deploy);
+
+    let warns = |done: &Output| {
+        assert!(done.status.success(), "{}", output(done));
+        String::from_utf8_lossy(&done.stderr).lines().any(|line| {
+            line.starts_with("warning: the tenant names no runner for customers' machines")
+                && line.contains("with `--runner-url` and `--runner-sha256`")
+        })
+    };
+    assert_eq!([&without, &with, &again].map(warns), [true, false, false]);
+}
+
 /// Starts an endpoint of Auto Scaling with one group, whose machine is protected: only a deletion with force ends it, at
 /// the second look after that. Returns its address and the requests that it gets, without looks.
 fn scaling_with_a_protected_machine() -> (String, Arc<Mutex<Vec<String>>>) {
