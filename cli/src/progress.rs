@@ -85,7 +85,7 @@ impl Progress {
 
     /// Returns a display of named things with changing states, such as the nodes of a workflow.
     pub(crate) fn things(&self) -> Things<'_> {
-        Things { progress: self, shown: BTreeMap::new(), bars: BTreeMap::new() }
+        Things { progress: self, order: Vec::new(), shown: BTreeMap::new(), bars: BTreeMap::new() }
     }
 
     fn may_print(&self, what: &str) -> bool {
@@ -124,6 +124,8 @@ impl Drop for Progress {
 #[derive(Debug)]
 pub(crate) struct Things<'a> {
     progress: &'a Progress,
+    /// The names, in the order of their first states.
+    order: Vec<String>,
     shown: BTreeMap<String, String>,
     bars: BTreeMap<String, ProgressBar>,
 }
@@ -145,17 +147,20 @@ impl Things<'_> {
         } else if !self.progress.silent {
             note(&text);
         }
-        self.shown.insert(name.to_owned(), text);
+        if self.shown.insert(name.to_owned(), text).is_none() {
+            self.order.push(name.to_owned());
+        }
     }
 
     /// Ends the display, and leaves the last states on the screen.
     pub(crate) fn finish(self) {
         for bar in self.bars.values() {
-            bar.disable_steady_tick();
+            bar.finish_and_clear();
         }
-        let _ = self.progress.lines.clear();
         if self.progress.terminal {
-            self.shown.values().for_each(|text| note(text));
+            let texts = self.order.iter().filter_map(|name| self.shown.get(name));
+            // The progress line may be redrawn at any time, and would remove lines that are printed below it.
+            self.progress.lines.suspend(|| texts.for_each(|text| note(text)));
         }
     }
 }
