@@ -113,7 +113,8 @@ impl FetchedProviders {
         for name in names {
             let file = workspace::open(&job.workspace, directory.join(&name), MAX_PACKED).await?;
             let name = name.into_os_string().into_string();
-            files.insert(name.map_err(|name| format!("the name {name:?} is not UTF-8"))?, file);
+            let name = name.map_err(|name| format!("the name `{}` is not UTF-8", name.to_string_lossy()))?;
+            files.insert(name, file);
         }
         let (store, hashes) = (self.store.clone(), locked.hashes.clone());
         let kept = tokio::task::spawn_blocking(move || {

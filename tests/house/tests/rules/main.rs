@@ -4,6 +4,7 @@
 
 mod capabilities;
 mod customer_commands;
+mod debug_texts;
 mod decisions;
 mod dependencies;
 mod evidence;

@@ -41,12 +41,9 @@ fn a_source_file_is_a_module_and_no_part_of_another_file() {
 #[test]
 fn product_code_ends_no_process_and_waives_no_lint_against_it() {
     let mut wrong = Vec::new();
-    for (file, is_in_program) in reached() {
-        let is_product = is_in_program && !MAY_PANIC.iter().any(|folder| file.starts_with(real(&top().join(folder))));
-        let text = read(&file);
-        let product = without_tests(&text);
-        let found = product.lines().filter(|_| is_product).filter(|line| ends_or_waives(line));
-        wrong.extend(found.map(|line| format!("{}: `{}`", file.display(), line.trim())));
+    for (file, text) in product() {
+        let found = text.lines().filter(|line| ends_or_waives(line));
+        wrong.extend(found.map(|line| format!("{file}: `{}`", line.trim())));
     }
 
     assert!(wrong.is_empty(), "answer with an error instead:\n{}", wrong.join("\n"));
@@ -141,6 +138,20 @@ pub(crate) fn reached() -> BTreeMap<PathBuf, bool> {
         todo.extend(children.map(|child| (child.file(&file, is_folder), false, is_in_program && !child.is_test)));
     }
     reached
+}
+
+/// Returns each source file of what is shipped, by its path below the workspace, with its text without tests.
+pub(crate) fn product() -> Vec<(String, String)> {
+    let workspace = real(top());
+    let is_shipped = |file: &Path| !MAY_PANIC.iter().any(|folder| file.starts_with(workspace.join(folder)));
+    let in_programs = reached().into_iter().filter(|(file, is_in_program)| *is_in_program && is_shipped(file));
+    let found = in_programs.map(|(file, _)| {
+        let path = file.strip_prefix(&workspace).unwrap().display().to_string();
+        (path, without_tests(&read(&file)).to_owned())
+    });
+    let found: Vec<_> = found.collect();
+    assert!(found.len() > 500, "found only {} files of what is shipped; the folders have moved", found.len());
+    found
 }
 
 /// A module that a file declares and that is in a file of its own.
