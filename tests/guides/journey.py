@@ -20,7 +20,8 @@ PROFILES = {"vendor": ("acme", VENDOR), "customer": ("globex", CUSTOMER)}
 # What the vendor sends to the customer: files, and those of the release.
 SENT = ("globex.yaml", "my-app.contract.json", "release-key.pub")
 HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
-# The queues of the guides are in AWS, and those of the journey in a cloud on this machine.
+# The queues of the guides are in AWS, and those of the journey in a cloud on this machine: the customer's guide says
+# what to add there.
 LOCAL = ("customer verify-template ", "customer verify-template --local ")
 RELEASED = ("SHA256SUMS", "SHA256SUMS.sig", "x86_64/freehold")
 
@@ -75,7 +76,7 @@ class Journey:
         if block.kind == "sh background":
             return shell.start(block.text).read_text
         begun = time.monotonic()
-        code, printed = _interrupt(shell) if block.kind == "keys" else shell.run(block.text.replace(*LOCAL))
+        code, printed = _interrupt(shell) if block.kind == "keys" else shell.run(as_typed(block.text))
         print(f"  {time.monotonic() - begun:5.1f} s  {block.text.splitlines()[0]}", flush=True)
         if self.verbose:
             print(printed)
@@ -115,6 +116,11 @@ class Journey:
     def end(self):
         for shell in self.shells.values():
             shell.end()
+
+
+def as_typed(commands):
+    """Returns the commands of a guide as they are typed in a trial with a local cloud."""
+    return commands.replace(*LOCAL)
 
 
 def _sign(release, key):

@@ -5,7 +5,10 @@ import unittest
 from pathlib import Path
 
 import blocks
+import journey
 import promise
+
+from programs import ROOT
 
 
 class Promise(unittest.TestCase):
@@ -82,6 +85,18 @@ class Blocks(unittest.TestCase):
 
     def test_a_line_that_continues_an_item_is_not_a_block(self):
         self.assertEqual(self.read("# One\n\n- an item\n    that continues\n"), {"One": []})
+
+
+class Local(unittest.TestCase):
+    def test_the_guide_says_what_is_typed_beside_its_commands(self):
+        page = " ".join((ROOT / "docs/guides/customer.md").read_text().split())
+        command = "freehold customer verify-template globex.yaml"
+
+        typed = journey.as_typed(command)
+
+        self.assertIn(command, page)
+        self.assertEqual(typed.split(), [*command.split()[:3], "--local", "globex.yaml"])
+        self.assertIn("add `--local` to each `verify-template`", page)
 
 
 if __name__ == "__main__":
