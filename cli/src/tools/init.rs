@@ -72,7 +72,7 @@ impl Init {
 fn next_commands(app: &Path, tools: &Path) -> String {
     let (app, tools) = (app.display(), tools.display());
     described_commands(&[
-        (format!("freehold tools pin {tools}"), "fetches the items of the list and writes their checksums"),
+        (format!("freehold tools pin {tools}"), "writes the checksums that are missing in the list"),
         (format!("freehold tools build {tools}"), "makes the image"),
         (format!("freehold app sync {app}"), "makes a version of the app with the image"),
         ("freehold build APP".to_owned(), "copies the image to your registry, with the other artifacts"),
@@ -111,11 +111,13 @@ fn settings(path: &Path) -> Result<Settings> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::tools::list::List;
 
     #[test]
-    fn the_default_list_is_valid_and_names_no_checksum_that_nobody_compared() {
+    fn the_default_list_is_valid_and_pins_everything_but_the_archives_that_a_vendor_makes() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join(LIST), DEFAULT).unwrap();
 
@@ -127,7 +129,11 @@ mod tests {
                 assert!(names.contains(&wanted), "{platform}: {wanted}");
             }
         }
-        assert!(list.item.iter().all(|item| item.sha256.is_empty()));
+        for item in &list.item {
+            assert_eq!(item.digest().is_ok(), item.url.is_some(), "{}", item.name);
+        }
+        let different: BTreeSet<&str> = list.item.iter().map(|item| item.sha256.as_str()).collect();
+        assert_eq!(different.len(), 7, "one for each program and platform, and the archives have none");
     }
 
     #[test]
