@@ -37,6 +37,7 @@ mod drift {
     mod acknowledge_drift;
     mod detect_drift;
     mod ignore_drift;
+    mod sandbox;
 }
 
 mod health {

@@ -18,7 +18,7 @@ use crate::support::runner::Behaviour;
 use crate::support::walk::Mail;
 use crate::support::{World, app, drifts, globex, member, with_input};
 
-async fn drift(world: &World) -> Vec<(String, DriftView)> {
+pub(super) async fn drift(world: &World) -> Vec<(String, DriftView)> {
     let found = read::list_drift(&*world.memory, &globex()).await.unwrap();
     found.parts.into_iter().map(|part| (part.component.to_string(), part.drift)).collect()
 }
@@ -29,7 +29,7 @@ async fn state(world: &World) -> String {
     only.state.clone()
 }
 
-fn only(name: &str) -> DetectDriftRequest {
+pub(super) fn only(name: &str) -> DetectDriftRequest {
     DetectDriftRequest { components: BTreeSet::from([name.parse().unwrap()]) }
 }
 
@@ -40,18 +40,18 @@ fn checks(world: &World) -> usize {
     ids.len()
 }
 
-fn last_order(world: &World) -> Order {
+pub(super) fn last_order(world: &World) -> Order {
     let orders = world.memory.orders.lock().unwrap();
     let order = |sent: &(String, String, String, String)| Envelope::parse(sent.3.as_bytes()).ok()?.peek::<Order>().ok();
     orders.iter().rev().find_map(order).unwrap()
 }
 
-async fn started(world: &World) -> Handled {
+pub(super) async fn started(world: &World) -> Handled {
     world.handle_due_tasks().handle().await.unwrap()
 }
 
 /// Returns every check that is due, whenever that is.
-async fn noted(world: &World) -> Vec<table::Due> {
+pub(super) async fn noted(world: &World) -> Vec<table::Due> {
     let later = Timestamp::from_millis(u64::MAX / 2);
     let due = table::due(&*world.memory, later, 10).await.unwrap().into_iter().map(|stored| stored.value);
     due.filter(|due| due.what == table::DueWhat::Drift).collect()

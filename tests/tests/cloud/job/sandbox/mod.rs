@@ -1,5 +1,6 @@
 //! An app with a sandbox: made first, read by a component, made again when it changed, and removed after all components.
 
+mod drift;
 mod pulumi;
 
 use std::path::{Path, PathBuf};
