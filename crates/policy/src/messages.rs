@@ -6,6 +6,8 @@ use serde_json::Value;
 const MOST: usize = 200;
 /// The maximum length of one message, in characters.
 const LONGEST: usize = 2_000;
+/// The end of a message that was cut.
+pub(crate) const CUT: char = '…';
 
 /// Returns the messages of a rule. `what` is the message of a rule that is true and has no message.
 ///
@@ -32,7 +34,7 @@ pub(crate) fn messages(value: &Value, what: &str) -> Vec<String> {
     for one in &mut found {
         if let Some((at, _)) = one.char_indices().nth(LONGEST) {
             one.truncate(at);
-            one.push('…');
+            one.push(CUT);
         }
     }
     found.sort();

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::messages::CUT;
+
 /// The text that replaces a value.
 const TAKEN_OUT: &str = "[value]";
 /// Values of fewer characters are too common in other words to be taken out.
@@ -40,17 +42,43 @@ pub fn redacted(message: &str, inputs: &[Value], policy: &str) -> String {
     // A long value may contain a short one.
     values.sort_by_key(|value| std::cmp::Reverse(value.len()));
     let mut text = message.to_owned();
-    for value in values {
-        // A value in a collection is shown as JSON, with a newline as two characters.
-        let quoted = Value::from(value.as_str()).to_string();
-        let escaped = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
-        for form in [escaped, value.as_str()] {
-            if text.contains(form) {
-                text = text.replace(form, TAKEN_OUT);
-            }
+    for form in values.iter().flat_map(|value| [escaped(value), (*value).clone()]) {
+        if text.contains(&form) {
+            text = text.replace(&form, TAKEN_OUT);
         }
     }
-    text
+    match text.strip_suffix(CUT) {
+        Some(rest) => format!("{}{CUT}", without_end(rest, &values)),
+        None => text,
+    }
+}
+
+/// Returns a value as a collection shows it: as JSON, with a newline as two characters.
+fn escaped(value: &str) -> String {
+    let quoted = Value::from(value).to_string();
+    quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value).to_owned()
+}
+
+/// Returns a text that was cut, without the beginning of a value, or of a line of one, at its end. Earlier lines of a value
+/// may have gone already, because they are secrets.
+fn without_end(text: &str, values: &[&String]) -> String {
+    let mut longest = 0;
+    for form in values.iter().flat_map(|value| [escaped(value), (*value).clone()]) {
+        let ends = std::iter::once(form.as_str()).chain(form.lines()).map(|piece| shared_length(text, piece));
+        longest = ends.fold(longest, usize::max);
+    }
+    match text.get(..text.len() - longest) {
+        Some(rest) if longest > 0 => format!("{rest}{TAKEN_OUT}"),
+        Some(_) | None => text.to_owned(),
+    }
+}
+
+/// Returns the length of the longest beginning of `piece` with which `text` ends, in bytes; 0 if it is shorter than
+/// [`SHORTEST`].
+fn shared_length(text: &str, piece: &str) -> usize {
+    let lengths = piece.char_indices().map(|(at, _)| at).chain([piece.len()]);
+    let fitting = lengths.skip(SHORTEST).take_while(|length| *length <= text.len());
+    fitting.filter(|length| piece.get(..*length).is_some_and(|part| text.ends_with(part))).last().unwrap_or(0)
 }
 
 fn collect(value: &Value, key: &str, values: &mut BTreeSet<String>, names: &mut BTreeSet<String>) {
@@ -75,6 +103,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::messages::messages;
 
     #[test]
     fn values_go_and_names_stay() {
@@ -93,6 +122,20 @@ mod tests {
         let message = format!("it has {}", json!({ "key": "-----BEGIN\nabc \"d\"" }));
 
         assert_eq!(redacted(&message, &[input], ""), r#"it has {"key":"[value]"}"#);
+    }
+
+    #[test]
+    fn a_message_that_was_cut_within_a_value_has_no_part_of_it() {
+        let (long, lines) = ("0123456789".repeat(300), "first of all\nsecond of all");
+        let input = json!({ "plan": { "after": { "long": long, "lines": lines } } });
+        let cut = messages(&json!([format!("it has {long}")]), "").remove(0);
+        let of = |message: &str| redacted(message, std::slice::from_ref(&input), "");
+
+        assert!(cut.starts_with("it has 0123456789") && cut.ends_with('…'), "{cut}");
+        assert_eq!(of(&cut), "it has [value]…");
+        assert_eq!(of("it has [redacted]\nsecond o…"), "it has [redacted]\n[value]…");
+        assert_eq!(of("it has [redacted]\\nsecond o…"), "it has [redacted]\\n[value]…");
+        assert_eq!(of("it has sec…"), "it has sec…", "too short to be a value");
     }
 
     proptest! {
