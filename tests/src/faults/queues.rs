@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use aws_sdk_sqs::types::QueueAttributeName;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::wait::{SOON, until};
 use crate::harness::{Install, World};
@@ -115,6 +115,40 @@ impl Queues {
     pub async fn empty(&self, name: &str) -> anyhow::Result<()> {
         let look = || async { Ok((self.length(name).await? == 0).then_some(())) };
         until(&format!("`{name}` is empty"), SOON, look).await
+    }
+
+    /// Lets SQS move every report to the dead letters, as it does after 1,000 failed receives. The function that reads the
+    /// reports has to be stopped. Returns how many dead letters there are.
+    ///
+    /// # Errors
+    /// When SQS refuses, or does not move all of them in time.
+    pub async fn move_reports_to_dead_letters(&self) -> anyhow::Result<usize> {
+        let (url, name) = (self.url("reports").await?, QueueAttributeName::RedrivePolicy);
+        let found = self.sqs.get_queue_attributes().queue_url(&url).attribute_names(name.clone()).send().await?;
+        let policy =
+            found.attributes().and_then(|all| all.get(&name)).context("the queue has no dead letters")?.clone();
+        let mut at_once: Value = serde_json::from_str(&policy)?;
+        at_once["maxReceiveCount"] = json!(1);
+        let set =
+            |policy: String| self.sqs.set_queue_attributes().queue_url(&url).attributes(name.clone(), policy).send();
+        set(at_once.to_string()).await?;
+        until("every report is a dead letter", SOON, || async {
+            self.sqs.receive_message().queue_url(&url).max_number_of_messages(10).visibility_timeout(0).send().await?;
+            Ok((self.length("reports").await? == 0).then_some(()))
+        })
+        .await?;
+        set(policy).await?;
+        self.length("dead").await
+    }
+
+    /// Returns the names of all queues of the tenant, without their common beginning.
+    ///
+    /// # Errors
+    /// When SQS refuses.
+    pub async fn names(&self) -> anyhow::Result<Vec<String>> {
+        let found = self.sqs.list_queues().queue_name_prefix(&self.prefix).send().await?;
+        let names = found.queue_urls().iter().filter_map(|url| url.rsplit('/').next()?.strip_prefix(&self.prefix));
+        Ok(names.map(str::to_owned).collect())
     }
 
     /// Takes everything out of the queue `name`.

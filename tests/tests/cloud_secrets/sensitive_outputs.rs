@@ -4,15 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use freehold_tests::harness::{Capability, Install, Needs, World, app};
+use freehold_tests::harness::{Install, World, app};
 use serde_json::{Value, json};
 
-use super::{Processes, leaks, what_the_vendor_has};
-
-const NEEDS: Needs = Needs {
-    cloud: &[Capability::HttpApi, Capability::Registry, Capability::IamEnforced],
-    programs: &["terraform|tofu", "bwrap"],
-};
+use super::{NEEDS_OF_MODULES, Processes, leaks, what_the_vendor_has};
 
 /// What every canary of this test begins with.
 const MARK: &str = "cAn4oT/";
@@ -61,7 +56,7 @@ printf '%s' '{{ .nuon.components.database.outputs.login.password }}' | sha256sum
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sensitive_outputs_arrive_in_other_parts_and_stay_in_the_account() -> anyhow::Result<()> {
-    let Some(world) = World::start("cloud_sensitive_outputs", NEEDS).await? else { return Ok(()) };
+    let Some(world) = World::start("cloud_sensitive_outputs", NEEDS_OF_MODULES).await? else { return Ok(()) };
     let directory = an_app(world.directory())?;
     let _builder = world.build_runner().await?;
     world.sync_and_build(&directory, "small").await?;

@@ -2,12 +2,11 @@
 //! moves the reports to the dead letters meanwhile.
 
 use anyhow::Context as _;
-use aws_sdk_sqs::types::QueueAttributeName;
 use freehold_tests::faults::Queues;
 use freehold_tests::harness::runner::Signal;
 use freehold_tests::harness::wait::{SOON, until};
 use freehold_tests::harness::{Capability, Needs, World};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::pause::{job, ready};
 
@@ -35,7 +34,7 @@ async fn an_outcome_that_waits_for_days_with_the_dead_letters_counts_once() -> a
     runner.ends(SOON).await?;
     let first = runner.log();
     queues.enable_all(false).await?;
-    let dead = move_to_dead_letters(&world, &queues).await?;
+    let dead = queues.move_reports_to_dead_letters().await?;
 
     clock.set(OUTAGE_SECS)?;
     let waited = until("the job waits past the expiry of its order", SOON, || async {
@@ -58,23 +57,4 @@ async fn an_outcome_that_waits_for_days_with_the_dead_letters_counts_once() -> a
     assert!(runner.log().matches(&started).count() <= 1, "the job ran again: {}", runner.log());
     assert_eq!(next["state"], "succeeded", "{next}");
     Ok(())
-}
-
-/// Lets SQS move every report to the dead letters, as it does after 1,000 failed receives. Returns how many are there.
-async fn move_to_dead_letters(world: &World, queues: &Queues) -> anyhow::Result<usize> {
-    let sqs = aws_sdk_sqs::Client::new(&world.administrator(world.tenant_account())?);
-    let (url, name) = (queues.url("reports").await?, QueueAttributeName::RedrivePolicy);
-    let found = sqs.get_queue_attributes().queue_url(&url).attribute_names(name.clone()).send().await?;
-    let policy = found.attributes().and_then(|all| all.get(&name)).context("the queue has no dead letters")?.clone();
-    let mut at_once: Value = serde_json::from_str(&policy)?;
-    at_once["maxReceiveCount"] = json!(1);
-    let set = |policy: String| sqs.set_queue_attributes().queue_url(&url).attributes(name.clone(), policy).send();
-    set(at_once.to_string()).await?;
-    until("every report is a dead letter", SOON, || async {
-        sqs.receive_message().queue_url(&url).max_number_of_messages(10).visibility_timeout(0).send().await?;
-        Ok((queues.length("reports").await? == 0).then_some(()))
-    })
-    .await?;
-    set(policy).await?;
-    queues.length("dead").await
 }
