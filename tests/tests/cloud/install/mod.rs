@@ -10,4 +10,5 @@ mod path;
 mod policies;
 mod preflight;
 mod roles;
+mod secrets;
 mod windows;
