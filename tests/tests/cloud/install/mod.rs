@@ -11,4 +11,5 @@ mod policies;
 mod preflight;
 mod roles;
 mod secrets;
+mod toggles;
 mod windows;
