@@ -1,4 +1,5 @@
-//! Jobs and their workflows: faults, failures and what continues them, health, required checks, drift, runbooks and sandboxes.
+//! Jobs and their workflows: faults, failures and what continues them, health, required checks, drift, runbooks, sandboxes and
+//! schedules.
 
 mod continuation;
 mod drift;
@@ -7,3 +8,4 @@ mod health;
 mod required_checks;
 mod runbook;
 mod sandbox;
+mod schedule;
