@@ -1,7 +1,9 @@
 //! A cluster on the local cloud for one test, roles that get into it or not, and how a test looks into it.
 
 mod access;
+pub(crate) mod barrier;
 mod images;
+pub(crate) mod killed_runner;
 mod policies;
 mod removal;
 mod silence;
@@ -155,6 +157,13 @@ impl Cluster {
             "" => Value::Null,
             text => serde_json::from_str(text).unwrap(),
         }
+    }
+
+    /// Returns all objects of a kind in a namespace, which may be absent.
+    pub(crate) fn objects(&self, kind: &str, namespace: &str) -> Vec<Value> {
+        let found = self.kubectl(&["get", kind, "--namespace", namespace, "--output=json"]).unwrap();
+        let found: Value = serde_json::from_str(&found).unwrap();
+        found["items"].as_array().unwrap().clone()
     }
 
     /// Applies objects as an administrator, under a field manager.

@@ -60,12 +60,21 @@ spec:
   accessModes: [ReadWriteOnce]
   resources: {requests: {storage: 1Gi}}
 {{- end }}
+{{- range $number := until (int .Values.texts) }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: text-{{ $number }}
+data:
+  text: {{ $.Values.text | quote }}
+{{- end }}
 "#;
 
 pub(crate) async fn chart(cloud: &Cloud) -> Artifact {
     let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     let mut tar = tar::Builder::new(gzip);
-    let values = "text: none\nport: 80\nkubelet: run\nmore: false\nclaim: false\nbroken: false\n";
+    let values = "text: none\nport: 80\nkubelet: run\nmore: false\nclaim: false\ntexts: 0\nbroken: false\n";
     for (name, text) in [("web/Chart.yaml", CHART), ("web/values.yaml", values), ("web/templates/all.yaml", TEMPLATE)] {
         let mut header = tar::Header::new_gnu();
         header.set_size(text.len() as u64);

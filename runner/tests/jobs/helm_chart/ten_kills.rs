@@ -1,56 +1,52 @@
-//! A runner that is killed while Helm works.
+//! A runner that is killed while Helm works, at chosen changes of the cluster.
 
-use std::time::Instant;
-
-use freehold_protocol::order::{Artifact, SyncImage, Work};
-use freehold_protocol::report::Fence;
+use freehold_protocol::order::{Artifact, Work};
 use freehold_runner::kinds::execute;
 use freehold_skips::have;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{chart, work};
 use crate::cloud::Cloud;
+use crate::cluster::barrier::{Aim, Barrier};
+use crate::cluster::killed_runner::{bring, kill, kill_at, start};
 use crate::cluster::{self, Cluster, DEPLOYER};
-use crate::fixture::{Bench, descendants, eventually, outputs, processes, reason};
+use crate::fixture::{Bench, outputs, reason};
 
-/// Not a test by itself, and nothing without its variables: the runner that the next tests kill.
-#[tokio::test]
-async fn a_runner_that_installs() {
-    let Ok(order) = std::env::var("FREEHOLD_TEST_ORDER") else { return };
-    let (artifact, values, fence): (Artifact, Value, Fence) = serde_json::from_str(&order).unwrap();
-    let cloud = Cloud::joined().await;
-    let mut bench = Bench::new(work(&artifact, values));
-    bench.job.fence = fence;
-    Cluster::enter(&cloud, DEPLOYER, &mut bench).await;
-    // Seen only when the runner is not killed, which a test that waits for something else wants to know.
-    println!("{:?}\n{}", execute(&bench.job).await, bench.log());
-}
+const RELEASE: (&str, &str) = ("globex-prod", "web");
+/// The number of ConfigMaps that an upgrade with another text changes: `settings`, and those of the value `texts`.
+const CHANGED: usize = 9;
 
 /// A cluster and a bench whose artifact is in the install registry, so that the runner to be killed needs no grant.
 async fn ready_to_kill(cloud: &Cloud) -> (Cluster, Artifact, Bench) {
     let cluster = Cluster::make(cloud).await;
     let artifact = chart(cloud).await;
-    let image = SyncImage { component: "network".parse().unwrap(), artifact: artifact.clone() };
-    outputs(execute(&cloud.bench(Work::ContainerImage(image), &artifact).job).await);
+    bring(cloud, &artifact).await;
     let bench = Cluster::bench(cloud, DEPLOYER, work(&artifact, json!({})), &artifact).await;
     (cluster, artifact, bench)
 }
 
-/// Starts a runner with the next attempt of a bench.
-fn start(bench: &mut Bench, artifact: &Artifact, values: &Value) -> tokio::process::Child {
-    bench.next_attempt();
-    tokio::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "helm_chart::ten_kills::a_runner_that_installs", "--nocapture"])
-        .env("FREEHOLD_TEST_ORDER", json!([artifact, values, bench.job.fence]).to_string())
-        .spawn()
-        .unwrap()
+fn with_text(artifact: &Artifact, text: &str) -> Work {
+    work(artifact, json!({ "text": text, "texts": CHANGED - 1 }))
 }
 
-async fn kill(mut runner: tokio::process::Child) {
-    // Tests that run at the same time have programs of Helm too.
-    let own = descendants(runner.id().expect("the runner has not ended"));
-    runner.kill().await.unwrap();
-    eventually("helm is gone", || !processes("--history-max").iter().any(|id| own.contains(id))).await;
+fn give(bench: &mut Bench, work: Work) {
+    bench.change_order(|order| order.work = work);
+}
+
+/// Returns the text of each ConfigMap of the chart.
+fn texts(cluster: &Cluster) -> Vec<String> {
+    let all = cluster.objects("configmap", RELEASE.0);
+    all.iter().filter_map(|one| one["data"]["text"].as_str().map(str::to_owned)).collect()
+}
+
+/// Returns the status word of the newest revision.
+fn newest(cluster: &Cluster) -> String {
+    cluster.revisions("configmap", RELEASE.0, RELEASE.1).pop().expect("a revision")
+}
+
+/// Returns the name of a change without the number of a revision, which is another one in each attempt.
+fn without_number(change: &str) -> &str {
+    change.rsplit_once(".v").filter(|(_, number)| number.parse::<u32>().is_ok()).map_or(change, |(name, _)| name)
 }
 
 #[tokio::test]
@@ -61,20 +57,23 @@ async fn a_release_that_a_killed_attempt_left_pending_is_recovered() {
     }
     let Some(cloud) = cluster::with_clusters(test).await else { return };
     let (cluster, artifact, mut bench) = ready_to_kill(&cloud).await;
-    let release = ("globex-prod", "web");
 
     // A first install that did not succeed: it has no deployed revision, and its pods are never ready.
-    let runner = start(&mut bench, &artifact, &json!({ "kubelet": "hold" }));
-    cluster.until_revision("configmap", release, "pending-install").await;
+    give(&mut bench, work(&artifact, json!({ "kubelet": "hold" })));
+    let runner = start(&mut bench);
+    cluster.until_revision("configmap", RELEASE, "pending-install").await;
     kill(runner).await;
     bench.next_attempt();
+    give(&mut bench, work(&artifact, json!({})));
     let installed = outputs(execute(&bench.job).await);
     let install_log = bench.log();
     // An upgrade whose pods are never ready.
-    let runner = start(&mut bench, &artifact, &json!({ "kubelet": "hold", "text": "bad" }));
-    cluster.until_revision("configmap", release, "pending-upgrade").await;
+    give(&mut bench, work(&artifact, json!({ "kubelet": "hold", "text": "bad" })));
+    let runner = start(&mut bench);
+    cluster.until_revision("configmap", RELEASE, "pending-upgrade").await;
     kill(runner).await;
     bench.next_attempt();
+    give(&mut bench, work(&artifact, json!({})));
     let upgraded = outputs(execute(&bench.job).await);
     let upgrade_log = bench.log();
 
@@ -96,22 +95,19 @@ async fn a_first_release_that_failed_keeps_its_claim_after_a_killed_attempt() {
     }
     let Some(cloud) = cluster::with_clusters(test).await else { return };
     let (cluster, artifact, mut bench) = ready_to_kill(&cloud).await;
-    let claim = || cluster.object("persistentvolumeclaim", "globex-prod", "data")["metadata"].clone();
-    bench.change_order(|order| {
-        order.timeout_secs = 30;
-        order.work = work(&artifact, json!({ "kubelet": "hold", "claim": true }));
-    });
+    let claim = || cluster.object("persistentvolumeclaim", RELEASE.0, "data")["metadata"].clone();
+    give(&mut bench, work(&artifact, json!({ "kubelet": "hold", "claim": true })));
+    bench.change_order(|order| order.timeout_secs = 30);
     let (late, _) = reason(execute(&bench.job).await);
     let made = claim();
 
-    let runner = start(&mut bench, &artifact, &json!({ "kubelet": "hold", "claim": true, "text": "second" }));
-    cluster.until_revision("configmap", ("globex-prod", "web"), "pending-upgrade").await;
+    give(&mut bench, work(&artifact, json!({ "kubelet": "hold", "claim": true, "text": "second" })));
+    bench.change_order(|order| order.timeout_secs = 600);
+    let runner = start(&mut bench);
+    cluster.until_revision("configmap", RELEASE, "pending-upgrade").await;
     kill(runner).await;
     bench.next_attempt();
-    bench.change_order(|order| {
-        order.timeout_secs = 600;
-        order.work = work(&artifact, json!({ "claim": true }));
-    });
+    give(&mut bench, work(&artifact, json!({ "claim": true })));
     let done = outputs(execute(&bench.job).await);
     let (log, kept) = (bench.log(), claim());
 
@@ -123,6 +119,8 @@ async fn a_first_release_that_failed_keeps_its_claim_after_a_killed_attempt() {
     assert_eq!(kept["uid"], made["uid"], "the claim is still the first one");
 }
 
+/// The first point is in the plan. The others are spread over the changes of an upgrade, from the one that makes the
+/// revision to the one that calls it deployed.
 #[tokio::test]
 async fn an_attempt_at_a_chart_is_taken_up_wherever_it_was_killed() {
     let test = "helm_chart::ten_kills::an_attempt_at_a_chart_is_taken_up_wherever_it_was_killed";
@@ -131,26 +129,39 @@ async fn an_attempt_at_a_chart_is_taken_up_wherever_it_was_killed() {
     }
     let Some(cloud) = cluster::with_clusters(test).await else { return };
     let (cluster, artifact, mut bench) = ready_to_kill(&cloud).await;
-    let begun = Instant::now();
+    give(&mut bench, with_text(&artifact, "first"));
     outputs(execute(&bench.job).await);
-    let whole = begun.elapsed();
+    let barrier = Barrier::before(&cluster).await;
+    barrier.close_at(Aim::After(usize::MAX));
+    bench.next_attempt();
+    give(&mut bench, with_text(&artifact, "second"));
+    outputs(execute(&bench.job).await);
+    let changes = barrier.passed();
+    assert!(changes.len() > CHANGED, "{changes:?}");
 
-    // From the start of an attempt to about its end.
-    for point in 0..10_u32 {
-        let text = json!({ "text": format!("point {point}") });
-        let runner = start(&mut bench, &artifact, &text);
-        tokio::time::sleep(whole / 10 * point).await;
-        kill(runner).await;
-        let left = cluster.revisions("configmap", "globex-prod", "web");
+    let mut all_changed = Vec::new();
+    for point in 0..10 {
+        let before = if point == 0 { 0 } else { (point - 1) * (changes.len() - 1) / 8 };
+        let aim = if point == 0 { Aim::First("dry run of ") } else { Aim::After(before) };
+        let text = format!("point {point}");
+        give(&mut bench, with_text(&artifact, &text));
+        kill_at(&barrier, aim, &mut bench, || true).await;
+        let (passed, left) = (barrier.passed(), newest(&cluster));
+        let changed = texts(&cluster).iter().filter(|one| **one == text).count();
 
         bench.next_attempt();
-        bench.change_order(|order| order.work = work(&artifact, text));
         let outcome = execute(&bench.job).await;
 
-        println!("point {point}: left {left:?}\n{}", bench.log());
+        println!("point {point}: passed {passed:?}, left `{left}`\n{}", bench.log());
         outputs(outcome);
-        let settings = cluster.object("configmap", "globex-prod", "settings");
-        assert_eq!(settings["data"]["text"], format!("point {point}"));
-        assert_eq!(cluster.revisions("configmap", "globex-prod", "web").last().unwrap(), "deployed");
+        let expected: Vec<&str> = changes[..before].iter().map(|change| without_number(change)).collect();
+        assert_eq!(passed.iter().map(|change| without_number(change)).collect::<Vec<_>>(), expected, "point {point}");
+        assert_eq!(changed, expected.iter().filter(|change| !change.contains("sh.helm.release")).count());
+        assert_eq!(left, if expected.is_empty() { "deployed" } else { "pending-upgrade" }, "point {point}");
+        assert_eq!(texts(&cluster), vec![text; CHANGED]);
+        assert_eq!(newest(&cluster), "deployed");
+        all_changed.push(changed);
     }
+    assert!(all_changed.iter().any(|changed| (1..CHANGED).contains(changed)), "{all_changed:?}");
+    assert_eq!((all_changed[0], all_changed[1], all_changed[9]), (0, 0, CHANGED));
 }

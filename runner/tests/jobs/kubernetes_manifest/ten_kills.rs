@@ -1,38 +1,89 @@
-//! A runner that is killed while it applies a manifest.
+//! A runner that is killed while it applies a manifest, at chosen changes of the cluster.
 
-use std::time::Instant;
+use std::ops::Range;
 
-use freehold_protocol::order::{Artifact, SyncImage, Work};
+use freehold_protocol::order::{Artifact, Work};
 use freehold_runner::kinds::execute;
 use freehold_skips::have;
+use serde_json::Value;
 
 use super::{manifest, work};
 use crate::cloud::Cloud;
+use crate::cluster::barrier::{Aim, Barrier};
+use crate::cluster::killed_runner::{bring, kill, kill_at, start};
 use crate::cluster::{self, Cluster, DEPLOYER};
-use crate::fixture::{Bench, outputs};
+use crate::fixture::{Bench, eventually, outputs};
 
-/// Not a test by itself, and nothing without its variables: the runner that the next test kills.
-#[tokio::test]
-async fn a_runner_that_applies_objects() {
-    let Ok(artifact) = std::env::var("FREEHOLD_TEST_ARTIFACT_OF_OBJECTS") else { return };
-    let artifact: Artifact = serde_json::from_str(&artifact).unwrap();
-    let cloud = Cloud::joined().await;
-    let mut bench = Bench::new(work(&artifact));
-    Cluster::enter(&cloud, DEPLOYER, &mut bench).await;
-    execute(&bench.job).await;
-}
+const OBJECTS: usize = 30;
+/// A Deployment that never becomes healthy, because the fake kubelet holds its pod.
+const HELD: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: held}
+spec:
+  selector: {matchLabels: {app: held}}
+  template:
+    metadata: {labels: {app: held, fake-kubelet: hold}}
+    spec: {containers: [{name: held, image: \"example.invalid/held:1\"}]}
+";
 
 /// Thirty objects, each with the number of the point; those of the point before have other names and are pruned.
-fn many(point: u32) -> String {
-    let one = |number| {
-        format!(
-            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{}-{number}}}\ndata: {{point: \"{point}\"}}\n---\n",
-            point % 2
-        )
+fn many(point: usize) -> String {
+    let one = |name: String| {
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{point: \"{point}\"}}\n---\n")
     };
-    (0..30).map(one).collect()
+    part(point, 0..OBJECTS).into_iter().map(one).collect()
 }
 
+/// Returns the names of some objects of a point, in the order in which they are applied.
+fn part(point: usize, numbers: Range<usize>) -> Vec<String> {
+    numbers.map(|number| format!("c{}-{number:02}", point % 2)).collect()
+}
+
+/// Returns the names of the objects after so many changes: those of the point are created, then those of the point
+/// before are deleted.
+fn after(point: usize, changes: usize) -> Vec<String> {
+    let created = part(point, 0..changes.min(OBJECTS));
+    let kept = part(point + 1, changes.saturating_sub(OBJECTS)..OBJECTS);
+    sorted([created, kept].concat())
+}
+
+fn sorted(mut names: Vec<String>) -> Vec<String> {
+    names.sort();
+    names
+}
+
+/// Returns the names of the objects of all points.
+fn names(cluster: &Cluster) -> Vec<String> {
+    let all = cluster.objects("configmap", "globex-prod");
+    let of_points = all.iter().filter(|one| one["data"]["point"].is_string());
+    sorted(of_points.map(|one| one["metadata"]["name"].as_str().unwrap().to_owned()).collect())
+}
+
+/// Returns an artifact that is in the install registry.
+async fn brought(cloud: &Cloud, text: &str) -> Artifact {
+    let artifact = manifest(cloud, text).await;
+    bring(cloud, &artifact).await;
+    artifact
+}
+
+fn give(bench: &mut Bench, work: Work) {
+    bench.change_order(|order| order.work = work);
+}
+
+/// A cluster with the objects of a point, its barrier, and the bench that has applied them.
+async fn applied(cloud: &Cloud, point: usize) -> (Cluster, Barrier, Bench) {
+    let cluster = Cluster::make(cloud).await;
+    let artifact = brought(cloud, &many(point)).await;
+    let bench = Cluster::bench(cloud, DEPLOYER, work(&artifact), &artifact).await;
+    outputs(execute(&bench.job).await);
+    let barrier = Barrier::before(&cluster).await;
+    (cluster, barrier, bench)
+}
+
+/// The first point is in the plan. The next ones are from before the first change to before the last one: among the
+/// objects that are made, between these and those that are pruned, and among the latter. At the last point, all changes
+/// are made.
 #[tokio::test]
 async fn an_attempt_at_a_manifest_is_taken_up_wherever_it_was_killed() {
     let test = "kubernetes_manifest::ten_kills::an_attempt_at_a_manifest_is_taken_up_wherever_it_was_killed";
@@ -40,44 +91,34 @@ async fn an_attempt_at_a_manifest_is_taken_up_wherever_it_was_killed() {
         return;
     }
     let Some(cloud) = cluster::with_clusters(test).await else { return };
-    let cluster = Cluster::make(&cloud).await;
-    let artifact = manifest(&cloud, &many(99)).await;
-    let mut bench = Cluster::bench(&cloud, DEPLOYER, work(&artifact), &artifact).await;
-    let begun = Instant::now();
-    outputs(execute(&bench.job).await);
-    let whole = begun.elapsed();
+    let (cluster, barrier, mut bench) = applied(&cloud, 9).await;
 
-    for point in 0..10_u32 {
-        let artifact = manifest(&cloud, &many(point)).await;
-        let image = SyncImage { component: "network".parse().unwrap(), artifact: artifact.clone() };
-        outputs(execute(&cloud.bench(Work::ContainerImage(image), &artifact).job).await);
-        let mut runner = tokio::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "kubernetes_manifest::ten_kills::a_runner_that_applies_objects"])
-            .env("FREEHOLD_TEST_ARTIFACT_OF_OBJECTS", serde_json::to_string(&artifact).unwrap())
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        tokio::time::sleep(whole / 10 * point).await;
-        runner.kill().await.unwrap();
-        let left = names(&cluster);
+    let changes = [0, 1, 15, 29, 30, 31, 45, 59];
+    let aims = changes.map(|number| (Aim::After(number), number));
+    for (point, (aim, number)) in [(Aim::First("dry run of "), 0)].into_iter().chain(aims).enumerate() {
+        give(&mut bench, work(&brought(&cloud, &many(point)).await));
+        kill_at(&barrier, aim, &mut bench, || true).await;
+        let (passed, left) = (barrier.passed(), names(&cluster));
 
         bench.next_attempt();
-        bench.change_order(|order| order.work = work(&artifact));
         outputs(execute(&bench.job).await);
 
-        println!("point {point}: {} objects were there", left.len());
-        let mut expected: Vec<String> = (0..30).map(|number| format!("c{}-{number}", point % 2)).collect();
-        expected.sort();
-        assert_eq!(names(&cluster), expected);
+        assert_eq!((passed.len(), left), (number, after(point, number)), "point {point}: {passed:?}");
+        assert_eq!(names(&cluster), after(point, 2 * OBJECTS), "point {point}");
     }
-}
+    give(&mut bench, work(&brought(&cloud, &(many(9) + HELD)).await));
+    barrier.close_at(Aim::After(usize::MAX));
+    let runner = start(&mut bench);
+    let waits = || names(&cluster) == after(9, 2 * OBJECTS) && cluster.objects("pod", "globex-prod").len() == 1;
+    eventually("the runner waits for the Deployment", waits).await;
+    kill(runner).await;
+    let passed = barrier.passed();
 
-/// Returns the names of the ConfigMaps that the manifest may have made.
-fn names(cluster: &Cluster) -> Vec<String> {
-    let path = "--output=jsonpath={.items[*].metadata.name}";
-    let found = cluster.kubectl(&["get", "configmap", "--namespace=globex-prod", path]).unwrap();
-    let mut names: Vec<String> =
-        found.split(' ').filter(|name| name.starts_with(['c']) && name.contains('-')).map(str::to_owned).collect();
-    names.sort();
-    names
+    bench.next_attempt();
+    give(&mut bench, work(&brought(&cloud, &many(9)).await));
+    outputs(execute(&bench.job).await);
+
+    assert_eq!(passed.len(), 2 * OBJECTS + 1, "{passed:?}");
+    assert_eq!(names(&cluster), after(9, 2 * OBJECTS));
+    assert_eq!(cluster.object("deployment", "globex-prod", "held"), Value::Null);
 }
