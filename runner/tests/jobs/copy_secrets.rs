@@ -1,12 +1,12 @@
 //! Copies of secrets, with a real API server.
 
-use std::time::Instant;
-
 use freehold_protocol::order::{ClusterOf, CopySecrets, Mode, SecretCopy, Work};
 use freehold_runner::kinds::execute;
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
+use crate::cluster::barrier::{Aim, Barrier};
+use crate::cluster::killed_runner::kill_at;
 use crate::cluster::{self, Cluster, DEPLOYER};
 use crate::fixture::{Bench, outputs, reason};
 
@@ -168,51 +168,42 @@ async fn a_teardown_continues_without_the_cluster_and_a_deploy_of_copies_does_no
     assert!(why.contains("name no cluster"), "{why}");
 }
 
-/// Not a test by itself, and nothing without its variable: the runner that the next test kills.
-#[tokio::test]
-async fn a_runner_that_copies_secrets() {
-    let Ok(names) = std::env::var("FREEHOLD_TEST_NAMES_OF_COPIES") else { return };
-    let names: Vec<String> = serde_json::from_str(&names).unwrap();
-    let cloud = Cloud::joined().await;
-    let mut bench = Bench::new(copies_of(&names));
-    Cluster::enter(&cloud, DEPLOYER, &mut bench).await;
-    keep(&mut bench, json!({ "password": "correct horse" }));
-    execute(&bench.job).await;
+/// The number of copies of a point.
+const COPIES: usize = 10;
+
+/// Returns the names of the copies of a point. Those of the point before have other names, and are removed.
+fn wanted(point: usize) -> Vec<String> {
+    (0..COPIES).map(|number| format!("c{}-{number}", point % 2)).collect()
 }
 
+/// The first point is in the plan. The others are from before the first change to before the last one.
 #[tokio::test]
 async fn copying_is_taken_up_wherever_it_was_killed_and_no_copy_is_left_unlisted() {
     let test = "copy_secrets::copying_is_taken_up_wherever_it_was_killed_and_no_copy_is_left_unlisted";
     let Some(cloud) = cluster::with_clusters(test).await else { return };
     let cluster = Cluster::make(&cloud).await;
-    // The copies of a point have other names than those of the point before, which are removed.
-    let wanted = |point: u32| (0..10).map(|number| format!("c{}-{number}", point % 2)).collect::<Vec<_>>();
     let mut bench = Bench::new(copies_of(&wanted(1)));
     Cluster::enter(&cloud, DEPLOYER, &mut bench).await;
     keep(&mut bench, json!({ "password": "correct horse" }));
-    let begun = Instant::now();
     outputs(execute(&bench.job).await);
-    let whole = begun.elapsed();
+    let barrier = Barrier::before(&cluster).await;
 
-    for point in 0..8_u32 {
-        let mut runner = tokio::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "copy_secrets::a_runner_that_copies_secrets"])
-            .env("FREEHOLD_TEST_NAMES_OF_COPIES", serde_json::to_string(&wanted(point)).unwrap())
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        tokio::time::sleep(whole / 6 * point).await;
-        runner.kill().await.unwrap();
-        let recorded = inventory(&cloud).await;
-        let left = copies(&cluster);
-        assert!(left.iter().all(|name| recorded.contains(name)), "point {point}: {left:?} and {recorded:?}");
+    let aims = [0, 5, 9, 10, 11, 15, 19].map(|changes| (Aim::After(changes), changes));
+    for (point, (aim, changes)) in [(Aim::First("dry run of "), 0)].into_iter().chain(aims).enumerate() {
+        bench.change_order(|order| order.work = copies_of(&wanted(point)));
+        kill_at(&barrier, aim, &mut bench, || true).await;
+        let (recorded, left) = (inventory(&cloud).await, copies(&cluster));
 
         bench.next_attempt();
-        bench.change_order(|order| order.work = copies_of(&wanted(point)));
         outputs(execute(&bench.job).await);
 
-        println!("point {point}: {} copies were there", left.len());
-        assert_eq!(copies(&cluster), wanted(point));
+        // Copies are made first, and then those of the point before are removed.
+        let mut expected = wanted(point + 1).split_off(changes.saturating_sub(COPIES));
+        expected.extend(wanted(point).into_iter().take(changes));
+        expected.sort();
+        assert_eq!(left, expected, "point {point}");
+        assert!(left.iter().all(|name| recorded.contains(name)), "point {point}: {left:?} and {recorded:?}");
+        assert_eq!(copies(&cluster), wanted(point), "point {point}");
     }
 }
 
