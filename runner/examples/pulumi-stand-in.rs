@@ -3,9 +3,9 @@
 //! resource, and its locks), and the stack's data key of AWS KMS. It is not a part of any release.
 //!
 //! In place of a program in Go, Python or JavaScript it reads `program.json`:
-//! `{"resources": [{"name", "type", "hold"?, "outputs"?, "protect"?}], "outputs": {}, "secrets": []}`. A text `env:NAME`
-//! is the environment variable `NAME`, and `config:KEY` the configuration `KEY` of the stack. `hold` is a number of
-//! seconds that the creation of the resource takes.
+//! `{"resources": [{"name", "type", "hold"?, "hold_removal"?, "outputs"?, "protect"?}], "outputs": {}, "secrets": []}`. A
+//! text `env:NAME` is the environment variable `NAME`, and `config:KEY` the configuration `KEY` of the stack. `hold` and
+//! `hold_removal` are the numbers of seconds that the creation and the removal of the resource take.
 
 #![expect(clippy::indexing_slicing, reason = "indexing JSON with a missing key gives null")]
 
@@ -43,6 +43,8 @@ struct Resource {
     kind: String,
     #[serde(default)]
     hold: Option<String>,
+    #[serde(default)]
+    hold_removal: Option<String>,
     #[serde(default)]
     outputs: Value,
     #[serde(default)]
@@ -217,7 +219,7 @@ impl Backend {
     }
 
     fn program(&self) -> Result<Program> {
-        let mut program: Program = serde_json::from_str(&std::fs::read_to_string("program.json")?)?;
+        let mut program = read_program()?;
         let config = self.settings()?["config"].clone();
         let filled = |value: &Value| -> Result<Value> {
             let Some(text) = value.as_str() else { return Ok(value.clone()) };
@@ -393,12 +395,7 @@ impl Backend {
             state["checkpoint"]["latest"]["pending_operations"] = json!([{ "resource": { "urn": urn } }]);
             self.put(&self.checkpoint(), &state).await?;
             println!("{operation} {}", resource.name);
-            if let Some(seconds) = &resource.hold {
-                let held = tokio::process::Command::new("sleep").arg(seconds).kill_on_drop(true).status().await?;
-                if !held.success() {
-                    return Err("update canceled".into());
-                }
-            }
+            wait(resource.hold.as_deref()).await?;
             let kept = state["checkpoint"]["latest"]["resources"].as_array_mut().ok_or("no resources in the state")?;
             let made = kept.iter().find(|one| one["urn"] == *urn).map_or(0, |one| one["made"].as_u64().unwrap_or(0));
             kept.retain(|one| one["urn"] != *urn);
@@ -419,16 +416,37 @@ impl Backend {
     }
 
     async fn destroy(&self) -> Result<()> {
+        let program = read_program()?;
         let lock = self.lock().await?;
         let mut state = self.load().await?;
-        while let Some(gone) = state["checkpoint"]["latest"]["resources"].as_array_mut().and_then(Vec::pop) {
-            println!("delete {}", gone["urn"].as_str().unwrap_or_default());
+        while let Some(gone) = resources(&state).pop() {
+            let urn = gone["urn"].as_str().unwrap_or_default();
+            state["checkpoint"]["latest"]["pending_operations"] = json!([{ "resource": { "urn": urn } }]);
+            self.put(&self.checkpoint(), &state).await?;
+            println!("delete {urn}");
+            let resource = program.resources.iter().find(|one| self.urn(one) == urn);
+            wait(resource.and_then(|one| one.hold_removal.as_deref())).await?;
+            if let Some(kept) = state["checkpoint"]["latest"]["resources"].as_array_mut() {
+                kept.pop();
+            }
+            state["checkpoint"]["latest"]["pending_operations"] = json!([]);
             self.put(&self.checkpoint(), &state).await?;
         }
         state["outputs"] = json!({});
         self.put(&self.checkpoint(), &state).await?;
         self.unlock(&lock).await
     }
+}
+
+fn read_program() -> Result<Program> {
+    Ok(serde_json::from_str(&std::fs::read_to_string("program.json")?)?)
+}
+
+/// Waits for so many seconds, as for a slow resource.
+async fn wait(seconds: Option<&str>) -> Result<()> {
+    let Some(seconds) = seconds else { return Ok(()) };
+    let held = tokio::process::Command::new("sleep").arg(seconds).kill_on_drop(true).status().await?;
+    if held.success() { Ok(()) } else { Err("update canceled".into()) }
 }
 
 /// Returns the settings of AWS clients, with the credentials of the container's endpoint.

@@ -1,13 +1,13 @@
 //! A runner that is killed while Helm works, at chosen changes of the cluster.
 
-use freehold_protocol::order::{Artifact, Work};
+use freehold_protocol::order::{Artifact, RemovePart, Work};
 use freehold_runner::kinds::execute;
 use freehold_skips::have;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{chart, work};
 use crate::cloud::Cloud;
-use crate::cluster::barrier::{Aim, Barrier};
+use crate::cluster::barrier::{Aim, Barrier, REVISION_DELETED};
 use crate::cluster::killed_runner::{bring, kill, kill_at, start};
 use crate::cluster::{self, Cluster, DEPLOYER};
 use crate::fixture::{Bench, outputs, reason};
@@ -40,8 +40,8 @@ fn texts(cluster: &Cluster) -> Vec<String> {
 }
 
 /// Returns the status word of the newest revision.
-fn newest(cluster: &Cluster) -> String {
-    cluster.revisions("configmap", RELEASE.0, RELEASE.1).pop().expect("a revision")
+fn newest(cluster: &Cluster) -> Option<String> {
+    cluster.revisions("configmap", RELEASE.0, RELEASE.1).pop()
 }
 
 /// Returns the name of a change without the number of a revision, which is another one in each attempt.
@@ -152,16 +152,57 @@ async fn an_attempt_at_a_chart_is_taken_up_wherever_it_was_killed() {
         bench.next_attempt();
         let outcome = execute(&bench.job).await;
 
-        println!("point {point}: passed {passed:?}, left `{left}`\n{}", bench.log());
+        println!("point {point}: passed {passed:?}, left {left:?}\n{}", bench.log());
         outputs(outcome);
         let expected: Vec<&str> = changes[..before].iter().map(|change| without_number(change)).collect();
         assert_eq!(passed.iter().map(|change| without_number(change)).collect::<Vec<_>>(), expected, "point {point}");
         assert_eq!(changed, expected.iter().filter(|change| !change.contains("sh.helm.release")).count());
-        assert_eq!(left, if expected.is_empty() { "deployed" } else { "pending-upgrade" }, "point {point}");
+        let status = if expected.is_empty() { "deployed" } else { "pending-upgrade" };
+        assert_eq!(left.as_deref(), Some(status), "point {point}");
         assert_eq!(texts(&cluster), vec![text; CHANGED]);
-        assert_eq!(newest(&cluster), "deployed");
+        assert_eq!(newest(&cluster).as_deref(), Some("deployed"));
         all_changed.push(changed);
     }
     assert!(all_changed.iter().any(|changed| (1..CHANGED).contains(changed)), "{all_changed:?}");
     assert_eq!((all_changed[0], all_changed[1], all_changed[9]), (0, 0, CHANGED));
+}
+
+#[tokio::test]
+async fn a_removal_of_a_chart_is_taken_up_wherever_it_was_killed() {
+    let test = "helm_chart::ten_kills::a_removal_of_a_chart_is_taken_up_wherever_it_was_killed";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
+    let (cluster, artifact, mut bench) = ready_to_kill(&cloud).await;
+    let barrier = Barrier::before(&cluster).await;
+    let installed = with_text(&artifact, "text");
+    let removed =
+        Work::Remove(RemovePart { what: Box::new(installed.clone()), destroy_data: false, removes_policies: false });
+
+    // Helm marks the revision, deletes the Deployment and then the ConfigMaps, and at last the revision.
+    for (aim, status, left) in [
+        (Aim::After(0), "deployed", CHANGED),
+        (Aim::After(1), "uninstalling", CHANGED),
+        (Aim::After(6), "uninstalling", CHANGED - 4),
+        (Aim::First(REVISION_DELETED), "uninstalling", 0),
+    ] {
+        give(&mut bench, installed.clone());
+        bench.next_attempt();
+        outputs(execute(&bench.job).await);
+        give(&mut bench, removed.clone());
+        kill_at(&barrier, aim, &mut bench, || texts(&cluster).len() == left).await;
+        let revisions = cluster.revisions("configmap", RELEASE.0, RELEASE.1);
+
+        bench.next_attempt();
+        let outcome = execute(&bench.job).await;
+
+        println!("{aim:?}: {revisions:?}\n{}", bench.log());
+        outputs(outcome);
+        assert_eq!(revisions, [status], "{aim:?}");
+        assert_eq!((texts(&cluster), newest(&cluster)), (Vec::new(), None), "{aim:?}");
+        assert_eq!(cluster.object("deployment", RELEASE.0, "web"), Value::Null, "{aim:?}");
+        let mark = cloud.object("kubernetes/network.fence.json").await.unwrap();
+        assert_eq!(serde_json::from_slice::<Value>(&mark).unwrap()["ended"], true, "{aim:?}");
+    }
 }

@@ -1,12 +1,12 @@
 //! A runner that is killed while it starts a program as a Kubernetes Job, or waits for its end, in chosen states of the
 //! cluster.
 
-use freehold_protocol::order::Work;
+use freehold_protocol::order::{RemovePart, Work};
 use freehold_runner::kinds::execute;
 use serde_json::{Value, json};
 use tokio::process::Child;
 
-use super::{NAMESPACE, image, job_id, pods_made, work};
+use super::{NAMESPACE, image, job_id, pods_made, until, work};
 use crate::cluster::barrier::{Aim, Barrier};
 use crate::cluster::killed_runner::{bring, freeze, kill, start};
 use crate::cluster::{self, Cluster, DEPLOYER};
@@ -19,6 +19,8 @@ enum Way {
     Closed(&'static str),
     /// A finalizer keeps the earlier Kubernetes Job, which the runner deletes.
     Kept,
+    /// A finalizer keeps the earlier Kubernetes Job until the runner stands still. Then nothing keeps it.
+    Gone,
     /// The fake kubelet holds the pod.
     Held,
     /// The fake kubelet holds the pod until the runner stands still. Then the pod ends as this value of its label says.
@@ -82,7 +84,7 @@ impl Place<'_> {
     async fn start_until(&self, way: Way, bench: &mut Bench, expected: &str) -> Child {
         match way {
             Way::Closed(change) => self.barrier.close_at(Aim::First(change)),
-            Way::Kept => self.set_finalizers(&json!(["example.org/keep"])),
+            Way::Kept | Way::Gone => self.set_finalizers(&json!(["example.org/keep"])),
             Way::Held | Way::Ended(_) => {}
         }
         let runner = start(bench);
@@ -90,6 +92,11 @@ impl Place<'_> {
             eventually("the pod is held", || self.state().ends_with("own: runs, pods: 1")).await;
             freeze(&runner).await;
             self.end_pods(end);
+        }
+        if let Way::Gone = way {
+            eventually("the Kubernetes Job is deleted", || self.state().starts_with("earlier: deleted")).await;
+            freeze(&runner).await;
+            self.set_finalizers(&Value::Null);
         }
         let is_there = || !matches!(way, Way::Closed(_)) || self.barrier.is_closed();
         eventually(&format!("{way:?}, {expected}"), || is_there() && self.state() == expected).await;
@@ -102,7 +109,7 @@ impl Place<'_> {
             Way::Closed(_) => self.barrier.open(),
             Way::Kept => self.set_finalizers(&Value::Null),
             Way::Held => self.end_pods("run"),
-            Way::Ended(_) => {}
+            Way::Gone | Way::Ended(_) => {}
         }
     }
 }
@@ -145,5 +152,47 @@ async fn a_program_runs_once_wherever_its_runner_was_killed() {
         let all = cluster.kubectl(&["get", "jobs", "-n", NAMESPACE, "-oname"]).unwrap();
         assert_eq!(all, format!("job.batch/{own}"), "point {point}");
         earlier = own;
+    }
+}
+
+#[tokio::test]
+async fn a_removal_of_a_program_is_taken_up_wherever_it_was_killed() {
+    let test = "kubernetes_job::ten_kills::a_removal_of_a_program_is_taken_up_wherever_it_was_killed";
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
+    let cluster = Cluster::make(&cloud).await;
+    let barrier = Barrier::before(&cluster).await;
+    let artifact = image(&cloud).await;
+    let program = Work::KubernetesJob(work(&artifact, "", ""));
+    let removal =
+        Work::Remove(RemovePart { what: Box::new(program.clone()), destroy_data: false, removes_policies: false });
+    let mut bench = Cluster::bench(&cloud, DEPLOYER, program.clone(), &artifact).await;
+
+    for (number, (way, expected)) in (0..).zip([
+        (Way::Closed("DELETE Job "), "earlier: ended, own: absent, pods: 0"),
+        (Way::Kept, "earlier: deleted, own: absent, pods: 0"),
+        (Way::Gone, "earlier: absent, own: absent, pods: 0"),
+    ]) {
+        bench.next_attempt();
+        bench.change_order(|order| {
+            order.job = job_id(number);
+            order.work = program.clone();
+        });
+        let made = outputs(execute(&bench.job).await);
+        bench.change_order(|order| order.work = removal.clone());
+        let earlier = made["job"].as_str().unwrap();
+        let place = Place { cluster: &cluster, barrier: &barrier, earlier, own: "none" };
+        let runner = place.start_until(way, &mut bench, expected).await;
+        kill(runner).await;
+        place.release(way);
+
+        bench.next_attempt();
+        let outcome = execute(&bench.job).await;
+
+        println!("{way:?}\n{}", bench.log());
+        outputs(outcome);
+        let left = || cluster.kubectl(&["get", "jobs,pods", "-n", NAMESPACE, "-oname"]).unwrap();
+        until("the end of the Kubernetes Job and its pod", || left().is_empty()).await;
+        let inventory = cloud.object("kubernetes/network.inventory.json").await.unwrap();
+        assert_eq!(serde_json::from_slice::<Value>(&inventory).unwrap()["objects"], json!([]), "{way:?}");
     }
 }

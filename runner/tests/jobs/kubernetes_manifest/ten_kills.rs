@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use freehold_protocol::order::{Artifact, Work};
+use freehold_protocol::order::{Artifact, RemovePart, Work};
 use freehold_runner::kinds::execute;
 use freehold_skips::have;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{manifest, work};
 use crate::cloud::Cloud;
@@ -121,4 +121,56 @@ async fn an_attempt_at_a_manifest_is_taken_up_wherever_it_was_killed() {
     assert_eq!(passed.len(), 2 * OBJECTS + 1, "{passed:?}");
     assert_eq!(names(&cluster), after(9, 2 * OBJECTS));
     assert_eq!(cluster.object("deployment", "globex-prod", "held"), Value::Null);
+}
+
+/// Ends a removal that a killed runner began, and looks for what is left.
+async fn end_removal(cloud: &Cloud, cluster: &Cluster, bench: &mut Bench) {
+    bench.next_attempt();
+    outputs(execute(&bench.job).await);
+
+    assert_eq!(names(cluster), [""; 0], "{}", bench.log());
+    let inventory = cloud.object("kubernetes/network.inventory.json").await.unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&inventory).unwrap()["objects"], json!([]));
+}
+
+/// The points are before the first deletion, in the middle, before the last deletion, and when a finalizer still keeps
+/// the last object.
+#[tokio::test]
+async fn a_removal_of_a_manifest_is_taken_up_wherever_it_was_killed() {
+    let test = "kubernetes_manifest::ten_kills::a_removal_of_a_manifest_is_taken_up_wherever_it_was_killed";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
+    let (cluster, barrier, mut bench) = applied(&cloud, 0).await;
+    let apply = bench.job.order.work.clone();
+    let removal =
+        Work::Remove(RemovePart { what: Box::new(apply.clone()), destroy_data: false, removes_policies: false });
+    let set_finalizers = |finalizers: &Value| {
+        let patch = format!("--patch={}", json!({ "metadata": { "finalizers": finalizers } }));
+        let last = part(0, OBJECTS - 1..OBJECTS).concat();
+        cluster.kubectl(&["patch", "configmap", &last, "-n", "globex-prod", "--type=merge", &patch]).unwrap();
+    };
+
+    for deleted in [0, OBJECTS / 2, OBJECTS - 1] {
+        give(&mut bench, removal.clone());
+        kill_at(&barrier, Aim::After(deleted), &mut bench, || true).await;
+        assert_eq!(names(&cluster), part(0, deleted..OBJECTS));
+        end_removal(&cloud, &cluster, &mut bench).await;
+        give(&mut bench, apply.clone());
+        bench.next_attempt();
+        outputs(execute(&bench.job).await);
+    }
+    set_finalizers(&json!(["example.org/keep"]));
+    give(&mut bench, removal);
+    let runner = start(&mut bench);
+    let last = part(0, OBJECTS - 1..OBJECTS);
+    eventually("one object is left", || names(&cluster) == last).await;
+    let is_deleted =
+        || cluster.object("configmap", "globex-prod", &last[0])["metadata"]["deletionTimestamp"].is_string();
+    eventually("the last object is deleted and kept", is_deleted).await;
+    kill(runner).await;
+    set_finalizers(&Value::Null);
+
+    end_removal(&cloud, &cluster, &mut bench).await;
 }
