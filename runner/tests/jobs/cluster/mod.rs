@@ -2,6 +2,7 @@
 
 mod access;
 pub(crate) mod barrier;
+mod contexts;
 mod images;
 pub(crate) mod killed_runner;
 mod policies;
@@ -91,15 +92,25 @@ fn helm() -> Option<PathBuf> {
 impl Cluster {
     /// Makes the cluster and the roles by a stack, and waits for them.
     pub(crate) async fn make(cloud: &Cloud) -> Self {
+        Self::of_stack(cloud, NAME, &template()).await
+    }
+
+    /// Makes a second cluster with the same access entries.
+    async fn make_another(cloud: &Cloud, name: &str) -> Self {
+        Self::of_stack(cloud, name, &json!({ "Resources": resources(name) })).await
+    }
+
+    async fn of_stack(cloud: &Cloud, name: &str, template: &Value) -> Self {
         let stacks = aws_sdk_cloudformation::Client::new(&cloud.customer);
-        let request = stacks.create_stack().stack_name("cluster").template_body(template().to_string());
+        let stack_name = format!("cluster-{name}");
+        let request = stacks.create_stack().stack_name(&stack_name).template_body(template.to_string());
         let long = TimeoutConfig::builder().operation_timeout(START).operation_attempt_timeout(START).build();
         let patient = aws_sdk_cloudformation::config::Builder::new().timeout_config(long);
         let request = request.capabilities(Capability::CapabilityNamedIam).customize().config_override(patient);
         request.send().await.unwrap();
         let deadline = tokio::time::Instant::now() + START;
         loop {
-            let found = stacks.describe_stacks().stack_name("cluster").send().await.unwrap();
+            let found = stacks.describe_stacks().stack_name(&stack_name).send().await.unwrap();
             let stack = &found.stacks()[0];
             match stack.stack_status() {
                 Some(StackStatus::CreateComplete) => break,
@@ -110,7 +121,7 @@ impl Cluster {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         let state = PathBuf::from(std::env::var_os("FREEHOLD_TEST_CLOUD_STATE").unwrap());
-        let folder = format!("tmp/eks/ministack-eks-{ACCOUNT}-eu-west-1-{NAME}");
+        let folder = format!("tmp/eks/ministack-eks-{ACCOUNT}-eu-west-1-{name}");
         let made =
             Self { kubectl: programs().unwrap().join("kubectl"), kubeconfig: state.join(folder).join("kubeconfig") };
         made.wait_for_policies(deadline).await;
@@ -224,22 +235,31 @@ fn template() -> Value {
         json!({ "Type": "AWS::IAM::Role",
             "Properties": { "RoleName": name, "AssumeRolePolicyDocument": trust, "Policies": policies } })
     };
+    let mut all = resources(NAME);
+    all["Cluster"]["DependsOn"] = json!("Eks");
+    all["DeployerEntry"]["DependsOn"] = json!(["Cluster", DEPLOYER]);
+    all["ReaderEntry"]["DependsOn"] = json!(["Cluster", READER]);
+    all["Eks"] = json!({ "Type": "AWS::IAM::Role", "Properties": {
+        "RoleName": "eks", "AssumeRolePolicyDocument": trust(json!({ "Service": "eks.amazonaws.com" })) } });
+    for name in [DEPLOYER, STRANGER, READER] {
+        all[name] = role(name);
+    }
+    json!({ "Resources": all })
+}
+
+/// Returns the resources of a cluster with its access entries, for roles that exist.
+fn resources(cluster: &str) -> Value {
     let entry = |role: &str, policy: &str| {
-        json!({ "Type": "AWS::EKS::AccessEntry", "DependsOn": ["Cluster", role], "Properties": {
-            "ClusterName": NAME, "PrincipalArn": format!("arn:aws:iam::{ACCOUNT}:role/{role}"),
+        json!({ "Type": "AWS::EKS::AccessEntry", "DependsOn": "Cluster", "Properties": {
+            "ClusterName": cluster, "PrincipalArn": format!("arn:aws:iam::{ACCOUNT}:role/{role}"),
             "AccessPolicies": [{ "PolicyArn": format!("arn:aws:eks::aws:cluster-access-policy/{policy}"),
                 "AccessScope": { "Type": "cluster" } }] } })
     };
-    json!({ "Resources": {
-        "Eks": { "Type": "AWS::IAM::Role",
-            "Properties": { "RoleName": "eks", "AssumeRolePolicyDocument": trust(json!({ "Service": "eks.amazonaws.com" })) } },
-        "Cluster": { "Type": "AWS::EKS::Cluster", "DependsOn": "Eks", "Properties": {
-            "Name": NAME, "RoleArn": format!("arn:aws:iam::{ACCOUNT}:role/eks"),
+    json!({
+        "Cluster": { "Type": "AWS::EKS::Cluster", "Properties": {
+            "Name": cluster, "RoleArn": format!("arn:aws:iam::{ACCOUNT}:role/eks"),
             "ResourcesVpcConfig": { "SubnetIds": ["subnet-1", "subnet-2"] } } },
-        DEPLOYER: role(DEPLOYER),
-        STRANGER: role(STRANGER),
-        READER: role(READER),
         "DeployerEntry": entry(DEPLOYER, "AmazonEKSClusterAdminPolicy"),
         "ReaderEntry": entry(READER, "AmazonEKSViewPolicy"),
-    } })
+    })
 }
