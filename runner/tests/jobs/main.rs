@@ -20,6 +20,8 @@ mod kubernetes_manifest;
 mod leftovers;
 mod policies;
 mod preflight;
+#[path = "../../../tests/tests/cloud_secrets/processes.rs"]
+mod processes;
 mod pulumi;
 #[path = "../../../crates/oci/tests/suite/registry.rs"]
 mod registry;

@@ -53,7 +53,7 @@ async fn a_thousand_canaries_reach_the_jobs_and_nothing_that_the_vendor_has() ->
     world.ship(&directory).await?;
     let install = install_with_canaries(&world).await?;
     world.vendor(&["install", "approvals", "globex", "prompt"]).await?;
-    let processes = Processes::watch();
+    let processes = Processes::watch(&[]);
     let mut runner = world.runner(&install).await?;
     let generated = read_generated(&world, &install).await?;
 
@@ -66,7 +66,7 @@ async fn a_thousand_canaries_reach_the_jobs_and_nothing_that_the_vendor_has() ->
     let provisioned = world.provisioned(&install).await?;
     world.vendor(&["install", "approvals", "globex", "approve-all"]).await?;
     let run = world.run(&["action", "run", "globex", "say", "--json"]).await?.ended_with(1)?;
-    let seen = processes.end();
+    let seen = processes.end("freehold");
 
     assert_eq!(provisioned["state"], "succeeded", "{provisioned}");
     let plans: String = sandbox.iter().chain(&components).map(|job| format!("{job:?}\n")).collect();

@@ -1,4 +1,5 @@
-//! The argument lists of all processes of the machine, which everybody on it can read.
+//! A watch on all processes of the machine: their arguments, which every user of the machine can read, and further
+//! files of them that a test names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +18,9 @@ impl Processes {
     /// After so many looks with the same arguments, a process is read in one look of as many.
     const STEADY: u32 = 10;
 
-    pub(crate) fn watch() -> Self {
+    /// Begins to look. Beside the arguments of a process, it reads these files of its folder in `/proc`, such as
+    /// `environ`, where it may.
+    pub(crate) fn watch(more: &'static [&'static str]) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&over);
         let watching = std::thread::spawn(move || {
@@ -30,9 +33,12 @@ impl Processes {
                         present.insert(process.file_name(), (before, same));
                         continue;
                     }
-                    let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+                    let file = |name: &str| std::fs::read(process.path().join(name)).unwrap_or_default();
+                    let line = file("cmdline");
                     let same = if line == before { same.saturating_add(1) } else { 0 };
                     if same == 0 {
+                        let more = more.iter().map(|name| String::from_utf8_lossy(&file(name)).into_owned());
+                        seen.extend(more);
                         seen.insert(String::from_utf8_lossy(&line).into_owned());
                     }
                     present.insert(process.file_name(), (line, same));
@@ -46,10 +52,11 @@ impl Processes {
         Self { over, watching }
     }
 
-    pub(crate) fn end(self) -> String {
+    /// Ends the watch, and returns all that it has seen, in which `program` must be.
+    pub(crate) fn end(self, program: &str) -> String {
         self.over.store(true, Ordering::Relaxed);
         let seen = self.watching.join().unwrap_or_default();
-        assert!(seen.contains("freehold"), "the watch saw no program of ours");
+        assert!(seen.contains(program), "the watch saw no `{program}`");
         seen
     }
 }

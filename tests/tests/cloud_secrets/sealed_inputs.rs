@@ -70,11 +70,11 @@ async fn a_thousand_canaries_are_read_by_the_runner_alone() -> anyhow::Result<()
         "{asks:?}"
     );
 
-    let processes = Processes::watch();
+    let processes = Processes::watch(&[]);
     let given = give(&world).await?;
     let provisioned = world.provisioned(&install).await?;
     let run = world.vendor(&["action", "run", "globex", "say"]).await?;
-    let seen = processes.end();
+    let seen = processes.end("freehold");
 
     assert_eq!(provisioned["state"], "succeeded", "{provisioned}");
     let job = run["nodes"][0]["job"].as_str().with_context(|| format!("no job: {run}"))?;

@@ -62,7 +62,7 @@ async fn sensitive_outputs_arrive_in_other_parts_and_stay_in_the_account() -> an
     world.sync_and_build(&directory, "small").await?;
     let install = world.install("globex", "small").await?;
     let mut runner = world.runner(&install).await?;
-    let processes = Processes::watch();
+    let processes = Processes::watch(&[]);
 
     let provisioned = world.provisioned(&install).await?;
     runner.kill().await?;
@@ -80,7 +80,7 @@ async fn sensitive_outputs_arrive_in_other_parts_and_stay_in_the_account() -> an
     assert_eq!(kept.len(), 2, "{kept:?}");
     a_changed_value_is_used(&world, &install, &directory).await?;
     nothing_is_kept_after_the_teardown(&world, &install).await?;
-    let seen = processes.end();
+    let seen = processes.end("freehold");
     let held = what_the_vendor_has(&world).await?;
     assert!(held.len() > 10_000 && held.contains("site with [redacted]"), "another place was searched");
     let logs = logs_of(&world, &provisioned).await?;

@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use freehold_protocol::order::{ActionStep, ClusterOf, RunAction, Work};
 use freehold_runner::kinds::execute;
 use freehold_skips::have;
+use serde_json::json;
 
 use crate::cloud::Cloud;
 use crate::cluster::{self, Cluster, DEPLOYER, READER, STRANGER};
 use crate::fixture::{Bench, outputs, reason};
+use crate::helm_chart;
+use crate::processes::Processes;
 
 fn action(commands: &[&str]) -> Work {
     let step = |command: &&str| ActionStep {
@@ -61,6 +64,38 @@ async fn who_has_an_access_entry_gets_in_and_no_token_is_seen() {
     assert!(strange.contains("Unauthorized") || strange.contains("must be logged in"), "{strange}");
 }
 
+/// Every user of the machine can read the arguments of the programs, and a program passes its environment on.
+#[tokio::test]
+async fn no_token_is_in_an_argument_or_an_environment_while_helm_and_kubectl_run() {
+    let test = "cluster::access::no_token_is_in_an_argument_or_an_environment_while_helm_and_kubectl_run";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
+    Cluster::make(&cloud).await;
+    let artifact = helm_chart::chart(&cloud).await;
+    let chart = Cluster::bench(&cloud, DEPLOYER, helm_chart::work(&artifact, json!({})), &artifact).await;
+    let kubectl = cluster::kubectl_path();
+    let look = format!("{kubectl} get namespace globex-prod --output=name");
+    // Outside of a box, since a box shows no program of the test.
+    let mut look = Bench::new(action(&[&look])).plain();
+    Cluster::enter(&cloud, DEPLOYER, &mut look).await;
+
+    let processes = Processes::watch(&["environ"]);
+    outputs(execute(&chart.job).await);
+    outputs(execute(&look.job).await);
+    let seen = processes.end("helm\0upgrade\0");
+
+    assert!(look.log().contains("namespace/globex-prod\n"));
+    for read in [format!("{kubectl}\0get\0").as_str(), "HELM_DRIVER=configmap", "KUBECONFIG="] {
+        assert!(seen.contains(read), "the watch saw no `{read}`");
+    }
+    // The prefix of every token, and the beginning of the encoded address of STS.
+    for part in ["k8s-aws-v1.", "aHR0cHM6Ly9zdHMu"] {
+        assert!(!seen.contains(part), "a token is in an argument or in an environment");
+    }
+}
+
 #[tokio::test]
 async fn a_cluster_that_is_not_named_or_not_there_is_said() {
     let test = "cluster::access::a_cluster_that_is_not_named_or_not_there_is_said";
@@ -71,7 +106,7 @@ async fn a_cluster_that_is_not_named_or_not_there_is_said() {
     let unnamed = Bench::new(action(&["true"]));
     let mut absent = Bench::new(action(&["true"]));
     absent.change_order(|order| {
-        order.context["nuon"]["sandbox"] = serde_json::json!({ "outputs": { "cluster_name": "nowhere" } });
+        order.context["nuon"]["sandbox"] = json!({ "outputs": { "cluster_name": "nowhere" } });
     });
     absent.job.credentials = cloud.customer.credentials_provider().unwrap();
 
