@@ -13,6 +13,7 @@ mod guarantees;
 mod lies;
 mod modules;
 mod pages;
+mod test_groups;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
