@@ -31,8 +31,10 @@ impl Known {
     }
 
     fn now(self, at: Instant) -> u64 {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let since = at.saturating_duration_since(self.at) + self.pauses.suspended();
-        self.millis.saturating_add(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+        let before = self.at.saturating_duration_since(at);
+        self.millis.saturating_add(millis(since)).saturating_sub(millis(before))
     }
 }
 

@@ -122,6 +122,8 @@ pub enum Taken {
     Adopted,
     /// The order is in flight and is being stopped. The message must be redelivered later.
     Stopping,
+    /// The order is in flight by another message, so this one is a copy, which must not take over its lease.
+    Copy(Arc<HeldOrder>),
 }
 
 impl InFlight {
@@ -132,6 +134,9 @@ impl InFlight {
         if let Some(known) = inner.get(&held.key()) {
             if known.signal.reason().is_some() {
                 return Taken::Stopping;
+            }
+            if known.sent_at.zip(held.sent_at).is_some_and(|(known, own)| known != own) {
+                return Taken::Copy(Arc::new(held));
             }
             known.lease.adopt(delivery.handle.clone(), delivery.leased_at);
             return Taken::Adopted;
@@ -241,6 +246,18 @@ mod tests {
         assert!(matches!(again, Taken::Adopted));
         assert_eq!(held.lease.handle(), "handle-2");
         assert_eq!(held.fence.receive, 1);
+    }
+
+    #[test]
+    fn another_message_with_an_order_in_flight_is_a_copy_and_takes_over_no_lease() {
+        let sent_at = |millis| Delivery { sent_at: Timestamp::from_millis(millis), ..delivery(1) };
+        let in_flight = InFlight::default();
+        let Taken::New(held) = in_flight.take(order(1, 7), &sent_at(50)) else { panic!("not new") };
+
+        let copy = Delivery { handle: "copy".into(), ..sent_at(60) };
+        let Taken::Copy(copy) = in_flight.take(order(1, 7), &copy) else { panic!("not a copy") };
+
+        assert_eq!((held.lease.handle().as_str(), copy.lease.handle().as_str()), ("handle-1", "copy"));
     }
 
     #[test]

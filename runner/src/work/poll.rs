@@ -244,5 +244,12 @@ fn take_order(agent: &Arc<Agent>, order: freehold_protocol::order::Order, delive
             info!(job.id = %job, "Job `{job}` was delivered again while it is in flight; the attempt continues under the new lease")
         }
         Taken::Stopping => info!(job.id = %job, "Job `{job}` was delivered again while it is being stopped"),
+        Taken::Copy(copy) => {
+            let detail = "the order is a copy: this runner has the order from another message".to_owned();
+            let refused = verify::Refused { reason: RefusalReason::Replayed, detail };
+            if agent.refuse(refused.of(copy.message.clone(), Some((job, copy.fence))), copy.sent_at) {
+                control::delete_later(agent, delivery.handle.clone());
+            }
+        }
     }
 }

@@ -9,7 +9,7 @@ use freehold_protocol::audit::verify::RecordsCopy;
 use freehold_protocol::audit::{AuditEvent, AuditRecord, record_name, record_number};
 use freehold_protocol::{Envelope, JobId};
 use freehold_runner::record::audit::AuditError;
-use freehold_runner::record::audit::bucket::{Bucket, Created, Later};
+use freehold_runner::record::audit::bucket::{Bucket, Created, Later, Object};
 use tokio::sync::Notify;
 
 /// The objects, and what goes wrong.
@@ -182,9 +182,10 @@ impl Bucket for Door {
         Err(self.trouble())
     }
 
-    async fn read(&self, name: &str) -> Result<Vec<u8>, AuditError> {
+    async fn read(&self, name: &str) -> Result<Object, AuditError> {
         self.reading().await?;
-        self.store().objects.get(name).cloned().ok_or_else(|| self.trouble())
+        let bytes = self.store().objects.get(name).cloned().ok_or_else(|| self.trouble())?;
+        Ok(Object { bytes, written_at: None })
     }
 
     async fn later(&self, seq: u64, page: u16) -> Result<Later, AuditError> {

@@ -7,6 +7,7 @@ use aws_sdk_s3::error::ProvideErrorMetadata as _;
 use aws_sdk_s3::operation::put_object::builders::PutObjectFluentBuilder;
 use aws_sdk_s3::primitives::{ByteStream, DateTime};
 use aws_sdk_s3::types::ObjectLockMode;
+use freehold_protocol::Timestamp;
 use freehold_protocol::audit::{record_name, record_number};
 
 use super::error::AuditError;
@@ -28,6 +29,14 @@ pub enum Created {
     Exists,
     /// Another write of this object is under way; the write has to be tried again.
     Contended,
+}
+
+/// An object of the bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    pub bytes: Vec<u8>,
+    /// The time of the bucket's own clock when the object was written; `None` if the response did not have it.
+    pub written_at: Option<Timestamp>,
 }
 
 /// The numbers of the records after a given record.
@@ -55,11 +64,11 @@ pub trait Bucket: std::fmt::Debug + Send + Sync {
     /// An [`AuditError`]. The object may have been written nevertheless, or may be written later.
     async fn replace(&self, name: &str, bytes: Vec<u8>) -> Result<(), AuditError>;
 
-    /// Returns the bytes of an object that exists.
+    /// Returns an object that exists.
     ///
     /// # Errors
     /// An [`AuditError`].
-    async fn read(&self, name: &str) -> Result<Vec<u8>, AuditError>;
+    async fn read(&self, name: &str) -> Result<Object, AuditError>;
 
     /// Looks at the first records after `seq`, at most `page`.
     ///
@@ -127,12 +136,14 @@ impl Bucket for S3Bucket {
         answer.map(|_| ()).map_err(|error| trouble(aws::explain(&error)))
     }
 
-    async fn read(&self, name: &str) -> Result<Vec<u8>, AuditError> {
+    async fn read(&self, name: &str) -> Result<Object, AuditError> {
         let trouble = |reason| self.trouble("s3:GetObject", reason);
         let call = self.client.get_object().bucket(&self.name).key(format!("{FOLDER}{name}"));
         let object = limited(call.send()).await.map_err(trouble)?.map_err(|error| trouble(aws::explain(&error)))?;
+        let millis = object.last_modified().and_then(|time| u64::try_from(time.to_millis().ok()?).ok());
         let body = limited(object.body.collect()).await.map_err(trouble)?;
-        Ok(body.map_err(|error| trouble(aws::explain(&error)))?.to_vec())
+        let bytes = body.map_err(|error| trouble(aws::explain(&error)))?.to_vec();
+        Ok(Object { bytes, written_at: millis.map(Timestamp::from_millis) })
     }
 
     async fn later(&self, seq: u64, page: u16) -> Result<Later, AuditError> {

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use super::author::Author;
-use super::bucket::{Bucket, Created, Later};
+use super::bucket::{Bucket, Created, Later, Object};
 use super::error::AuditError;
 use super::latest_head::LatestHead;
 use super::others::Others;
@@ -50,9 +50,9 @@ impl BucketChain {
         let spool = Spool::open(state_dir)?;
         let latest = LatestHead::default();
         latest.set(spool.last_record());
+        let others = Mutex::new(Others { noticed: 0, until: spool.has_others().then(Instant::now) });
         let spool = Mutex::new(spool);
         let (placing, has_key) = (tokio::sync::Mutex::default(), AtomicBool::default());
-        let others = Mutex::new(Others { noticed: 0, until: Instant::now() });
         Ok(Self { bucket, spool, placing, has_key, added: Notify::new(), latest, others })
     }
 
@@ -88,7 +88,7 @@ impl BucketChain {
             return Ok(());
         }
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        *others = Others { noticed: others.noticed + 1, until: Instant::now() };
+        *others = Others { noticed: others.noticed + 1, until: Some(Instant::now()) };
         Ok(())
     }
 
@@ -132,7 +132,7 @@ impl BucketChain {
             let is_ours = match self.bucket.create(&name, record.clone().into_bytes()).await? {
                 Created::New => true,
                 Created::Exists => {
-                    let found = self.bucket.read(&name).await?;
+                    let found = self.bucket.read(&name).await?.bytes;
                     let is_ours = found == record.as_bytes();
                     if !is_ours {
                         let head = self.end(Head { seq: trying.seq, digest: Digest::of(&found) }).await?;
@@ -170,7 +170,7 @@ impl BucketChain {
             Created::Contended => Ok(false),
             Created::Exists => {
                 // The name is the beginning of the key's digest, so no other key belongs there.
-                if self.bucket.read(&name).await? != text {
+                if self.bucket.read(&name).await?.bytes != text {
                     self.bucket.replace(&name, text).await?;
                     warn!("Object `audit/{name}` was not the public key of this runner, and was written again");
                 }
@@ -207,7 +207,8 @@ impl BucketChain {
         spool.tries(author.record(head.seq + 1, head.digest, at, event)?, joins)
     }
 
-    /// Returns the records of all machines since `from`, the newest first. Their times are those of each machine's clock.
+    /// Returns the records of all machines that were written since `from`, by the clock of the bucket, the newest first.
+    /// The times in the records are those of each machine's clock, and a record may wait on its machine for long.
     pub(super) async fn since(&self, from: Timestamp) -> Result<Vec<AuditRecord>, AuditError> {
         let known = self.spool().head().cloned();
         let end = self.end(known.unwrap_or_else(|| Head { seq: 0, digest: Digest::of(b"") })).await?;
@@ -217,26 +218,25 @@ impl BucketChain {
             let lowest = highest.saturating_sub(READS - 1).max(1);
             let mut reads = Vec::new();
             for seq in (lowest..=highest).rev() {
-                reads.push(self.record(seq));
+                reads.push(self.object(seq));
             }
             // A record before `from` that cannot be read does not matter, so the results are checked one after the
             // other.
-            for record in join_all(reads).await {
-                let record = record?;
-                if record.at < from {
+            for (seq, read) in (lowest..=highest).rev().zip(join_all(reads).await) {
+                let Object { bytes, written_at } = read?;
+                if written_at.is_some_and(|written_at| written_at < from) {
                     return Ok(found);
                 }
-                found.push(record);
+                let record = Envelope::parse(&bytes).and_then(|envelope| envelope.peek::<AuditRecord>());
+                found.push(record.map_err(|_| AuditError::Unreadable { seq })?);
             }
             highest = lowest - 1;
         }
         Ok(found)
     }
 
-    async fn record(&self, seq: u64) -> Result<AuditRecord, AuditError> {
-        let bytes = self.bucket.read(&record_name(seq)).await?;
-        let record = Envelope::parse(&bytes).and_then(|envelope| envelope.peek::<AuditRecord>());
-        record.map_err(|_| AuditError::Unreadable { seq })
+    async fn object(&self, seq: u64) -> Result<Object, AuditError> {
+        self.bucket.read(&record_name(seq)).await
     }
 
     /// Returns the end of the chain in the bucket, which has `known`. Takes few calls, however long the chain is: the
@@ -268,7 +268,7 @@ impl BucketChain {
         if highest == known.seq {
             return Ok(known);
         }
-        let digest = Digest::of(&self.bucket.read(&record_name(highest)).await?);
+        let digest = Digest::of(&self.object(highest).await?.bytes);
         Ok(Head { seq: highest, digest })
     }
 

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use ed25519_dalek::SigningKey;
-use freehold_protocol::Envelope;
 use freehold_protocol::audit::verify::{Known, RecordsCopy, Verified, verify};
 use freehold_protocol::audit::{AuditEvent, AuditRecord, record_name, record_number};
+use freehold_protocol::{Envelope, Timestamp};
 
-use super::bucket::{Bucket, Created, Later};
+use super::bucket::{Bucket, Created, Later, Object};
 use super::{AuditError, Author};
 use crate::keys::runner_key::Identity;
+use crate::process::clock;
 
 /// What happens to a write of a record. The writes take the last one first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub(crate) enum Fate {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     pub(crate) objects: Mutex<BTreeMap<String, Vec<u8>>>,
+    /// The times at which objects were written; those of others are this machine's.
+    pub(crate) written_at: Mutex<BTreeMap<String, Timestamp>>,
     pub(crate) fates: Mutex<Vec<Fate>>,
     /// What happens to the writes after those of `fates`.
     pub(crate) always: Mutex<Fate>,
@@ -123,13 +126,15 @@ impl Bucket for Memory {
         Ok(())
     }
 
-    async fn read(&self, name: &str) -> Result<Vec<u8>, AuditError> {
+    async fn read(&self, name: &str) -> Result<Object, AuditError> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let open = self.open_reads.fetch_add(1, Ordering::Relaxed) + 1;
         self.most_reads.fetch_max(open, Ordering::Relaxed);
         tokio::task::yield_now().await;
         self.open_reads.fetch_sub(1, Ordering::Relaxed);
-        self.objects.lock().unwrap().get(name).cloned().ok_or_else(Self::trouble)
+        let written_at = self.written_at.lock().unwrap().get(name).copied().or_else(|| Some(clock::local()));
+        let bytes = self.objects.lock().unwrap().get(name).cloned().ok_or_else(Self::trouble)?;
+        Ok(Object { bytes, written_at })
     }
 
     async fn later(&self, seq: u64, page: u16) -> Result<Later, AuditError> {

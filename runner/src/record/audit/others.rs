@@ -7,7 +7,7 @@ use tokio::time::Instant;
 pub struct Others {
     /// How often this process found that the chain continues with records of another machine.
     pub noticed: u32,
-    /// No record of another machine was written after this time, except for those that are noticed when this process
-    /// writes its next record. Before this time, another machine may have written records that nobody here has read.
-    pub until: Instant,
+    /// Before this time, other machines wrote records that nobody here has read; `None` if no other machine has written
+    /// since this one joined the chain. Records after this time are noticed when this process writes its next record.
+    pub until: Option<Instant>,
 }

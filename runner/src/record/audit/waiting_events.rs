@@ -100,6 +100,8 @@ pub(super) enum Line {
 struct State {
     head: Option<Head>,
     joined: Option<KeyId>,
+    /// Another machine wrote to the chain after this one had joined it.
+    has_others: bool,
     entries: VecDeque<Waiting>,
     /// The length of the lines of all entries.
     waiting: u64,
@@ -128,6 +130,8 @@ impl State {
                 }
             }
             Line::Head(head) => {
+                // Without a known end, this is the end from which the machine begins, or the first line of a shortened file.
+                self.has_others |= self.joined.is_some() && self.head.is_some();
                 self.head = Some(head);
                 self.trying = None;
             }
@@ -189,6 +193,11 @@ impl Spool {
     /// Returns the key with which this machine last joined the chain.
     pub(super) fn joined(&self) -> Option<&KeyId> {
         self.state.joined.as_ref()
+    }
+
+    /// Returns whether another machine wrote to the chain after this one had joined it.
+    pub(super) const fn has_others(&self) -> bool {
+        self.state.has_others
     }
 
     pub(super) fn first(&self) -> Option<&Entry> {
@@ -265,7 +274,10 @@ impl Spool {
         if self.length < COMPACT.max(2 * self.state.waiting) || self.state.trying.is_some() {
             return Ok(());
         }
-        let end = [self.state.joined.clone().map(Line::Joined), self.state.head.clone().map(Line::Head)];
+        let head = || self.state.head.clone().map(Line::Head);
+        // A second line with the end states that another machine wrote to the chain.
+        let again = head().filter(|_| self.state.has_others);
+        let end = [self.state.joined.clone().map(Line::Joined), head(), again];
         let waiting = self.state.entries.iter().map(|waiting| Line::Entry(waiting.entry.clone()));
         let mut bytes = Vec::new();
         for line in end.into_iter().flatten().chain(waiting) {

@@ -11,12 +11,11 @@ use freehold_protocol::{JobId, KeyId, Timestamp};
 
 use super::Attempt;
 use super::job_audit::is_unstarted;
-use crate::process::clock;
 use crate::record::audit::{AuditError, BUCKET_LIMIT, Others};
 use crate::work::in_flight::HeldOrder;
 use crate::work::journal::Decision;
 
-/// The difference, in seconds, that is allowed between the clock of another machine and that of the control plane.
+/// The difference, in seconds, that is allowed between the clock of the bucket and that of the control plane.
 const CLOCK_TOLERANCE_SECS: u64 = 3600;
 /// How far, in seconds, the estimate of the control plane's time may be behind the clock that dates orders. The estimate
 /// comes from the `Date` of a response, which has a resolution of a second.
@@ -27,6 +26,8 @@ const ESTIMATE_TOLERANCE_SECS: u64 = 5;
 pub(super) enum Seen {
     /// The order had this delivery, or a later one, before. SQS counts the deliveries of one message upwards.
     Delivery { receive: u32 },
+    /// The job has an outcome from this earlier delivery of the message.
+    Outcome { receive: u32 },
     /// The order came before in another message, which the queue took at another time. If the machine that handled the
     /// other message is lost, SQS delivers that message again.
     OtherMessage,
@@ -41,9 +42,11 @@ pub(super) enum Seen {
 impl Seen {
     pub(super) const fn reason(&self) -> RefusalReason {
         match self {
-            Self::Delivery { .. } | Self::OtherMessage | Self::LaterDispatch(_) | Self::HigherSerial(_) => {
-                RefusalReason::Replayed
-            }
+            Self::Delivery { .. }
+            | Self::Outcome { .. }
+            | Self::OtherMessage
+            | Self::LaterDispatch(_)
+            | Self::HigherSerial(_) => RefusalReason::Replayed,
             Self::Cancelled => RefusalReason::Cancelled,
         }
     }
@@ -55,6 +58,9 @@ impl fmt::Display for Seen {
         match self {
             Self::Delivery { receive } => {
                 write!(f, "the order is a copy: its delivery {receive} was handled by {by}")
+            }
+            Self::Outcome { receive } => {
+                write!(f, "the job has ended: its delivery {receive} was handled by {by}")
             }
             Self::OtherMessage => write!(f, "the order is a copy: another message with it was handled by {by}"),
             Self::LaterDispatch(dispatch) => write!(f, "the later dispatch {dispatch} of the job was started by {by}"),
@@ -87,84 +93,64 @@ impl Attempt<'_> {
             return Ok(None);
         }
         let records = agent.audit.since(earliest(order), BUCKET_LIMIT).await?.unwrap_or_default();
-        Ok(first_seen(records.iter().filter(|record| !is_ours || record.runner != *agent.audit.key()), held))
+        Ok(excluding(records.iter(), is_ours.then(|| agent.audit.key()), held))
     }
 
     /// Returns what other machines recorded before the recorded start of this attempt, if that excludes the start. The chain
     /// has one order for all machines, so of two that start an order at once, only the second one is excluded.
     pub(super) async fn seen_before_start(&self) -> Result<Option<Seen>, AuditError> {
         let (audit, held) = (&self.agent.audit, self.held);
-        let is_ours = |record: &&AuditRecord| record.runner == *audit.key();
-        // The record of the start has the time of this machine's clock, which may be wrong.
-        let from = earliest(&held.order).min(tolerated(clock::local()));
-        let records = audit.since(from, BUCKET_LIMIT).await?.unwrap_or_default();
+        let records = audit.since(earliest(&held.order), BUCKET_LIMIT).await?.unwrap_or_default();
         let start = held.announcement();
-        let place = records.iter().position(|record| is_ours(&record) && record.event == start);
-        let earlier = records.iter().skip(place.map_or(0, |place| place + 1));
-        Ok(first_seen(earlier.filter(|record| !is_ours(record)), held))
+        let place = records.iter().position(|record| record.runner == *audit.key() && record.event == start);
+        let earlier = records.get(place.map_or(0, |place| place + 1)..).unwrap_or_default();
+        Ok(excluding(earlier.iter(), Some(audit.key()), held))
     }
 
     /// Returns whether another machine may have recorded something about the order that this process has not noticed.
     fn may_be_known(&self, others: Others) -> bool {
-        let until = self.agent.clock.now(others.until);
+        let Some(until) = others.until else { return false };
+        let until = self.agent.clock.now(until);
         until.is_none_or(|until| self.held.order.issued_at <= until.plus_secs(ESTIMATE_TOLERANCE_SECS))
     }
 }
 
 /// Returns the time before which no machine can have recorded anything about the order.
 fn earliest(order: &Order) -> Timestamp {
-    tolerated(order.issued_at)
+    Timestamp::from_millis(order.issued_at.as_millis().saturating_sub(CLOCK_TOLERANCE_SECS * 1000))
 }
 
-/// Returns the earliest time that a clock may show at `time`.
-fn tolerated(time: Timestamp) -> Timestamp {
-    Timestamp::from_millis(time.as_millis().saturating_sub(CLOCK_TOLERANCE_SECS * 1000))
+/// Returns what excludes the delivery `held` according to `records`, the newest first. Only what a runner of another key
+/// than `own` did excludes it.
+fn excluding<'a>(
+    records: impl DoubleEndedIterator<Item = &'a AuditRecord> + Clone,
+    own: Option<&KeyId>,
+    held: &HeldOrder,
+) -> Option<Seen> {
+    let is_other = |runner: &KeyId| own != Some(runner);
+    let mut others = records.clone().filter(|record| is_other(&record.runner));
+    let seen = others.find_map(|record| seen_in(&record.event, held));
+    let order = &held.order;
+    let delivery = (Fence { dispatch: order.dispatch, receive: held.fence.receive }, held.sent_at);
+    let attempts = attempts(records.rev(), &order.job);
+    seen.or_else(|| attempts.iter().rev().filter(|one| is_other(one.runner)).find_map(|one| one.excludes(delivery)))
 }
 
-/// Returns what excludes the delivery `held` according to the first of these records, the newest first, that excludes it.
-fn first_seen<'a>(records: impl Iterator<Item = &'a AuditRecord>, held: &HeldOrder) -> Option<Seen> {
-    // The attempts that did not start, although a record states that they start.
-    let mut unstarted: Vec<(&KeyId, &JobId, Fence)> = Vec::new();
-    for AuditRecord { runner, event, .. } in records {
-        if let AuditEvent::Ended { job, fence, result, .. } = event
-            && is_unstarted(result)
-        {
-            unstarted.push((runner, job, *fence));
-        }
-        let is_start = if let AuditEvent::Started { job, fence, .. } | AuditEvent::Ended { job, fence, .. } = event {
-            !unstarted.contains(&(runner, job, *fence))
-        } else {
-            true
-        };
-        if let Some(seen) = seen_in(event, is_start, held) {
-            return Some(seen);
-        }
-    }
-    None
-}
-
-/// Returns what another machine did with the order according to `event`, if that excludes the delivery `held`. `is_start`
-/// is whether the start or the end that the event records is that of a job that started.
-fn seen_in(event: &AuditEvent, is_start: bool, held: &HeldOrder) -> Option<Seen> {
+/// Returns what another machine did that excludes an order, whichever message it is in.
+fn seen_in(event: &AuditEvent, held: &HeldOrder) -> Option<Seen> {
     let order = &held.order;
     match event {
-        AuditEvent::Started { group, serial, .. }
-            if group.as_ref() == Some(&order.group) && serial.is_some_and(|serial| serial > order.serial) =>
-        {
-            serial.map(Seen::HigherSerial)
+        AuditEvent::Started { group, serial, .. } => {
+            let newer = serial.filter(|serial| group.as_ref() == Some(&order.group) && *serial > order.serial);
+            newer.map(Seen::HigherSerial)
         }
         AuditEvent::Cancelled { job, dispatch, receive, .. } => {
             let is_this = *job == order.job && *dispatch == order.dispatch;
             (is_this && receive.is_none_or(|one| one == held.fence.receive)).then_some(Seen::Cancelled)
         }
-        AuditEvent::Started { job, fence, sent_at, .. } | AuditEvent::Ended { job, fence, sent_at, .. } => {
-            Earlier { job, fence: *fence, sent_at: *sent_at, is_refused: !is_start }.excludes(held)
-        }
-        AuditEvent::Refused { refusal, sent_at } => {
-            let (job, fence) = refusal.job.as_ref()?;
-            Earlier { job, fence: *fence, sent_at: *sent_at, is_refused: true }.excludes(held)
-        }
-        AuditEvent::Joined { .. }
+        AuditEvent::Ended { .. }
+        | AuditEvent::Refused { .. }
+        | AuditEvent::Joined { .. }
         | AuditEvent::Sent { .. }
         | AuditEvent::PoliciesAsked { .. }
         | AuditEvent::Approval { .. }
@@ -176,34 +162,99 @@ fn seen_in(event: &AuditEvent, is_start: bool, held: &HeldOrder) -> Option<Seen>
     }
 }
 
-/// An attempt of another machine at an order, or a refusal of the order.
+/// Returns all attempts at the job that `records` have, the oldest first.
+fn attempts<'a>(records: impl Iterator<Item = &'a AuditRecord>, job: &JobId) -> Vec<Earlier<'a>> {
+    let mut attempts: Vec<Earlier<'a>> = Vec::new();
+    for AuditRecord { runner, event, .. } in records {
+        let Some((fence, sent_at, mut end)) = attempt_in(event, job) else { continue };
+        let others = || attempts.iter().filter(|earlier| earlier.runner != runner);
+        match end {
+            // The chain excluded this start when it was recorded, so its machine did not start the job.
+            End::None if others().any(|earlier| earlier.excludes((fence, sent_at)).is_some()) => end = End::Unstarted,
+            // A later delivery had started before this end, so the control plane does not take the outcome.
+            End::Outcome if others().any(|later| later.is_started() && later.supersedes(fence, sent_at)) => {
+                end = End::None
+            }
+            End::None | End::Outcome | End::Unstarted => {}
+        }
+        // The end of an attempt replaces its start.
+        attempts.retain(|one| (one.runner, one.fence, one.sent_at) != (runner, fence, sent_at));
+        attempts.push(Earlier { runner, fence, sent_at, end });
+    }
+    attempts
+}
+
+/// Returns the delivery of an attempt at the job, the time at which its message was sent, and the end that `event` records.
+fn attempt_in(event: &AuditEvent, of: &JobId) -> Option<(Fence, Option<Timestamp>, End)> {
+    let (job, fence, sent_at, end) = match event {
+        AuditEvent::Started { job, fence, sent_at, .. } => (job, fence, sent_at, End::None),
+        AuditEvent::Ended { job, fence, sent_at, result, .. } if is_unstarted(result) => {
+            (job, fence, sent_at, End::Unstarted)
+        }
+        AuditEvent::Ended { job, fence, sent_at, .. } => (job, fence, sent_at, End::Outcome),
+        AuditEvent::Refused { refusal, sent_at } => {
+            let (job, fence) = refusal.job.as_ref()?;
+            (job, fence, sent_at, End::Unstarted)
+        }
+        AuditEvent::Cancelled { .. }
+        | AuditEvent::Joined { .. }
+        | AuditEvent::Sent { .. }
+        | AuditEvent::PoliciesAsked { .. }
+        | AuditEvent::Approval { .. }
+        | AuditEvent::Strangers { .. }
+        | AuditEvent::ConnectionRefused { .. }
+        | AuditEvent::KeyReplaced { .. }
+        | AuditEvent::IamChange { .. }
+        | AuditEvent::IamUsed { .. } => return None,
+    };
+    (job == of).then_some((*fence, *sent_at, end))
+}
+
+/// How an attempt that the chain records has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// There is no end, so its machine may be lost, and the next delivery continues.
+    None,
+    /// The job did not start: the order was refused, or the attempt ended before the start.
+    Unstarted,
+    /// The reports queue has the outcome of the job.
+    Outcome,
+}
+
+/// An attempt of a machine at the job, or its refusal of the order.
 struct Earlier<'a> {
-    job: &'a JobId,
+    runner: &'a KeyId,
     fence: Fence,
     /// The time at which the queue took the message; absent in records of earlier versions.
     sent_at: Option<Timestamp>,
-    /// Whether the order was refused, or the attempt ended before the job started.
-    is_refused: bool,
+    end: End,
 }
 
 impl Earlier<'_> {
-    /// Returns the reason why the delivery `held` may not start a job after this.
-    fn excludes(&self, held: &HeldOrder) -> Option<Seen> {
-        let order = &held.order;
-        if *self.job != order.job || self.fence.dispatch < order.dispatch {
+    const fn is_started(&self) -> bool {
+        !matches!(self.end, End::Unstarted)
+    }
+
+    /// Returns whether this is a later delivery of the message.
+    fn supersedes(&self, fence: Fence, sent_at: Option<Timestamp>) -> bool {
+        self.fence.dispatch == fence.dispatch && self.sent_at == sent_at && self.fence.receive > fence.receive
+    }
+
+    /// Returns the reason why a delivery of the order, sent at this time, may not start a job after this.
+    fn excludes(&self, (delivery, sent_at): (Fence, Option<Timestamp>)) -> Option<Seen> {
+        let Fence { dispatch, receive } = self.fence;
+        if dispatch < delivery.dispatch {
             return None;
         }
-        if self.fence.dispatch > order.dispatch {
-            return Some(Seen::LaterDispatch(self.fence.dispatch));
+        if dispatch > delivery.dispatch {
+            return Some(Seen::LaterDispatch(dispatch));
         }
-        match self.sent_at.zip(held.sent_at).map(|(known, own)| own.cmp(&known)) {
+        match self.sent_at.zip(sent_at).map(|(known, own)| own.cmp(&known)) {
             // Without a time, the number of the delivery decides.
-            Some(Ordering::Equal) | None => {
-                let Fence { receive, .. } = self.fence;
-                (receive >= held.fence.receive).then_some(Seen::Delivery { receive })
-            }
+            Some(Ordering::Equal) | None if receive >= delivery.receive => Some(Seen::Delivery { receive }),
+            Some(Ordering::Equal) | None => (self.end == End::Outcome).then_some(Seen::Outcome { receive }),
             // A copy is sent after its original, which may come back after the copy was refused.
-            Some(Ordering::Less) if self.is_refused => None,
+            Some(Ordering::Less) if self.end == End::Unstarted => None,
             Some(Ordering::Less | Ordering::Greater) => Some(Seen::OtherMessage),
         }
     }
@@ -234,54 +285,93 @@ mod tests {
     }
 
     /// Returns what delivery 2 of a message, sent at `known`, excludes of the delivery `receive` of one sent at 50.
-    fn excluded(known: Option<u64>, receive: u32, is_refused: bool) -> Option<Seen> {
-        let (job, sent_at) = (job_id(1), known.map(Timestamp::from_millis));
-        let earlier = Earlier { job: &job, fence: Fence { dispatch: 1, receive: 2 }, sent_at, is_refused };
-        earlier.excludes(&HeldOrder::new(order(1, 7), &delivery(receive, 50)))
+    fn excluded(known: Option<u64>, receive: u32, end: End) -> Option<Seen> {
+        let (runner, sent_at) = (author(3).identity.id().clone(), known.map(Timestamp::from_millis));
+        let earlier = Earlier { runner: &runner, fence: Fence { dispatch: 1, receive: 2 }, sent_at, end };
+        earlier.excludes((Fence { dispatch: 1, receive }, Some(Timestamp::from_millis(50))))
     }
 
     #[test]
     fn an_attempt_excludes_earlier_deliveries_of_its_message_and_each_delivery_of_another_one() {
-        let by = |known| [1, 2, 3].map(|receive| excluded(known, receive, false));
+        let by = |known| [1, 2, 3].map(|receive| excluded(known, receive, End::None));
 
         assert_eq!(by(Some(50)), [DELIVERY, DELIVERY, None]);
         assert_eq!((by(Some(40)), by(Some(60))), ([OTHER; 3], [OTHER; 3]));
         assert_eq!(by(None), [DELIVERY, DELIVERY, None], "a record of an earlier version");
     }
 
-    /// Returns what the start of a copy, sent at 60, and its end with `result` exclude of a message that was sent at
-    /// `sent_at`.
-    fn after_end(result: &str, sent_at: u64) -> Option<Seen> {
-        let at = |millis| HeldOrder::new(order(1, 7), &delivery(1, millis));
-        let copy = at(60);
-        let (job, fence) = (job_id(1), copy.fence);
-        let ended =
-            AuditEvent::Ended { job, fence, result: result.into(), log: None, order: None, sent_at: copy.sent_at };
-        let records = [(2, ended), (1, copy.announcement())].map(|(seq, event)| AuditRecord {
+    #[test]
+    fn an_outcome_excludes_every_delivery() {
+        let by = |known| [1, 2, 3].map(|receive| excluded(known, receive, End::Outcome));
+
+        assert_eq!(by(Some(50)), [DELIVERY, DELIVERY, Some(Seen::Outcome { receive: 2 })]);
+        assert_eq!((by(Some(40)), by(Some(60))), ([OTHER; 3], [OTHER; 3]));
+    }
+
+    #[test]
+    fn a_refusal_excludes_no_message_that_was_sent_before_the_refused_one() {
+        let by = |known| [1, 2, 3].map(|receive| excluded(known, receive, End::Unstarted));
+
+        assert_eq!(by(Some(50)), [DELIVERY, DELIVERY, None]);
+        assert_eq!((by(Some(40)), by(Some(60))), ([OTHER; 3], [NONE; 3]));
+    }
+
+    fn held(receive: u32, sent_at: u64) -> HeldOrder {
+        HeldOrder::new(order(1, 7), &delivery(receive, sent_at))
+    }
+
+    /// The record of the start of a delivery, or of its end with `result`, by the runner with the key of this seed.
+    fn record(seed: u8, (receive, sent_at): (u32, u64), result: Option<&str>) -> AuditRecord {
+        let of = held(receive, sent_at);
+        let ended = |result: &str| {
+            let (job, fence, result) = (job_id(1), of.fence, result.to_owned());
+            AuditEvent::Ended { job, fence, result, log: None, order: None, sent_at: of.sent_at }
+        };
+        AuditRecord {
             tenant: "acme".parse().unwrap(),
             install: "globex-prod".parse().unwrap(),
-            runner: author(3).identity.id().clone(),
-            seq,
+            runner: author(seed).identity.id().clone(),
+            seq: 1,
             previous: Digest::of(b""),
-            at: Timestamp::from_millis(60),
-            event,
-        });
-        first_seen(records.iter(), &at(sent_at))
+            at: Timestamp::default(),
+            event: result.map_or_else(|| of.announcement(), ended),
+        }
+    }
+
+    /// Returns what the records, the oldest first, exclude of a delivery to a runner whose key is not among theirs.
+    fn after(records: &[AuditRecord], receive: u32, sent_at: u64) -> Option<Seen> {
+        excluding(records.iter().rev(), None, &held(receive, sent_at))
     }
 
     #[test]
     fn an_attempt_that_did_not_start_excludes_no_message_that_was_sent_before_its_own() {
         for result in ["refused before the start", "put back before the start", "cancelled before the start"] {
-            assert_eq!((after_end(result, 50), after_end(result, 70)), (NONE, OTHER), "{result}");
+            let records = [record(3, (1, 60), None), record(3, (1, 60), Some(result))];
+            assert_eq!((after(&records, 1, 50), after(&records, 1, 70)), (NONE, OTHER), "{result}");
         }
-        assert_eq!((after_end("succeeded", 50), after_end("succeeded", 70)), (OTHER, OTHER));
+        let records = [record(3, (1, 60), None), record(3, (1, 60), Some("succeeded"))];
+        assert_eq!((after(&records, 1, 50), after(&records, 1, 70)), (OTHER, OTHER));
+    }
+
+    /// Its machine was perhaps killed between this record and the one that it refused the copy.
+    #[test]
+    fn a_start_that_an_earlier_record_excludes_does_not_keep_the_original_from_being_resumed() {
+        let records = [record(3, (1, 50), None), record(4, (1, 60), None)];
+        let own = |seed: u8| {
+            let key = author(seed).identity.id().clone();
+            excluding(records.iter().rev(), Some(&key), &held(2, 50))
+        };
+
+        assert_eq!((after(&records, 2, 50), own(3)), (NONE, NONE));
+        assert_eq!(after(&records, 2, 60), OTHER, "the copy is excluded");
     }
 
     #[test]
-    fn a_refusal_excludes_no_message_that_was_sent_before_the_refused_one() {
-        let by = |known| [1, 2, 3].map(|receive| excluded(known, receive, true));
+    fn an_outcome_after_the_start_of_a_later_delivery_does_not_count() {
+        let (first, second) = (record(3, (1, 50), None), record(4, (2, 50), None));
+        let outcome = record(3, (1, 50), Some("succeeded"));
 
-        assert_eq!(by(Some(50)), [DELIVERY, DELIVERY, None]);
-        assert_eq!((by(Some(40)), by(Some(60))), ([OTHER; 3], [NONE; 3]));
+        assert_eq!(after(&[first.clone(), second.clone(), outcome.clone()], 3, 50), None);
+        assert_eq!(after(&[first, outcome], 3, 50), Some(Seen::Outcome { receive: 1 }));
     }
 }

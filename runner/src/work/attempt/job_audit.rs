@@ -39,7 +39,14 @@ impl Attempt<'_> {
         if noticed(audit.others()) == noticed(others) {
             return Ok(());
         }
-        match self.seen_before_start().await {
+        let looked = tokio::select! {
+            biased;
+            reason = self.held.signal.stopped() => {
+                return Err(NotAnnounced::Stopped { reason, start: Start::Recorded });
+            }
+            looked = self.seen_before_start() => looked,
+        };
+        match looked {
             Ok(seen) => seen.map_or(Ok(()), |seen| Err(NotAnnounced::Seen(seen))),
             Err(error) => Err(NotAnnounced::Unread(error)),
         }
