@@ -113,14 +113,17 @@ impl Remover {
         let lambda = aws_sdk_lambda::Client::new(&self.config);
         let listed = lambda.list_event_source_mappings().event_source_arn(arn).send().await;
         let listed = listed.doing(format!("list the event source mappings of `{arn}`"))?;
-        for id in listed.event_source_mappings().iter().filter_map(|mapping| mapping.uuid()) {
+        let left = listed.event_source_mappings().iter().filter(|mapping| mapping.state() != Some("Deleting"));
+        for id in left.filter_map(|mapping| mapping.uuid()) {
+            let what = format!("delete the event source mapping `{id}`");
             match lambda.delete_event_source_mapping().uuid(id).send().await {
-                // Lambda is already deleting the mapping.
-                Err(error)
-                    if error
-                        .as_service_error()
-                        .is_some_and(|e| e.is_resource_not_found_exception() || e.is_resource_in_use_exception()) => {}
-                deleted => drop(deleted.doing(format!("delete the event source mapping `{id}`"))?),
+                Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_not_found_exception()) => {}
+                // Lambda is still creating or updating the mapping. If the queue were deleted now, the mapping would
+                // stay, because a second run finds mappings only by their queue.
+                Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_in_use_exception()) => {
+                    return Err(error).doing(what).map_err(|error| error.or("run the command again in a minute"));
+                }
+                deleted => drop(deleted.doing(what)?),
             }
         }
         Ok(())

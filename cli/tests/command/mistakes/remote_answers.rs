@@ -31,7 +31,7 @@ macro_rules! create {
     };
 }
 
-pub(super) const MISTAKES: [Mistake; 37] = [
+pub(super) const MISTAKES: [Mistake; 38] = [
     noticed("wrong account or region", &["install", "list", "--tenant", "acme"], 3, Cloud::Aws(without_tenant)),
     noticed("typo in the name of a tenant", &["app", "list", "--tenant", "acmee"], 3, Cloud::Aws(without_tenant)),
     noticed(
@@ -163,6 +163,12 @@ pub(super) const MISTAKES: [Mistake; 37] = [
         2,
         Cloud::Aws(without_installs),
     ),
+    noticed(
+        "removal of a tenant while Lambda updates the mapping of a queue",
+        &["tenant", "destroy", "--name", "acme", "--confirm", "acme"],
+        4,
+        Cloud::Aws(with_mappings_in_use),
+    ),
     noticed("a deploy that fails", &["workflow", "watch", "wf_00000000000000000001"], 1, Cloud::Tenant(tenant)),
 ];
 
@@ -186,6 +192,29 @@ fn with_installs(method: &str, path: &str, body: &str) -> Answer {
     } else {
         without_tenant(method, path, body)
     }
+}
+
+/// Answers as an account with a second reports queue of the tenant, of which Lambda deletes one mapping and updates another.
+fn with_mappings_in_use(method: &str, path: &str, body: &str) -> Answer {
+    let mappings = "/2015-03-31/event-source-mappings";
+    let found = if body.contains("QueueNamePrefix") {
+        json!({ "QueueUrls": ["http://localhost:4566/222222222222/fh-acme--reports--2"] })
+    } else if body.contains("AttributeNames") {
+        json!({ "Attributes": { "QueueArn": "arn:aws:sqs:eu-west-1:222222222222:fh-acme--reports--2" } })
+    } else if body.contains("QueueUrl") {
+        json!({ "Tags": { "freehold:tenant": "acme" } })
+    } else if method == "DELETE" && path.starts_with(mappings) {
+        let message = "Cannot delete the event source mapping because it is in use";
+        return (400, json!({ "__type": "ResourceInUseException", "Message": message }).to_string());
+    } else if path.starts_with(mappings) {
+        let mapping = |id: &str, state: &str| json!({ "UUID": id, "State": state });
+        let deleted = mapping("00000000-0000-4000-8000-000000000001", "Deleting");
+        let updated = mapping("00000000-0000-4000-8000-000000000002", "Updating");
+        json!({ "EventSourceMappings": [deleted, updated] })
+    } else {
+        return without_tenant(method, path, body);
+    };
+    (200, found.to_string())
 }
 
 /// Answers as an account in which everything is allowed and no tenant has an install.
