@@ -153,7 +153,9 @@ fn sentence(reason: StopReason, timeout_secs: u32) -> String {
             "stopped because the order's lease could not be renewed; another attempt may start".to_owned()
         }
         StopReason::TimedOut => {
-            format!("stopped because its time limit of {timeout_secs} s for one attempt was reached")
+            format!(
+                "stopped because its time limit of {timeout_secs} s for one attempt was reached or its order expired"
+            )
         }
         StopReason::Draining => "stopped because the runner is shutting down".to_owned(),
         StopReason::SwitchedOff => "stopped because the customer has switched the runner off".to_owned(),

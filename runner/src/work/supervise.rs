@@ -34,6 +34,8 @@ const REASON_MAX: usize = 4 * 1024;
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     pub time: Duration,
+    /// Whether `time` ends when the order expires, because this is earlier than the end of the order's time limit.
+    pub ends_by_expiry: bool,
     pub redelivery: Redelivery,
 }
 
@@ -98,7 +100,7 @@ async fn watch(
             biased;
             ended = &mut *work => return ended.unwrap_or_else(|error| broke_off(&error)),
             reason = held.signal.stopped(), if asked_to_stop.is_none() => {
-                log.line(sentence(reason));
+                log.line(sentence(reason, limits));
                 asked_to_stop = Some(Instant::now());
             }
             () = until(dropped_at) => {
@@ -142,10 +144,11 @@ async fn until(at: Option<Instant>) {
     }
 }
 
-const fn sentence(reason: StopReason) -> &'static str {
+const fn sentence(reason: StopReason, limits: Limits) -> &'static str {
     match reason {
         StopReason::Cancelled => "[freehold: stopping, because the job was cancelled]",
         StopReason::LeaseLost => "[freehold: stopping, because the lease could not be renewed]",
+        StopReason::TimedOut if limits.ends_by_expiry => "[freehold: stopping, because the order expired]",
         StopReason::TimedOut => "[freehold: stopping, because the job reached its time limit]",
         StopReason::Draining => "[freehold: stopping, because the runner shuts down]",
         StopReason::SwitchedOff => "[freehold: stopping, because the customer has switched the runner off]",
@@ -172,7 +175,12 @@ fn conclude(stopped: Option<StopReason>, outcome: Outcome, limits: Limits, log: 
         (Some(_), _) if succeeded => Ended::Finished(outcome),
         (Some(StopReason::Cancelled), _) => Ended::Finished(Outcome::Cancelled),
         (Some(StopReason::TimedOut), _) => {
-            let reason = format!("stopped after {} s, which is the time limit of the order", limits.time.as_secs());
+            let seconds = limits.time.as_secs();
+            let reason = if limits.ends_by_expiry {
+                format!("stopped after {seconds} s, because the order expired")
+            } else {
+                format!("stopped after {seconds} s, which is the time limit of the order")
+            };
             Ended::Finished(Outcome::Failed { reason, partial: true })
         }
         (Some(StopReason::Draining | StopReason::SwitchedOff), Redelivery::Resume) => Ended::LeftToNext,
@@ -257,7 +265,8 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: Limits = Limits { time: Duration::from_secs(60), redelivery: Redelivery::Resume };
+    const LIMITS: Limits =
+        Limits { time: Duration::from_secs(60), ends_by_expiry: false, redelivery: Redelivery::Resume };
 
     fn failed() -> Outcome {
         Outcome::Failed { reason: "exit 1".into(), partial: true }
@@ -293,6 +302,18 @@ mod tests {
             concluded(Some(StopReason::TimedOut), Outcome::Cancelled, LIMITS),
             Ended::Finished(Outcome::Failed { partial: true, .. })
         ));
+    }
+
+    #[test]
+    fn a_job_that_was_stopped_names_its_time_limit_or_the_end_of_its_order() {
+        let stopped = |limits| conclude(Some(StopReason::TimedOut), failed(), limits, &JobLog::default());
+        let ended = |reason: &str| Ended::Finished(Outcome::Failed { reason: reason.into(), partial: true });
+
+        assert_eq!(stopped(LIMITS), ended("stopped after 60 s, which is the time limit of the order"));
+        assert_eq!(
+            stopped(Limits { ends_by_expiry: true, ..LIMITS }),
+            ended("stopped after 60 s, because the order expired")
+        );
     }
 
     #[test]

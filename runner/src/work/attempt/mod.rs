@@ -485,9 +485,9 @@ impl Attempt<'_> {
 
     fn limits(&self) -> Limits {
         let order = &self.held.order;
-        let left = order.not_after.since(self.agent.server_now(order.issued_at));
+        let left = Duration::from_millis(order.not_after.since(self.agent.server_now(order.issued_at)));
         let timeout = Duration::from_secs(u64::from(order.timeout_secs.min(limits::MAX_JOB_SECS)));
-        Limits { time: timeout.min(Duration::from_millis(left)), redelivery: order.redelivery }
+        Limits { time: timeout.min(left), ends_by_expiry: left < timeout, redelivery: order.redelivery }
     }
 }
 
