@@ -41,7 +41,7 @@ impl std::fmt::Debug for AppSecrets {
 #[derive(Debug, thiserror::Error)]
 pub enum AppSecretError {
     #[error(
-        "secret `{secret}` is required and has no value in this account; launch the current template of the install stack{}",
+        "secret `{secret}` has no value in this account; launch the current template of the install stack{}",
         .parameter.as_ref().map(|id| format!(" with parameter `{id}`")).unwrap_or_default()
     )]
     Missing { secret: String, parameter: Option<String> },
@@ -194,12 +194,12 @@ mod tests {
 
         assert_eq!(
             refused(json!([{ "name": "api_key", "required": true }])).await,
-            "secret `api_key` is required and has no value in this account; launch the current template of the install \
-             stack with parameter `AppSecretApiKey`"
+            "secret `api_key` has no value in this account; launch the current template of the install stack with \
+             parameter `AppSecretApiKey`"
         );
         assert_eq!(
             refused(json!([{ "name": "api_key", "auto_generate": true }])).await,
-            "secret `api_key` is required and has no value in this account; launch the current template of the install stack"
+            "secret `api_key` has no value in this account; launch the current template of the install stack"
         );
     }
 

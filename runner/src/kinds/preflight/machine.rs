@@ -116,7 +116,8 @@ async fn version(path: &Path, directory: &Path) -> Result<String, String> {
     let answer: Result<VersionAnswer, _> = serde_json::from_slice(&output.stdout);
     answer.map(|answer| answer.terraform_version).map_err(|_| {
         let stderr = String::from_utf8_lossy(&output.stderr);
-        format!("`{shown} version -json` printed an unknown text: {}", stderr.lines().next().unwrap_or("no answer"))
+        let why = stderr.lines().next().map(|line| format!(": {line}")).unwrap_or_default();
+        format!("`{shown} version -json` did not print a version as JSON{why}")
     })
 }
 
@@ -182,5 +183,15 @@ mod tests {
         for unfit in ["1.12.0", "0.12.31", "2.0.0"] {
             assert_eq!(judged(unfit), Verdict::Warn, "{unfit}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_program_that_prints_no_version_is_named_with_its_error() {
+        let refused = async |program: &str| version(Path::new(program), Path::new("/")).await.unwrap_err();
+
+        let (silent, loud) = (refused("true").await, refused("cat").await);
+
+        assert_eq!(silent, "`true version -json` did not print a version as JSON");
+        assert!(loud.starts_with("`cat version -json` did not print a version as JSON: cat: "), "{loud}");
     }
 }

@@ -69,8 +69,8 @@ async fn a_missing_input_secret_or_output_fails_the_job_before_its_start_and_the
         [
             "component `api`: input `token` is required and has no value in this account; launch the current template \
              of the install stack with parameter `InputToken`",
-            "component `api`: secret `api_key` is required and has no value in this account; launch the current \
-             template of the install stack with parameter `AppSecretApiKey`",
+            "component `api`: secret `api_key` has no value in this account; launch the current template of the install \
+             stack with parameter `AppSecretApiKey`",
             "component `api`: this runner's config names no bucket; write the install stack's `BucketName` into the \
              key `bucket`",
         ]
