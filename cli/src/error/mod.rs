@@ -34,8 +34,9 @@ Exit codes:
   70  a defect of freehold
   130 stopped by ctrl-c
 
-With --json an error is one line of JSON on stderr, with the fields code,
-exit_code, message and way_out of its object `error`; see docs/errors.md.";
+With --json an error is one line of JSON on stderr. Its object `error` has
+the fields code, exit_code and message, and sometimes way_out and found; see
+docs/errors.md.";
 
 /// The kind of an error, which decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -34,7 +34,7 @@ Kinds:
   change-held         a change waits for the customer's change window
   checks-awaited      a gate waits for required checks that have no result
   workflow-failed     a workflow failed
-  workflow-succeeded  a workflow that a person started succeeded
+  workflow-succeeded  a workflow that a person or a webhook started succeeded
   deploy-rolled-back  a verified deploy failed and was rolled back
   run-stopped         a runbook stopped at a step that failed
   run-succeeded       a runbook succeeded
