@@ -51,7 +51,7 @@ pub(crate) fn build(app: &mut App, index: &Index, inputs: &[Input]) -> Vec<Insta
             }
             Some((_, value)) => {
                 let draft = Draft::error(checked.place(value), format!("`inputs` is {}", value.kind()));
-                drafts.push(draft.expected("a table of strings, or a list of them"));
+                drafts.push(draft.expected("a table of strings (`[inputs]`), or a list of such tables (`[[inputs]]`)"));
             }
             None => {}
         }
