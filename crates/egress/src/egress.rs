@@ -134,8 +134,8 @@ async fn serve_one(gate: &Gate, mut stream: TcpStream, way: &Way) {
     match reached {
         Ok((destination, from_destination)) => {
             let mut from_client = Vec::new();
-            // The hello is checked after the connection, because a client may only test whether the destination accepts
-            // connections.
+            // The hello is checked after the connection, because some clients only test whether the destination accepts
+            // connections, and send no hello.
             if let Way::Pair(to) = way
                 && !gate.admits_hello(&mut stream, &mut from_client, to).await
             {

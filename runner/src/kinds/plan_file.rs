@@ -32,7 +32,8 @@ pub(super) struct PlanFile {
 struct Directory(PathBuf);
 
 impl PlanFile {
-    /// Copies the plan that a program wrote into the workspace. `path` is relative to the workspace.
+    /// Copies a plan out of the workspace, in which a program wrote it, into a directory beside the workspace. `path` is
+    /// relative to the workspace.
     pub(super) async fn copy(job: &Job, path: &Path) -> Result<Self, Failure> {
         let unreadable = |error: io::Error| Failure::because("could not read the plan", &error);
         let plan = workspace::open(&job.workspace, path, MAX_PLAN).await?;

@@ -5,7 +5,7 @@ use crate::job::{Answer, Control, Event, Fence, Job, JobState, Time, ended};
 use crate::word::{Approved, Word};
 
 impl Control {
-    /// Returns what a word means for a job that waits for no approval.
+    /// Returns what a word means for a job that does not wait for an approval.
     pub(crate) fn word_elsewhere(job: &Job, word: Word) -> Answer {
         match word {
             Word::Approve(plan) if job.approval == Some(plan) => Answer::Already,

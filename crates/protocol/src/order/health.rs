@@ -169,7 +169,7 @@ impl Times {
     }
 
     /// Returns the times of the checks without a deploy. The first check that finds the component healthy is enough. A
-    /// component that is just being replaced has a minute to become healthy.
+    /// component that is just being replaced has at most a minute to become healthy.
     pub const fn alone(health: &ComponentHealth) -> Self {
         let window = health.stabilization_window_secs;
         Self { hold_secs: 0, limit_secs: if window < ALONE_SECS { window } else { ALONE_SECS } }

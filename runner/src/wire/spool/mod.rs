@@ -1,8 +1,8 @@
 //! Signed reports on disk, in order, until the queue has accepted them. Each report is a file. Sending one twice is
 //! harmless.
 //!
-//! Disk use is limited: above the limit, the oldest log reports are dropped, which leaves gaps in their sequence
-//! numbers. Other reports are never dropped, even above the limit.
+//! Disk use is limited: at the limit, the oldest log reports are dropped, or a new log report if no other one waits.
+//! This leaves gaps in their sequence numbers. The limit drops no other reports.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -105,8 +105,9 @@ impl Spool {
         Ok(Self { directory, inner: Mutex::new(inner), added, removed, max_bytes, max_reports })
     }
 
-    /// Adds a report and returns its number. It survives a crash of this process and, when `durable` is true, also a power
-    /// failure.
+    /// Adds a report and returns its number. The report survives a crash of this process and, when `durable` is true,
+    /// also a power failure. A hello replaces the one before. When the spool is full, the oldest log reports are
+    /// dropped, or this report if it is a log report and no other one waits.
     ///
     /// # Errors
     /// When the report cannot be written, for example because the disk is full.

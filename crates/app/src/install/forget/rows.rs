@@ -35,7 +35,8 @@ pub(in crate::install) async fn remove_workflows(store: &dyn Store, install: &In
     Ok(entries.len() < WORKFLOWS_PER_RUN as usize)
 }
 
-/// Removes the tasks that are due in the install, and the rows of its partition. The row of the install itself stays.
+/// Removes the due tasks of the install, its queue turn, senders and runs with their idempotency keys, and then the
+/// rows of its partition. The row of the install itself stays.
 ///
 /// # Errors
 /// The store's errors.

@@ -248,7 +248,7 @@ struct Chain<'a> {
     keys: BTreeMap<&'a str, Result<PublicKey, String>>,
     accepted: &'a [String],
     verified: Verified,
-    /// The records that the chain has as a message or an earlier copy names them.
+    /// The numbers of records that a message or an earlier copy names, and that the chain has with the same digest.
     confirmed: BTreeSet<u64>,
     /// The problem of each record that a message or an earlier copy names, and that the chain lacks or has otherwise.
     contradictions: Vec<(u64, String)>,
