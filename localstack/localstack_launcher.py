@@ -1,4 +1,4 @@
-"""Starts LocalStack on loopback, without Docker, as a second opinion about the wire.
+"""Starts LocalStack on loopback, without Docker: a second emulator, with which requests and responses are compared.
 
 `cloud up --engine localstack` starts this file with a clean environment.
 """
