@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use freehold_protocol::report::AwayReason;
+use freehold_protocol::report::{AwayReason, RefusalReason};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
@@ -15,7 +15,7 @@ use crate::process::drain::Phase;
 use crate::process::watchdog::Beat;
 use crate::repeat::Repeat;
 use crate::wire::inbox::{Delivery, InboxError};
-use crate::wire::verify::{Arrival, Message};
+use crate::wire::verify::{self, Arrival, Message};
 use crate::work::agent::Agent;
 use crate::work::attempt;
 use crate::work::control;

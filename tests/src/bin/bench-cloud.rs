@@ -184,7 +184,7 @@ async fn count(
     let show = |name: &str, count: f64, unit: &str| {
         row(&format!("{}.{name}", what.name), count / f64::from(COMPONENTS), unit);
     };
-    show_units(&show, &functions);
+    show_units(show, &functions);
     show("transitions", transitions, "");
     show("invokes", beside as f64, "");
     show("report_invokes", reports as f64, "");

@@ -172,7 +172,7 @@ fn learn(roots: &mut Roots, copy: &RecordsCopy) -> Result<()> {
     Ok(())
 }
 
-/// Returns the keys of the objects in the folder `inside` of `audit/`; if `inside` is empty, of the objects directly in
+/// Returns the keys of the objects with the prefix `inside` below `audit/`; if `inside` is empty, of the objects directly in
 /// `audit/`.
 async fn list(client: &Client, bucket: &str, inside: &str) -> Result<Vec<String>> {
     let (prefix, delimiter) = match inside {

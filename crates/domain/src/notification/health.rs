@@ -143,7 +143,7 @@ mod tests {
         let (healthy, unknown, unhealthy) = (HealthState::Healthy, HealthState::Unknown, HealthState::Unhealthy);
         let mut known = NOTHING;
 
-        for (nth, (after, by, told)) in [
+        for (nth, (after, by, notices)) in [
             (unknown, UNCHECKED, Some("the health of web is unknown")),
             (unknown, UNCHECKED, None),
             (unknown, ANSWERED, None),
@@ -160,7 +160,7 @@ mod tests {
         .into_iter()
         .enumerate()
         {
-            let expected = told.map(|words| format!("Freehold: globex: {words}"));
+            let expected = notices.map(|words| format!("Freehold: globex: {words}"));
             assert_eq!(subject_of(known, after, by), expected, "{nth}");
             known = known.after(after, by);
         }

@@ -5,22 +5,13 @@ use freehold_protocol::audit::{AuditEvent, ORDERS, RECEIPTS, message_name, recor
 use freehold_protocol::report::Outcome;
 use tracing::{error, warn};
 
+use super::no_start::{CANCELLED, PUT_BACK, REFUSED};
 use super::start::{NotAnnounced, Start};
 use super::{Attempt, Message};
 use crate::aws;
 use crate::job::StopReason;
 use crate::record::audit::{AuditError, BUCKET_LIMIT, Others};
 use crate::wire::report::AttemptReporter;
-
-// The results of attempts that did not start, although an audit record states that they start.
-const CANCELLED: &str = "cancelled before the start";
-const PUT_BACK: &str = "put back before the start";
-const REFUSED: &str = "refused before the start";
-
-/// Returns whether the attempt that ended with `result` did not start, although an earlier record states that it starts.
-pub(super) fn is_unstarted(result: &str) -> bool {
-    [CANCELLED, PUT_BACK, REFUSED].contains(&result)
-}
 
 impl Attempt<'_> {
     /// Stores the signed order, records that the job starts, and waits until the customer's bucket has the record. The

@@ -3,9 +3,11 @@
 mod attempt_directory;
 mod attempt_plans;
 mod earlier_machine;
+mod exclusion;
 mod given_back;
 mod iam_audit;
 mod job_audit;
+mod no_start;
 mod policy_audit;
 mod refused_connections;
 mod repeated_outcome;

@@ -1,6 +1,6 @@
 //! The record of a job's start in the audit trail, and the reasons why a job must not start.
 
-use super::earlier_machine::Seen;
+use super::exclusion::Seen;
 use crate::job::StopReason;
 use crate::record::audit::AuditError;
 

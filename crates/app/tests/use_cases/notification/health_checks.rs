@@ -72,7 +72,7 @@ async fn checks_without_a_result_are_told_once_until_a_check_has_a_result() {
 #[tokio::test]
 async fn a_component_that_was_unhealthy_before_its_checks_had_no_result_is_told_again() {
     let (mut world, _) = deploy(false, None).await;
-    let mut told = Vec::new();
+    let mut notices = Vec::new();
 
     for (cause, behaviour) in [
         ("check-1", Some(sick())),
@@ -81,13 +81,13 @@ async fn a_component_that_was_unhealthy_before_its_checks_had_no_result_is_told_
         ("check-4", Some(sick())),
         ("check-5", None),
     ] {
-        told.push(check(&mut world, cause, behaviour).await);
+        notices.push(check(&mut world, cause, behaviour).await);
     }
 
     let unhealthy = "Freehold: globex: storage is unhealthy";
     let expected: [&[&str]; 5] =
         [&[unhealthy], &[UNKNOWN], &[unhealthy], &[], &["Freehold: globex: storage is healthy again"]];
-    assert_eq!(told, expected);
+    assert_eq!(notices, expected);
 }
 
 #[tokio::test]
@@ -115,8 +115,8 @@ async fn a_check_whose_order_the_runner_refuses_is_told_once_with_its_job() {
     }
     world.settle().await;
 
-    let told = minute(&mut world).await;
-    let [unknown] = &told[..] else { panic!("{told:?}") };
+    let notices = minute(&mut world).await;
+    let [unknown] = &notices[..] else { panic!("{notices:?}") };
     assert_eq!((unknown.kind, unknown.subject.as_str()), (NotificationKind::HealthChanged, UNKNOWN));
     assert_eq!((unknown.job.as_ref(), unknown.command.clone()), (Some(&job), format!("freehold job show {job}")));
     assert_eq!(world.workflow(&workflow).await.state.as_str(), "succeeded");

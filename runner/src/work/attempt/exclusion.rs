@@ -1,0 +1,318 @@
+//! Decides what the records of other machines exclude: whether a delivery of an order is a copy, or comes too late.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use freehold_protocol::audit::{AuditEvent, AuditRecord};
+use freehold_protocol::report::{Fence, RefusalReason};
+use freehold_protocol::{JobId, KeyId, Timestamp};
+
+use super::no_start::is_unstarted;
+use crate::work::in_flight::HeldOrder;
+
+/// The act of another machine of the install that makes this delivery a copy of the order, or too late.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// The order had this delivery, or a later one, before. SQS counts the deliveries of one message upwards.
+    Delivery { receive: u32 },
+    /// The job has an outcome from this earlier delivery of the message.
+    Outcome { receive: u32 },
+    /// The order came before in another message, which the queue took at another time. If the machine that handled the
+    /// other message is lost, SQS delivers that message again.
+    OtherMessage,
+    /// A later dispatch of the job was started.
+    LaterDispatch(u32),
+    /// An order of the same group with this higher serial was started.
+    HigherSerial(u64),
+    /// The job was cancelled before it started.
+    Cancelled,
+}
+
+impl Seen {
+    pub(super) const fn reason(&self) -> RefusalReason {
+        match self {
+            Self::Delivery { .. }
+            | Self::Outcome { .. }
+            | Self::OtherMessage
+            | Self::LaterDispatch(_)
+            | Self::HigherSerial(_) => RefusalReason::Replayed,
+            Self::Cancelled => RefusalReason::Cancelled,
+        }
+    }
+}
+
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let by = "another runner of the install, according to the audit chain";
+        match self {
+            Self::Delivery { receive } => {
+                write!(f, "the order is a copy: its delivery {receive} was handled by {by}")
+            }
+            Self::Outcome { receive } => {
+                write!(f, "the job has ended: its delivery {receive} was handled by {by}")
+            }
+            Self::OtherMessage => write!(f, "the order is a copy: another message with it was handled by {by}"),
+            Self::LaterDispatch(dispatch) => write!(f, "the later dispatch {dispatch} of the job was started by {by}"),
+            Self::HigherSerial(serial) => {
+                write!(f, "an order with the newer serial {serial} of the same group was started by {by}")
+            }
+            Self::Cancelled => write!(f, "the cancel of the job was handled by {by}"),
+        }
+    }
+}
+
+/// Returns what excludes the delivery `held` according to `records`, the newest first. Only what a runner of another key
+/// than `own` did excludes it.
+pub(super) fn excluding<'a>(
+    records: impl DoubleEndedIterator<Item = &'a AuditRecord> + Clone,
+    own: Option<&KeyId>,
+    held: &HeldOrder,
+) -> Option<Seen> {
+    let is_other = |runner: &KeyId| own != Some(runner);
+    let mut others = records.clone().filter(|record| is_other(&record.runner));
+    let seen = others.find_map(|record| seen_in(&record.event, held));
+    let order = &held.order;
+    let delivery = (Fence { dispatch: order.dispatch, receive: held.fence.receive }, held.sent_at);
+    let attempts = attempts(records.rev(), &order.job);
+    seen.or_else(|| attempts.iter().rev().filter(|one| is_other(one.runner)).find_map(|one| one.excludes(delivery)))
+}
+
+/// Returns what another machine did that excludes an order, whichever message it is in.
+fn seen_in(event: &AuditEvent, held: &HeldOrder) -> Option<Seen> {
+    let order = &held.order;
+    match event {
+        AuditEvent::Started { group, serial, .. } => {
+            let newer = serial.filter(|serial| group.as_ref() == Some(&order.group) && *serial > order.serial);
+            newer.map(Seen::HigherSerial)
+        }
+        AuditEvent::Cancelled { job, dispatch, receive, .. } => {
+            let is_this = *job == order.job && *dispatch == order.dispatch;
+            (is_this && receive.is_none_or(|one| one == held.fence.receive)).then_some(Seen::Cancelled)
+        }
+        AuditEvent::Ended { .. }
+        | AuditEvent::Refused { .. }
+        | AuditEvent::Joined { .. }
+        | AuditEvent::Sent { .. }
+        | AuditEvent::PoliciesAsked { .. }
+        | AuditEvent::Approval { .. }
+        | AuditEvent::Strangers { .. }
+        | AuditEvent::ConnectionRefused { .. }
+        | AuditEvent::KeyReplaced { .. }
+        | AuditEvent::IamChange { .. }
+        | AuditEvent::IamUsed { .. } => None,
+    }
+}
+
+/// Returns all attempts at the job that `records` have, the oldest first.
+fn attempts<'a>(records: impl Iterator<Item = &'a AuditRecord>, job: &JobId) -> Vec<Earlier<'a>> {
+    let mut attempts: Vec<Earlier<'a>> = Vec::new();
+    for AuditRecord { runner, event, .. } in records {
+        let Some((fence, sent_at, mut end)) = attempt_in(event, job) else { continue };
+        let others = || attempts.iter().filter(|earlier| earlier.runner != runner);
+        match end {
+            // The chain excluded this start when it was recorded, so its machine did not start the job.
+            End::None if others().any(|earlier| earlier.excludes((fence, sent_at)).is_some()) => end = End::Unstarted,
+            // A later delivery had started before this end, so the control plane does not take the outcome.
+            End::Outcome if others().any(|later| later.is_started() && later.supersedes(fence, sent_at)) => {
+                end = End::None
+            }
+            End::None | End::Outcome | End::Unstarted => {}
+        }
+        // The end of an attempt replaces its start.
+        attempts.retain(|one| (one.runner, one.fence, one.sent_at) != (runner, fence, sent_at));
+        attempts.push(Earlier { runner, fence, sent_at, end });
+    }
+    attempts
+}
+
+/// Returns the delivery of an attempt at the job, the time at which its message was sent, and the end that `event` records.
+fn attempt_in(event: &AuditEvent, of: &JobId) -> Option<(Fence, Option<Timestamp>, End)> {
+    let (job, fence, sent_at, end) = match event {
+        AuditEvent::Started { job, fence, sent_at, .. } => (job, fence, sent_at, End::None),
+        AuditEvent::Ended { job, fence, sent_at, result, .. } if is_unstarted(result) => {
+            (job, fence, sent_at, End::Unstarted)
+        }
+        AuditEvent::Ended { job, fence, sent_at, .. } => (job, fence, sent_at, End::Outcome),
+        AuditEvent::Refused { refusal, sent_at } => {
+            let (job, fence) = refusal.job.as_ref()?;
+            (job, fence, sent_at, End::Unstarted)
+        }
+        AuditEvent::Cancelled { .. }
+        | AuditEvent::Joined { .. }
+        | AuditEvent::Sent { .. }
+        | AuditEvent::PoliciesAsked { .. }
+        | AuditEvent::Approval { .. }
+        | AuditEvent::Strangers { .. }
+        | AuditEvent::ConnectionRefused { .. }
+        | AuditEvent::KeyReplaced { .. }
+        | AuditEvent::IamChange { .. }
+        | AuditEvent::IamUsed { .. } => return None,
+    };
+    (job == of).then_some((*fence, *sent_at, end))
+}
+
+/// How an attempt that the chain records has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// There is no end, so its machine may be lost, and the next delivery continues.
+    None,
+    /// The job did not start: the order was refused, or the attempt ended before the start.
+    Unstarted,
+    /// The reports queue has the outcome of the job.
+    Outcome,
+}
+
+/// An attempt of a machine at the job, or its refusal of the order.
+struct Earlier<'a> {
+    runner: &'a KeyId,
+    fence: Fence,
+    /// The time at which the queue took the message; absent in records of earlier versions.
+    sent_at: Option<Timestamp>,
+    end: End,
+}
+
+impl Earlier<'_> {
+    const fn is_started(&self) -> bool {
+        !matches!(self.end, End::Unstarted)
+    }
+
+    /// Returns whether this is a later delivery of the message.
+    fn supersedes(&self, fence: Fence, sent_at: Option<Timestamp>) -> bool {
+        self.fence.dispatch == fence.dispatch && self.sent_at == sent_at && self.fence.receive > fence.receive
+    }
+
+    /// Returns the reason why a delivery of the order, sent at this time, may not start a job after this.
+    fn excludes(&self, (delivery, sent_at): (Fence, Option<Timestamp>)) -> Option<Seen> {
+        let Fence { dispatch, receive } = self.fence;
+        if dispatch < delivery.dispatch {
+            return None;
+        }
+        if dispatch > delivery.dispatch {
+            return Some(Seen::LaterDispatch(dispatch));
+        }
+        match self.sent_at.zip(sent_at).map(|(known, own)| own.cmp(&known)) {
+            // Without a time, the number of the delivery decides.
+            Some(Ordering::Equal) | None if receive >= delivery.receive => Some(Seen::Delivery { receive }),
+            Some(Ordering::Equal) | None => (self.end == End::Outcome).then_some(Seen::Outcome { receive }),
+            // A copy is sent after its original, which may come back after the copy was refused.
+            Some(Ordering::Less) if self.end == End::Unstarted => None,
+            Some(Ordering::Less | Ordering::Greater) => Some(Seen::OtherMessage),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freehold_protocol::Digest;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::record::audit::memory::author;
+    use crate::testing::{job_id, order};
+    use crate::wire::inbox::Delivery;
+
+    const DELIVERY: Option<Seen> = Some(Seen::Delivery { receive: 2 });
+    const OTHER: Option<Seen> = Some(Seen::OtherMessage);
+    const NONE: Option<Seen> = None;
+
+    fn delivery(receive: u32, sent_at: u64) -> Delivery {
+        Delivery {
+            body: "x".into(),
+            handle: "handle".into(),
+            receive,
+            sent_at: Timestamp::from_millis(sent_at),
+            leased_at: Instant::now(),
+        }
+    }
+
+    /// Returns what delivery 2 of a message, sent at `known`, excludes of the delivery `receive` of one sent at 50.
+    fn excluded(known: Option<u64>, receive: u32, end: End) -> Option<Seen> {
+        let (runner, sent_at) = (author(3).identity.id().clone(), known.map(Timestamp::from_millis));
+        let earlier = Earlier { runner: &runner, fence: Fence { dispatch: 1, receive: 2 }, sent_at, end };
+        earlier.excludes((Fence { dispatch: 1, receive }, Some(Timestamp::from_millis(50))))
+    }
+
+    #[test]
+    fn an_attempt_excludes_earlier_deliveries_of_its_message_and_each_delivery_of_another_one() {
+        let by = |known| [1, 2, 3].map(|receive| excluded(known, receive, End::None));
+
+        assert_eq!(by(Some(50)), [DELIVERY, DELIVERY, None]);
+        assert_eq!((by(Some(40)), by(Some(60))), ([OTHER; 3], [OTHER; 3]));
+        assert_eq!(by(None), [DELIVERY, DELIVERY, None], "a record of an earlier version");
+    }
+
+    #[test]
+    fn an_outcome_excludes_every_delivery() {
+        let by = |known| [1, 2, 3].map(|receive| excluded(known, receive, End::Outcome));
+
+        assert_eq!(by(Some(50)), [DELIVERY, DELIVERY, Some(Seen::Outcome { receive: 2 })]);
+        assert_eq!((by(Some(40)), by(Some(60))), ([OTHER; 3], [OTHER; 3]));
+    }
+
+    #[test]
+    fn a_refusal_excludes_no_message_that_was_sent_before_the_refused_one() {
+        let by = |known| [1, 2, 3].map(|receive| excluded(known, receive, End::Unstarted));
+
+        assert_eq!(by(Some(50)), [DELIVERY, DELIVERY, None]);
+        assert_eq!((by(Some(40)), by(Some(60))), ([OTHER; 3], [NONE; 3]));
+    }
+
+    fn held(receive: u32, sent_at: u64) -> HeldOrder {
+        HeldOrder::new(order(1, 7), &delivery(receive, sent_at))
+    }
+
+    /// The record of the start of a delivery, or of its end with `result`, by the runner with the key of this seed.
+    fn record(seed: u8, (receive, sent_at): (u32, u64), result: Option<&str>) -> AuditRecord {
+        let of = held(receive, sent_at);
+        let ended = |result: &str| {
+            let (job, fence, result) = (job_id(1), of.fence, result.to_owned());
+            AuditEvent::Ended { job, fence, result, log: None, order: None, sent_at: of.sent_at }
+        };
+        AuditRecord {
+            tenant: "acme".parse().unwrap(),
+            install: "globex-prod".parse().unwrap(),
+            runner: author(seed).identity.id().clone(),
+            seq: 1,
+            previous: Digest::of(b""),
+            at: Timestamp::default(),
+            event: result.map_or_else(|| of.announcement(), ended),
+        }
+    }
+
+    /// Returns what the records, the oldest first, exclude of a delivery to a runner whose key is not among theirs.
+    fn after(records: &[AuditRecord], receive: u32, sent_at: u64) -> Option<Seen> {
+        excluding(records.iter().rev(), None, &held(receive, sent_at))
+    }
+
+    #[test]
+    fn an_attempt_that_did_not_start_excludes_no_message_that_was_sent_before_its_own() {
+        for result in ["refused before the start", "put back before the start", "cancelled before the start"] {
+            let records = [record(3, (1, 60), None), record(3, (1, 60), Some(result))];
+            assert_eq!((after(&records, 1, 50), after(&records, 1, 70)), (NONE, OTHER), "{result}");
+        }
+        let records = [record(3, (1, 60), None), record(3, (1, 60), Some("succeeded"))];
+        assert_eq!((after(&records, 1, 50), after(&records, 1, 70)), (OTHER, OTHER));
+    }
+
+    /// Its machine was perhaps killed between this record and the one that it refused the copy.
+    #[test]
+    fn a_start_that_an_earlier_record_excludes_does_not_keep_the_original_from_being_resumed() {
+        let records = [record(3, (1, 50), None), record(4, (1, 60), None)];
+        let own = |seed: u8| {
+            let key = author(seed).identity.id().clone();
+            excluding(records.iter().rev(), Some(&key), &held(2, 50))
+        };
+
+        assert_eq!((after(&records, 2, 50), own(3)), (NONE, NONE));
+        assert_eq!(after(&records, 2, 60), OTHER, "the copy is excluded");
+    }
+
+    #[test]
+    fn an_outcome_after_the_start_of_a_later_delivery_does_not_count() {
+        let (first, second) = (record(3, (1, 50), None), record(4, (2, 50), None));
+        let outcome = record(3, (1, 50), Some("succeeded"));
+
+        assert_eq!(after(&[first.clone(), second.clone(), outcome.clone()], 3, 50), None);
+        assert_eq!(after(&[first, outcome], 3, 50), Some(Seen::Outcome { receive: 1 }));
+    }
+}
