@@ -137,7 +137,7 @@ impl Attempt<'_> {
             return Err(Failure::deletes_data(&work.component, &held));
         }
 
-        let is_deployed = revisions.last().is_some_and(|last| last.status == "deployed");
+        let is_deployed = revisions.last().is_some_and(Revision::is_deployed);
         let asked = approvals::asked(job).await?;
         // Hooks run in every upgrade, so a chart with hooks is skipped only where the config permits it.
         let is_skippable = job.order.skip_noops || (asked.is_any() && plan.hooks.is_empty());
@@ -200,10 +200,13 @@ impl Attempt<'_> {
             Recovery::Nothing => Ok(()),
             Recovery::RollBack { from, to } => {
                 self.job.log.line(&format!(
-                    "release `{name}` was left `{}` at revision {} by a killed attempt; rolling back to revision {to}",
-                    from.status, from.number
+                    "release `{name}` was left `{}` at revision {} by a killed attempt; rolling back to revision {}",
+                    from.status, from.number, to.number
                 ));
-                self.helm.roll_back(to, self.time_left()).await.map_err(Failure::after_change)
+                self.helm.roll_back(&to, self.time_left()).await.map_err(|failure| {
+                    let later = format!("release `{name}` was not upgraded; deploy again to upgrade it");
+                    failure.and(Failure::new(later)).after_change()
+                })
             }
             Recovery::Uninstall { from } => {
                 self.job.log.line(&format!(

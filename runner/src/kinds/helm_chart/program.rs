@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::release::{CHART, Release};
+use super::releases::Revision;
 use crate::identity::job_aws::JobAws;
 use crate::job::Job;
 use crate::job::failure::Failure;
@@ -144,9 +145,13 @@ impl<'a> Helm<'a> {
         self.change("upgrade", arguments).await
     }
 
-    /// Rolls the release back to revision `to`.
-    pub(super) async fn roll_back(&self, to: u32, time: Duration) -> Result<(), Failure> {
-        let mut arguments = self.words(&["rollback", &self.release.name, &to.to_string(), HISTORY]);
+    /// Rolls the release back to revision `to`. Waits until the objects are ready, unless the revision was ready
+    /// before: without `--wait`, Helm records the release as deployed at once.
+    pub(super) async fn roll_back(&self, to: &Revision, time: Duration) -> Result<(), Failure> {
+        let mut arguments = self.words(&["rollback", &self.release.name, &to.number.to_string(), HISTORY]);
+        if !to.is_deployed() {
+            arguments.push("--wait".to_owned());
+        }
         arguments.push(timeout(time));
         self.change("rollback", arguments).await
     }

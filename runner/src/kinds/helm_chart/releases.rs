@@ -19,6 +19,13 @@ pub(super) struct Revision {
     pub(super) status: String,
 }
 
+impl Revision {
+    /// Returns whether Helm lists the revision as deployed. It became ready when it was installed or upgraded.
+    pub(super) fn is_deployed(&self) -> bool {
+        self.status == "deployed"
+    }
+}
+
 /// The action that is necessary before a release can be upgraded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Recovery {
@@ -27,7 +34,7 @@ pub(super) enum Recovery {
     /// that failed may run and have data, which an uninstall would delete (decision 0104).
     RollBack {
         from: Revision,
-        to: u32,
+        to: Revision,
     },
     /// Uninstall the release: its first install was interrupted, or an uninstall was.
     Uninstall {
@@ -55,13 +62,13 @@ fn revision(object: &Value) -> Option<Revision> {
 
 /// Returns whether one of the revisions is deployed.
 pub(super) fn is_deployed(revisions: &[Revision]) -> bool {
-    revisions.iter().any(|revision| revision.status == "deployed")
+    revisions.iter().any(Revision::is_deployed)
 }
 
 /// Returns the revision from which Helm upgrades: it deletes the objects of this revision that the chart no longer has.
 /// Helm takes the newest one that is `deployed`; without one, the last one if it is `failed` or `superseded`.
 pub(super) fn upgraded(revisions: &[Revision]) -> Option<u32> {
-    let deployed = revisions.iter().rev().find(|one| one.status == "deployed");
+    let deployed = revisions.iter().rev().find(|one| one.is_deployed());
     let failed = revisions.last().filter(|last| ["failed", "superseded"].contains(&last.status.as_str()));
     deployed.or(failed).map(|one| one.number)
 }
@@ -79,7 +86,7 @@ pub(super) fn recovery(revisions: &[Revision], inherits: bool) -> Recovery {
     if !inherits {
         return Recovery::Refuse { by: last };
     }
-    let newest = |status: &str| revisions.iter().rev().find(|one| one.status == status).map(|one| one.number);
+    let newest = |status: &str| revisions.iter().rev().find(|one| one.status == status).cloned();
     match ["deployed", "superseded", "failed"].into_iter().find_map(newest) {
         Some(to) if !is_uninstalling => Recovery::RollBack { from: last, to },
         Some(_) | None => Recovery::Uninstall { from: last },
@@ -100,7 +107,8 @@ mod tests {
     fn decided(statuses: &[&str]) -> String {
         match recovery(&revisions(statuses), true) {
             Recovery::Nothing => "nothing".to_owned(),
-            Recovery::RollBack { to, .. } => format!("back to {to}"),
+            Recovery::RollBack { to, .. } if to.is_deployed() => format!("back to {}", to.number),
+            Recovery::RollBack { to, .. } => format!("back to {}, and wait", to.number),
             Recovery::Uninstall { .. } => "uninstall".to_owned(),
             Recovery::Refuse { .. } => "refuse".to_owned(),
         }
@@ -115,14 +123,14 @@ mod tests {
             (&["failed"], "nothing"),
             (&["deployed", "failed"], "nothing"),
             (&["pending-install"], "uninstall"),
-            (&["failed", "pending-upgrade"], "back to 1"),
-            (&["failed", "failed", "pending-upgrade"], "back to 2"),
-            (&["failed", "pending-upgrade", "pending-rollback"], "back to 1"),
+            (&["failed", "pending-upgrade"], "back to 1, and wait"),
+            (&["failed", "failed", "pending-upgrade"], "back to 2, and wait"),
+            (&["failed", "pending-upgrade", "pending-rollback"], "back to 1, and wait"),
             (&["failed", "uninstalling"], "uninstall"),
             (&["deployed", "pending-upgrade"], "back to 1"),
             (&["superseded", "deployed", "failed", "pending-upgrade"], "back to 2"),
             (&["deployed", "pending-upgrade", "pending-rollback"], "back to 1"),
-            (&["superseded", "failed", "pending-rollback"], "back to 1"),
+            (&["superseded", "failed", "pending-rollback"], "back to 1, and wait"),
             (&["uninstalling"], "uninstall"),
             (&["superseded", "uninstalling"], "uninstall"),
         ] {

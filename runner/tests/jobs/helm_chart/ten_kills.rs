@@ -88,8 +88,9 @@ async fn a_release_that_a_killed_attempt_left_pending_is_recovered() {
 }
 
 #[tokio::test]
-async fn a_first_release_that_failed_keeps_its_claim_after_a_killed_attempt() {
-    let test = "helm_chart::ten_kills::a_first_release_that_failed_keeps_its_claim_after_a_killed_attempt";
+async fn a_first_release_that_failed_keeps_its_claim_and_is_not_deployed_before_it_is_ready() {
+    let test =
+        "helm_chart::ten_kills::a_first_release_that_failed_keeps_its_claim_and_is_not_deployed_before_it_is_ready";
     if !have(&["bwrap"]) {
         return;
     }
@@ -106,14 +107,27 @@ async fn a_first_release_that_failed_keeps_its_claim_after_a_killed_attempt() {
     let runner = start(&mut bench);
     cluster.until_revision("configmap", RELEASE, "pending-upgrade").await;
     kill(runner).await;
+    // The chart is that of the failed revision, so a rollback leaves nothing to change.
+    bench.next_attempt();
+    give(&mut bench, work(&artifact, json!({ "kubelet": "hold", "claim": true })));
+    bench.change_order(|order| {
+        order.timeout_secs = 30;
+        order.skip_noops = true;
+    });
+    let (not_ready, partial) = reason(execute(&bench.job).await);
+    let (log, left) = (bench.log(), cluster.revisions("configmap", RELEASE.0, RELEASE.1));
     bench.next_attempt();
     give(&mut bench, work(&artifact, json!({ "claim": true })));
+    bench.change_order(|order| order.timeout_secs = 600);
     let done = outputs(execute(&bench.job).await);
-    let (log, kept) = (bench.log(), claim());
+    let kept = claim();
 
-    println!("{late}\n{log}");
+    println!("{late}\n{log}\n{not_ready}");
     let message = "was left `pending-upgrade` at revision 2 by a killed attempt; rolling back to revision 1";
     assert!(log.contains(message));
+    assert!(not_ready.starts_with("component `network`: `helm rollback` ended with exit code 1: ") && partial);
+    assert!(not_ready.ends_with("; and release `web` was not upgraded; deploy again to upgrade it"));
+    assert_eq!(left, ["failed", "pending-upgrade", "failed"]);
     assert_eq!(done["revision"], 4);
     assert!(made["uid"].is_string() && kept["deletionTimestamp"].is_null(), "{made} {kept}");
     assert_eq!(kept["uid"], made["uid"], "the claim is still the first one");
