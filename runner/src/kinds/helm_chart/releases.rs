@@ -30,7 +30,7 @@ impl Revision {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Recovery {
     Nothing,
-    /// Roll back to `to`: the last revision that was deployed, or if none ever was, the last one that failed. A release
+    /// Roll back to `to`: the revision that is deployed, or if none is, the last one that was or that failed. A release
     /// that failed may run and have data, which an uninstall would delete (decision 0104).
     RollBack {
         from: Revision,
@@ -86,8 +86,10 @@ pub(super) fn recovery(revisions: &[Revision], inherits: bool) -> Recovery {
     if !inherits {
         return Recovery::Refuse { by: last };
     }
-    let newest = |status: &str| revisions.iter().rev().find(|one| one.status == status).cloned();
-    match ["deployed", "superseded", "failed"].into_iter().find_map(newest) {
+    // A rollback that fails marks the pending revision that it leaves as superseded, also one that never ran (Helm,
+    // `pkg/action/rollback.go`). The failed revision of that rollback is newer.
+    let newest = |of: &[&str]| revisions.iter().rev().find(|one| of.contains(&one.status.as_str())).cloned();
+    match newest(&["deployed"]).or_else(|| newest(&["superseded", "failed"])) {
         Some(to) if !is_uninstalling => Recovery::RollBack { from: last, to },
         Some(_) | None => Recovery::Uninstall { from: last },
     }
@@ -126,11 +128,16 @@ mod tests {
             (&["failed", "pending-upgrade"], "back to 1, and wait"),
             (&["failed", "failed", "pending-upgrade"], "back to 2, and wait"),
             (&["failed", "pending-upgrade", "pending-rollback"], "back to 1, and wait"),
+            (&["failed", "superseded", "failed"], "nothing"),
+            (&["failed", "superseded", "failed", "pending-upgrade"], "back to 3, and wait"),
+            (&["failed", "superseded", "failed", "pending-upgrade", "pending-rollback"], "back to 3, and wait"),
+            (&["deployed", "superseded", "failed", "pending-upgrade"], "back to 1"),
+            (&["superseded", "failed", "superseded", "failed", "pending-upgrade"], "back to 4, and wait"),
             (&["failed", "uninstalling"], "uninstall"),
             (&["deployed", "pending-upgrade"], "back to 1"),
             (&["superseded", "deployed", "failed", "pending-upgrade"], "back to 2"),
             (&["deployed", "pending-upgrade", "pending-rollback"], "back to 1"),
-            (&["superseded", "failed", "pending-rollback"], "back to 1, and wait"),
+            (&["superseded", "failed", "pending-rollback"], "back to 2, and wait"),
             (&["uninstalling"], "uninstall"),
             (&["superseded", "uninstalling"], "uninstall"),
         ] {
