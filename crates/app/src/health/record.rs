@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_domain::health::{LastHealth, has_result};
-use freehold_domain::job::Job;
+use freehold_domain::job::{Job, JobState};
 use freehold_domain::notification::{ChangedBy, KnownHealth};
 use freehold_domain::plan::Deployed;
 use freehold_domain::required_checks::ReportedCheck;
@@ -38,7 +38,7 @@ pub(crate) async fn record_health(
     let (health, combined) = with_results(store, &job.install, health, now).await?;
     let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
     let known_before = known.map(|known| known_health(&known.value)).unwrap_or_default();
-    let by = ChangedBy::Check { unchecked: only_looks(workflow, job) && !has_result(job) };
+    let by = changed_by(workflow, job);
     let notification = of_changed_health(store, &job.install, known_before, &combined, by).await?;
     let KnownHealth { unhealthy: known_unhealthy, unchecked: known_unchecked } = known_before.after(combined.state, by);
     let install = job.install.clone();
@@ -91,10 +91,15 @@ fn known_health(record: &HealthRecord) -> KnownHealth {
     KnownHealth { unhealthy, unchecked: record.known_unchecked }
 }
 
-/// Returns whether the job checks health and is not a gate. A gate without a result fails its workflow, and there is a
-/// notification about that.
-fn only_looks(workflow: &Workflow, job: &Job) -> bool {
-    workflow.nodes.iter().any(|node| node.name == job.node && node.target.only_looks())
+/// Returns what the end of a check's job changes. Not every end without a result is news: a gate fails its workflow, and
+/// a lost job had no runner or lost its runner. There are notifications about that workflow, and about a runner that is
+/// away.
+fn changed_by(workflow: &Workflow, job: &Job) -> ChangedBy {
+    if has_result(job) {
+        return ChangedBy::Check;
+    }
+    let only_looks = workflow.nodes.iter().any(|node| node.name == job.node && node.target.only_looks());
+    ChangedBy::Unchecked { is_news: only_looks && !matches!(job.state, JobState::Lost { .. }) }
 }
 
 /// Returns the health that a check found as it is stored, and the same combined with the results of the required

@@ -83,7 +83,7 @@ pub(crate) async fn of_changed_health(
     let app = found.as_ref().and_then(|found| found.value.app());
     let notification = of_health(install, app, known, after, by);
     let at = match by {
-        ChangedBy::Check { .. } => after.at,
+        ChangedBy::Check | ChangedBy::Unchecked { .. } => after.at,
         ChangedBy::Report(at) => at,
     };
     notification.map(|notification| notify_at(at, install, notification)).transpose()

@@ -19,9 +19,10 @@ pub struct KnownHealth {
 /// What changed the health of a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangedBy {
-    /// The job of a health check. `unchecked` is whether the job ended without a result, and no other notification is
-    /// about this end.
-    Check { unchecked: bool },
+    /// A health check with a result.
+    Check,
+    /// A health check whose job ended without a result. `is_news` is whether no other notification is about this end.
+    Unchecked { is_news: bool },
     /// The report of a required check at this time.
     Report(Timestamp),
 }
@@ -32,11 +33,9 @@ impl KnownHealth {
     pub const fn after(self, found: HealthState, by: ChangedBy) -> Self {
         match (found, by) {
             (HealthState::Healthy, _) => Self { unhealthy: false, unchecked: false },
-            (HealthState::Unhealthy, ChangedBy::Check { unchecked: false }) => {
-                Self { unhealthy: true, unchecked: false }
-            }
+            (HealthState::Unhealthy, ChangedBy::Check) => Self { unhealthy: true, unchecked: false },
             (HealthState::Unhealthy, _) => Self { unhealthy: true, unchecked: self.unchecked },
-            (HealthState::Unknown, ChangedBy::Check { unchecked: true }) => {
+            (HealthState::Unknown, ChangedBy::Unchecked { is_news: true }) => {
                 Self { unhealthy: self.unhealthy, unchecked: true }
             }
             (HealthState::Unknown, _) => self,
@@ -58,15 +57,15 @@ pub fn of_health(
         (HealthState::Healthy, _) if known.unhealthy => "is healthy again",
         (HealthState::Healthy, _) if known.unchecked => "is healthy",
         (HealthState::Unhealthy, _) if !known.unhealthy => "is unhealthy",
-        (HealthState::Unhealthy, ChangedBy::Check { unchecked: false }) if known.unchecked => "is unhealthy",
-        (HealthState::Unknown, ChangedBy::Check { unchecked: true }) if !known.unchecked => {
+        (HealthState::Unhealthy, ChangedBy::Check) if known.unchecked => "is unhealthy",
+        (HealthState::Unknown, ChangedBy::Unchecked { is_news: true }) if !known.unchecked => {
             return Some(without_result(install, app, after));
         }
         _ => return None,
     };
     let LastHealth { component, since, job, .. } = after;
     let reported_at = match by {
-        ChangedBy::Check { .. } => None,
+        ChangedBy::Check | ChangedBy::Unchecked { .. } => None,
         ChangedBy::Report(at) => Some(at.as_millis().to_string()),
     };
     let cause = [install.as_str(), component.as_str(), word, job.as_str()];
@@ -114,8 +113,9 @@ mod tests {
         }
     }
 
-    const ANSWERED: ChangedBy = ChangedBy::Check { unchecked: false };
-    const UNCHECKED: ChangedBy = ChangedBy::Check { unchecked: true };
+    const RESULT: ChangedBy = ChangedBy::Check;
+    const UNCHECKED: ChangedBy = ChangedBy::Unchecked { is_news: true };
+    const LOST: ChangedBy = ChangedBy::Unchecked { is_news: false };
     const NOTHING: KnownHealth = KnownHealth { unhealthy: false, unchecked: false };
 
     fn subject_of(known: KnownHealth, after: HealthState, by: ChangedBy) -> Option<String> {
@@ -127,7 +127,7 @@ mod tests {
     fn a_component_that_becomes_unhealthy_or_healthy_again_is_told_and_nothing_else() {
         let ill = KnownHealth { unhealthy: true, unchecked: false };
         let (healthy, unknown, unhealthy) = (HealthState::Healthy, HealthState::Unknown, HealthState::Unhealthy);
-        let subject_of = |known, after| subject_of(known, after, ANSWERED);
+        let subject_of = |known, after| subject_of(known, after, RESULT);
 
         assert_eq!(subject_of(NOTHING, unhealthy).as_deref(), Some("Freehold: globex: web is unhealthy"));
         assert_eq!(subject_of(ill, healthy).as_deref(), Some("Freehold: globex: web is healthy again"));
@@ -146,16 +146,16 @@ mod tests {
         for (nth, (after, by, notices)) in [
             (unknown, UNCHECKED, Some("the health of web is unknown")),
             (unknown, UNCHECKED, None),
-            (unknown, ANSWERED, None),
+            (unknown, RESULT, None),
             // A required check failed, and the health check still has no result.
             (unhealthy, UNCHECKED, Some("web is unhealthy")),
-            (unhealthy, ANSWERED, Some("web is unhealthy")),
-            (unhealthy, ANSWERED, None),
+            (unhealthy, RESULT, Some("web is unhealthy")),
+            (unhealthy, RESULT, None),
             (unknown, UNCHECKED, Some("the health of web is unknown")),
-            (healthy, ANSWERED, Some("web is healthy again")),
+            (healthy, RESULT, Some("web is healthy again")),
             (unknown, UNCHECKED, Some("the health of web is unknown")),
-            (healthy, ANSWERED, Some("web is healthy")),
-            (healthy, ANSWERED, None),
+            (healthy, RESULT, Some("web is healthy")),
+            (healthy, RESULT, None),
         ]
         .into_iter()
         .enumerate()
@@ -163,6 +163,19 @@ mod tests {
             let expected = notices.map(|words| format!("Freehold: globex: {words}"));
             assert_eq!(subject_of(known, after, by), expected, "{nth}");
             known = known.after(after, by);
+        }
+    }
+
+    #[test]
+    fn a_check_without_a_result_that_is_not_news_changes_nothing_that_people_know_of_it() {
+        for (unhealthy, unchecked) in [(false, false), (false, true), (true, false), (true, true)] {
+            let known = KnownHealth { unhealthy, unchecked };
+
+            assert_eq!(subject_of(known, HealthState::Unknown, LOST), None, "{known:?}");
+            assert_eq!(known.after(HealthState::Unknown, LOST), known);
+            // A required check failed.
+            assert_eq!(subject_of(known, HealthState::Unhealthy, LOST).is_some(), !unhealthy, "{known:?}");
+            assert_eq!(known.after(HealthState::Unhealthy, LOST), KnownHealth { unhealthy: true, unchecked });
         }
     }
 
@@ -189,13 +202,13 @@ mod tests {
 
         assert_eq!(id_of(first), id_of(first));
         assert_ne!(id_of(first), id_of(second));
-        assert_ne!(id_of(first), id_of(ANSWERED));
+        assert_ne!(id_of(first), id_of(RESULT));
     }
 
     #[test]
     fn the_reason_is_not_told_because_a_program_may_have_written_it() {
         let globex = "globex".parse().unwrap();
-        let notification = of_health(&globex, None, NOTHING, &found(HealthState::Unhealthy), ANSWERED).unwrap();
+        let notification = of_health(&globex, None, NOTHING, &found(HealthState::Unhealthy), RESULT).unwrap();
 
         assert_eq!(notification.text, "Component web of install globex is unhealthy since 1970-01-01T00:01:00.000Z.");
         assert_eq!(notification.command, "freehold install show globex");

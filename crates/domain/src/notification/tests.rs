@@ -20,7 +20,6 @@ use crate::workflow::{Node, NodeState, Request, RollBack, RunTrigger, Target, Wo
 const AT: Timestamp = Timestamp::from_millis(1_795_250_000_000);
 /// What no notification may contain: it stands for a value, a log or a secret.
 const SECRET: &str = "hunter2";
-const CHECKED: ChangedBy = ChangedBy::Check { unchecked: false };
 
 fn globex() -> InstallId {
     "globex".parse().unwrap()
@@ -161,7 +160,7 @@ fn all() -> Vec<Notification> {
         of_run(&run(RunState::Failed { ended_at: AT })).unwrap(),
         of_run(&run(RunState::Succeeded { ended_at: AT })).unwrap(),
         of_workflow(&check, Some(&shop()), drift).unwrap(),
-        of_health(&globex(), Some(&shop()), KnownHealth::default(), &unhealthy(), CHECKED).unwrap(),
+        of_health(&globex(), Some(&shop()), KnownHealth::default(), &unhealthy(), ChangedBy::Check).unwrap(),
         runner_away(&globex(), Some(&shop()), &connection(ConnectionState::Silent)).unwrap(),
         runner_back(&globex(), Some(&shop()), AT, AT.plus_secs(60)),
         test(Some(globex()), Some(shop()), "key", AT),

@@ -1,12 +1,12 @@
-//! Notifications about health checks without a result: the runner refused the order, or the job failed.
+//! Notifications about health checks without a result: the runner refused the order, or the job failed or was lost.
 
-use freehold_protocol::Digest;
 use freehold_protocol::api::{CheckHealthRequest, DeployComponentsRequest};
 use freehold_protocol::notification::{Notification, NotificationKind};
-use freehold_protocol::report::{Block, Fence, Outcome, Refusal, RefusalReason, ReportBody};
+use freehold_protocol::report::{Away, AwayReason, Block, Fence, Outcome, Refusal, RefusalReason, ReportBody};
+use freehold_protocol::{Digest, JobId};
 
 use crate::support::runner::{Behaviour, sick};
-use crate::support::{World, asked_with, globex};
+use crate::support::{World, app, asked_with, globex};
 
 const UNKNOWN: &str = "Freehold: globex: the health of storage is unknown";
 
@@ -133,4 +133,61 @@ async fn a_check_after_a_deploy_that_has_no_result_is_told_and_a_gate_fails_its_
     let kinds: Vec<NotificationKind> = with_gate.iter().map(|one| one.kind).collect();
     assert_eq!(kinds, [NotificationKind::WorkflowFailed]);
     assert!(with_gate[0].text.contains("What failed: health:storage"), "{}", with_gate[0].text);
+}
+
+/// Returns a world in which `storage` and `info` are deployed, and their checks of the deploy found them healthy.
+async fn with_two_checks() -> World {
+    let mut document = app::with_health(false);
+    let health = document.components.iter().find_map(|component| component.settings.health.clone());
+    for component in document.components.iter_mut().filter(|component| component.name.as_str() == "info") {
+        component.settings.health.clone_from(&health);
+    }
+    let mut world = World::with_install().await;
+    world.sync(&document).await;
+    world.build("build-2").await;
+    world.settle().await;
+    world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap();
+    world.settle().await;
+    minute(&mut world).await;
+    world
+}
+
+#[tokio::test]
+async fn a_pause_notifies_once_and_not_again_for_each_component_whose_check_is_lost() {
+    // No runner takes the orders, or the runner leaves two jobs that it has started.
+    for behaviour in [Behaviour::Ignores, Behaviour::Hangs] {
+        let mut world = with_two_checks().await;
+        for check in ["health:info", "health:storage"] {
+            world.runner("globex").behaviours.insert(check.into(), behaviour.clone());
+        }
+        let request = CheckHealthRequest::default();
+        let workflow = world.check_health().check(&globex(), &request, asked_with("check-1")).await.unwrap();
+        world.run().await;
+        let jobs: Vec<JobId> = world.workflow(&workflow).await.active_jobs().cloned().collect();
+        let away = ReportBody::Away(Away { reason: AwayReason::SwitchedOff, detail: "because".into() });
+        let runner = &world.runners["globex"];
+        let report = runner.sign(&runner.report(away, world.now()));
+        world.accept_report().accept(&report, world.now()).await.unwrap();
+
+        let mut paused = Vec::new();
+        for _ in 0..100 {
+            paused.extend(minute(&mut world).await.into_iter().map(|one| one.kind));
+        }
+        let mut states = Vec::new();
+        for job in &jobs {
+            states.push(world.job(job).await.state.as_str());
+        }
+        let runner = world.runner("globex");
+        runner.behaviours.clear();
+        runner.attempts.clear();
+        world.hello("globex");
+        world.run().await;
+        let back: Vec<_> = minute(&mut world).await.into_iter().map(|one| one.kind).collect();
+        let next = check(&mut world, "check-2", None).await;
+
+        assert_eq!(paused, [NotificationKind::RunnerAway], "{behaviour:?}");
+        assert_eq!(states, ["lost", "lost"], "{behaviour:?}");
+        assert_eq!(back, [NotificationKind::RunnerBack], "{behaviour:?}");
+        assert_eq!(next, [""; 0], "{behaviour:?}");
+    }
 }
