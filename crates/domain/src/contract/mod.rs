@@ -240,16 +240,25 @@ fn may_read(policy: &RolePolicy, input: &str) -> bool {
 /// Returns the secrets of the app.
 fn secrets(version: &AppVersion) -> BTreeMap<String, SecretTerms> {
     let terms = version.secrets.iter().map(|secret| {
-        let arn = Reference::InstallStack(secret.arn_output());
         let terms = SecretTerms {
             generated: secret.auto_generate,
             shared: is_shared(version, secret),
-            read_by: readers(version, &[Reference::Secret(secret.name.clone()), arn]).collect(),
+            read_by: readers(version, &references_to(secret)).collect(),
             kubernetes: secret.kubernetes.clone(),
         };
         (secret.name.clone(), terms)
     });
     terms.collect()
+}
+
+/// Returns whether templates with these references read the secret or its ARN.
+pub fn reads_secret(references: &BTreeSet<Reference>, secret: &Secret) -> bool {
+    reads(references, &references_to(secret))
+}
+
+/// Returns the references to the secret and to its ARN.
+fn references_to(secret: &Secret) -> [Reference; 2] {
+    [Reference::Secret(secret.name.clone()), Reference::InstallStack(secret.arn_output())]
 }
 
 /// Returns whether a template of the app names the secret's ARN. If one does, a role of the app can read the secret

@@ -6,10 +6,12 @@ mod sending;
 mod size;
 mod task;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use freehold_domain::install::{BUILD_INSTALL, Install};
 use freehold_domain::job::{Job, JobState};
+use freehold_protocol::app_version::Reference;
 use freehold_protocol::approval::{self, ApprovalRule};
 use freehold_protocol::limits::CLAIM_WINDOW_SECS;
 use freehold_protocol::order::{Cancel, Demands, Order, Retired};
@@ -39,6 +41,15 @@ pub struct DispatchJob {
     pub clock: Arc<dyn Clock>,
     /// The copy of the function that dispatches the jobs.
     pub writer: WriterId,
+}
+
+/// An order that is not signed yet.
+struct Unsigned {
+    order: Order,
+    /// The write of the record of a part that the job may be the first to make.
+    part: Option<Write>,
+    /// The values that the templates of a removal read; `None` for all other work.
+    reads_in_removal: Option<BTreeSet<Reference>>,
 }
 
 impl DispatchJob {
@@ -147,13 +158,16 @@ impl DispatchJob {
         dispatch: u32,
         now: Timestamp,
     ) -> Result<Envelope, AppError> {
-        let (mut order, part) = self.order(job, install, dispatch).await?;
+        let Unsigned { mut order, part, reads_in_removal } = self.order(job, install, dispatch).await?;
         let delegate = self.signer.delegate(order.not_after).await?;
         order.receipt = self.receipt(install, &delegate, now).await?;
         let mut envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
         // The order can be sent without the documents of its terms: a runner that needs them reports that. The order
         // cannot be sent without its work.
         if size::check(&envelope).is_err() && order.terms.as_mut().is_some_and(|terms| terms.drop_documents()) {
+            if let Some(reads) = &reads_in_removal {
+                task::leave_out_unread(&mut order.secrets, &mut order.sensitive_inputs, reads);
+            }
             envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
         }
         size::check(&envelope).map_err(|error| AppError::invalid(format!("order of job `{}` {error}", job.id)))?;
@@ -206,9 +220,9 @@ impl DispatchJob {
         Ok(())
     }
 
-    /// Returns the order for a job, and the write of the record of a part that the job may be the first to make. The same
-    /// job and dispatch give the same order unless the records that the order refers to change.
-    async fn order(&self, job: &Job, install: &Install, dispatch: u32) -> Result<(Order, Option<Write>), AppError> {
+    /// Returns the order for a job. The same job and dispatch give the same order unless the records that the order
+    /// refers to change.
+    async fn order(&self, job: &Job, install: &Install, dispatch: u32) -> Result<Unsigned, AppError> {
         let workflow = table::workflow(&*self.store, &job.workflow).await?.value;
         let node = workflow.nodes.iter().find(|node| node.name == job.node).ok_or_else(|| {
             // INVARIANT: every job is created for a node of its workflow, and nodes are never removed.
@@ -251,7 +265,7 @@ impl DispatchJob {
             terms: task.terms,
             receipt: None,
         };
-        Ok((order, part))
+        Ok(Unsigned { order, part, reads_in_removal: task.reads_in_removal })
     }
 }
 

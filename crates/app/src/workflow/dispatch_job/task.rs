@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use freehold_domain::build::{Build, BuildState};
+use freehold_domain::contract::reads_secret;
 use freehold_domain::inputs::{known_inputs, resolve_inputs, resolve_inputs_for};
 use freehold_domain::install::Install;
 use freehold_domain::plan::kept_outputs;
@@ -63,6 +64,8 @@ pub(super) struct Task {
     /// Whether somebody at the vendor has to approve the plan.
     pub(super) approval: Option<ApprovalRule>,
     pub(super) terms: Option<Box<OrderTerms>>,
+    /// The values that the templates of a removal read; `None` for all other work.
+    pub(super) reads_in_removal: Option<BTreeSet<Reference>>,
 }
 
 impl Task {
@@ -70,7 +73,17 @@ impl Task {
     fn bare(work: Work, terms: Option<Box<OrderTerms>>) -> Self {
         let context = json!({ "nuon": {} });
         let (hidden, policies) = (Hidden::default(), Vec::new());
-        Self { work, skip_noops: false, context, hidden, tools: None, policies, approval: None, terms }
+        Self {
+            work,
+            skip_noops: false,
+            context,
+            hidden,
+            tools: None,
+            policies,
+            approval: None,
+            terms,
+            reads_in_removal: None,
+        }
     }
 
     /// Leaves out the secrets and the customer's sensitive inputs that none of `terms` names. The customer agreed to a
@@ -211,14 +224,15 @@ impl DispatchJob {
             destroy_data: destroys_data(workflow),
             removes_policies: removes_everything(workflow),
         });
-        let mut task = self.install_task(work, install, version, reads).await?;
+        let mut task = self.install_task(work, install, version, reads.clone()).await?;
         let terms = terms::for_removal(&*self.store, install, version).await?;
         let naming = terms_for_removal(&terms, install.accepted_contract.as_ref());
-        // Without any document, the runner refuses the order and says why, if the app has such values.
         if !naming.is_empty() {
             task.leave_out_unnamed(&naming);
+        } else if let Some(reads) = &reads {
+            leave_out_unread(&mut task.hidden.secrets, &mut task.hidden.inputs, reads);
         }
-        task.terms = Some(Box::new(terms));
+        (task.terms, task.reads_in_removal) = (Some(Box::new(terms)), reads);
         Ok(task)
     }
 
@@ -315,7 +329,8 @@ impl DispatchJob {
         let skip_noops = skips_noops(version, &work);
         let policies = policies(version, &work)?;
         let approval = approval(install.approval_option, version, &work);
-        Ok(Task { work, skip_noops, context, hidden, tools, policies, approval, terms: Some(Box::new(terms)) })
+        let (terms, reads_in_removal) = (Some(Box::new(terms)), None);
+        Ok(Task { work, skip_noops, context, hidden, tools, policies, approval, terms, reads_in_removal })
     }
 
     /// Returns the install's app and the given version of the app.
@@ -383,6 +398,15 @@ impl DispatchJob {
         let packed = found.recipe.map(Recipe::packed).transpose();
         packed.map_err(|error| AppError::internal(format!("could not pack a manifest: {error}")))
     }
+}
+
+/// Leaves out the secrets and the customer's sensitive inputs that are not in `reads`, the values that the templates of
+/// a removal read. Without the document of its terms, an order may name no such value, because nothing shows that the
+/// customer agreed to it. A value that is read stays, so that the runner refuses the order and its reason names the
+/// value.
+pub(super) fn leave_out_unread(secrets: &mut Vec<Secret>, inputs: &mut Vec<Input>, reads: &BTreeSet<Reference>) {
+    secrets.retain(|secret| reads_secret(reads, secret));
+    inputs.retain(|input| !input.customer || reads.contains(&Reference::Input(input.name.clone())));
 }
 
 /// Adds the inputs of a run of an action, and of the run of the runbook that it belongs to, to the values that templates

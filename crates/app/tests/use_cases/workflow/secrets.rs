@@ -3,16 +3,21 @@
 use std::collections::BTreeMap;
 
 use freehold_app::contract::terms;
+use freehold_app::messages::DispatchMessage;
+use freehold_app::ports::{Expect, Store as _};
+use freehold_app::table::{self, put};
 use freehold_permissions::terms_for_removal;
 use freehold_protocol::api::{DeployComponentsRequest, TeardownInstallRequest};
 use freehold_protocol::app_version::{AppVersion, Input, Reference};
+use freehold_protocol::envelope::decode_base64;
+use freehold_protocol::limits::MAX_ORDER_BYTES;
 use freehold_protocol::order::{Order, SecretCopy, Source, Work};
 use freehold_protocol::report::Outcome;
 use freehold_protocol::{Digest, Envelope, Payload as _};
 use serde_json::json;
 
 use crate::support::runner::Behaviour;
-use crate::support::{World, app};
+use crate::support::{World, app, globex};
 
 /// An app in which `settings` reads `password`, a cluster gets copies of `token`, and actions run around the copying.
 fn document() -> AppVersion {
@@ -341,5 +346,58 @@ async fn a_removal_reads_no_value_that_the_customer_no_longer_agrees_to() {
         assert_eq!(tree["inputs"]["inputs"]["api_token"], "none", "the default, because nobody answers the input now");
         assert_eq!(tree["install"]["inputs"]["api_token"], "none");
         assert!(tree["inputs"]["inputs"].get("pin").is_none());
+    }
+}
+
+/// Returns the order of `message` in a copy of the world, and the bytes of the order, if the vendor gave the input
+/// `greeting` so many letters.
+async fn with_greeting(world: &World, message: &DispatchMessage, letters: usize) -> (Order, usize) {
+    let mut world = world.copy();
+    let stored = table::install(&*world.memory, &globex()).await.unwrap();
+    let mut install = stored.value;
+    install.inputs.insert("greeting".into(), json!("x".repeat(letters)));
+    let _ = world.memory.commit(vec![put(&install, Expect::Rev(stored.rev)).unwrap()]).await.unwrap();
+    world.forget_orders();
+
+    world.dispatch_job().perform(message).await.unwrap();
+
+    let body = world.memory.orders.lock().unwrap()[0].3.clone();
+    let envelope = Envelope::parse(body.as_bytes()).unwrap();
+    (envelope.peek().unwrap(), decode_base64(&envelope.payload).unwrap().len())
+}
+
+#[tokio::test]
+async fn a_removal_without_room_for_its_terms_names_only_the_values_that_it_reads() {
+    let mut document = document();
+    let pin = json!({ "name": "pin", "type": "string", "sensitive": true, "customer": true });
+    document.inputs.push(serde_json::from_value(pin).unwrap());
+    let mut world = World::with_app().await;
+    world.sync(&document).await;
+    world.create().await;
+    world.run().await;
+    world.runner("globex").accepted_contract = Some(terms::digest(&document).unwrap());
+    tell(&mut world, &[("password", "one"), ("token", "one")]).await;
+
+    for (component, read) in [("info", &[][..]), ("settings", &["password"])] {
+        let mut world = world.copy();
+        let component = Some(component.parse().unwrap());
+        let request = TeardownInstallRequest { component, ..TeardownInstallRequest::default() };
+        world.teardown(&request, "teardown-1").await.unwrap();
+        world.walk().await;
+        let message = world.memory.take_dispatched().remove(0);
+
+        // The order has each input twice.
+        let (_, bytes) = with_greeting(&world, &message, 1).await;
+        let letters = 1 + (MAX_ORDER_BYTES - bytes) / 2;
+        let (whole, _) = with_greeting(&world, &message, letters).await;
+        let (large, _) = with_greeting(&world, &message, letters + 1).await;
+
+        let has_terms = |order: &Order| order.terms.as_ref().is_some_and(|terms| terms.document.is_some());
+        let secrets = |order: &Order| order.secrets.iter().map(|secret| secret.name.clone()).collect::<Vec<_>>();
+        assert!(matches!((&whole.work, &large.work), (Work::Remove(_), Work::Remove(_))), "{:?}", request.component);
+        assert!(has_terms(&whole) && !has_terms(&large));
+        assert_eq!(secrets(&whole), ["password", "token", "unused"]);
+        assert_eq!(secrets(&large), read);
+        assert_eq!((whole.sensitive_inputs.len(), large.sensitive_inputs.len()), (1, 0));
     }
 }
