@@ -41,8 +41,19 @@ impl Pattern {
                 tokens.push(token);
             }
         }
+        Self::of_tokens(tokens)
+    }
+
+    fn of_tokens(tokens: Vec<Token>) -> Self {
         let wild = tokens.iter().any(|token| matches!(token, Token::Any | Token::One));
         Self { tokens, wild }
+    }
+
+    /// Returns the part of the pattern before its first `/`, which is not in a template or a variable; `None` without
+    /// such a `/`. In a pattern of the ARNs of S3, this part is about buckets, and the rest is about their objects.
+    pub(crate) fn before_slash(&self) -> Option<Self> {
+        let end = self.tokens.iter().position(|token| *token == Token::Char('/'))?;
+        self.tokens.get(..end).map(|before| Self::of_tokens(before.to_vec()))
     }
 
     /// Parses a pattern of actions, which are not case-sensitive.
@@ -342,6 +353,19 @@ mod tests {
             ("arn:aws:cloudformation:*:*:stack/{{ .freehold.install.id }}-queue/*", "{{ .nuon.install.id }}-topic"),
         ] {
             assert!(!meets(policy, &stack(name)), "{policy} {name}");
+        }
+    }
+
+    #[test]
+    fn the_part_before_a_slash_ends_outside_of_templates_and_variables() {
+        for (whole, before) in [
+            ("arn:aws:s3:::*/a/*", Some("arn:aws:s3:::*")),
+            ("arn:aws:s3:::${aws:PrincipalTag/team}/*", Some("arn:aws:s3:::${aws:PrincipalTag/team}")),
+            ("arn:aws:s3:::{{ .nuon.install.id }}/a", Some("arn:aws:s3:::{{ .nuon.install.id }}")),
+            ("/a", Some("")),
+            ("arn:aws:s3:::*", None),
+        ] {
+            assert_eq!(Pattern::new(whole).before_slash(), before.map(Pattern::new), "{whole}");
         }
     }
 

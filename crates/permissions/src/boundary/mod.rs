@@ -119,10 +119,13 @@ impl Own {
         ]
     }
 
-    /// Returns whether a pattern of ARNs may match the bucket, an object in it, or the repository.
+    /// Returns whether a pattern of ARNs may match the bucket, an object in it, or the repository. The keys of the
+    /// objects that jobs need are not known here, so a pattern of some objects counts if its bucket may be the install's.
     fn is_met_by(&self, pattern: &str) -> bool {
         let pattern = Pattern::new(pattern);
+        let [bucket, ..] = &self.arns;
         self.arns.iter().any(|arn| pattern.may_meet(&Pattern::of_name(arn)))
+            || pattern.before_slash().is_some_and(|buckets| buckets.may_meet(&Pattern::of_name(bucket)))
     }
 }
 

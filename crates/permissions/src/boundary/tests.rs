@@ -350,3 +350,31 @@ fn a_denied_pattern_is_compared_with_the_partition_and_region_of_the_install() {
         }
     }
 }
+
+#[test]
+fn a_denied_pattern_of_objects_is_compared_with_the_bucket_of_the_install() {
+    let reason = |resource: &str| {
+        let statement = json!({ "Effect": "Deny", "Action": "s3:*", "Resource": resource });
+        denials(&json!({ "Version": "2012-10-17", "Statement": statement }), &own()).err()
+    };
+
+    for resource in [
+        "arn:aws:s3:::*/terraform/*",
+        "arn:*:s3:::fh-acme--*/audit/?",
+        "arn:aws:s3:::fh-acme--globex--222222222222/terraform/*",
+        "arn:aws:s3:::${aws:PrincipalTag/team}*/plans/*",
+        "*/terraform/*",
+    ] {
+        let reason = reason(resource).unwrap_or_default();
+        assert!(reason.contains("may be the install's own bucket or repository"), "{resource}: {reason}");
+    }
+    for resource in [
+        "arn:aws:s3:::data/*",
+        "arn:aws:s3:::*-logs/*",
+        "arn:aws:s3:::fh-initech--*/terraform/*",
+        "arn:aws-cn:s3:::*/terraform/*",
+        "arn:aws:ecr:*:*:repository/data/*",
+    ] {
+        assert_eq!(reason(resource), None, "{resource}");
+    }
+}
