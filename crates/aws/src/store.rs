@@ -307,7 +307,8 @@ fn packed(body: &str) -> AttributeValue {
     AttributeValue::S(body.to_owned())
 }
 
-fn unpacked(body: &AttributeValue) -> Option<String> {
+/// Returns the JSON text of a body as it is stored.
+pub fn unpacked(body: &AttributeValue) -> Option<String> {
     match body {
         AttributeValue::S(text) => Some(text.clone()),
         AttributeValue::B(packed) => {

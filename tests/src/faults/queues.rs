@@ -156,16 +156,24 @@ impl Queues {
     /// # Errors
     /// When SQS refuses.
     pub async fn take_all(&self, name: &str) -> anyhow::Result<Vec<String>> {
+        self.take_all_as(&self.sqs, name).await
+    }
+
+    /// Takes all messages of a queue as `taker`, and returns their bodies: only its runner may take an install's orders.
+    ///
+    /// # Errors
+    /// When SQS refuses.
+    pub async fn take_all_as(&self, taker: &aws_sdk_sqs::Client, name: &str) -> anyhow::Result<Vec<String>> {
         let (url, mut bodies) = (self.url(name).await?, Vec::new());
         loop {
-            let receive = self.sqs.receive_message().queue_url(&url).max_number_of_messages(10);
+            let receive = taker.receive_message().queue_url(&url).max_number_of_messages(10);
             let found = receive.visibility_timeout(60).wait_time_seconds(0).send().await?.messages.unwrap_or_default();
             if found.is_empty() {
                 return Ok(bodies);
             }
             for message in found {
                 let handle = message.receipt_handle.context("a message without a handle")?;
-                self.sqs.delete_message().queue_url(&url).receipt_handle(handle).send().await?;
+                taker.delete_message().queue_url(&url).receipt_handle(handle).send().await?;
                 bodies.push(message.body.unwrap_or_default());
             }
         }

@@ -9,6 +9,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use aws_smithy_http_client::tls::{self, rustls_provider::CryptoMode};
 use aws_types::SdkConfig;
 use aws_types::region::Region;
+use freehold_aws::store::unpacked;
 use serde_json::Value;
 
 /// The region of everything in these tests.
@@ -84,9 +85,7 @@ pub async fn rows(
         .consistent_read(true)
         .send()
         .await?;
-    let text = |row: &HashMap<String, AttributeValue>, name: &str| {
-        row.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default()
-    };
+    let text = |row: &HashMap<String, AttributeValue>, name: &str| row.get(name).and_then(unpacked).unwrap_or_default();
     let rows = found.items().iter();
     rows.map(|row| Ok((text(row, "sk"), serde_json::from_str(&text(row, "body"))?))).collect()
 }

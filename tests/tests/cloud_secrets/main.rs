@@ -76,7 +76,7 @@ async fn a_thousand_canaries_reach_the_jobs_and_nothing_that_the_vendor_has() ->
     let log = log_of(&world, &run).await?;
     let redacted = redacted_lines(&log);
     assert_eq!(redacted, ENTERED * LINES, "{log}");
-    let messages = messages_that_wait(&world, &mut runner).await?;
+    let messages = messages_that_wait(&world, &install, &mut runner).await?;
     let held = what_the_vendor_has(&world).await?;
     it_was_searched(&messages, [&held_meanwhile, &held])?;
     let messages: String = messages.into_values().collect();
@@ -161,7 +161,11 @@ async fn log_of(world: &World, run: &str) -> anyhow::Result<String> {
 
 /// Lets messages wait in the queues: the reports of the action, which SQS moves to the dead letters, and the order of another
 /// action. Takes all of them, and returns them by queue.
-async fn messages_that_wait(world: &World, runner: &mut Runner) -> anyhow::Result<BTreeMap<String, String>> {
+async fn messages_that_wait(
+    world: &World,
+    install: &Install,
+    runner: &mut Runner,
+) -> anyhow::Result<BTreeMap<String, String>> {
     let queues = Queues::new(world)?;
     queues.empty("reports").await?;
     queues.enable("reports", false).await?;
@@ -182,7 +186,8 @@ async fn messages_that_wait(world: &World, runner: &mut Runner) -> anyhow::Resul
     world.vendor(&["action", "run", "globex", "later", "--no-wait"]).await?;
     let order = until("an order waits", SOON, || async { Ok((queues.length("globex.fifo").await? > 0).then_some(())) });
     order.await?;
-    take_messages(world).await
+    let role = world.role(&install.account, &format!("fh-{}--globex--runner", world.tenant())).await?;
+    take_messages(world, role).await
 }
 
 /// Checks that the texts are those that were meant: each has something that is known to be in its place.

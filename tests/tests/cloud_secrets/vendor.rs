@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::ensure;
+use aws_credential_types::Credentials;
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_types::SdkConfig;
 use freehold_protocol::Envelope;
@@ -131,12 +132,17 @@ async fn history(world: &World, execution: &str) -> anyhow::Result<String> {
     }
 }
 
-/// Takes all messages of the tenant's queues, dead letters included, and returns them by queue.
-pub(crate) async fn take_messages(world: &World) -> anyhow::Result<BTreeMap<String, String>> {
+/// Takes all messages of the tenant's queues, dead letters included, and returns them by queue. Only `runner`, the role of
+/// the install's runner, may take orders.
+pub(crate) async fn take_messages(world: &World, runner: Credentials) -> anyhow::Result<BTreeMap<String, String>> {
     let queues = Queues::new(world)?;
+    let runner = aws_sdk_sqs::Client::new(&world.acting_as(runner)?);
     let mut found = BTreeMap::new();
     for name in queues.names().await? {
-        let bodies = queues.take_all(&name).await?;
+        let bodies = match name.strip_suffix(".fifo") {
+            Some("globex") => queues.take_all_as(&runner, &name).await?,
+            Some(_) | None => queues.take_all(&name).await?,
+        };
         found.insert(name, bodies.iter().map(|body| with_payload(body)).collect());
     }
     Ok(found)

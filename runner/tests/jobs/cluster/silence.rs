@@ -91,7 +91,7 @@ fn kill_api_server(pid_file: &Path) {
 
 /// Returns the message without the address of the cluster and the reason of the system.
 fn masked(message: &str) -> String {
-    let (start, rest) = message.split_once("`https://127.0.0.1:").unwrap_or_else(|| panic!("{message}"));
+    let (start, rest) = message.split_once("`https://localhost:").unwrap_or_else(|| panic!("{message}"));
     let (why, end) = rest.split_once("); ").unwrap_or_else(|| panic!("{message}"));
     assert!(why.contains("onnection refused"), "{message}");
     format!("{start}ENDPOINT (WHY); {end}")

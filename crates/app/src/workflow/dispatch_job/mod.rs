@@ -5,6 +5,7 @@ pub(crate) mod expiry;
 mod sending;
 mod size;
 mod task;
+mod unread_values;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -166,7 +167,7 @@ impl DispatchJob {
         // cannot be sent without its work.
         if size::check(&envelope).is_err() && order.terms.as_mut().is_some_and(|terms| terms.drop_documents()) {
             if let Some(reads) = &reads_in_removal {
-                task::leave_out_unread(&mut order.secrets, &mut order.sensitive_inputs, reads);
+                unread_values::leave_out_unread(&mut order.secrets, &mut order.sensitive_inputs, reads);
             }
             envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
         }

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use freehold_domain::build::{Build, BuildState};
-use freehold_domain::contract::reads_secret;
 use freehold_domain::inputs::{known_inputs, resolve_inputs, resolve_inputs_for};
 use freehold_domain::install::Install;
 use freehold_domain::plan::kept_outputs;
@@ -398,15 +397,6 @@ impl DispatchJob {
         let packed = found.recipe.map(Recipe::packed).transpose();
         packed.map_err(|error| AppError::internal(format!("could not pack a manifest: {error}")))
     }
-}
-
-/// Leaves out the secrets and the customer's sensitive inputs that are not in `reads`, the values that the templates of
-/// a removal read. Without the document of its terms, an order may name no such value, because nothing shows that the
-/// customer agreed to it. A value that is read stays, so that the runner refuses the order and its reason names the
-/// value.
-pub(super) fn leave_out_unread(secrets: &mut Vec<Secret>, inputs: &mut Vec<Input>, reads: &BTreeSet<Reference>) {
-    secrets.retain(|secret| reads_secret(reads, secret));
-    inputs.retain(|input| !input.customer || reads.contains(&Reference::Input(input.name.clone())));
 }
 
 /// Adds the inputs of a run of an action, and of the run of the runbook that it belongs to, to the values that templates
