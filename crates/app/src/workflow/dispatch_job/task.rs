@@ -28,6 +28,7 @@ use freehold_protocol::{AppName, BuildId, ComponentName, Digest};
 use serde_json::{Value, json};
 
 use super::DispatchJob;
+use super::unread_values::leave_out_unread;
 use crate::AppError;
 use crate::contract::terms;
 use crate::stack::nuon_tree;
