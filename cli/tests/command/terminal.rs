@@ -12,7 +12,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::{Value, json};
 
-use crate::support::{loopback, screen, tenant_api};
+use crate::support::{loopback, tenant_api};
 
 const DIGEST: &str = "sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f";
 const AT: u64 = 1_795_253_621_000;
@@ -235,59 +235,12 @@ fn what_is_shown_fits_terminals_of_60_and_of_200_columns() {
         let too_long = |line: &&str| breakable(line) > usize::from(columns) && !excerpt(line);
         let too_long = output.lines().find(too_long);
         assert_eq!(too_long, None);
-        compare(&format!("terminal-{columns}.txt"), &output);
-    }
-}
-
-/// Compares a page with that in `tests/command/golden`.
-fn compare(page: &str, output: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command/golden").join(page);
-    if std::env::var_os("FREEHOLD_UPDATE").is_some() {
-        std::fs::write(&path, output).unwrap();
-    }
-    let golden = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(output, golden, "{} is old; run with FREEHOLD_UPDATE=1", path.display());
-}
-
-/// Returns a workflow whose third node waits for an approval, or that has succeeded.
-fn watched(has_ended: bool) -> Value {
-    let (state, of_queue, of_check) = if has_ended {
-        ("succeeded", "succeeded", "succeeded")
-    } else {
-        ("running", "waiting_for_approval", "waiting")
-    };
-    let reason =
-        if has_ended { "" } else { "its plan changes 2 objects; the customer approves it until 2026-11-30T18:00:00Z" };
-    let job = |number: u32| format!("job_0000000000000000000{number}");
-    json!({
-        "workflow": "wf_00000000000000000003", "install": "globex", "kind": "deploy-components", "state": state,
-        "created_at": AT, "ended_at": has_ended.then_some(AT + 12_000), "version": DIGEST,
-        "nodes": [
-            { "name": "preflight:install", "state": "succeeded", "job": job(1) },
-            { "name": "naming", "state": "succeeded", "job": job(2) },
-            { "name": "queue", "state": of_queue, "job": job(3), "reason": reason },
-            { "name": "action:health-check", "state": of_check },
-        ],
-    })
-}
-
-#[test]
-fn a_watch_redraws_its_lines_and_leaves_the_last_states_in_their_order() {
-    for columns in [60, 200] {
-        let api = tenant_api::serve(|path, before| {
-            (path == "/v1/workflows/wf_00000000000000000003").then(|| watched(before >= 2))
-        });
-
-        let output = on_a_terminal(&api, columns, &["workflow", "watch", "wf_00000000000000000003"], &[]);
-
-        // The sign of a spinner depends on the moment.
-        let output = output.replace(|sign: char| ('\u{2801}'..='\u{28ff}').contains(&sign), "*");
-        let frames = screen::frames(&output, columns);
-        // Lines appear one after the other; the last frame before the end has them all.
-        let is_whole = |frame: &&String| frame.contains("` waits: ") && frame.contains("health-check  waiting");
-        let live = frames.iter().filter(|frame| !frame.contains(": succeeded")).rfind(is_whole).unwrap();
-        let end = frames.last().unwrap();
-        compare(&format!("watch-{columns}.txt"), &format!("while it waits:\n{live}\n\nat its end:\n{end}\n"));
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/command/golden/terminal-{columns}.txt"));
+        if std::env::var_os("FREEHOLD_UPDATE").is_some() {
+            std::fs::write(&path, &output).unwrap();
+        }
+        let golden = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(output, golden, "{} is old; run with FREEHOLD_UPDATE=1", path.display());
     }
 }
 

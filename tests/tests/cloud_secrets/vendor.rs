@@ -132,16 +132,19 @@ async fn history(world: &World, execution: &str) -> anyhow::Result<String> {
     }
 }
 
-/// Takes all messages of the tenant's queues, dead letters included, and returns them by queue. Only `runner`, the role of
-/// the install's runner, may take orders.
+/// Takes all messages of the tenant's queues, dead letters included, and returns them by queue. Orders may be taken by
+/// `runner` alone, the role of the install's runner, and those of builds by the role of the build runner.
 pub(crate) async fn take_messages(world: &World, runner: Credentials) -> anyhow::Result<BTreeMap<String, String>> {
     let queues = Queues::new(world)?;
-    let runner = aws_sdk_sqs::Client::new(&world.acting_as(runner)?);
+    let builder = world.role(world.tenant_account(), &format!("fh-{}--build-runner", world.tenant())).await?;
+    let taker = |role: Credentials| anyhow::Ok(aws_sdk_sqs::Client::new(&world.acting_as(role)?));
+    let (runner, builder) = (taker(runner)?, taker(builder)?);
     let mut found = BTreeMap::new();
     for name in queues.names().await? {
         let bodies = match name.strip_suffix(".fifo") {
             Some("globex") => queues.take_all_as(&runner, &name).await?,
-            Some(_) | None => queues.take_all(&name).await?,
+            Some(_) => queues.take_all_as(&builder, &name).await?,
+            None => queues.take_all(&name).await?,
         };
         found.insert(name, bodies.iter().map(|body| with_payload(body)).collect());
     }

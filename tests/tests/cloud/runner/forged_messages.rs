@@ -158,7 +158,12 @@ async fn an_order_that_somebody_kept_does_nothing_on_a_new_machine() -> anyhow::
         "{refused}"
     );
     assert_eq!(runner.log().matches(&format!("Started job `{}`", order.job)).count(), 1);
-    let run = world.vendor(&["action", "run", "globex", "say"]).await?;
+    // If the open poll of the killed machine did not take the copy, it may take the first of these orders.
+    let say = ["action", "run", "globex", "say"];
+    let run = match world.vendor(&say).await {
+        Ok(run) => run,
+        Err(_) => world.vendor(&say).await?,
+    };
     assert_eq!(run["state"], "succeeded", "the runner does no real order any more: {run}");
     Ok(())
 }

@@ -85,12 +85,14 @@ async fn a_deploy_of_the_sandbox_repairs_its_drift() {
     let mut world = with_terraform().await;
     world.runner("globex").behaviours.insert(SANDBOX.into(), drifts(&["aws_vpc.main"]));
     check_sandbox(&mut world, "drift-1").await;
+    world.memory.advance_secs(60);
 
     let repair = DeployComponentsRequest { components: vec![ComponentName::sandbox()], ..Default::default() };
     world.deploy(&repair, "deploy-1").await.unwrap();
     world.settle().await;
 
     assert_eq!(of_sandbox(&world).await.state, "unchecked");
+    world.memory.advance_secs(60);
     world.runner("globex").behaviours.clear();
     assert_eq!(check_sandbox(&mut world, "drift-2").await.state, "in_sync");
     let history = read::show_history(&*world.memory, &globex(), None, world.now()).await.unwrap();
