@@ -141,10 +141,10 @@ pub(crate) async fn take_messages(world: &World, runner: Credentials) -> anyhow:
     let (runner, builder) = (taker(runner)?, taker(builder)?);
     let mut found = BTreeMap::new();
     for name in queues.names().await? {
-        let bodies = match name.strip_suffix(".fifo") {
-            Some("globex") => queues.take_all_as(&runner, &name).await?,
-            Some(_) => queues.take_all_as(&builder, &name).await?,
-            None => queues.take_all(&name).await?,
+        let bodies = match name.as_str() {
+            "globex.fifo" => queues.take_all_as(&runner, &name).await?,
+            "build.fifo" => queues.take_all_as(&builder, &name).await?,
+            _ => queues.take_all(&name).await?,
         };
         found.insert(name, bodies.iter().map(|body| with_payload(body)).collect());
     }
