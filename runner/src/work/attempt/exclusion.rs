@@ -80,27 +80,13 @@ pub(super) fn excluding<'a>(
 /// Returns what another machine did that excludes an order, whichever message it is in.
 fn seen_in(event: &AuditEvent, held: &HeldOrder) -> Option<Seen> {
     let order = &held.order;
-    match event {
-        AuditEvent::Started { group, serial, .. } => {
-            let newer = serial.filter(|serial| group.as_ref() == Some(&order.group) && *serial > order.serial);
-            newer.map(Seen::HigherSerial)
-        }
-        AuditEvent::Cancelled { job, dispatch, receive, .. } => {
-            let is_this = *job == order.job && *dispatch == order.dispatch;
-            (is_this && receive.is_none_or(|one| one == held.fence.receive)).then_some(Seen::Cancelled)
-        }
-        AuditEvent::Ended { .. }
-        | AuditEvent::Refused { .. }
-        | AuditEvent::Joined { .. }
-        | AuditEvent::Sent { .. }
-        | AuditEvent::PoliciesAsked { .. }
-        | AuditEvent::Approval { .. }
-        | AuditEvent::Strangers { .. }
-        | AuditEvent::ConnectionRefused { .. }
-        | AuditEvent::KeyReplaced { .. }
-        | AuditEvent::IamChange { .. }
-        | AuditEvent::IamUsed { .. } => None,
+    if let AuditEvent::Started { group, serial, .. } = event {
+        let newer = serial.filter(|serial| group.as_ref() == Some(&order.group) && *serial > order.serial);
+        return newer.map(Seen::HigherSerial);
     }
+    let AuditEvent::Cancelled { job, dispatch, receive, .. } = event else { return None };
+    let is_this = *job == order.job && *dispatch == order.dispatch;
+    (is_this && receive.is_none_or(|one| one == held.fence.receive)).then_some(Seen::Cancelled)
 }
 
 /// Returns all attempts at the job that `records` have, the oldest first.
