@@ -133,13 +133,14 @@ fn with_order(run: Run, copy: &RecordsCopy, roots: Option<&Roots>) -> Run {
 /// Returns the signed order of an attempt, if the order is the one that the record names and agrees with the record.
 fn proven(run: &Run, copy: &RecordsCopy, roots: Option<&Roots>) -> Result<Order, String> {
     let order = signed_order(&run.order, copy, roots)?;
-    let says = |what: &str, record: &str, order: &str| {
-        Err(format!("the record states {what} `{record}`, but the signed order states `{order}`"))
-    };
+    let says = |what: &str, record: &str, order: &str| Err(contradiction(what, record, order));
     let who = |asked_by: Option<&AskedBy>| asked_by.map_or_else(|| "unknown".to_owned(), ToString::to_string);
     let role = |role: Option<&RoleKey>| role.map_or_else(|| "none".to_owned(), ToString::to_string);
-    if order.job != run.job || order.dispatch != run.fence.dispatch {
+    if order.job != run.job {
         return says("job", run.job.as_str(), order.job.as_str());
+    }
+    if order.dispatch != run.fence.dispatch {
+        return says("dispatch", &run.fence.dispatch.to_string(), &order.dispatch.to_string());
     }
     if order.workflow != run.workflow {
         return says("workflow", run.workflow.as_str(), order.workflow.as_str());
@@ -157,6 +158,11 @@ fn proven(run: &Run, copy: &RecordsCopy, roots: Option<&Roots>) -> Result<Order,
         return says("asked by", &who(run.asked_by.as_ref()), &who(order.asked_by.as_ref()));
     }
     Ok(order)
+}
+
+/// Returns the doubt about a record that contradicts the signed order.
+pub(super) fn contradiction(what: &str, record: &str, order: &str) -> String {
+    format!("the record states {what} `{record}`, but the signed order states `{order}`")
 }
 
 /// Returns the order with this digest. With `roots`, the control plane must have signed the order.

@@ -11,7 +11,7 @@ use freehold_protocol::succession::Roots;
 use freehold_protocol::{Digest, Envelope, JobId, RoleKey, Timestamp, WorkflowId};
 use serde::Serialize;
 
-use super::history::{records, signed_order};
+use super::history::{contradiction, records, signed_order};
 use crate::output::{clean, time};
 
 /// The text in tables for a value that records of earlier versions do not have.
@@ -124,8 +124,11 @@ fn asked(
     roots: Option<&Roots>,
 ) -> Result<OrderedWork, String> {
     let order = signed_order(digest, copy, roots)?;
-    if order.job != *job || order.dispatch != fence.dispatch {
-        return Err(format!("the record states job `{job}`, but the signed order states `{}`", order.job));
+    if order.job != *job {
+        return Err(contradiction("job", job.as_str(), order.job.as_str()));
+    }
+    if order.dispatch != fence.dispatch {
+        return Err(contradiction("dispatch", &fence.dispatch.to_string(), &order.dispatch.to_string()));
     }
     let work = order.work.kind().to_owned();
     let (workflow, mode, role, asked_by) = (order.workflow, order.mode, order.role, order.asked_by);
