@@ -36,7 +36,8 @@ fn secret(checked: &Checked, node: &Node, drafts: &mut Vec<Draft>) -> Option<Sec
     drafts.extend(exclusive(checked, node, name));
     if let Some(default) = node.entry("default").filter(|entry| !is_empty(&entry.value)) {
         let message = format!(
-            "the default of secret `{name}` is never part of an app version; the customer has to enter a value"
+            "the default of secret `{name}` is never part of an app version; the secret is empty unless the customer \
+             enters a value"
         );
         let draft = Draft::warning(checked.key_place(default), message);
         drafts.push(draft.help("remove the default; `auto_generate = true` generates a value"));

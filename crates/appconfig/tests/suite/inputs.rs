@@ -299,7 +299,7 @@ fn secrets_of_both_forms_come_without_their_defaults() {
     assert_eq!(loaded.version.secrets, expected);
     assert!(!serde_json::to_string(&loaded.version).unwrap().contains("hunter2"));
     insta::assert_snapshot!(loaded.warnings, @r#"
-    warning: the default of secret `b` is never part of an app version; the customer has to enter a value
+    warning: the default of secret `b` is never part of an app version; the secret is empty unless the customer enters a value
      --> secrets.toml:4:1
       |
     4 | default = "hunter2"
