@@ -121,11 +121,11 @@ impl Bucket {
     pub(super) async fn check(&self, key: &str, size: usize) -> Result<()> {
         match self.size(key).await? {
             Some(found) if found == size as u64 => Ok(()),
-            found => Err(Error::failed(format!(
-                "object `{key}` of bucket `{}` has {} instead of {size} bytes; deploy again",
-                self.name,
-                found.map_or_else(|| "no".to_owned(), |found| found.to_string())
+            Some(found) => Err(Error::failed(format!(
+                "object `{key}` of bucket `{}` has {found} bytes instead of {size}; deploy again",
+                self.name
             ))),
+            None => Err(Error::failed(format!("bucket `{}` has no object `{key}`; deploy again", self.name))),
         }
     }
 
