@@ -63,7 +63,7 @@ pub enum Machine {
     Up {
         /// How often it has renewed its key.
         renewed: u8,
-        /// The reports queue has a hello of the present key.
+        /// The reports queue has taken a hello of the present key.
         announced: bool,
     },
     /// It has learned that another machine took the install, and may renew its key no more.
@@ -186,7 +186,7 @@ impl Hellos {
     }
 }
 
-/// Returns the key of machine `m` after so many renewals.
+/// Returns the key of machine `m` after this many renewals.
 const fn key_of(m: usize, renewed: u8) -> u8 {
     m as u8 * (RENEWALS + 1) + renewed
 }

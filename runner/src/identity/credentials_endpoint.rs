@@ -149,7 +149,7 @@ async fn answer(request: &Request<Incoming>, served: &Served) -> Response<Full<B
         }
         Err(error) => {
             tracing::warn!("Cannot get credentials for a job: {}", crate::aws::explain(&error));
-            let message = "the runner cannot get credentials of the mode's role now";
+            let message = "the runner cannot get credentials of the job's role now";
             refusal(StatusCode::SERVICE_UNAVAILABLE, "NoCredentials", message)
         }
     }

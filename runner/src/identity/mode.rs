@@ -1,4 +1,5 @@
-//! The credentials of a job: those of its mode's role in an install, and the runner's own for a build.
+//! The credentials of a job: in an install, those of the role that its order names, or else of its mode's role; for a
+//! build, the runner's own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -94,7 +94,7 @@ impl AppRoles for IamRoles {
         let mut found = Vec::new();
         while let Some(page) = pages.next().await {
             let page =
-                page.map_err(|error| format!("{}; allow the mode's role `iam:ListRoles`", aws::explain(&error)))?;
+                page.map_err(|error| format!("{}; allow the job's role `iam:ListRoles`", aws::explain(&error)))?;
             let own = page.roles().iter().filter(|role| self.is_own(role.path(), role.role_name()));
             found.extend(own.map(|role| {
                 AppRole {
@@ -119,7 +119,7 @@ impl AppRoles for IamRoles {
         }
         let client = self.client(credentials.clone()).await;
         let listed = client.list_open_id_connect_providers().send().await.map_err(|error| {
-            format!("{}; allow the mode's role `iam:ListOpenIDConnectProviders`", aws::explain(&error))
+            format!("{}; allow the job's role `iam:ListOpenIDConnectProviders`", aws::explain(&error))
         })?;
         let arns = listed.open_id_connect_provider_list().iter().filter_map(|provider| provider.arn());
         let known: BTreeSet<&str> = arns.filter_map(|arn| Some(arn.split_once(PROVIDER)?.1)).collect();

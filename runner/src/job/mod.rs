@@ -48,7 +48,8 @@ pub struct Job {
     pub config: Arc<Config>,
     /// The tenant's root keys at the start of the job. One of them must have signed the statement of a build.
     pub roots: Roots,
-    /// Credentials of the mode's role, refreshed while the job runs. The name of the AWS session is the job's id.
+    /// Credentials of the role that the order names, or else of the mode's role, refreshed while the job runs. The name
+    /// of the AWS session is the job's id. A build has the runner's own credentials.
     pub credentials: SharedCredentialsProvider,
     /// Requests artifacts that are missing in the install registry.
     pub grants: Arc<dyn Grants>,
@@ -147,7 +148,7 @@ pub trait HandOver: Send + Sync + std::fmt::Debug {
     /// Lets the other jobs end, then stops the calling job so that its order goes back to the queue, and ends the process.
     fn begin(&self);
 
-    /// Waits until the reports queue has a hello of this process.
+    /// Waits until the reports queue has taken a hello of this process.
     async fn announced(&self);
 }
 

@@ -1,5 +1,5 @@
-//! Records that the reports queue has the hello of this runner's key. The runner takes no orders before that, because
-//! the control plane refuses reports that are signed with a key that it does not know.
+//! Records that the reports queue has taken a hello of this runner's key. The runner takes no orders before that,
+//! because the control plane refuses reports that are signed with a key that it does not know.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::files;
 /// The name of the file with the id of the key that was announced.
 const MARKER: &str = "enrolled";
 
-/// Whether the reports queue has the hello of this runner's key.
+/// Whether the reports queue has taken a hello of this runner's key.
 #[derive(Debug)]
 pub struct Enrolled {
     path: PathBuf,
@@ -31,12 +31,12 @@ impl Enrolled {
         Self { path, key, is_set: watch::Sender::new(marked), announced: watch::Sender::new(false) }
     }
 
-    /// Returns whether the reports queue has a hello of the key.
+    /// Returns whether the reports queue has taken a hello of the key.
     pub fn is_set(&self) -> bool {
         *self.is_set.borrow()
     }
 
-    /// Records that the reports queue has a hello of the key.
+    /// Records that the reports queue has taken a hello of the key.
     pub fn set(&self) {
         if let Err(error) = files::write_atomic(&self.path, format!("{}\n", self.key).as_bytes()) {
             warn!("Cannot write `{}`; the next start enrols again: {error}", self.path.display());
@@ -45,13 +45,13 @@ impl Enrolled {
         self.announced.send_replace(true);
     }
 
-    /// Waits until the reports queue has a hello of the key.
+    /// Waits until the reports queue has taken a hello of the key.
     pub async fn reached(&self) {
         // `wait_for` fails only when the sender is dropped, and `self` holds the sender.
         let _ = self.is_set.subscribe().wait_for(|set| *set).await;
     }
 
-    /// Waits until the reports queue has a hello that this process sent.
+    /// Waits until the reports queue has taken a hello that this process sent.
     pub async fn announced(&self) {
         // `wait_for` fails only when the sender is dropped, and `self` holds the sender.
         let _ = self.announced.subscribe().wait_for(|set| *set).await;

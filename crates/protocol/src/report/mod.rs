@@ -197,7 +197,7 @@ pub enum Outcome {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Block {
-    /// The customer has switched the mode's role off.
+    /// The customer has switched the job's role off.
     ModeDisabled,
     /// A policy forbids the change.
     Policy,

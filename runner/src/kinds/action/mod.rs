@@ -1,4 +1,4 @@
-//! `action`: runs the steps of an action in order. Each step runs in a box, has the mode's credentials, may run in a
+//! `action`: runs the steps of an action in order. Each step runs in a box, has the job's credentials, may run in a
 //! directory of a repository, and may write outputs into a file.
 
 mod step_directory;

@@ -36,7 +36,7 @@ pub(super) async fn look_before(agent: &Agent, held: &HeldOrder, log: &JobLog, c
 
 /// Returns how the job ended, or a failure when the job may have created roles and one of the app's roles trusts a
 /// principal outside the account. An attempt that leaves its job to another attempt is checked too. So is an attempt
-/// whose plan waits for an approval: the vendor's code made the plan with the mode's rights.
+/// whose plan waits for an approval: the vendor's code made the plan with the job's permissions.
 pub(super) async fn check(
     agent: &Agent,
     held: &HeldOrder,
