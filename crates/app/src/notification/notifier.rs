@@ -47,7 +47,8 @@ impl Notifier {
         }
     }
 
-    /// Sends a notification, and returns whether the topic accepted it. If not, stores a task in the name of `install`.
+    /// Sends a notification, and returns whether the topic accepted it. If not, stores a task of `install` that sends
+    /// it again later. A notification that is older than two weeks is given up.
     ///
     /// # Errors
     /// The store's errors.

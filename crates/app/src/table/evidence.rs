@@ -302,7 +302,7 @@ pub async fn keep_order(
     let writes = [put_until(&order, Expect::Absent, job.kept_until)?].into_iter().chain(part).collect();
     match store.commit(writes).await? {
         Committed::Done => Ok(()),
-        Committed::Conflict(key) if key != order.key() => Err(contended("the part of job", &job.id)),
+        Committed::Conflict(key) if key != order.key() => Err(contended("the component or sandbox of job", &job.id)),
         Committed::Conflict(_) => {
             let message = format!("order {dispatch} of job `{}` was stored by another delivery; try again", job.id);
             Err(AppError::new(Kind::Transient, message))

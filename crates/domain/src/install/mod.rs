@@ -27,7 +27,7 @@ pub const MAX_SLOTS: u32 = 32;
 
 /// The number of keys of replaced runners that are stored for an install: the newest ones. The install's row in the table
 /// has at most 400 KB, and a holder of the runner's role can announce any number of keys. A machine that loses its disk
-/// every five minutes announces so many in the 14 days for which a queue keeps a report.
+/// every five minutes announces about this many in the 14 days for which a queue keeps a report.
 const MAX_RETIRED: usize = 4000;
 /// The number of keys of replaced runners that are stored for the build runner. Each machine of the build
 /// runner has a key of its own, and writes the row with all of them when it starts.

@@ -34,12 +34,12 @@ pub use event::{CancelAsked, JobEvent};
 pub use state::{JobState, LastAttempt};
 pub use window_event::WindowEvent;
 
-/// The maximum number of dispatches of one job, from one continuation of its workflow to the next. Orders that a runner
-/// gave back do not count.
+/// The maximum number of dispatches of one job, from one continuation of its workflow to the next. The orders that
+/// [`Job::returned`] counts do not count here.
 pub const MAX_DISPATCHES: u32 = 11;
 
-/// The maximum number of times that a job is ordered again because its runner gave the order back, or because its plan
-/// was approved.
+/// The value of [`Job::returned`] from which a job is not ordered again because its runner gave the order back, or
+/// because its plan was approved.
 const MAX_RETURNS: u32 = 500;
 
 /// A job: one unit of work for one runner.

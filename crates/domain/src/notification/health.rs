@@ -21,7 +21,7 @@ pub struct KnownHealth {
 pub enum ChangedBy {
     /// A health check with a result.
     Check,
-    /// A health check whose job ended without a result. `is_news` is whether no other notification is about this end.
+    /// A health check whose job ended without a result. `is_news` is true if no other notification is about this end.
     Unchecked { is_news: bool },
     /// The report of a required check at this time.
     Report(Timestamp),

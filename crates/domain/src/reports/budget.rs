@@ -4,7 +4,7 @@
 use freehold_protocol::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The maximum number of reports that are available at once, and the number that becomes available again per hour.
+/// A token bucket for reports: the maximum number of tokens, and the number of tokens that return per hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     pub most: u32,
@@ -26,7 +26,7 @@ impl Rate {
 }
 
 impl Rates {
-    /// The rates of an install. A runner stores at most 20,000 reports while it cannot send, and so many may wait at a
+    /// The rates of an install. A runner stores at most 20,000 reports while it cannot send, and as many may wait at a
     /// time. So a runner that was cut off for days loses nothing. A report that has waited makes room for another one when
     /// it is handled. The rate per hour of `waiting` makes up for room that was lost with a copy of the function.
     pub const INSTALL: Self =

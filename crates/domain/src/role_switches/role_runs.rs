@@ -13,7 +13,7 @@ const RECENT_SECS: u64 = 60 * 60;
 
 /// The runs that switches of roles started in an install: all of the last hour, and the older ones that have not ended.
 /// The vendor pays for each run, and a runner that lies may announce other switches every minute. So a runner that
-/// never ends its runs gets no further ones, and a runner that ends them at once gets so many in an hour.
+/// never ends its runs gets no further ones, and a runner that ends them at once gets a limited number in an hour.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RoleRuns {
     /// The time from which each run counts.

@@ -12,7 +12,7 @@ fn base() -> RoleSwitches {
     RoleSwitches::first(BASE, &announced(&[("maintenance", true), ("deprovision", false)]))
 }
 
-/// Returns the events of a hello that comes so many seconds after the base.
+/// Returns the events of a hello that comes this many seconds after the base.
 fn events(secs: u64, roles: &[(&str, bool)]) -> Vec<String> {
     let (_, changes) = base().after(BASE.plus_secs(secs), &announced(roles)).unwrap_or_else(|| (base(), Vec::new()));
     changes.iter().map(|change| format!("{} {}", change.event(), change.role)).collect()
