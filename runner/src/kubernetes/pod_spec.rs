@@ -1,4 +1,4 @@
-//! Finds the images that the pod specs of an object name.
+//! Finds the images in the pod specs of an object.
 
 use std::collections::BTreeSet;
 

@@ -214,10 +214,11 @@ pub fn work_digest(order: &Order) -> Result<Digest, serde_json::Error> {
     canonical::digest(&json!({ "work": order.work, "tools": tools, "mode": order.mode, "role": order.role }))
 }
 
-/// Returns the digest of the values that a plan is made from. An output among them may be an integer that has no canonical form.
+/// Returns the digest of the values that a plan is made from. An integer without a canonical form, which an output may
+/// have, counts as a text.
 ///
 /// # Errors
-/// As [`canonical::digest`], which these values do not cause.
+/// Those of [`canonical::digest`]. These values cause none.
 pub fn inputs_digest(inputs: &Value, salt: &str) -> Result<Digest, serde_json::Error> {
     canonical::digest(&canonical::with_long_integers_as_text(json!({ "salt": salt, "inputs": inputs })))
 }

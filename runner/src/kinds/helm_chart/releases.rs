@@ -30,13 +30,13 @@ impl Revision {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Recovery {
     Nothing,
-    /// Roll back to `to`: the revision that is deployed, or if none is, the last one that was or that failed. A release
-    /// that failed may run and have data, which an uninstall would delete (decision 0104).
+    /// Roll back to `to`: the revision that is deployed, or without one, the newest that was deployed before or that
+    /// failed. A release that failed may run and have data, which an uninstall would delete (decision 0104).
     RollBack {
         from: Revision,
         to: Revision,
     },
-    /// Uninstall the release: its first install was interrupted, or an uninstall was.
+    /// Uninstall the release: its first install or its uninstall was interrupted.
     Uninstall {
         from: Revision,
     },
@@ -86,8 +86,8 @@ pub(super) fn recovery(revisions: &[Revision], inherits: bool) -> Recovery {
     if !inherits {
         return Recovery::Refuse { by: last };
     }
-    // A rollback that fails marks the pending revision that it leaves as superseded, also one that never ran (Helm,
-    // `pkg/action/rollback.go`). The failed revision of that rollback is newer.
+    // A rollback that fails marks the pending revision before it as superseded, even if that revision never ran (Helm,
+    // `pkg/action/rollback.go`). The failed revision of the rollback itself is newer.
     let newest = |of: &[&str]| revisions.iter().rev().find(|one| of.contains(&one.status.as_str())).cloned();
     match newest(&["deployed"]).or_else(|| newest(&["superseded", "failed"])) {
         Some(to) if !is_uninstalling => Recovery::RollBack { from: last, to },

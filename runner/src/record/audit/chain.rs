@@ -23,7 +23,7 @@ use crate::process::clock;
 
 /// The maximum number of consecutive writes that fail because another machine wrote a record first.
 const MOST_CONFLICTS: u32 = 100;
-/// The pause before a contended write of another object is tried again.
+/// The pause before a contended write of an object that is not a record is tried again.
 const CONTENDED: Duration = Duration::from_millis(100);
 /// The number of records that are read at the same time.
 const READS: u64 = 16;

@@ -15,7 +15,7 @@ use super::{AuditError, Author};
 use crate::keys::runner_key::Identity;
 use crate::process::clock;
 
-/// What happens to a write of a record. The writes take the last one first.
+/// What happens to a write of a record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Fate {
     #[default]
@@ -32,8 +32,9 @@ pub(crate) enum Fate {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     pub(crate) objects: Mutex<BTreeMap<String, Vec<u8>>>,
-    /// The times at which objects were written; those of others are this machine's.
+    /// The times at which some objects were written. All others count as written now.
     pub(crate) written_at: Mutex<BTreeMap<String, Timestamp>>,
+    /// What happens to the next writes. The last element is for the first of them.
     pub(crate) fates: Mutex<Vec<Fate>>,
     /// What happens to the writes after those of `fates`.
     pub(crate) always: Mutex<Fate>,

@@ -7,7 +7,8 @@ use tokio::time::Instant;
 pub struct Others {
     /// How often this process found that the chain continues with records of another machine.
     pub noticed: u32,
-    /// Before this time, other machines wrote records that nobody here has read; `None` if no other machine has written
-    /// since this one joined the chain. Records after this time are noticed when this process writes its next record.
+    /// The last time at which this process found that other machines had written records, which it has not read; or its
+    /// own start, if an earlier process found some after it had joined the chain; otherwise `None`. Records after this
+    /// time are noticed when this process writes its next record.
     pub until: Option<Instant>,
 }

@@ -61,8 +61,8 @@ impl fmt::Display for Seen {
     }
 }
 
-/// Returns what excludes the delivery `held` according to `records`, the newest first. Only what a runner of another key
-/// than `own` did excludes it.
+/// Returns what excludes the delivery `held` according to `records`, the newest first. The acts of the runner with the
+/// key `own` do not count.
 pub(super) fn excluding<'a>(
     records: impl DoubleEndedIterator<Item = &'a AuditRecord> + Clone,
     own: Option<&KeyId>,
@@ -98,7 +98,7 @@ fn attempts<'a>(records: impl Iterator<Item = &'a AuditRecord>, job: &JobId) -> 
         match end {
             // The chain excluded this start when it was recorded, so its machine did not start the job.
             End::None if others().any(|earlier| earlier.excludes((fence, sent_at)).is_some()) => end = End::Unstarted,
-            // A later delivery had started before this end, so the control plane does not take the outcome.
+            // A later delivery had started before this end, so the control plane does not accept the outcome.
             End::Outcome if others().any(|later| later.is_started() && later.supersedes(fence, sent_at)) => {
                 end = End::None
             }
@@ -211,7 +211,8 @@ mod tests {
         }
     }
 
-    /// Returns what delivery 2 of a message, sent at `known`, excludes of the delivery `receive` of one sent at 50.
+    /// Returns how an attempt at delivery 2 of a message that was sent at `known` excludes the delivery `receive` of a
+    /// message that was sent at 50.
     fn excluded(known: Option<u64>, receive: u32, end: End) -> Option<Seen> {
         let (runner, sent_at) = (author(3).identity.id().clone(), known.map(Timestamp::from_millis));
         let earlier = Earlier { runner: &runner, fence: Fence { dispatch: 1, receive: 2 }, sent_at, end };
@@ -265,7 +266,7 @@ mod tests {
         }
     }
 
-    /// Returns what the records, the oldest first, exclude of a delivery to a runner whose key is not among theirs.
+    /// Returns how the records, the oldest first, exclude a delivery to a runner whose key signed none of them.
     fn after(records: &[AuditRecord], receive: u32, sent_at: u64) -> Option<Seen> {
         excluding(records.iter().rev(), None, &held(receive, sent_at))
     }
@@ -280,7 +281,8 @@ mod tests {
         assert_eq!((after(&records, 1, 50), after(&records, 1, 70)), (OTHER, OTHER));
     }
 
-    /// Its machine was perhaps killed between this record and the one that it refused the copy.
+    /// The machine with the copy may have been killed after it had recorded the start, and before it could record that
+    /// it refused the copy.
     #[test]
     fn a_start_that_an_earlier_record_excludes_does_not_keep_the_original_from_being_resumed() {
         let records = [record(3, (1, 50), None), record(4, (1, 60), None)];

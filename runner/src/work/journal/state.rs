@@ -156,8 +156,8 @@ impl State {
         unseen.then(|| Fence { dispatch: order.dispatch, receive: receive.saturating_sub(1) })
     }
 
-    /// Returns whether this machine has decided about this dispatch of the job or a later one before, other than to put
-    /// it back.
+    /// Returns whether this machine has already decided about this dispatch of the job, or about a later one. An order
+    /// that was put back does not count.
     pub fn knows(&self, order: &Order) -> bool {
         let entry = self.jobs.get(&order.job).filter(|entry| entry.dispatch >= order.dispatch);
         entry.is_some_and(|entry| !matches!(entry.phase, Phase::PutBack { .. }))

@@ -222,7 +222,8 @@ async fn an_order_for_another_key_waits_until_the_chain_can_be_read() {
     assert_eq!(second.sent_by(&key(SECOND)).last().map(|one| one.split_once(' ').unwrap().1), Some("succeeded"));
 }
 
-/// The journal of the old machine does not show that the new one did the order, and the order was made for its key.
+/// The journal of the old machine does not show that the new one carried out the order, which was made for the key of
+/// the old one.
 #[tokio::test(start_paused = true)]
 async fn a_copy_of_an_order_that_the_new_machine_did_is_refused_by_the_old_one_that_still_lives() {
     // Whether the old machine notices the new one by another record, or only by that of the start.

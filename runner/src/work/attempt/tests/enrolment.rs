@@ -242,7 +242,7 @@ async fn a_role_that_the_customer_switches_off_is_announced_before_the_next_repe
     };
     world.at_work(minutes(45), switches_off).await;
 
-    // The first hello does not wait until the runner has looked at the stack, so perhaps it does not say.
+    // The first hello does not wait until the runner has read the stack, so it may lack the switches.
     let known: Vec<bool> = announced(&world).into_iter().flatten().collect();
     assert_eq!(known, [true, false]);
 }
