@@ -160,7 +160,7 @@ pub struct TriggerIndex {
     pub index: u32,
 }
 
-/// A runbook: steps that a person starts together.
+/// A runbook: steps that run in order, on request or after a deploy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
