@@ -46,7 +46,7 @@ pub struct Bounds {
     pub pauses: u8,
     /// People let a job run again that was blocked or cancelled.
     pub resumes: bool,
-    /// Orders that somebody kept, and sends again when the queue has them no more.
+    /// Orders that somebody kept, and sends again when the queue no longer has them.
     pub kept: u8,
     pub seed: Seed,
 }

@@ -80,7 +80,7 @@ pub enum Bug {
     LostWhileItWaits,
     /// A runner that is switched off continues to work.
     WorksWhilePaused,
-    /// A machine takes an order that somebody kept for a delivery, although the audit chain has it.
+    /// A machine treats an order that somebody kept as a delivery by SQS, although the audit chain has it.
     KeptOrderIsTakenForDelivery,
     /// A machine does not look into the audit chain for an order that was made for its key.
     OwnOrderIsNotLookedUp,

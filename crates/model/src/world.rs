@@ -71,8 +71,8 @@ pub struct Order {
     pub recorded: [Recorded; RUNNERS],
 }
 
-/// The highest receive of which the audit chain has a start or an end by one runner, for each message with an order; 0 for
-/// none.
+/// For each message with an order, the highest receive for which the audit chain has a start or an end by one runner; 0
+/// for none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Recorded {
     pub original: u8,

@@ -59,8 +59,8 @@ fn escaped(value: &str) -> String {
     quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value).to_owned()
 }
 
-/// Returns a text that was cut, without the beginning of a value, or of a line of one, at its end. Earlier lines of a value
-/// may have gone already, because they are secrets.
+/// Returns a text whose end was cut off. If it now ends with the beginning of a value, or of a line of a value, this
+/// beginning is replaced. The earlier lines of the value may be gone already, because they are secrets.
 fn without_end(text: &str, values: &[&String]) -> String {
     let mut longest = 0;
     for form in values.iter().flat_map(|value| [escaped(value), (*value).clone()]) {

@@ -76,7 +76,7 @@ pub const MAX_ROUNDS: u32 = 4;
 /// message of SQS holds 1 MiB, in which a grant is base64. The manifests of the artifact need room too.
 pub const MAX_BLOBS: usize = 128;
 
-/// Returns the maximum number of grants that one attempt gets for an artifact with so many blobs.
+/// Returns the maximum number of grants that one attempt gets for an artifact with this many blobs.
 pub fn max_rounds(blobs: usize) -> u32 {
     let parts = u32::try_from(blobs.div_ceil(MAX_BLOBS)).unwrap_or(u32::MAX);
     MAX_ROUNDS.saturating_mul(parts.max(1))
