@@ -442,7 +442,7 @@ fn read_program() -> Result<Program> {
     Ok(serde_json::from_str(&std::fs::read_to_string("program.json")?)?)
 }
 
-/// Waits for so many seconds, as for a slow resource.
+/// Waits for this many seconds, as a slow resource would.
 async fn wait(seconds: Option<&str>) -> Result<()> {
     let Some(seconds) = seconds else { return Ok(()) };
     let held = tokio::process::Command::new("sleep").arg(seconds).kill_on_drop(true).status().await?;

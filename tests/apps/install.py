@@ -13,7 +13,7 @@ from programs import BIN, CUSTOMER, INSTALL, REGION, TENANT, Failed
 # How the product names what it cannot deploy yet: "component `api` is a `job`, action `x` runs in ...".
 IN_THE_WAY = re.compile(r"(component|action) `([^`]+)` (.+?)(?=, (?:component|action|the|role) |, and \d+ more|$)")
 
-# Of an app with many, so many inputs are changed in search of one that something reads.
+# Of an app with many inputs, this many are changed in search of one that something reads.
 INPUTS_TO_TRY = 6
 
 

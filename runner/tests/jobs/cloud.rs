@@ -125,7 +125,7 @@ pub(crate) struct Tenant {
     artifact: Artifact,
     /// Each request's round, and how many blobs it asked for.
     pub(crate) rounds: Mutex<Vec<(u32, usize)>>,
-    /// The URLs of so many rounds are expired ones.
+    /// The URLs of this many rounds are expired ones.
     expired_rounds: u32,
     expired_url: String,
 }

@@ -283,7 +283,7 @@ async fn a_runner_that_may_not_touch_its_jobs_files_removes_what_killed_jobs_lea
 /// How many boxes are given up.
 const MOMENTS: u32 = 80;
 
-/// Not a test by itself, and nothing without its variable: it gives boxes up at different moments while they are made.
+/// Does nothing unless its variable is set: it gives boxes up at different moments while they are made.
 #[tokio::test]
 async fn a_runner_that_gives_boxes_up() {
     if std::env::var_os("FREEHOLD_TEST_GIVE_UP").is_some() {
@@ -326,7 +326,7 @@ fn session_of(id: u32) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(3)?.parse().ok()
 }
 
-/// Not a test by itself, and nothing without its variable: the runner that the next test stops.
+/// Does nothing unless its variable is set: it is the runner that the next test stops.
 #[tokio::test]
 async fn a_runner_with_a_short_lease() {
     if std::env::var_os("FREEHOLD_TEST_LEASE").is_some() {

@@ -30,7 +30,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Makes runs until there were so many faults, and at least two of them.
+    /// Makes runs until there were this many faults, and at least two of them.
     ///
     /// # Errors
     /// As [`Run::of`].

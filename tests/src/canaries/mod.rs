@@ -12,7 +12,7 @@ use freehold_runner::record::log::JobLog;
 use spelling::Spelled;
 pub use spelling::{SPELLINGS, Spelling};
 
-/// A run of so many characters of a spelled secret at a multiple of half of them is a leak; so any of 23 is one.
+/// A run of this many characters of a spelled secret at a multiple of half of them is a leak; so any of 23 is one.
 const LEAK: usize = 16;
 /// The longest line without an end that is written around a secret, in bytes.
 const NOISE: usize = 20_000;

@@ -12,7 +12,7 @@ use super::cell::Cell;
 pub enum Tried {
     /// The fault happened, and everything was right afterwards.
     Passed,
-    /// As `Passed`, and the work of a killed runner was taken up again after so many seconds.
+    /// As `Passed`, and the work of a killed runner was taken up again after this many seconds.
     TakenUp(f64),
     /// Everything was right, but the fault did not happen: this does not count as a try.
     Missed,
@@ -75,8 +75,8 @@ impl Point {
         all[at]
     }
 
-    /// Returns one of all combinations of so many choices. As many tries as there are combinations take each of them once,
-    /// and fewer tries are spread over all of them. The first try takes the first one.
+    /// Returns one of all combinations of this many choices. As many tries as there are combinations take each of them
+    /// once, and fewer tries are spread over all of them. The first try takes the first one.
     pub fn among<const N: usize>(&self, counts: [usize; N]) -> [usize; N] {
         let counts = counts.map(|count| count.max(1));
         let of: usize = counts.iter().product();

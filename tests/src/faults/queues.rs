@@ -29,7 +29,7 @@ impl Queues {
         Ok(Self { sqs: aws_sdk_sqs::Client::new(&config), lambda: aws_sdk_lambda::Client::new(&config), prefix })
     }
 
-    /// Lets a message return after so many seconds when its function failed.
+    /// Lets a message return after this many seconds when its function failed.
     ///
     /// # Errors
     /// When SQS refuses.

@@ -15,7 +15,7 @@ pub(crate) struct Processes {
 impl Processes {
     /// The pause between two looks. A program that gets a secret runs for longer.
     const PAUSE: Duration = Duration::from_millis(2);
-    /// After so many looks with the same arguments, a process is read in one look of as many.
+    /// After this many looks with the same arguments, a process is read in one look of as many.
     const STEADY: u32 = 10;
 
     /// Begins to look. Beside the arguments of a process, it reads these files of its folder in `/proc`, such as

@@ -124,8 +124,8 @@ const POLICIES: &str = "[[policy]]\ntype = \"terraform_module\"\nengine = \"opa\
 const TALKATIVE: &str = "package nuon\n\nwarn contains msg if {\n\tsome r in input.plan.resource_changes\n\tmsg := \
                          sprintf(\"%s would hold %s\", [r.address, r.change.after.input])\n}\n";
 
-/// Writes the app with so many secrets that the customer enters and one that the stack generates, and lets its runner find
-/// what stands in for Pulumi.
+/// Writes the app with this many secrets that the customer enters and one that the stack generates, and lets its runner
+/// find what stands in for Pulumi.
 pub(crate) fn app_with_readers(world: &mut World, entered: usize) -> anyhow::Result<PathBuf> {
     world.find_pulumi_stand_in()?;
     let directory = app::small(world.directory())?;

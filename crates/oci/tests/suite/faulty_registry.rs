@@ -54,7 +54,7 @@ pub(crate) struct Behaviour {
     pub(crate) old: bool,
     /// Tags cannot be moved, as on ECR.
     pub(crate) immutable: bool,
-    /// The first so many reads of a list of referrers are answered together.
+    /// This many first reads of a list of referrers are answered together.
     pub(crate) meeting: usize,
     /// The next answers to requests with this method and part of a path: status, and seconds of `Retry-After`.
     pub(crate) refuse: Vec<(&'static str, &'static str, u16, Option<u64>)>,

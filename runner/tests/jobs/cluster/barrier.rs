@@ -27,7 +27,7 @@ pub(crate) const REVISION_DELETED: &str = "DELETE ConfigMap sh.helm.release.";
 /// migrate`. That of a dry run begins with `dry run of `.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Aim {
-    /// The one after so many changes of the runner, without dry runs.
+    /// The one after this many changes of the runner, without dry runs.
     After(usize),
     /// The first one whose name begins so, also one of the cluster's controllers.
     First(&'static str),

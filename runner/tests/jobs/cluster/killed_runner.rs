@@ -11,7 +11,7 @@ use super::{Cluster, DEPLOYER};
 use crate::cloud::Cloud;
 use crate::fixture::{Bench, descendants, eventually, outputs, processes};
 
-/// Not a test by itself, and nothing without its variable: the runner that other tests kill.
+/// Does nothing unless its variable is set: it is the runner that other tests kill.
 #[tokio::test]
 async fn a_runner_in_a_cluster() {
     let Ok(attempt) = std::env::var("FREEHOLD_TEST_ATTEMPT_IN_A_CLUSTER") else { return };

@@ -40,7 +40,7 @@ fn part(point: usize, numbers: Range<usize>) -> Vec<String> {
     numbers.map(|number| format!("c{}-{number:02}", point % 2)).collect()
 }
 
-/// Returns the names of the objects after so many changes: those of the point are created, then those of the point
+/// Returns the names of the objects after this many changes: those of the point are created, then those of the point
 /// before are deleted.
 fn after(point: usize, changes: usize) -> Vec<String> {
     let created = part(point, 0..changes.min(OBJECTS));

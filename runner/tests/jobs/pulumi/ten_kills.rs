@@ -33,14 +33,14 @@ async fn resources(cloud: &Cloud) -> Vec<Value> {
     state(cloud).await["checkpoint"]["latest"]["resources"].as_array().unwrap().clone()
 }
 
-/// Not a test by itself, and nothing without its variable: the runner that the next tests kill.
+/// Does nothing unless its variable is set: it is the runner that the next tests kill.
 #[tokio::test]
 async fn a_runner_with_a_stack() {
     let Ok(work) = std::env::var("FREEHOLD_TEST_WORK") else { return };
     execute(&Bench::new(serde_json::from_str(&work).unwrap()).job).await;
 }
 
-/// Starts an attempt in a runner of its own and kills that runner at the resource that takes so many seconds.
+/// Starts an attempt in a runner of its own and kills that runner at the resource that takes this many seconds.
 async fn kill_at(cloud: &Cloud, seconds: &str, work: Work, artifact: &Artifact) {
     // Brings the artifact into the install registry, so that the runner to be killed needs no grant.
     let image = SyncImage { component: "network".parse().unwrap(), artifact: artifact.clone() };

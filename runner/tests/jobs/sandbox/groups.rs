@@ -98,7 +98,7 @@ async fn no_group() {
     .await;
 }
 
-/// Not a test by itself, and nothing without its variable: it needs a group that is delegated.
+/// Does nothing unless its variable is set, because it needs a group that is delegated.
 #[tokio::test]
 async fn each_limit_of_a_group() {
     let Ok(_) = std::env::var("FREEHOLD_TEST_IN_KERNEL") else { return };
@@ -142,8 +142,7 @@ async fn each_limit_of_a_group() {
     println!("processor");
 }
 
-/// Not a test by itself, and nothing without its variable: it needs a group that is delegated, and temporary files on a
-/// disk.
+/// Does nothing unless its variable is set, because it needs a group that is delegated, and temporary files on a disk.
 #[tokio::test]
 async fn the_use_of_a_disk() {
     let Ok(_) = std::env::var("FREEHOLD_TEST_IN_KERNEL") else { return };
@@ -170,7 +169,7 @@ async fn the_use_of_a_disk() {
     }
 }
 
-/// Not a test by itself, and nothing without its variable: the program that a launcher starts.
+/// Does nothing unless its variable is set: it is the program that a launcher starts.
 #[test]
 fn the_launched_program() {
     let Ok(_) = std::env::var("FREEHOLD_TEST_IN_KERNEL") else { return };
@@ -178,7 +177,7 @@ fn the_launched_program() {
     println!("claimed: {claimed:?}");
 }
 
-/// Not a test by itself, and nothing without its variable: the launcher.
+/// Does nothing unless its variable is set: it is the launcher.
 #[test]
 fn a_launcher() {
     let Ok(_) = std::env::var("FREEHOLD_TEST_IN_KERNEL") else { return };

@@ -146,7 +146,7 @@ async fn the_environment_of_a_job_is_in_no_command_line() {
     assert!(seen.is_empty());
 }
 
-/// Not a test by itself, and nothing without its variables: the runner that the next test kills.
+/// Does nothing unless its variables are set: it is the runner that the next test kills.
 #[tokio::test]
 async fn a_runner_with_a_long_job() {
     if std::env::var_os("FREEHOLD_TEST_LONG_JOB").is_some() {

@@ -277,7 +277,7 @@ async fn a_stopped_apply_keeps_its_state_and_gives_its_lock_back() {
     eventually("no process is left", || processes("sleep 31536021").is_empty()).await;
 }
 
-/// Not a test by itself, and nothing without its variables: the runner that the next test kills.
+/// Does nothing unless its variables are set: it is the runner that the next test kills.
 #[tokio::test]
 async fn a_runner_that_applies() {
     let Ok(artifact) = std::env::var("FREEHOLD_TEST_ARTIFACT") else { return };

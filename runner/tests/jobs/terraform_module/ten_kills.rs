@@ -11,7 +11,7 @@ use crate::fixture::{Bench, eventually, outputs, processes};
 
 const RESOURCES: usize = 10;
 
-/// Returns a module of so many resources, each of which waits for the one before. The resource `held` takes a year,
+/// Returns a module of this many resources, each of which waits for the one before. The resource `held` takes a year,
 /// and the number of its seconds is in a command line. Each test has numbers of its own, because others run meanwhile.
 fn module(resources: usize, held: Option<(usize, &str)>) -> String {
     let one = |number: usize| {
@@ -39,14 +39,14 @@ async fn ids(cloud: &Cloud) -> Vec<String> {
     resources.iter().map(id).collect()
 }
 
-/// Not a test by itself, and nothing without its variables: the runner that the next tests kill.
+/// Does nothing unless its variables are set: it is the runner that the next tests kill.
 #[tokio::test]
 async fn a_runner_that_applies() {
     let Ok(work) = std::env::var("FREEHOLD_TEST_WORK") else { return };
     execute(&Bench::new(serde_json::from_str(&work).unwrap()).job).await;
 }
 
-/// Starts an attempt in a runner of its own and kills that runner at the resource that takes so many seconds.
+/// Starts an attempt in a runner of its own and kills that runner at the resource that takes this many seconds.
 async fn kill_at(cloud: &Cloud, seconds: &str, work: Work, artifact: &Artifact) {
     // Brings the artifact into the install registry, so that the runner to be killed needs no grant.
     let image = SyncImage { component: "network".parse().unwrap(), artifact: artifact.clone() };

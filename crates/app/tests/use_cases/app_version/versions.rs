@@ -14,7 +14,7 @@ use freehold_protocol::{Digest, canonical};
 use crate::support::walk::At;
 use crate::support::{World, app};
 
-/// Returns the app with so many bytes of text for people.
+/// Returns the app with this many bytes of text for people.
 fn document_of(bytes: usize) -> AppVersion {
     AppVersion { readme: "x".repeat(bytes), ..app::document() }
 }

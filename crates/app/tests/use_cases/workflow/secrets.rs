@@ -350,7 +350,7 @@ async fn a_removal_reads_no_value_that_the_customer_no_longer_agrees_to() {
 }
 
 /// Returns the order of `message` in a copy of the world, and the bytes of the order, if the vendor gave the input
-/// `greeting` so many letters.
+/// `greeting` this many letters.
 async fn with_greeting(world: &World, message: &DispatchMessage, letters: usize) -> (Order, usize) {
     let mut world = world.copy();
     let stored = table::install(&*world.memory, &globex()).await.unwrap();

@@ -38,7 +38,7 @@ fn request(key: &SigningKey) -> anyhow::Result<CallerRequest> {
     Ok(CallerRequest::new("eu-west-1", &"acme".parse()?, &"globex".parse()?, &key)?)
 }
 
-/// Returns the proof with which these credentials vouch for `key`, made so many seconds ago.
+/// Returns the proof with which these credentials vouch for `key`, made this many seconds ago.
 fn proof(credentials: &Credentials, key: &SigningKey, secs_ago: u64) -> anyhow::Result<RoleProof> {
     let at = SystemTime::now() - Duration::from_secs(secs_ago);
     signed(&request(key)?, credentials, at).map_err(anyhow::Error::msg)
