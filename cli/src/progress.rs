@@ -9,7 +9,7 @@ use console::{Alignment, pad_str};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::error::{Error, Result};
-use crate::output::{clean, note, stderr_is_json};
+use crate::output::{beside_spinner, clean, note, stderr_is_json};
 
 /// Work that is shorter than this prints no plain line of progress.
 const QUIET: Duration = Duration::from_secs(2);
@@ -53,7 +53,7 @@ impl Progress {
         let what = what.into();
         if self.terminal {
             self.bar.enable_steady_tick(Duration::from_millis(100));
-            self.bar.set_message(clean(&what));
+            self.bar.set_message(beside_spinner(&clean(&what)));
         } else if self.may_print(&what) {
             note(&what);
         }
@@ -143,7 +143,7 @@ impl Things<'_> {
                 bar.enable_steady_tick(Duration::from_millis(100));
                 bar
             });
-            bar.set_message(clean(&text));
+            bar.set_message(beside_spinner(&clean(&text)));
         } else if !self.progress.silent {
             note(&text);
         }

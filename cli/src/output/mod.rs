@@ -17,7 +17,7 @@ use serde::Serialize;
 pub(crate) use help::fitted;
 pub(crate) use style::styled;
 pub(crate) use table::Table;
-pub(crate) use terminal::{help_width, note, stderr_has_colours, stderr_is_json, write_json};
+pub(crate) use terminal::{beside_spinner, help_width, note, stderr_has_colours, stderr_is_json, write_json};
 
 use crate::error::{Error, Result};
 use printable_text::{is_control, printable, printable_json};

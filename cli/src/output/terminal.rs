@@ -44,6 +44,13 @@ impl Stream {
         let lines: Vec<String> = text.split('\n').map(|line| wrapped_line(line, width)).collect();
         lines.join("\n")
     }
+
+    /// Returns a text that is printed after `columns` other characters: with long lines broken at spaces, and with each
+    /// further line below the text.
+    fn wrapped_after(self, text: &str, columns: usize) -> String {
+        let wrapped = self.wrapped(&format!("{:columns$}{text}", ""));
+        wrapped.get(columns..).unwrap_or_default().to_owned()
+    }
 }
 
 /// Returns the width that the user sets with `COLUMNS`. It also applies when the output is not a terminal.
@@ -109,6 +116,11 @@ pub(crate) fn note(text: &str) {
     }
 }
 
+/// Returns a text of one line, wrapped for a live line of stderr: after a spinner and a space.
+pub(crate) fn beside_spinner(text: &str) -> String {
+    stderr().stream.wrapped_after(text, 2)
+}
+
 /// Prints JSON and a line end to stderr.
 pub(crate) fn write_json(json: &str) {
     write(&printable_json(json));
@@ -150,9 +162,22 @@ mod tests {
     }
 
     #[test]
+    fn further_lines_of_a_text_after_a_spinner_stand_below_the_text() {
+        let text = "queue  waiting_for_approval  its plan changes 2 objects of 「注文」";
+
+        insta::assert_snapshot!(at(32).wrapped_after(text, 2), @r"
+        queue  waiting_for_approval
+          its plan changes 2 objects of
+          「注文」
+        ");
+        assert_eq!((at(40).wrapped_after("web", 2).as_str(), at(40).wrapped_after("", 2).as_str()), ("web", ""));
+    }
+
+    #[test]
     fn without_a_width_nothing_is_broken() {
         let text = "a b ".repeat(100);
+        let endless = Stream { colours: false, width: None };
 
-        assert_eq!(Stream { colours: false, width: None }.wrapped(&text), text);
+        assert_eq!((endless.wrapped(&text), endless.wrapped_after(&text, 2)), (text.clone(), text));
     }
 }

@@ -6,12 +6,16 @@ use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Child;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::{Value, json};
 
+use crate::support::screen::Screen;
 use crate::support::{loopback, tenant_api};
 
 const DIGEST: &str = "sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f";
@@ -162,27 +166,37 @@ fn in_a_log(api: &str, columns: u16, args: &[&str]) -> String {
 /// Runs `freehold` on a terminal of `columns`; returns all that appears there.
 fn on_a_terminal(api: &str, columns: u16, args: &[&str], environment: &[(&str, &str)]) -> String {
     let place = place();
+    let (mut child, mut terminal) = start_on_a_terminal(api, place.path(), columns, args, environment);
+    let mut seen = Vec::new();
+    // A terminal that nobody has open any more reads as an error.
+    let _ = terminal.read_to_end(&mut seen);
+    child.wait().unwrap();
+    String::from_utf8(seen).unwrap().replace("\r\n", "\n")
+}
+
+/// Starts `freehold` on a terminal of `columns`; returns the side of the terminal on which its output can be read.
+fn start_on_a_terminal(
+    api: &str,
+    place: &Path,
+    columns: u16,
+    args: &[&str],
+    environment: &[(&str, &str)],
+) -> (Child, File) {
     let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&main).unwrap();
     unlockpt(&main).unwrap();
     let name = ptsname(&main, Vec::new()).unwrap();
     let side: OwnedFd = open(name.as_c_str(), OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
     tcsetwinsize(&main, Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
-    let mut command = tenant_api::freehold(api, place.path(), args);
+    let mut command = tenant_api::freehold(api, place, args);
     command
-        .env("PATH", place.path())
+        .env("PATH", place)
         .env("AWS_ENDPOINT_URL", api)
         .env("TERM", "xterm-256color")
         .envs(environment.iter().copied());
     command.stdout(side.try_clone().unwrap()).stderr(side);
-    let mut child = command.spawn().unwrap();
-    // The command's copies of the terminal; the reader below ends when the last one is closed.
-    drop(command);
-    let mut seen = Vec::new();
-    // A terminal that nobody has open any more reads as an error.
-    let _ = File::from(main).read_to_end(&mut seen);
-    child.wait().unwrap();
-    String::from_utf8(seen).unwrap().replace("\r\n", "\n")
+    // The command has its copies of the terminal only until here, so that the last one is closed when the program ends.
+    (command.spawn().unwrap(), File::from(main))
 }
 
 /// Returns `text` without colours and other marks of clap and of tables.
@@ -235,13 +249,99 @@ fn what_is_shown_fits_terminals_of_60_and_of_200_columns() {
         let too_long = |line: &&str| breakable(line) > usize::from(columns) && !excerpt(line);
         let too_long = output.lines().find(too_long);
         assert_eq!(too_long, None);
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/command/golden/terminal-{columns}.txt"));
-        if std::env::var_os("FREEHOLD_UPDATE").is_some() {
-            std::fs::write(&path, &output).unwrap();
-        }
-        let golden = std::fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(output, golden, "{} is old; run with FREEHOLD_UPDATE=1", path.display());
+        compare(&format!("terminal-{columns}.txt"), &output);
     }
+}
+
+/// Compares a page with that in `tests/command/golden`.
+fn compare(page: &str, output: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command/golden").join(page);
+    if std::env::var_os("FREEHOLD_UPDATE").is_some() {
+        std::fs::write(&path, output).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(output, golden, "{} is old; run with FREEHOLD_UPDATE=1", path.display());
+}
+
+/// Returns a workflow whose third node waits for an approval, or that has succeeded.
+fn watched(has_ended: bool, reason: &str) -> Value {
+    let (state, of_queue, of_check, reason) = if has_ended {
+        ("succeeded", "succeeded", "succeeded", "")
+    } else {
+        ("running", "waiting_for_approval", "waiting", reason)
+    };
+    let job = |number: u32| format!("job_0000000000000000000{number}");
+    json!({
+        "workflow": "wf_00000000000000000003", "install": "globex", "kind": "deploy-components", "state": state,
+        "created_at": AT, "ended_at": has_ended.then_some(AT + 12_000), "version": DIGEST,
+        "nodes": [
+            { "name": "preflight:install", "state": "succeeded", "job": job(1) },
+            { "name": "naming", "state": "succeeded", "job": job(2) },
+            { "name": "queue", "state": of_queue, "job": job(3), "reason": reason },
+            { "name": "action:health-check", "state": of_check },
+        ],
+    })
+}
+
+/// Returns whether a screen shows the sentence about the approval and the line of each node.
+fn is_whole(screen: &str) -> bool {
+    screen.contains("` waits:") && screen.contains("health-check  waiting") && !screen.contains(": succeeded")
+}
+
+/// Returns all that appears on a terminal of `columns` while `freehold` watches a workflow that waits for an approval,
+/// with this `reason`, and that succeeds after a person has seen the whole page. The sign of a spinner is `*`.
+fn watch(columns: u16, reason: &'static str) -> String {
+    let was_seen = Arc::new(AtomicBool::new(false));
+    let has_ended = Arc::clone(&was_seen);
+    let api = tenant_api::serve(move |path, _| {
+        (path == "/v1/workflows/wf_00000000000000000003").then(|| watched(has_ended.load(Ordering::Relaxed), reason))
+    });
+    let args = ["workflow", "watch", "wf_00000000000000000003"];
+    let (mut child, mut terminal) = start_on_a_terminal(&api, Path::new("/"), columns, &args, &[]);
+    let (mut output, mut part) = (Vec::new(), [0; 4096]);
+    // A terminal that nobody has open any more reads as an error.
+    while let Ok(count @ 1..) = terminal.read(&mut part) {
+        output.extend_from_slice(&part[..count]);
+        let until_now = String::from_utf8_lossy(&output);
+        if !was_seen.load(Ordering::Relaxed) && Screen::new(columns).show_until(&until_now, is_whole).is_some() {
+            was_seen.store(true, Ordering::Relaxed);
+        }
+    }
+    assert!(child.wait().unwrap().success());
+    String::from_utf8(output).unwrap().replace(|sign: char| ('\u{2801}'..='\u{28ff}').contains(&sign), "*")
+}
+
+/// Returns what is on a terminal of `columns` while `freehold` waits, and at its end.
+fn pages(output: &str, columns: u16) -> (String, String) {
+    let mut screen = Screen::new(columns);
+    let rest = screen.show_until(output, is_whole).unwrap();
+    let live = screen.text();
+    screen.show(rest);
+    (live, screen.text())
+}
+
+#[test]
+fn a_watch_redraws_its_lines_and_leaves_the_last_states_in_their_order() {
+    for columns in [60, 200] {
+        let output = watch(columns, "its plan changes 2 objects; the customer approves it until 2026-11-30T18:00:00Z");
+
+        let (live, end) = pages(&output, columns);
+
+        compare(&format!("watch-{columns}.txt"), &format!("while it waits:\n{live}\n\nat its end:\n{end}\n"));
+    }
+}
+
+#[test]
+fn a_watch_redraws_rows_of_wide_characters() {
+    let reason = "a変更変更変更変更変更変更変更変更変更変更変更変更変更変更変更変更変更変更変更変更";
+    let output = watch(60, reason);
+
+    let (live, end) = pages(&output, 60);
+
+    let row_of_node = "* queue                waiting_for_approval\n  a変更変更変更変更変更変更変更変更変更変更変更変更変更変更\n変更";
+    assert!(live.contains(row_of_node), "{live}");
+    let without_reason = include_str!("golden/watch-60.txt").split_once("at its end:\n").unwrap().1;
+    assert_eq!(end, without_reason.trim_end());
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Runs the real binary on files of a directory.
 
 pub(crate) mod loopback;
+#[cfg(target_os = "linux")]
+pub(crate) mod screen;
 pub(crate) mod tenant_api;
 
 use std::path::Path;
