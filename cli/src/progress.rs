@@ -9,7 +9,7 @@ use console::{Alignment, pad_str};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::error::{Error, Result};
-use crate::output::{beside_spinner, clean, note, stderr_is_json};
+use crate::output::{beside_spinner, clean, live_lines, note, stderr_is_json};
 
 /// Work that is shorter than this prints no plain line of progress.
 const QUIET: Duration = Duration::from_secs(2);
@@ -43,7 +43,7 @@ impl Progress {
     pub(crate) fn start() -> Self {
         let silent = stderr_is_json();
         let terminal = std::io::stderr().is_terminal() && !silent;
-        let lines = MultiProgress::new();
+        let lines = live_lines();
         let bar = if terminal { lines.add(spinner()) } else { ProgressBar::hidden() };
         Self { lines, terminal, silent, started: Instant::now(), last_note: Mutex::new(None), bar }
     }

@@ -3,6 +3,7 @@
 
 mod findings;
 mod help;
+mod live;
 mod printable_text;
 mod state;
 mod style;
@@ -15,6 +16,7 @@ use console::{Alignment, measure_text_width, pad_str};
 use serde::Serialize;
 
 pub(crate) use help::fitted;
+pub(crate) use live::live_lines;
 pub(crate) use style::styled;
 pub(crate) use table::Table;
 pub(crate) use terminal::{beside_spinner, help_width, note, stderr_has_colours, stderr_is_json, write_json};

@@ -311,11 +311,13 @@ fn watch(columns: u16, reason: &'static str) -> String {
     String::from_utf8(output).unwrap().replace(|sign: char| ('\u{2801}'..='\u{28ff}').contains(&sign), "*")
 }
 
-/// Returns what is on a terminal of `columns` while `freehold` waits, and at its end.
-fn pages(output: &str, columns: u16) -> (String, String) {
+/// Returns what is on a terminal of `columns` while `freehold` waits, and at its end. In between, the terminal shows
+/// what a person has `typed`.
+fn pages(output: &str, columns: u16, typed: &str) -> (String, String) {
     let mut screen = Screen::new(columns);
     let rest = screen.show_until(output, is_whole).unwrap();
     let live = screen.text();
+    screen.show(typed);
     screen.show(rest);
     (live, screen.text())
 }
@@ -325,9 +327,10 @@ fn a_watch_redraws_its_lines_and_leaves_the_last_states_in_their_order() {
     for columns in [60, 200] {
         let output = watch(columns, "its plan changes 2 objects; the customer approves it until 2026-11-30T18:00:00Z");
 
-        let (live, end) = pages(&output, columns);
+        let (live, end) = pages(&output, columns, "");
 
         compare(&format!("watch-{columns}.txt"), &format!("while it waits:\n{live}\n\nat its end:\n{end}\n"));
+        assert_eq!(pages(&output, columns, "^C"), (live, end), "a typed key left a row");
     }
 }
 
@@ -336,7 +339,7 @@ fn a_watch_redraws_rows_of_wide_characters() {
     let reason = "a変更変更変更変更変更変更変更変更変更変更変更変更変更変更変更変更変更変更変更変更";
     let output = watch(60, reason);
 
-    let (live, end) = pages(&output, 60);
+    let (live, end) = pages(&output, 60, "^C");
 
     let row_of_node = "* queue                waiting_for_approval\n  a変更変更変更変更変更変更変更変更変更変更変更変更変更変更\n変更";
     assert!(live.contains(row_of_node), "{live}");
