@@ -20,6 +20,7 @@ import time
 
 import blocks
 import downloads
+import guard_duty
 import leftovers
 import skips
 import tool_image
@@ -106,6 +107,7 @@ def main():
     try:
         compare_with_help()
         tool_image.check(blocks.read(GUIDES / "vendor.md"))
+        guard_duty.check(blocks.read(GUIDES / "customer.md"), arguments.tools)
         journey = run(arguments)
     except (Failed, blocks.Unreadable) as failure:
         print(f"guides: failed: {failure}")
