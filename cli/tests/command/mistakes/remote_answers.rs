@@ -31,7 +31,7 @@ macro_rules! create {
     };
 }
 
-pub(super) const MISTAKES: [Mistake; 38] = [
+pub(super) const MISTAKES: [Mistake; 39] = [
     noticed("wrong account or region", &["install", "list", "--tenant", "acme"], 3, Cloud::Aws(without_tenant)),
     noticed("typo in the name of a tenant", &["app", "list", "--tenant", "acmee"], 3, Cloud::Aws(without_tenant)),
     noticed(
@@ -60,6 +60,12 @@ pub(super) const MISTAKES: [Mistake; 38] = [
         &["install", "launch", "globex", "--template", "globex.yaml"],
         2,
         Cloud::Aws(other_account),
+    ),
+    noticed(
+        "launch in another region",
+        &["install", "launch", "globex", "--template", "globex.yaml", "--aws-region", "us-east-1"],
+        2,
+        Cloud::Aws(with_rights),
     ),
     noticed(
         "launch without the value of a parameter",
