@@ -90,6 +90,20 @@ class Reader:
 
     def _read_tagged(self, name, one, value):
         """Reads an enum with a tag, and returns the names of the fields that belong to it."""
+        later = one["variants"].get("*", {}).get("value")
+        if later is None:
+            return self._read_known(name, one, value)
+        before = set(self.seen), set(self.ignored)
+        known = {word: shape for word, shape in one["variants"].items() if word != "*"}
+        try:
+            return self._read_known(name, one | {"variants": known}, value)
+        except Refused:
+            self.seen, self.ignored = before
+        self.known(f"{name}.*", True)
+        self.read(later, value)
+        return set(value)
+
+    def _read_known(self, name, one, value):
         tag, content = one["tag"], one.get("content")
         _expect(isinstance(value.get(tag), str), f"{name}: `{tag}`", value.get(tag))
         shape = self._variant(name, one, value[tag])

@@ -55,7 +55,10 @@ class Shape:
 
 @dataclass
 class Type:
-    """A struct (`shape`) or an enum (`variants`). A strict type refuses fields that it does not know."""
+    """A struct (`shape`) or an enum (`variants`). A strict type refuses fields that it does not know.
+
+    The variant `*` reads what no other variant reads: an unknown word or, if it has a value, any object with the tag.
+    """
 
     name: str
     file: str
@@ -260,7 +263,7 @@ def _item(tokens, at, attributes, path):
         words = re.findall(r"[A-Z][a-z0-9]*", variant)
         written = own.get("rename") or _CASES[serde.get("rename_all", "PascalCase")]([word.lower() for word in words])
         holds = held[0] if held and isinstance(held[0], Group) else ";"
-        one.variants["*" if "other" in own else written] = _shape(holds, own)
+        one.variants["*" if {"other", "untagged"} & own.keys() else written] = _shape(holds, own)
     return one
 
 

@@ -47,6 +47,28 @@ mod tests {
 """
 
 
+EVENT = """
+#[derive(Serialize, Deserialize)]
+pub struct Note { pub event: Event }
+
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    Begun { at: u32 },
+    /// An event of a later version.
+    #[serde(untagged)]
+    Later(LaterEvent),
+}
+
+#[derive(Serialize, Deserialize)]
+pub struct LaterEvent {
+    pub event: String,
+    #[serde(flatten)]
+    pub fields: Map<String, Value>,
+}
+"""
+
+
 def reader(source=NOTE):
     return Reader(describe({"crates/protocol/src/note.rs": source}, {"files": {"Note": "crates/protocol/"}}))
 
@@ -94,6 +116,21 @@ class ReaderOfRustTypes(unittest.TestCase):
         one.read("Note", note(later=1))
 
         self.assertEqual(one.ignored, {"Note.later"})
+
+    def test_the_untagged_variant_reads_what_no_other_variant_reads(self):
+        read = {}
+        for word, event in [
+            ("Event.begun", {"event": "begun", "at": 1, "later": 2}),
+            ("Event.*", {"event": "ended"}),
+            ("Event.*", {"event": "begun", "at": {"secs": 1}}),
+        ]:
+            one = reader(EVENT)
+            one.read("Note", {"event": event})
+            read.setdefault(word, []).append(word in one.seen and one.ignored)
+
+        self.assertEqual(read, {"Event.begun": [{"Event.later"}], "Event.*": [set(), set()]})
+        with self.assertRaises(Refused):
+            reader(EVENT).read("Note", {"event": {"at": 1}})
 
     def test_a_change_of_a_type_is_a_change_of_the_description(self):
         for before, after in [

@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use ed25519_dalek::SigningKey;
 use fastrand::Rng;
 use freehold_protocol::audit::verify::{Known, Position, Problem, RecordsCopy, Verified, verify};
-use freehold_protocol::audit::{AuditEvent, AuditRecord, ChainHead, Receipt, message_name, record_name, record_number};
+use freehold_protocol::audit::{
+    AuditEvent, AuditRecord, ChainHead, NewerEvent, Receipt, message_name, record_name, record_number,
+};
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::order::Order;
 use freehold_protocol::report::Report;
@@ -206,6 +208,10 @@ impl Case {
                 let envelope = Envelope::parse(&text)?;
                 let mut record: AuditRecord = envelope.peek()?;
                 record.at = record.at.plus_secs(1 + rng.u64(0..1000));
+                if rng.bool() {
+                    record.event =
+                        AuditEvent::Newer(NewerEvent { event: "hidden".to_owned(), fields: Default::default() });
+                }
                 // A stranger can sign only with another key.
                 let forged = Envelope::seal(&record, &[&stranger()])?;
                 text = Envelope { payload: forged.payload, ..envelope }.to_json()?.into_bytes();

@@ -101,7 +101,8 @@ fn plans(copy: &RecordsCopy, now: Timestamp) -> Approved {
             | AuditEvent::Cancelled { .. }
             | AuditEvent::KeyReplaced { .. }
             | AuditEvent::IamChange { .. }
-            | AuditEvent::IamUsed { .. } => {}
+            | AuditEvent::IamUsed { .. }
+            | AuditEvent::Newer(_) => {}
         }
     }
     all.waiting.retain(|one| one.until > now);

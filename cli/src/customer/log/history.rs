@@ -116,7 +116,8 @@ pub(super) fn runs(copy: &RecordsCopy, roots: Option<&Roots>) -> Vec<Run> {
             | AuditEvent::Cancelled { .. }
             | AuditEvent::KeyReplaced { .. }
             | AuditEvent::IamChange { .. }
-            | AuditEvent::IamUsed { .. } => {}
+            | AuditEvent::IamUsed { .. }
+            | AuditEvent::Newer(_) => {}
         }
     }
     runs

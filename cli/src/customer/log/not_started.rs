@@ -107,7 +107,8 @@ pub(super) fn not_started(copy: &RecordsCopy, roots: Option<&Roots>) -> Vec<NotS
         | AuditEvent::IamChange { .. }
         | AuditEvent::PoliciesAsked { .. }
         | AuditEvent::Approval { .. }
-        | AuditEvent::IamUsed { .. } => None,
+        | AuditEvent::IamUsed { .. }
+        | AuditEvent::Newer(_) => None,
     });
     ended.collect()
 }

@@ -4,6 +4,7 @@
 //! public key of each runner that wrote into the chain, `audit/<key id>.pub`. Below `audit/` are also the messages that
 //! the records name: the signed orders, the reports, and the receipts of the control plane ([`message_name`]).
 
+mod newer_event;
 pub mod verify;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,7 @@ use crate::{
 };
 
 pub use crate::report::{ChainHead, Receipt};
+pub use newer_event::NewerEvent;
 
 /// The folder, below `audit/`, of the signed orders that started jobs.
 pub const ORDERS: &str = "orders";
@@ -77,8 +79,12 @@ const fn is_zero(number: &u64) -> bool {
 }
 
 /// The event of an audit record.
+///
+/// A kind that is added has the field `job`: the job that the event is about, or null if it is about no job. A runner
+/// of an earlier version cannot read the event, and puts back the orders that the event may be about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[serde(expecting = "the event of an audit record is an object that names its kind")]
 pub enum AuditEvent {
     /// A runner begins to write into the chain. This is the first record of its key, on a new machine or after a new
     /// key was made. The records before it belong to other keys.
@@ -232,4 +238,8 @@ pub enum AuditEvent {
     },
     /// The IAM actions that a job used: the number of calls that were answered and that were refused, by action.
     IamUsed { job: JobId, fence: Fence, answered: BTreeMap<String, u64>, refused: BTreeMap<String, u64> },
+    /// An event of a newer version, which this version cannot read. It is a variant because the machines of an install
+    /// write one chain, also while their versions differ: each reader has to decide what such an event means to it.
+    #[serde(untagged)]
+    Newer(NewerEvent),
 }

@@ -132,7 +132,8 @@ fn attempt_in(event: &AuditEvent, of: &JobId) -> Option<(Fence, Option<Timestamp
         | AuditEvent::ConnectionRefused { .. }
         | AuditEvent::KeyReplaced { .. }
         | AuditEvent::IamChange { .. }
-        | AuditEvent::IamUsed { .. } => return None,
+        | AuditEvent::IamUsed { .. }
+        | AuditEvent::Newer(_) => return None,
     };
     (job == of).then_some((*fence, *sent_at, end))
 }

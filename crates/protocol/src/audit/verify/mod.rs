@@ -3,12 +3,15 @@
 
 mod evidence;
 #[cfg(test)]
+mod newer_tests;
+#[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::audit::{AuditEvent, AuditRecord, ChainHead, ORDERS, RECEIPTS, REPORTS, record_name, record_number};
 use crate::envelope::PublicKey;
@@ -97,6 +100,10 @@ pub struct Verified {
     pub confirmed: Option<u64>,
     /// Jobs that started and have no record of their end: they run, or the records after their start are missing.
     pub without_end: BTreeSet<JobId>,
+    /// The numbers of the records whose events only a newer version can read, by the kind of the event. They are
+    /// verified as links of the chain, and the other parts of this result lack what they state.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub newer_events: BTreeMap<String, Vec<u64>>,
     pub problems: Vec<Problem>,
 }
 
@@ -215,6 +222,7 @@ pub fn verify(copy: &RecordsCopy, known: Known<'_>) -> Verified {
             receipts: 0,
             confirmed: None,
             without_end: BTreeSet::new(),
+            newer_events: BTreeMap::new(),
             problems: Vec::new(),
         },
         confirmed: BTreeSet::new(),
@@ -372,6 +380,7 @@ impl Chain<'_> {
             | AuditEvent::KeyReplaced { .. }
             | AuditEvent::IamChange { .. }
             | AuditEvent::IamUsed { .. } => {}
+            AuditEvent::Newer(event) => self.verified.newer_events.entry(event.kind()).or_default().push(seq),
         }
     }
 
@@ -392,15 +401,13 @@ impl Chain<'_> {
     /// Adds the first record of a key.
     fn begin(&mut self, record: &AuditRecord) {
         let (key, seq) = (record.runner.clone(), record.seq);
-        let host = if let AuditEvent::Joined { host, .. } = &record.event {
-            host.clone()
-        } else {
+        let host = joined_host(&record.event).unwrap_or_else(|| {
             let text = format!(
                 "record {seq} is the first record of runner key {key} but does not announce that this key joins the chain"
             );
             self.note(Some(seq), text);
             String::new()
-        };
+        });
         self.verified.runners.push(Writer { key, host, from: seq, to: seq, records: 1 });
     }
 
@@ -437,6 +444,17 @@ impl Chain<'_> {
             self.verified.problems.push(Problem { record: Some(seq), after, text: format!("{text}; {place}") });
         }
     }
+}
+
+/// Returns the machine whose key joins the chain by this event; `None` for any other event.
+fn joined_host(event: &AuditEvent) -> Option<String> {
+    if let AuditEvent::Joined { host, .. } = event {
+        return Some(host.clone());
+    }
+    // A runner of a newer version may announce itself in another form.
+    let AuditEvent::Newer(newer) = event else { return None };
+    let host = newer.fields.get("host").and_then(Value::as_str).unwrap_or_default();
+    (newer.event == "joined").then(|| host.to_owned())
 }
 
 /// Returns the public key with the id `runner`.

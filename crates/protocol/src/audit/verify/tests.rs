@@ -7,11 +7,11 @@ use crate::report::{Fence, Report, ReportBody};
 
 const FENCE: Fence = Fence { dispatch: 1, receive: 1 };
 
-fn key(seed: u8) -> SigningKey {
+pub(super) fn key(seed: u8) -> SigningKey {
     SigningKey::from_bytes(&[seed; 32])
 }
 
-fn id(seed: u8) -> String {
+pub(super) fn id(seed: u8) -> String {
     KeyId::of(&key(seed).verifying_key()).to_string()
 }
 
@@ -42,7 +42,7 @@ fn ended(seq: u64) -> AuditEvent {
 }
 
 /// Returns a whole chain, of which each record is by the key of the next seed.
-fn chain(seeds: &[u8]) -> RecordsCopy {
+pub(super) fn chain(seeds: &[u8]) -> RecordsCopy {
     let mut copy = RecordsCopy::default();
     for &seed in seeds {
         let begins = copy.keys.insert(id(seed), PublicKey::from(key(seed).verifying_key()).to_string()).is_none();
@@ -54,12 +54,12 @@ fn chain(seeds: &[u8]) -> RecordsCopy {
 }
 
 /// Adds a record that follows the one before it.
-fn add(copy: &mut RecordsCopy, seed: u8, seq: u64, install: &str, event: AuditEvent) {
+pub(super) fn add(copy: &mut RecordsCopy, seed: u8, seq: u64, install: &str, event: AuditEvent) {
     let previous = copy.records.get(&record_name(seq - 1)).map_or_else(|| Digest::of(b""), |bytes| Digest::of(bytes));
     copy.records.insert(record_name(seq), record(seed, seq, &previous, install, event));
 }
 
-fn found(copy: &RecordsCopy) -> Vec<String> {
+pub(super) fn found(copy: &RecordsCopy) -> Vec<String> {
     verify(copy, Known::default()).problems.iter().map(ToString::to_string).collect()
 }
 
