@@ -91,6 +91,7 @@ impl Memory {
             AuditEvent::Started { .. } => "started".into(),
             AuditEvent::Sent { reports } => format!("sent {}", reports.len()),
             AuditEvent::IamChange { action, stage, detail, .. } => format!("{action} {stage} {detail}"),
+            AuditEvent::Newer(event) => event.event,
             other => panic!("{other:?}"),
         };
         records.map(|(_, bytes)| event(bytes)).collect()

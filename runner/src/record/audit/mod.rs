@@ -15,6 +15,8 @@ mod latest_head;
 mod local;
 #[cfg(test)]
 pub(crate) mod memory;
+#[cfg(test)]
+mod newer_tests;
 mod others;
 #[cfg(test)]
 mod tests;

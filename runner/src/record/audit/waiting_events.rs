@@ -9,9 +9,11 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use freehold_protocol::audit::{AuditEvent, AuditRecord, ChainHead};
+use freehold_protocol::audit::{AuditEvent, AuditRecord, ChainHead, NewerEvent};
 use freehold_protocol::{Digest, Envelope, EnvelopeError, KeyId, Timestamp};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use super::error::AuditError;
 use crate::files;
@@ -43,7 +45,19 @@ pub(super) struct Head {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Entry {
     pub(super) at: Timestamp,
+    #[serde(deserialize_with = "whole_event")]
     pub(super) event: AuditEvent,
+}
+
+/// Reads an event in such a way that its record has all that was written. A runner of a newer version, which was put
+/// back, may have left an event with fields that this version does not know.
+fn whole_event<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AuditEvent, D::Error> {
+    let written = Value::deserialize(deserializer)?;
+    let event = AuditEvent::deserialize(&written).map_err(D::Error::custom)?;
+    if serde_json::to_value(&event).is_ok_and(|known| known == written) {
+        return Ok(event);
+    }
+    NewerEvent::deserialize(written).map(AuditEvent::Newer).map_err(D::Error::custom)
 }
 
 /// An event that waits, with the length of its line in the file.
