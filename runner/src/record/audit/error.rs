@@ -35,6 +35,12 @@ pub enum AuditError {
     /// A record of the customer's bucket is not one that this version reads.
     #[error("audit record {seq} in the customer's bucket cannot be read; `freehold customer audit verify` shows why")]
     Unreadable { seq: u64 },
+    /// A machine with a newer version of the runner recorded something that may decide whether an order starts.
+    #[error(
+        "audit record {seq} in the customer's bucket has an event of a newer version, `{event}`, which may be about \
+         this order; give this machine the newer version of the runner"
+    )]
+    NewerEvent { seq: u64, event: String },
     /// Other machines wrote records again and again.
     #[error(
         "cannot write the audit record: {0} times in a row, other machines of the install wrote the next record first"

@@ -36,7 +36,7 @@ impl Attempt<'_> {
             return Ok(None);
         }
         let records = agent.audit.since(earliest(order), BUCKET_LIMIT).await?.unwrap_or_default();
-        Ok(excluding(records.iter(), is_ours.then(|| agent.audit.key()), held))
+        excluding(records.iter(), is_ours.then(|| agent.audit.key()), held)
     }
 
     /// Returns what other machines recorded before the recorded start of this attempt, if that excludes the start. The chain
@@ -47,7 +47,7 @@ impl Attempt<'_> {
         let start = held.announcement();
         let place = records.iter().position(|record| record.runner == *audit.key() && record.event == start);
         let earlier = records.get(place.map_or(0, |place| place + 1)..).unwrap_or_default();
-        Ok(excluding(earlier.iter(), Some(audit.key()), held))
+        excluding(earlier.iter(), Some(audit.key()), held)
     }
 
     /// Returns whether another machine may have recorded something about the order that this process has not noticed.

@@ -4,10 +4,13 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use freehold_protocol::audit::{AuditEvent, AuditRecord};
+use freehold_protocol::order::Order;
 use freehold_protocol::report::{Fence, RefusalReason};
 use freehold_protocol::{JobId, KeyId, Timestamp};
 
+use super::newer_event::may_be_about;
 use super::no_start::is_unstarted;
+use crate::record::audit::AuditError;
 use crate::work::in_flight::HeldOrder;
 
 /// The act of another machine of the install that makes this delivery a copy of the order, or too late.
@@ -61,20 +64,37 @@ impl fmt::Display for Seen {
     }
 }
 
-/// Returns what excludes the delivery `held` according to `records`, the newest first. The acts of the runner with the
-/// key `own` do not count.
+/// Returns what excludes the delivery `held` according to `records`, the newest first. Only what a runner of another key
+/// than `own` did excludes it.
+///
+/// # Errors
+/// [`AuditError::NewerEvent`] when this depends on an event that only a newer version can read.
 pub(super) fn excluding<'a>(
     records: impl DoubleEndedIterator<Item = &'a AuditRecord> + Clone,
     own: Option<&KeyId>,
     held: &HeldOrder,
-) -> Option<Seen> {
+) -> Result<Option<Seen>, AuditError> {
     let is_other = |runner: &KeyId| own != Some(runner);
     let mut others = records.clone().filter(|record| is_other(&record.runner));
-    let seen = others.find_map(|record| seen_in(&record.event, held));
+    // A cancel and the start of a later order exclude this one, whatever else happened.
+    if let Some(seen) = others.find_map(|record| seen_in(&record.event, held)) {
+        return Ok(Some(seen));
+    }
     let order = &held.order;
     let delivery = (Fence { dispatch: order.dispatch, receive: held.fence.receive }, held.sent_at);
-    let attempts = attempts(records.rev(), &order.job);
-    seen.or_else(|| attempts.iter().rev().filter(|one| is_other(one.runner)).find_map(|one| one.excludes(delivery)))
+    let attempts = attempts(records.clone().rev(), &order.job);
+    let seen = attempts.iter().rev().filter(|one| is_other(one.runner)).find_map(|one| one.excludes(delivery));
+    // The journal has what this runner itself did. But its event may take back what a record of another one excludes.
+    let is_excluded = seen.is_some();
+    let mut unread = records.filter(|record| is_excluded || is_other(&record.runner));
+    unread.find_map(|record| newer_about(record, order)).map_or(Ok(seen), Err)
+}
+
+/// Returns the reason why nobody can tell what a record excludes: its event is of a newer version, and may be about the
+/// order.
+fn newer_about(record: &AuditRecord, order: &Order) -> Option<AuditError> {
+    let AuditEvent::Newer(event) = &record.event else { return None };
+    may_be_about(event, order).then(|| AuditError::NewerEvent { seq: record.seq, event: event.kind() })
 }
 
 /// Returns what another machine did that excludes an order, whichever message it is in.
@@ -269,7 +289,7 @@ mod tests {
 
     /// Returns how the records, the oldest first, exclude a delivery to a runner whose key signed none of them.
     fn after(records: &[AuditRecord], receive: u32, sent_at: u64) -> Option<Seen> {
-        excluding(records.iter().rev(), None, &held(receive, sent_at))
+        excluding(records.iter().rev(), None, &held(receive, sent_at)).unwrap()
     }
 
     #[test]
@@ -289,7 +309,7 @@ mod tests {
         let records = [record(3, (1, 50), None), record(4, (1, 60), None)];
         let own = |seed: u8| {
             let key = author(seed).identity.id().clone();
-            excluding(records.iter().rev(), Some(&key), &held(2, 50))
+            excluding(records.iter().rev(), Some(&key), &held(2, 50)).unwrap()
         };
 
         assert_eq!((after(&records, 2, 50), own(3)), (NONE, NONE));
@@ -303,5 +323,29 @@ mod tests {
 
         assert_eq!(after(&[first.clone(), second.clone(), outcome.clone()], 3, 50), None);
         assert_eq!(after(&[first, outcome], 3, 50), Some(Seen::Outcome { receive: 1 }));
+    }
+
+    /// What the records, the oldest first, exclude of a delivery to the runner with the key of seed 3.
+    fn to_own(records: &[AuditRecord]) -> Result<Option<Seen>, AuditError> {
+        excluding(records.iter().rev(), Some(author(3).identity.id()), &held(1, 50))
+    }
+
+    #[test]
+    fn an_event_of_a_newer_version_about_the_order_keeps_it_from_being_started_and_from_being_refused() {
+        let newer = |seed: u8| {
+            let event = serde_json::json!({ "event": "resumed", "job": job_id(1) });
+            AuditRecord { seq: 9, event: serde_json::from_value(event).unwrap(), ..record(seed, (1, 60), None) }
+        };
+        let copy = || record(4, (1, 60), None);
+        let later = HeldOrder::new(order(2, 8), &delivery(1, 60)).announcement();
+        let is_unknown =
+            |records: &[AuditRecord]| matches!(to_own(records), Err(AuditError::NewerEvent { seq: 9, .. }));
+
+        assert!(is_unknown(&[newer(4)]));
+        assert!(is_unknown(&[copy(), newer(4)]) && is_unknown(&[newer(3), copy()]), "the copy did not start, perhaps");
+        assert_eq!(to_own(&[newer(3)]).unwrap(), NONE, "the journal has what this runner did");
+        assert_eq!(to_own(&[copy()]).unwrap(), OTHER);
+        let serial = to_own(&[newer(4), AuditRecord { event: later, ..copy() }]);
+        assert_eq!(serial.unwrap(), Some(Seen::HigherSerial(8)));
     }
 }

@@ -7,6 +7,7 @@ mod exclusion;
 mod given_back;
 mod iam_audit;
 mod job_audit;
+mod newer_event;
 mod no_start;
 mod policy_audit;
 mod refused_connections;

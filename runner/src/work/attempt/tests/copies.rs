@@ -222,6 +222,25 @@ async fn an_order_for_another_key_waits_until_the_chain_can_be_read() {
     assert_eq!(second.sent_by(&key(SECOND)).last().map(|one| one.split_once(' ').unwrap().1), Some("succeeded"));
 }
 
+/// The machine that is lost had a newer version, which recorded something about job 1.
+#[tokio::test(start_paused = true)]
+async fn an_order_goes_back_if_an_event_of_a_newer_version_is_about_it_and_the_other_orders_are_done() {
+    let (first, bucket) = first_machine(Play::Succeed).await;
+    let event = serde_json::json!({ "event": "resumed", "job": job_id(1) });
+    first.agent.audit.record(serde_json::from_value(event).unwrap()).unwrap();
+    first.agent.audit.flush(Duration::from_secs(1)).await.unwrap();
+    let second = next(&first, &bucket);
+    second.queue.send(sealed(&made_for(FIRST, order(2, 7))));
+    second.until_deleted().await;
+
+    second.queue.send(sealed(&made_for(FIRST, order(1, 8))));
+    second.until("some tries", |world| world.queue.messages.lock().unwrap().values().any(|one| one.receive > 2)).await;
+
+    assert_eq!((second.begun(), second.sent_by(&key(SECOND))), (1, vec!["1.1 started".into(), "1.1 succeeded".into()]));
+    let newer: Vec<_> = bucket.verified().newer_events.into_iter().collect();
+    assert_eq!(newer, [("resumed".to_owned(), vec![2])]);
+}
+
 /// The journal of the old machine does not show that the new one carried out the order, which was made for the key of
 /// the old one.
 #[tokio::test(start_paused = true)]
