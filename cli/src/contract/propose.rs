@@ -54,6 +54,8 @@ pub(crate) struct Propose {
 struct Proposal {
     app: AppName,
     records: usize,
+    /// The number of records whose events only a newer version can read.
+    newer_events: usize,
     installs: BTreeSet<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<Timestamp>,
@@ -143,6 +145,7 @@ fn propose(contract: &SignedContract, records: &[AuditRecord]) -> Proposal {
     Proposal {
         app: terms.app.clone(),
         records: records.len(),
+        newer_events: records.iter().filter(|record| matches!(record.event, AuditEvent::Newer(_))).count(),
         installs: records.iter().map(|record| record.install.to_string()).collect(),
         from: records.iter().map(|record| record.at).min(),
         to: records.iter().map(|record| record.at).max(),
@@ -231,6 +234,13 @@ fn text(proposal: &Proposal, out: Output) -> String {
     let mut parts =
         vec![format!("app {}: {} of {installs}{between}", proposal.app, plural(proposal.records, "audit record"))];
     parts.extend(proposal.roles.iter().map(|role| text_of_role(role, out)));
+    if proposal.newer_events > 0 {
+        parts.push(format!(
+            "{} with an event of a newer version: this version of `freehold` cannot read it, so the policies may lack \
+             actions that jobs used; use a newer version.",
+            plural(proposal.newer_events, "record")
+        ));
+    }
     parts.push("Only `iam:` actions are compared: the records do not contain the use of other services.".to_owned());
     parts.join("\n\n")
 }

@@ -140,6 +140,20 @@ fn actions_that_no_job_used_are_left_out_and_the_smaller_policies_written() {
 }
 
 #[test]
+fn records_with_an_event_of_a_newer_version_are_counted() {
+    let place = tempfile::tempdir().unwrap();
+    audit(place.path());
+    let newer = serde_json::from_value(json!({ "event": "resumed", "job": job('a') })).unwrap();
+    std::fs::write(place.path().join("audit/a-runner/000000000005-x.json"), record(5, newer)).unwrap();
+
+    let done = propose(place.path(), &[]);
+
+    let stdout = text(&done.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(stdout.contains("app shop: 5 audit records of globex, "), "{stdout}");
+    assert!(stdout.contains("1 record with an event of a newer version: this version"), "{stdout}");
+}
+
+#[test]
 fn a_file_that_is_there_stays_unless_it_may_be_replaced() {
     let place = tempfile::tempdir().unwrap();
     audit(place.path());

@@ -1,6 +1,6 @@
 //! The form of all answers from the records: the answer, the state of the log, and every doubt.
 
-use freehold_protocol::audit::verify::Problem;
+use freehold_protocol::audit::verify::{Problem, Verified};
 use serde::Serialize;
 
 use super::super::question::Question;
@@ -48,12 +48,13 @@ pub(super) fn give_with_texts<T: Serialize>(
     (render, texts): (impl FnOnce(Output) -> String, Vec<String>),
 ) -> Result<()> {
     let problems = evidence.chain.problems.as_slice();
+    let doubts: Vec<String> = newer_line(&evidence.chain).into_iter().chain(doubts.iter().cloned()).collect();
     let shown = Answer {
         question: question.text(),
         proven: problems.is_empty() && doubts.is_empty(),
         root_key_compared: evidence.roots.is_some(),
         problems,
-        doubts,
+        doubts: &doubts,
         rests_on: question.rests_on(),
         answer,
     };
@@ -80,6 +81,21 @@ pub(super) fn give_with_texts<T: Serialize>(
         ))
         .or("keep a copy of the bucket; `freehold customer audit verify` names each problem")),
     }
+}
+
+/// Returns a sentence about the records whose events only a newer version can read, if there are any. Such an event may
+/// belong to any answer.
+pub(super) fn newer_line(chain: &Verified) -> Option<String> {
+    let first = chain.newer_events.values().flatten().min()?;
+    let count = chain.newer_events.values().map(Vec::len).sum();
+    let kinds =
+        chain.newer_events.iter().take(SHOWN).map(|(kind, records)| format!("{} `{}`", records.len(), clean(kind)));
+    Some(format!(
+        "{} with an event of a newer version ({}; the first is record {first}): this version of `freehold` verifies \
+         that nobody changed such an event, but cannot read it; use a newer version",
+        plural(count, "record"),
+        kinds.collect::<Vec<_>>().join(", ")
+    ))
 }
 
 /// Returns the texts of problems. Problems of several records that differ only in the number of the record become one

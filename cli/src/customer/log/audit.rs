@@ -7,7 +7,7 @@ use freehold_protocol::audit::verify::{Asker, Verified, Writer};
 use serde::Serialize;
 
 use super::super::question::Question;
-use super::answer::merged_texts;
+use super::answer::{merged_texts, newer_line};
 use super::evidence::{Evidence, Records};
 use super::local_copy;
 use crate::context::Context;
@@ -48,7 +48,8 @@ The runners of an install write one chain. Each record has the signature of its 
 before it, so the command finds records that are missing, changed, exchanged, of another key or of another install, and
 names the first wrong record. Reports and the control plane's receipts name records too, so a chain without such a
 record was cut. A chain that was cut after the last of these records looks like a shorter chain: note the last record
-that the command prints, and pass it as `--seen` the next time. Exit code 1 when something is wrong.
+that the command prints, and pass it as `--seen` the next time. Exit code 1 when something is wrong. A record with an
+event of a newer version is verified like any other record, and the command says how many there are.
 
 Copy the reports and receipts first, as in the examples: a runner may write while you copy, and the records that reports
 name must not be missing in the copy."))]
@@ -130,6 +131,7 @@ fn render(answer: &Answer<'_>, any_key: bool, out: Output) -> String {
             jobs.join(", ")
         ));
     }
+    rest.extend(newer_line(chain));
     rest.extend(local_copy::skipped_line(answer.skipped));
     if let Some(last) = &chain.last {
         rest.push(format!("last record: {last}"));

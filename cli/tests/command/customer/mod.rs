@@ -119,6 +119,22 @@ fn a_record_that_was_changed_exchanged_or_removed_is_told_by_every_answer() {
 }
 
 #[test]
+fn an_event_of_a_newer_version_is_a_link_of_the_log_and_a_doubt_about_each_answer() {
+    let mut bucket = honest();
+    bucket.record(serde_json::from_value(json!({ "event": "resumed", "job": null })).unwrap());
+    let newer = "1 record with an event of a newer version (1 `resumed`; the first is record 5): this version";
+
+    let (code, whole) = bucket.ask(&["audit", "verify"]);
+    let done = freehold(bucket.place(), &["customer", "audit", "verify", "--copy", "."]);
+
+    let verified = (code, &whole["verified"], &whole["newer_events"]);
+    assert_eq!(verified, (0, &json!(true), &json!({ "resumed": [5] })), "{whole}");
+    let stdout = String::from_utf8(done.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(stdout.contains(newer), "{stdout}");
+    tells(&bucket, &QUESTIONS, newer);
+}
+
+#[test]
 fn a_cut_tail_is_told_by_the_receipt_and_a_replayed_receipt_by_its_number() {
     let cut = honest();
     cut.remove(&format!("audit/{}", record_name(4)));
