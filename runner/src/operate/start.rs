@@ -78,7 +78,7 @@ pub enum Exit {
     Unneeded,
     /// The runner was asked to stop twice, or could not stop its jobs.
     Stopped,
-    /// AWS denied the runner's calls for too long.
+    /// AWS denied the runner's calls for too long, or another machine has the runner's key.
     Denied,
     /// Another key has replaced the runner's key. The next start makes a new key.
     Replaced,
@@ -258,25 +258,13 @@ async fn supervise_loops(
             async move { sender::run(&spool, outbox.as_ref(), &beat).await }
         },
     );
-    let enrol = supervise(
-        "enrol",
-        ENROL_LIMIT,
-        || agent.fatal.get().is_some(),
-        |beat| enrol::run(agent.clone(), prover.clone(), key.clone(), beat),
-    );
-    let enrol = async {
-        enrol.await;
-        std::future::pending::<()>().await;
-    };
-    let audit = supervise(
-        "audit",
-        AUDIT_LIMIT,
-        || false,
-        |beat| {
-            let agent = agent.clone();
-            async move { agent.audit.carry(&beat).await }
-        },
-    );
+    let has_given_up = || agent.fatal.get().is_some();
+    let enrol = supervise("enrol", ENROL_LIMIT, has_given_up, |beat| {
+        enrol::run(agent.clone(), prover.clone(), key.clone(), beat)
+    });
+    let enrol = then_wait(enrol);
+    let audit = supervise("audit", AUDIT_LIMIT, has_given_up, |beat| carry_audit(agent.clone(), beat));
+    let audit = then_wait(audit);
     let sent = supervise(
         "sent",
         AUDIT_LIMIT,
@@ -298,6 +286,18 @@ async fn supervise_loops(
         () = enrol => Exit::Stopped,
         exit = shut_down(agent, (spool, texts), poll) => exit,
     }
+}
+
+/// Runs a loop that may end because the runner has given up. Then waits for ever, because the runner still drains.
+async fn then_wait(run: impl Future<Output = ()>) {
+    run.await;
+    std::future::pending().await
+}
+
+/// Writes audit records into the customer's bucket. Drains the runner if another machine has its key.
+pub(crate) async fn carry_audit(agent: Arc<Agent>, beat: Beat) {
+    let error = agent.audit.carry(&beat).await;
+    agent.give_up(aws::explain(&error));
 }
 
 /// Waits until the runner is asked to drain. Then lets running jobs end, stops the jobs and orders that remain, and

@@ -135,6 +135,7 @@ impl BucketChain {
                     let found = self.bucket.read(&name).await?.bytes;
                     let is_ours = found == record.as_bytes();
                     if !is_ours {
+                        refuse_shared_key(author, trying.seq, &record, &found)?;
                         let head = self.end(Head { seq: trying.seq, digest: Digest::of(&found) }).await?;
                         self.continue_after(head)?;
                     }
@@ -275,4 +276,19 @@ impl BucketChain {
     fn spool(&self) -> MutexGuard<'_, Spool> {
         self.spool.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns an error if the key of `author` signed both records with this number: that of this machine, and the one in
+/// the bucket. A machine stores a record before it writes it, and never writes another one with the same number. So
+/// another machine has the key.
+fn refuse_shared_key(author: &Author, seq: u64, own: &str, found: &[u8]) -> Result<(), AuditError> {
+    let key = author.identity.public_key();
+    let is_signed = |bytes: &[u8]| {
+        let record = Envelope::parse(bytes).and_then(|envelope| envelope.open::<AuditRecord>(&key));
+        record.is_ok_and(|record| record.seq == seq)
+    };
+    if is_signed(own.as_bytes()) && is_signed(found) {
+        return Err(AuditError::SharedKey { seq, key: key.key_id() });
+    }
+    Ok(())
 }

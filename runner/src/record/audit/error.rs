@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use freehold_protocol::KeyId;
+
 /// The reason why an audit record was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
@@ -41,6 +43,14 @@ pub enum AuditError {
          this order; give this machine the newer version of the runner"
     )]
     NewerEvent { seq: u64, event: String },
+    /// Another machine has the key of this runner.
+    #[error(
+        "audit record {seq} has a signature of runner key `{key}`, which is the key of this machine, but this machine \
+         did not write the record: the state directory was copied to another machine, or restored from an older copy; \
+         stop the other machine or this one; to continue with this one, remove `runner.key` from its state directory \
+         and start the runner again, which makes a new key"
+    )]
+    SharedKey { seq: u64, key: KeyId },
     /// Other machines wrote records again and again.
     #[error(
         "cannot write the audit record: {0} times in a row, other machines of the install wrote the next record first"

@@ -19,6 +19,8 @@ pub(crate) mod memory;
 mod newer_tests;
 mod others;
 #[cfg(test)]
+mod shared_key_tests;
+#[cfg(test)]
 mod tests;
 mod waiting_events;
 
@@ -147,8 +149,9 @@ impl Audit {
         }
     }
 
-    /// Writes the records that nobody waits for into the bucket. Never returns.
-    pub async fn carry(&self, beat: &Beat) {
+    /// Writes the records that nobody waits for into the bucket. Returns only [`AuditError::SharedKey`], after
+    /// which no record can be written.
+    pub async fn carry(&self, beat: &Beat) -> AuditError {
         let mut backoff = Backoff::new(Duration::from_secs(1), IDLE);
         let mut is_failing = false;
         loop {
@@ -167,6 +170,7 @@ impl Audit {
                     is_failing = false;
                     backoff.succeeded();
                 }
+                Err(error @ AuditError::SharedKey { .. }) => return error,
                 Err(error) => {
                     if !is_failing {
                         warn!("Audit records wait in the state directory: {}", aws::explain(&error));

@@ -305,7 +305,7 @@ async fn records_that_nobody_waits_for_get_into_the_bucket_by_themselves() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     };
     tokio::select! {
-        () = audit.carry(&beat) => panic!("it ended"),
+        error = audit.carry(&beat) => panic!("it ended: {error}"),
         () = written => {}
     }
 

@@ -24,7 +24,7 @@ impl Attempt<'_> {
         let messages = async { tokio::join!(self.keep_order(), self.keep_receipt()).0 };
         self.unless_stopped(messages, Start::NotRecorded).await?;
         let announced = audit.announce(self.held.announcement());
-        announced.map_err(|error| not_announced(&error, Start::NotRecorded))?;
+        announced.map_err(|error| not_announced(error, Start::NotRecorded))?;
         self.unless_stopped(audit.flush(BUCKET_LIMIT), Start::Recorded).await?;
         let noticed = |others: Option<Others>| others.map_or(0, |others| others.noticed);
         if noticed(audit.others()) == noticed(others) {
@@ -52,7 +52,7 @@ impl Attempt<'_> {
         tokio::select! {
             biased;
             reason = self.held.signal.stopped() => Err(NotAnnounced::Stopped { reason, start }),
-            written = written => written.map_err(|error| not_announced(&error, start)),
+            written = written => written.map_err(|error| not_announced(error, start)),
         }
     }
 
@@ -96,7 +96,7 @@ impl Attempt<'_> {
                 self.record_no_start(REFUSED);
                 self.refuse(seen.reason(), &seen.to_string())
             }
-            NotAnnounced::Unread(error) => {
+            NotAnnounced::Unread(error) | NotAnnounced::Unrecorded(error) => {
                 let job = &self.held.order.job;
                 warn!(job.id = %job, "The order of job `{job}` goes back to the queue: {}", aws::explain(&error));
                 self.record_no_start(PUT_BACK);
@@ -168,6 +168,10 @@ impl Attempt<'_> {
     }
 }
 
-fn not_announced(error: &AuditError, start: Start) -> NotAnnounced {
-    NotAnnounced::Failed { reason: aws::explain(error), start }
+fn not_announced(error: AuditError, start: Start) -> NotAnnounced {
+    match error {
+        // The other machine with the key may carry the order out.
+        AuditError::SharedKey { .. } => NotAnnounced::Unrecorded(error),
+        _ => NotAnnounced::Failed { reason: aws::explain(&error), start },
+    }
 }

@@ -22,4 +22,6 @@ pub(super) enum NotAnnounced {
     Seen(Seen),
     /// Another machine recorded something before the start of this attempt, and this machine cannot read what it was.
     Unread(AuditError),
+    /// Another machine has the key of this one, which can record nothing.
+    Unrecorded(AuditError),
 }

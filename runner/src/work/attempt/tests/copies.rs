@@ -4,6 +4,8 @@ use freehold_protocol::KeyId;
 use freehold_protocol::audit::{AuditEvent, record_name};
 
 use super::*;
+use crate::operate::start;
+use crate::process::watchdog::Beat;
 use crate::record::audit::memory::{Memory, author};
 
 const FIRST: u8 = 3;
@@ -282,6 +284,28 @@ async fn an_order_that_another_machine_put_back_is_done_by_the_machine_for_whose
     first.until_deleted().await;
 
     assert_eq!((first.begun(), second.sent_by(&key(FIRST))), (2, vec!["1.2 started".into(), "1.2 succeeded".into()]));
+}
+
+/// Somebody copied the disk of a machine, and both machines work.
+#[tokio::test(start_paused = true)]
+async fn of_two_machines_with_one_key_the_second_one_starts_nothing_and_gives_up() {
+    let (first, bucket) = first_machine(Play::Succeed).await;
+    first.queue.send(sealed(&made_for(FIRST, order(1, 7))));
+    first.until_deleted().await;
+    let second = first.copied().with_bucket(&bucket);
+    first.queue.send(sealed(&made_for(FIRST, order(2, 8))));
+    first.until_deleted().await;
+
+    second.queue.send(sealed(&made_for(FIRST, order(3, 9))));
+    second.until("two tries", |world| world.queue.messages.lock().unwrap().values().any(|one| one.receive > 1)).await;
+    start::carry_audit(second.agent.clone(), Beat::default()).await;
+    let begun = second.begun();
+    first.until_deleted().await;
+
+    assert_eq!((begun, first.begun()), (2, 3));
+    let why = second.agent.fatal.get().map(String::as_str).unwrap_or_default();
+    assert!(why.contains("which is the key of this machine"), "{why}");
+    assert_eq!(second.agent.drain.phase(), Phase::Draining);
 }
 
 #[tokio::test(start_paused = true)]

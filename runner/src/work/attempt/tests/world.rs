@@ -185,6 +185,15 @@ impl World {
         Self::over(self.queue.clone(), self.stage.clone(), self.taken.clone(), state).announced()
     }
 
+    /// Another machine of the install, with a copy of this machine's disk.
+    pub(super) fn copied(&self) -> Self {
+        let state = tempfile::tempdir().unwrap();
+        for name in ["runner.key", "journal.jsonl", "audit.spool"] {
+            std::fs::copy(self.state.path().join(name), state.path().join(name)).unwrap();
+        }
+        Self::over(self.queue.clone(), self.stage.clone(), self.taken.clone(), state).announced()
+    }
+
     /// The same machine as a member of a group; nothing else may use its agent yet.
     pub(super) fn in_group(mut self, membership: Membership) -> Self {
         Arc::get_mut(&mut self.agent).expect("the agent is not shared yet").membership = Some(membership);
