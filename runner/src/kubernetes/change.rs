@@ -53,9 +53,13 @@ impl Change {
     }
 }
 
-/// Returns an object without the fields that the API server itself sets.
+/// Returns an object without the fields that the API server itself sets, and without its status. Controllers write the
+/// status, and may do so between the read of the object and the dry run.
 fn stated(object: &Value) -> Value {
     let mut object = object.clone();
+    if let Some(object) = object.as_object_mut() {
+        object.remove("status");
+    }
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         for own in ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"] {
             metadata.remove(own);
@@ -141,6 +145,18 @@ mod tests {
         assert_eq!(Change::between(None, &object("1", 1)), Change::Create);
         assert_eq!(Change::between(Some(&object("1", 1)), &object("2", 1)), Change::Keep);
         assert_eq!(Change::between(Some(&object("1", 1)), &object("2", 3)), Change::Update);
+    }
+
+    #[test]
+    fn the_status_that_controllers_write_is_neither_a_change_nor_drift() {
+        let object = |ready: u32, replicas: u32| {
+            json!({ "kind": "Deployment", "metadata": { "name": "a" }, "spec": { "replicas": replicas },
+                "status": { "readyReplicas": ready } })
+        };
+
+        assert_eq!(Change::between(Some(&object(1, 2)), &object(2, 2)), Change::Keep);
+        assert!(attributes_of_drift(&object(1, 2), &object(2, 2)).is_empty());
+        assert_eq!(attributes_of_drift(&object(1, 2), &object(2, 3)), ["spec.replicas"]);
     }
 
     #[test]
