@@ -48,6 +48,8 @@ const HELM_DRY_RUN: [(&str, &str); 2] = [("fieldManager", "helm"), ("dryRun", "A
 pub(crate) enum Applied {
     /// The API server changes the object.
     Done,
+    /// The API server changes the object, and takes over fields of other managers.
+    TakenBack,
     /// A dry run: the API server only returns the object as it would become.
     Planned,
     /// A dry run that takes over fields of other managers, to see what they changed.
@@ -147,10 +149,11 @@ impl Api {
     }
 
     /// Applies an object (server-side apply) under the runner's field manager, and returns the resulting object. When
-    /// another manager owns one of the fields, the call fails with a conflict.
+    /// another manager owns one of the fields, the call fails with a conflict, unless `how` takes the field over.
     pub(crate) async fn apply(&self, object: &Object, how: Applied) -> Result<Value, ClusterError> {
         let query: &[(&str, &str)] = match how {
             Applied::Done => &[("fieldManager", MANAGER)],
+            Applied::TakenBack => &[("fieldManager", MANAGER), ("force", "true")],
             Applied::Planned => &[("fieldManager", MANAGER), ("dryRun", "All")],
             Applied::Compared => &[("fieldManager", MANAGER), ("dryRun", "All"), ("force", "true")],
         };

@@ -64,6 +64,17 @@ impl From<ClusterError> for Failure {
 pub struct Owner {
     pub field: String,
     pub manager: String,
+    /// Whether the manager has written the field by an update, and not by a server-side apply.
+    pub is_update: bool,
+}
+
+impl Owner {
+    /// Returns whether a person edited the field by a command of `kubectl` such as `kubectl edit`. An apply is not an
+    /// edit: whoever applies an object has a file of it, and wants to keep the object as the file says.
+    fn is_edit_by_kubectl(&self) -> bool {
+        let is_kubectl = self.manager == "kubectl" || self.manager.starts_with("kubectl-");
+        self.is_update && is_kubectl && self.manager != "kubectl-client-side-apply"
+    }
 }
 
 impl ClusterError {
@@ -101,10 +112,17 @@ impl ClusterError {
     pub(crate) fn owners(&self) -> &[Owner] {
         if let Self::Refused { status: 409, owners, .. } = self { owners } else { &[] }
     }
+
+    /// Returns whether the error is a conflict about nothing but fields that people edited by commands of `kubectl`.
+    pub(crate) fn is_about_edits_by_kubectl(&self) -> bool {
+        let owners = self.owners();
+        !owners.is_empty() && owners.iter().all(Owner::is_edit_by_kubectl)
+    }
 }
 
-/// Reads the causes of a conflict (Kubernetes API, `StatusDetails`). A message is `conflict with "kubectl" using
-/// apps/v1`.
+/// Reads the causes of a conflict (Kubernetes API, `StatusDetails`). A message is `conflict with "kubectl-edit" using
+/// apps/v1`, or `conflict with "kubectl" with subresource "scale" using apps/v1`, and `conflict with "kubectl"` when the
+/// manager has applied the field.
 fn owners(body: &Value) -> Vec<Owner> {
     let causes = body.pointer("/details/causes").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let conflicts =
@@ -112,8 +130,10 @@ fn owners(body: &Value) -> Vec<Owner> {
     conflicts
         .map(|cause| {
             let text = |key: &str| cause.get(key).and_then(Value::as_str).unwrap_or_default();
-            let manager = text("message").split('"').nth(1).unwrap_or("another field manager");
-            Owner { field: text("field").trim_start_matches('.').to_owned(), manager: manager.to_owned() }
+            let message = text("message");
+            let manager = message.split('"').nth(1).unwrap_or("another field manager").to_owned();
+            let is_update = message.rsplit('"').next().is_some_and(|end| end.starts_with(" using "));
+            Owner { field: text("field").trim_start_matches('.').to_owned(), manager, is_update }
         })
         .collect()
 }
@@ -132,8 +152,38 @@ mod tests {
 
         let error = ClusterError::of_answer("one", "Deployment `web`", 409, &body);
 
-        assert_eq!(error.owners(), [Owner { field: "spec.replicas".into(), manager: "kubectl".into() }]);
+        let owner = Owner { field: "spec.replicas".into(), manager: "kubectl".into(), is_update: true };
+        assert_eq!(error.owners(), [owner]);
         assert_eq!(error.to_string(), "cluster `one` refuses Deployment `web`: Apply failed with 1 conflict");
+    }
+
+    #[test]
+    fn an_edit_by_kubectl_is_told_apart_from_an_apply_and_from_other_managers() {
+        let conflict = |messages: &[&str]| {
+            let cause = |message: &&str| {
+                json!({ "reason": "FieldManagerConflict", "field": ".data.text",
+                    "message": format!("conflict with {message}") })
+            };
+            let causes: Vec<Value> = messages.iter().map(cause).collect();
+            let body = json!({ "kind": "Status", "details": { "causes": causes } });
+            ClusterError::of_answer("one", "ConfigMap `a`", 409, &body)
+        };
+        let is_edit = |messages: &[&str]| conflict(messages).is_about_edits_by_kubectl();
+        let scale = "with subresource \"scale\" using apps/v1";
+        let edits = ["\"kubectl-edit\" using v1 at 2026-11-30T19:05:21Z", &format!("\"kubectl\" {scale}")];
+
+        assert!(is_edit(&edits[..1]) && is_edit(&edits));
+        for other in [
+            "\"kubectl\"",
+            "\"kubectl-client-side-apply\" using v1",
+            "\"kubectlx\" using v1",
+            "\"kube-controller-manager\" using apps/v1",
+            &format!("\"kube-controller-manager\" {scale}"),
+            "somebody",
+        ] {
+            assert!(!is_edit(&[other]) && !is_edit(&[edits[0], other]), "{other}");
+        }
+        assert!(!is_edit(&[]));
     }
 
     #[test]

@@ -14,8 +14,8 @@ use crate::kinds::result::cluster_access;
 use crate::kinds::templates::Templates;
 use crate::kubernetes::{Applied, attributes_of_drift};
 
-/// Returns the objects that differ from the manifest. Fields that another manager took over count as well, although an
-/// apply would be refused until that manager gives them up.
+/// Returns the objects that differ from the manifest. Fields that another manager took over count as well. If this
+/// manager is not a command of `kubectl`, a deploy is refused until the manager gives them up.
 pub(in crate::kinds) async fn check(job: &Job, work: &ApplyManifest) -> Result<Vec<DriftedResource>, Failure> {
     let templates = Templates::of(job);
     let namespace = templates.text("`namespace`", &work.namespace)?;

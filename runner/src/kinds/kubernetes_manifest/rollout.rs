@@ -79,8 +79,7 @@ impl Rollout<'_> {
         for object in objects {
             let live = self.api.get(&object.id).await?;
             self.check_owner(object, live.as_ref())?;
-            let change = self.api.change(object, live.as_ref()).await;
-            changes.push((change.map_err(|error| self.refused(object, error))?, object.id.clone()));
+            changes.push((self.change(object, live.as_ref()).await?, object.id.clone()));
         }
         for id in gone {
             let live = self.api.get(id).await?;
@@ -95,6 +94,36 @@ impl Rollout<'_> {
         Ok(Plan { changes })
     }
 
+    /// Returns the change that the roll-out would make to an object. Fields of the component's own object that people
+    /// edited by `kubectl` are changed back.
+    async fn change(&self, object: &Object, live: Option<&Value>) -> Result<Change, Failure> {
+        let error = match self.api.change(object, live).await {
+            Ok(change) => return Ok(change),
+            Err(error) => error,
+        };
+        if !(self.is_ours(live) && error.is_about_edits_by_kubectl()) {
+            return Err(self.refused(object, error));
+        }
+        for owner in error.owners() {
+            let (id, field, manager) = (&object.id, &owner.field, &owner.manager);
+            self.job.log.line(&format!("{id}: `{field}` was edited by `{manager}`; a deploy changes it back"));
+        }
+        let planned = self.api.apply(object, Applied::Compared).await;
+        Ok(Change::between(live, &planned.map_err(|error| self.refused(object, error))?))
+    }
+
+    /// Applies one object, like [`Self::change`] plans it.
+    async fn apply_object(&self, object: &Object) -> Result<(), Failure> {
+        let applied = match self.api.apply(object, Applied::Done).await {
+            Err(error) if error.is_about_edits_by_kubectl() => {
+                let live = self.api.get(&object.id).await?;
+                if self.is_ours(live.as_ref()) { self.api.apply(object, Applied::TakenBack).await } else { Err(error) }
+            }
+            applied => applied,
+        };
+        applied.map(drop).map_err(|error| self.refused(object, error))
+    }
+
     /// Applies all objects. Waits for the definitions of kinds before it applies objects of later stages.
     pub(super) async fn apply(&self, objects: &[Object]) -> Result<(), Failure> {
         self.make_namespace().await?;
@@ -104,8 +133,7 @@ impl Rollout<'_> {
                 let until = Instant::now() + DEFINED;
                 self.wait_for(&std::mem::take(&mut definitions), until).await?;
             }
-            let applied = self.api.apply(object, Applied::Done).await;
-            applied.map_err(|error| self.refused(object, error))?;
+            self.apply_object(object).await?;
             if object.defines().is_some() {
                 definitions.push(object.id.clone());
             }

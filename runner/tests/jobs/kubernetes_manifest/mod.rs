@@ -109,6 +109,53 @@ async fn objects_are_applied_and_those_that_are_gone_are_pruned() {
     assert_eq!(web["spec"]["template"]["spec"]["volumes"][0]["configMap"]["defaultMode"], 420);
 }
 
+#[tokio::test]
+async fn what_a_person_edited_by_kubectl_is_changed_back_and_what_others_manage_is_not() {
+    let test = "kubernetes_manifest::what_a_person_edited_by_kubectl_is_changed_back_and_what_others_manage_is_not";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
+    let cluster = Cluster::make(&cloud).await;
+    let artifact = manifest(&cloud, TWO).await;
+    let mut bench = Cluster::bench(&cloud, DEPLOYER, work(&artifact), &artifact).await;
+    let kubectl = |words: &[&str]| cluster.kubectl(&[words, &["--namespace=globex-prod"]].concat()).unwrap();
+    let data = |name: &str| cluster.object("configmap", "globex-prod", name)["data"].clone();
+    let patch = ["patch", "configmap", "one", "--type=merge", "--patch"];
+
+    outputs(execute(&bench.job).await);
+    kubectl(&[&patch[..], &[r#"{"data":{"mode":"0400"}}"#]].concat());
+    kubectl(&["set", "image", "deployment/web", "web=example.invalid/web:2"]);
+    bench.next_attempt();
+    outputs(execute(&bench.job).await);
+    let (log, repaired) = (bench.log(), data("one"));
+    let web = cluster.object("deployment", "globex-prod", "web")["spec"]["template"]["spec"].clone();
+    // Somebody made an object that no deploy has applied.
+    kubectl(&["create", "configmap", "three", "--from-literal=mode=0400"]);
+    let three = TWO.replace("metadata: {name: two}", "metadata: {name: three}\ndata: {mode: \"0644\"}");
+    next(&cloud, &mut bench, &three).await;
+    let of_somebody = reason(execute(&bench.job).await);
+    // Somebody edits one field, and a program manages another one.
+    kubectl(&[&patch[..], &[r#"{"data":{"install":"by hand"}}"#]].concat());
+    kubectl(&[&patch[..], &[r#"{"data":{"mode":"0500"}}"#, "--field-manager=autoscaler"]].concat());
+    next(&cloud, &mut bench, TWO).await;
+    let of_a_program = reason(execute(&bench.job).await);
+
+    println!("{log}");
+    assert!(log.contains("0 to create, 2 to update, 0 to delete, 1 unchanged\n"));
+    let line = "ConfigMap globex-prod/one: `data.mode` was edited by `kubectl-patch`; a deploy changes it back\n";
+    assert!(log.contains(line) && log.contains("].image` was edited by `kubectl-set`; a deploy changes it back\n"));
+    assert_eq!(repaired, json!({ "install": "globex-prod", "mode": "0644" }));
+    assert_eq!(web["containers"][0]["image"], "example.invalid/web:1");
+    assert!(of_somebody.0.contains("ConfigMap globex-prod/three: `data.mode` belongs to `kubectl-create`"));
+    assert_eq!(data("three"), json!({ "mode": "0400" }));
+    for owned in ["`data.install` belongs to `kubectl-patch`", "`data.mode` belongs to `autoscaler`"] {
+        assert!(of_a_program.0.contains(owned), "{of_a_program:?}");
+    }
+    assert_eq!(data("one"), json!({ "install": "by hand", "mode": "0500" }));
+    assert!(!of_somebody.1 && !of_a_program.1, "nothing was changed");
+}
+
 /// Returns a manifest with a ConfigMap, whose value is `text`, and with these claims.
 fn claims(text: &str, names: &[&str]) -> String {
     let settings =
