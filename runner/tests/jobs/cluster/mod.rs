@@ -3,6 +3,7 @@
 mod access;
 pub(crate) mod barrier;
 mod contexts;
+mod drift;
 mod images;
 pub(crate) mod killed_runner;
 mod policies;
