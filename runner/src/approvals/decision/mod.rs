@@ -94,14 +94,18 @@ fn check_subject(order: &Order, named: &OrderApproval, record: &PlanRecord) -> R
     }
     let (changes, removal) = (order.work.changes(), is_removal(order));
     if (record.changes.as_str(), record.removal) != (changes.as_str(), removal) {
-        let what = if record.removal { "the removal of " } else { "" };
-        let why = format!("it is for {what}`{}`, and this job changes `{changes}`", record.changes);
-        return Err(refused(named, &why));
+        let (planned, ordered) = (subject(&record.changes, record.removal), subject(&changes, removal));
+        return Err(refused(named, &format!("it is for {planned}, and this job is for {ordered}")));
     }
     if record.job != order.job {
         return Err(refused(named, &format!("it is the plan of job `{}`", record.job)));
     }
     Ok(())
+}
+
+fn subject(changes: &str, removal: bool) -> String {
+    let removal = if removal { "the removal of " } else { "" };
+    format!("{removal}`{changes}`")
 }
 
 /// Checks that no other order has begun to apply the plan. `used` is the note of the order that has.

@@ -83,7 +83,12 @@ fn an_approval_of_another_install_part_or_job_does_not_count() {
     assert!(other(&|one| one.install = "initech".parse().unwrap()).contains("it is for install `initech`"));
     assert!(other(&|one| one.tenant = "other".parse().unwrap()).contains("it is for install `globex-prod` of `other`"));
     assert!(other(&|one| one.changes = "component:db".into()).contains("it is for `component:db`"));
-    assert!(other(&|one| one.removal = true).contains("it is for the removal of"));
+    let removal = other(&|one| one.removal = true);
+    let changes = order(1, 7).work.changes();
+    assert!(
+        removal.contains(&format!("it is for the removal of `{changes}`, and this job is for `{changes}`")),
+        "{removal}"
+    );
     assert!(other(&|one| one.job = job_id(2)).contains("it is the plan of job"));
 }
 
