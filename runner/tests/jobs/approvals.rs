@@ -2,22 +2,26 @@
 
 use std::sync::Arc;
 
-use freehold_protocol::Timestamp;
-use freehold_protocol::approval::{ApprovalRule, OrderApproval, ProposedPlan, Side, WrittenDecision, approval_object};
+use freehold_protocol::approval::{
+    ApprovalRule, OrderApproval, PlanRecord, ProposedPlan, Side, WrittenDecision, approval_object, record_object,
+    use_object,
+};
 use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::order::{
-    ActionStep, ApplyManifest, Artifact, AskedBy, ClusterOf, MANIFEST_ARTIFACT, MANIFEST_LAYER, Package, RunAction,
-    Work,
+    ActionStep, ApplyManifest, Artifact, AskedBy, ClusterOf, MANIFEST_ARTIFACT, MANIFEST_LAYER, Package, RemovePart,
+    RunAction, Work,
 };
 use freehold_protocol::report::{Block, Outcome};
+use freehold_protocol::{Digest, Timestamp};
 use freehold_runner::kinds::execute;
 use freehold_skips::have;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::artifacts::of_layer;
 use crate::cloud::Cloud;
 use crate::cluster::{self, Cluster, DEPLOYER};
 use crate::fixture::{Bench, KeptPlans, outputs};
+use crate::{helm_chart, kubernetes_manifest};
 
 /// Lets the customer ask for these plans.
 fn asks(bench: &mut Bench, what: &str) -> Arc<KeptPlans> {
@@ -204,4 +208,124 @@ async fn an_action_runs_only_with_the_steps_and_values_that_the_customer_approve
     assert!(other.instead.unwrap().contains("the artifact or the config has changed"));
     assert!(log.contains("said") && !log.contains("other"), "{log}");
     assert!(rejected.contains("user/eva (customer) rejected plan"), "{rejected}");
+}
+
+/// Why the runner refuses the plans of [`refusals`], in this order.
+const REFUSED: [&str; 7] = [
+    "the bytes of its record have changed",
+    "the install's bucket has no record of it",
+    "it is for `component:other`, and this job is for `component:network`",
+    "it is for install `initech` of `acme`",
+    "it is the plan of job `job_00000000000000000009`",
+    "dispatch 1 of job `job_00000000000000000009` has applied it already",
+    "its approval expired at",
+];
+
+/// Stores a changed record of a plan under its own digest, with the approval of the customer. Returns the plan of it.
+fn forged(bench: &Bench, kept: &KeptPlans, plan: &ProposedPlan, change: impl FnOnce(&mut PlanRecord)) -> ProposedPlan {
+    let bytes = kept.objects.lock().unwrap()[&record_object(&plan.plan)].clone();
+    let mut record: PlanRecord = serde_json::from_slice(&bytes).unwrap();
+    change(&mut record);
+    let (bytes, digest) = record.to_bytes().unwrap();
+    kept.objects.lock().unwrap().insert(record_object(&digest), bytes);
+    let forged = ProposedPlan { plan: digest, ..plan.clone() };
+    says(bench, kept, &forged, true);
+    forged
+}
+
+/// Tampers with an approved plan in one way after another, and returns why the runner refuses it.
+async fn refusals(bench: &mut Bench, kept: &KeptPlans, plan: &ProposedPlan) -> Vec<String> {
+    let (record, used) = (record_object(&plan.plan), use_object(&plan.plan));
+    let bytes = kept.objects.lock().unwrap()[&record].clone();
+    let mut tampered = bytes.clone();
+    tampered[40] ^= 1;
+    let others = [
+        forged(bench, kept, plan, |record| record.changes = "component:other".into()),
+        forged(bench, kept, plan, |record| record.install = "initech".parse().unwrap()),
+        forged(bench, kept, plan, |record| record.job = "job_00000000000000000009".parse().unwrap()),
+    ];
+    let mut found = Vec::new();
+
+    kept.objects.lock().unwrap().insert(record.clone(), tampered);
+    order_with(bench, plan, 2);
+    found.push(refused(execute(&bench.job).await));
+    kept.objects.lock().unwrap().remove(&record);
+    order_with(bench, plan, 3);
+    found.push(refused(execute(&bench.job).await));
+    kept.objects.lock().unwrap().insert(record, bytes);
+    for (dispatch, other) in (4..).zip(&others) {
+        order_with(bench, other, dispatch);
+        found.push(refused(execute(&bench.job).await));
+    }
+    let by_another = json!({ "job": "job_00000000000000000009", "dispatch": 1 }).to_string();
+    kept.objects.lock().unwrap().insert(used.clone(), by_another.into_bytes());
+    order_with(bench, plan, 7);
+    found.push(refused(execute(&bench.job).await));
+    kept.objects.lock().unwrap().remove(&used);
+    order_too_late(bench, plan, 8);
+    found.push(refused(execute(&bench.job).await));
+    found
+}
+
+#[tokio::test]
+async fn a_tampered_plan_of_a_chart_or_a_manifest_is_refused_and_the_approved_one_is_applied_once() {
+    let test = "approvals::a_tampered_plan_of_a_chart_or_a_manifest_is_refused_and_the_approved_one_is_applied_once";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
+    let cluster = Cluster::make(&cloud).await;
+    let chart = helm_chart::chart(&cloud).await;
+    let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {text: the-value}\n";
+    let one = kubernetes_manifest::manifest(&cloud, text).await;
+    let parts =
+        [(helm_chart::work(&chart, json!({ "text": "the-value" })), &chart, "settings"), (manifest(&one), &one, "one")];
+
+    for (work, artifact, name) in parts {
+        let object = || cluster.object("configmap", "globex-prod", name);
+        let mut bench = Cluster::bench(&cloud, DEPLOYER, work.clone(), artifact).await;
+        let kept = asks(&mut bench, "all");
+        bench.change_order(|order| order.approval = Some(ApprovalRule::Prompt));
+
+        let plan = proposed(execute(&bench.job).await);
+        says(&bench, &kept, &plan, true);
+        let reasons = refusals(&mut bench, &kept, &plan).await;
+        let other = forged(&bench, &kept, &plan, |record| record.bytes = Digest::of(b"other"));
+        order_with(&mut bench, &other, 9);
+        let anew = proposed(execute(&bench.job).await).instead.unwrap_or_default();
+        let untouched = object();
+        order_with(&mut bench, &plan, 10);
+        outputs(execute(&bench.job).await);
+        let applied = object();
+        // The same approval for the removal, and a deploy that has nothing to change.
+        order_with(&mut bench, &plan, 11);
+        let removal = RemovePart { what: Box::new(work.clone()), destroy_data: true, removes_policies: false };
+        bench.change_order(|order| order.work = Work::Remove(removal));
+        let removed = refused(execute(&bench.job).await);
+        bench.next_attempt();
+        bench.change_order(|order| (order.work, order.approved) = (work, None));
+        outputs(execute(&bench.job).await);
+        let noop = bench.log();
+
+        for (reason, expected) in reasons.iter().zip(REFUSED) {
+            assert!(reason.contains(expected), "`{name}`: {reason}");
+        }
+        assert_eq!((reasons.len(), untouched), (REFUSED.len(), Value::Null), "`{name}`");
+        assert!(anew.contains("the job would now make other changes"), "`{name}`: {anew}");
+        assert!(!serde_json::to_string(&plan).unwrap().contains("the-value"));
+        let expected = "it is for `component:network`, and this job is for the removal of `component:network`";
+        assert!(removed.contains(expected), "`{name}`: {removed}");
+        assert!(noop.contains("nothing is applied, and nobody has to approve it"), "`{name}`: {noop}");
+        assert_eq!((&applied["data"]["text"], &applied), (&Value::from("the-value"), &object()), "`{name}`");
+        let stages = kept.events.lock().unwrap().clone();
+        let of_plan = stages.iter().filter_map(|event| match event {
+            AuditEvent::Approval { stage, plan: of, bytes, .. } if stage == "applied" => Some((of, bytes)),
+            _ => None,
+        });
+        let record = kept.objects.lock().unwrap()[&record_object(&plan.plan)].clone();
+        let record: PlanRecord = serde_json::from_slice(&record).unwrap();
+        assert_eq!(of_plan.collect::<Vec<_>>(), [(&plan.plan, &record.bytes)], "`{name}`");
+        assert_eq!(Digest::of(&cloud.object(&record.object).await.expect("the bytes of the plan")), record.bytes);
+    }
+    assert_eq!(cluster.revisions("configmap", "globex-prod", "web"), ["deployed"]);
 }
