@@ -3,6 +3,7 @@
 mod approvals;
 mod contract;
 mod customer;
+mod demo_cluster;
 mod forget;
 mod inputs;
 mod kubernetes;

@@ -2,9 +2,9 @@
 
 use freehold_tests::harness::{Capability, Needs, World};
 
-use super::cluster::app_with_cluster;
 use super::older_plans::{Change, change_with_approval};
 use super::parts::Part;
+use crate::install::demo_cluster::app_with_cluster;
 
 const CLUSTERS: Needs = Needs {
     cloud: &[Capability::HttpApi, Capability::Registry, Capability::IamEnforced, Capability::Clusters],

@@ -1,27 +1,11 @@
-//! The parts of the demo that need a cluster: a chart and a manifest. Each has an object with the value that a deploy
-//! gives it.
-
-use std::path::PathBuf;
+//! What the chart and the manifest of the demo have in its cluster: the value that a deploy gives to an object of each.
 
 use anyhow::Context as _;
-use freehold_tests::harness::{Cluster, Install, World, app};
+use freehold_tests::harness::{Install, World};
 use serde_json::Value;
 
 use super::content::Content;
-
-/// The object of the chart whose value changes, and that of the manifest.
-pub(super) const GREETING: [&str; 2] = ["configmap", "greeter"];
-pub(super) const POLICY: [&str; 2] = ["networkpolicy", "own-namespace-only"];
-const NAMESPACE: &str = "--namespace=demo";
-
-/// Writes the demo with its cluster. A deploy with another greeting changes the chart and the manifest.
-pub(super) fn app_with_cluster(world: &World) -> anyhow::Result<PathBuf> {
-    let directory = app::demo_with_cluster(world.directory(), &[1000])?;
-    let all = "        - podSelector: {}\n";
-    let greeted = "        - podSelector: {matchLabels: {app: \"{{ .nuon.inputs.inputs.greeting }}\"}}\n";
-    app::edit(&directory, "components/limits.toml", all, greeted)?;
-    Ok(directory)
-}
+use crate::install::demo_cluster::{GREETING, NAMESPACE, POLICY, cluster, object};
 
 /// Helm keeps a secret for each revision of a release.
 pub(super) async fn chart(world: &World, install: &Install) -> anyhow::Result<Content> {
@@ -40,23 +24,9 @@ pub(super) async fn manifest(world: &World, install: &Install) -> anyhow::Result
     Ok(Content { value, changes: usize::try_from(changes)? })
 }
 
-/// Deletes an object, as somebody who administers the cluster can.
-pub(super) async fn delete(world: &World, install: &Install, [kind, name]: [&str; 2]) -> anyhow::Result<()> {
-    let cluster = cluster(world, install).await?;
-    cluster.kubectl(&["delete", kind, name, NAMESPACE]).await?.ended_with(0).map(drop)
-}
-
-/// Returns the cluster that the demo makes.
-async fn cluster(world: &World, install: &Install) -> anyhow::Result<Cluster> {
-    world.started_cluster(&install.account, "acme--globex--demo").await
-}
-
-/// Returns an object; null if it does not exist.
-async fn object(cluster: &Cluster, [kind, name]: [&str; 2]) -> anyhow::Result<Value> {
-    let words = ["get", kind, name, NAMESPACE, "--ignore-not-found", "--output=json"];
-    let found = cluster.kubectl(&words).await?;
-    found.ended_with(0)?;
-    Ok(if found.out.trim().is_empty() { Value::Null } else { serde_json::from_str(&found.out)? })
+/// Deletes an object of the demo, as somebody who administers its cluster can.
+pub(super) async fn delete(world: &World, install: &Install, which: [&str; 2]) -> anyhow::Result<()> {
+    crate::install::demo_cluster::delete(&cluster(world, install).await?, which).await
 }
 
 fn text(value: &Value) -> Option<String> {

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::cluster;
 use super::content::Content;
 use super::{bucket, find_object, object, put, raise_serial, s3};
+use crate::install::demo_cluster::{GREETING, POLICY};
 
 const INPUTS: &str = r#"
 [[group]]
@@ -130,8 +131,8 @@ impl Part {
             Self::Sandbox | Self::Module => raise_serial(world, install, self.state()).await,
             Self::Program => forget_resources(world, install).await,
             Self::Stack => delete_stack(world, install).await,
-            Self::Chart => cluster::delete(world, install, cluster::GREETING).await,
-            Self::Manifest => cluster::delete(world, install, cluster::POLICY).await,
+            Self::Chart => cluster::delete(world, install, GREETING).await,
+            Self::Manifest => cluster::delete(world, install, POLICY).await,
         }
     }
 
