@@ -5,6 +5,7 @@ mod contract;
 mod customer;
 mod demo_cluster;
 mod forget;
+mod in_cluster;
 mod inputs;
 mod kubernetes;
 mod path;
