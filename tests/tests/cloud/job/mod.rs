@@ -5,6 +5,7 @@ mod continuation;
 mod drift;
 mod faults;
 mod health;
+mod killed_runner;
 mod required_checks;
 mod retries;
 mod runbook;
