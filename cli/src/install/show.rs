@@ -30,11 +30,10 @@ pub(super) async fn list(context: &Context, wanted: &[Label]) -> Result<()> {
 
 /// Returns a table of installs. It has a column of labels only if one of the installs has labels.
 fn installs(all: &[InstallView], out: Output) -> String {
-    let is_labelled = all.iter().any(|one| !one.labels.is_empty());
     let heads = ["INSTALL", "APP", "STATE", "CONNECTION", "VERSION", "ACCOUNT", "REGION", "LAST REPORT", "LABELS"];
-    let mut table = Table::new(heads.get(..8).filter(|_| !is_labelled).unwrap_or(&heads));
+    let mut table = Table::new(&heads);
     for one in all {
-        let cells = [
+        table.row([
             one.install.to_string(),
             one.app.as_ref().map(ToString::to_string).unwrap_or_default(),
             one.state.clone(),
@@ -43,15 +42,10 @@ fn installs(all: &[InstallView], out: Output) -> String {
             one.account.to_string(),
             one.region.clone(),
             one.runner.as_ref().map(heard_of).unwrap_or_default(),
-        ];
-        if is_labelled {
-            let [install, app, state, connection, version, account, region, heard] = cells;
-            table.row([install, app, state, connection, version, account, region, heard, labels_text(&one.labels)]);
-        } else {
-            table.row(cells);
-        }
+            labels_text(&one.labels),
+        ]);
     }
-    out.table(&table)
+    out.table(&table.without_empty(&["LABELS"]))
 }
 
 /// Shows one install.

@@ -29,6 +29,16 @@ impl Table {
         self.rows.push(cells.to_vec());
     }
 
+    /// Returns the table without those of the columns `optional` in which no row has a text.
+    pub(crate) fn without_empty(mut self, optional: &[&str]) -> Self {
+        let has_text = |at: usize| self.rows.iter().any(|row| row.get(at).is_some_and(|cell| !cell.is_empty()));
+        let columns = self.headings.iter().enumerate();
+        let kept: Vec<bool> = columns.map(|(at, heading)| !optional.contains(heading) || has_text(at)).collect();
+        self.headings = only(self.headings, &kept);
+        self.rows = self.rows.into_iter().map(|row| only(row, &kept)).collect();
+        self
+    }
+
     /// Returns the table as text that fits the stream.
     pub(super) fn render(&self, stream: Stream) -> String {
         let widest: Vec<usize> = self.columns(|cell| cell.lines().map(display_width).max().unwrap_or_default());
@@ -136,6 +146,11 @@ fn colour_word_at(line: &str, at: usize) -> String {
     format!("{head}{}{rest}", coloured(word))
 }
 
+/// Returns the cells of the columns that are kept.
+fn only<T>(cells: Vec<T>, kept: &[bool]) -> Vec<T> {
+    cells.into_iter().zip(kept).filter_map(|(cell, is_kept)| is_kept.then_some(cell)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,6 +185,21 @@ mod tests {
         db       succeeded
         ");
         assert_eq!(table().render(at(200)), text);
+    }
+
+    #[test]
+    fn an_optional_column_in_which_no_row_has_a_text_is_left_out() {
+        let mut table = Table::new(&["NODE", "HEALTH", "LABELS", "REASON"]);
+        table.row(["web".into(), String::new(), "a=b".into(), String::new()]);
+        table.row(["db".into(), String::new(), String::new(), String::new()]);
+
+        let text = table.without_empty(&["HEALTH", "LABELS"]).render(PLAIN);
+
+        insta::assert_snapshot!(text, @r"
+        NODE  LABELS  REASON
+        web   a=b
+        db
+        ");
     }
 
     #[test]
