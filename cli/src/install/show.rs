@@ -28,9 +28,10 @@ pub(super) async fn list(context: &Context, wanted: &[Label]) -> Result<()> {
     })
 }
 
-/// Returns a table of installs. It has a column of labels only if one of the installs has labels.
+/// Returns a table of installs. It has the columns of health and of labels only if one of the installs has them.
 fn installs(all: &[InstallView], out: Output) -> String {
-    let heads = ["INSTALL", "APP", "STATE", "CONNECTION", "VERSION", "ACCOUNT", "REGION", "LAST REPORT", "LABELS"];
+    let state = ["INSTALL", "APP", "STATE", "CONNECTION", "HEALTH"];
+    let heads = [&state[..], &["VERSION", "ACCOUNT", "REGION", "LAST REPORT", "LABELS"]].concat();
     let mut table = Table::new(&heads);
     for one in all {
         table.row([
@@ -38,6 +39,7 @@ fn installs(all: &[InstallView], out: Output) -> String {
             one.app.as_ref().map(ToString::to_string).unwrap_or_default(),
             one.state.clone(),
             one.connection.as_ref().map(connection).unwrap_or_default(),
+            one.health.as_ref().map(|health| health.state.as_str().to_owned()).unwrap_or_default(),
             one.version.as_ref().map(|version| version.short().to_owned()).unwrap_or_default(),
             one.account.to_string(),
             one.region.clone(),
@@ -45,7 +47,7 @@ fn installs(all: &[InstallView], out: Output) -> String {
             labels_text(&one.labels),
         ]);
     }
-    out.table(&table.without_empty(&["LABELS"]))
+    out.table(&table.without_empty(&["HEALTH", "LABELS"]))
 }
 
 /// Shows one install.

@@ -9,6 +9,7 @@ mod customer;
 mod empty_lists;
 mod hostile_texts;
 mod install_labels;
+mod install_list;
 mod install_stack;
 mod install_sync;
 mod lineage;

@@ -88,8 +88,7 @@ pub async fn show_install_after(
     let checks: Vec<HealthRecord> = load_all(store, &install_pk(id), HEALTH_PREFIX).await?;
     let reported = table::reported_checks(store, id).await?;
     let checks = standing_checks(checks, &components, &reported);
-    view.health =
-        health::of_install(checks.values()).map(|found| InstallHealthView { state: found.state, since: found.since });
+    view.health = health_of(&checks);
     let awaited = awaited_checks(&jobs);
     let component_view = |record: DeployedRecord| {
         let name = &record.deployed.component;
@@ -138,11 +137,27 @@ pub async fn list_installs(
             // An install may be forgotten after the list was read.
             let found = load::<Install>(store, &table::install_key(&entry.install)).await?;
             let Some(found) = found else { return Ok::<_, AppError>(None) };
-            Ok(Some((place.clone(), install_view(store, found.value, now).await?)))
+            let health = install_health(store, &entry.install).await?;
+            Ok(Some((place.clone(), InstallView { health, ..install_view(store, found.value, now).await? })))
         }));
         views.extend(found.await?.into_iter().flatten());
     }
     fitting(views, next, Space::default())
+}
+
+/// Returns the health of an install, if one of its components was checked since its deploy.
+async fn install_health(store: &dyn Store, id: &InstallId) -> Result<Option<InstallHealthView>, AppError> {
+    let checks: Vec<HealthRecord> = load_all(store, &install_pk(id), HEALTH_PREFIX).await?;
+    if checks.is_empty() {
+        return Ok(None);
+    }
+    let components: Vec<DeployedRecord> = load_all(store, &install_pk(id), "component#").await?;
+    let reported = table::reported_checks(store, id).await?;
+    Ok(health_of(&standing_checks(checks, &components, &reported)))
+}
+
+fn health_of(checks: &BTreeMap<ComponentName, LastHealth>) -> Option<InstallHealthView> {
+    health::of_install(checks.values()).map(|found| InstallHealthView { state: found.state, since: found.since })
 }
 
 async fn install_view(store: &dyn Store, install: Install, now: Timestamp) -> Result<InstallView, AppError> {

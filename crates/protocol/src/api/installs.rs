@@ -132,8 +132,8 @@ pub struct InstallView {
     /// out here; absent when there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// The health of the install, which is the health of its worst component. Absent in lists, and when no component
-    /// was checked.
+    /// The health of the install, which is the health of its worst component. Absent when no component was checked
+    /// since its deploy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<InstallHealthView>,
     /// The components of the latest version that are switched off. Empty in lists.

@@ -87,6 +87,21 @@ async fn a_check_asks_what_can_be_asked_and_says_since_when_it_is_so() {
 }
 
 #[tokio::test]
+async fn the_list_of_installs_has_the_health_of_each() {
+    let mut world = deployed().await;
+    finds(&mut world, HealthState::Unhealthy, "probe `up`: the answer is 503");
+    check(&world, &[], "check-1").await.unwrap();
+    world.settle().await;
+
+    let list = read::list_installs(&*world.memory, None, world.now()).await.unwrap();
+
+    let shown = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
+    let globex = list.items.into_iter().find(|one| one.install == globex()).unwrap();
+    assert_eq!(globex.health.as_ref().map(|health| health.state), Some(HealthState::Unhealthy));
+    assert_eq!(globex.health, shown.health);
+}
+
+#[tokio::test]
 async fn what_is_healthy_stays_so_since_the_first_check_and_a_repeated_request_starts_nothing() {
     let mut world = deployed().await;
     let before = health(&world).await;
