@@ -18,11 +18,19 @@ use crate::artifacts::of_layer;
 use crate::cloud::Cloud;
 use crate::cluster::{self, Cluster, DEPLOYER};
 use crate::fixture::{Bench, REPOSITORY, outputs};
+use crate::kubernetes_manifest;
 
 const STATE: &str = "terraform/network.tfstate";
 const FULL: &str = "plans/job_00000000000000000001/1.1.policies.json";
 /// Forbids the creation of a resource, and names its value.
 const NO_CREATION: &str = "package nuon\ndeny contains msg if {\n  some r in input.plan.resource_changes\n  \"create\" in r.change.actions\n  msg := sprintf(\"%s would hold %s\", [r.address, r.change.after.input])\n}\n";
+/// Forbids a long text in an object, and names the text.
+const SHORT_TEXTS: &str = r#"package nuon
+deny contains msg if {
+  count(input.review.object.data.text) > 5
+  msg := sprintf("%s holds %s", [input.review.name, input.review.object.data.text])
+}
+"#;
 /// Permits everything, with a warning.
 const PERMISSIVE: &str = "package freehold\nwarn contains \"be careful\"\n";
 
@@ -266,4 +274,48 @@ async fn a_denied_chart_is_not_installed_and_its_hooks_are_asked_about_too() {
     assert!(denied.contains("policy `hooks` (of the vendor) denies this: CREATE hooked"), "{denied}");
     assert_eq!(untouched, Value::Null);
     assert_ne!(cluster.object("configmap", "globex-prod", "settings"), Value::Null);
+}
+
+#[tokio::test]
+async fn a_manifest_is_asked_about_object_by_object_and_maintenance_may_be_kept_from_creating() {
+    let test = "policies::a_manifest_is_asked_about_object_by_object_and_maintenance_may_be_kept_from_creating";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
+    let cluster = Cluster::make(&cloud).await;
+    let manifest = async |text: &str| {
+        let object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\n";
+        kubernetes_manifest::manifest(&cloud, &format!("{object}data: {{text: {text}}}\n")).await
+    };
+    let (short, long) = (manifest("short").await, manifest("the-value").await);
+    let mut bench = Cluster::bench(&cloud, DEPLOYER, kubernetes_manifest::work(&short), &short).await;
+    let object = || cluster.object("configmap", "globex-prod", "one");
+    vendors(&mut bench, &[("short-texts", SHORT_TEXTS)]);
+
+    outputs(execute(&bench.job).await);
+    next(&cloud, &mut bench, &long);
+    bench.change_order(|order| order.work = kubernetes_manifest::work(&long));
+    let denied = blocked(execute(&bench.job).await);
+    let unchanged = object()["data"]["text"].clone();
+    // Somebody deletes the object, so that a deploy would create it again.
+    cluster.kubectl(&["delete", "configmap", "one", "--namespace=globex-prod"]).unwrap();
+    next(&cloud, &mut bench, &short);
+    bench.change_order(|order| {
+        order.work = kubernetes_manifest::work(&short);
+        order.mode = Mode::Maintenance;
+    });
+    customers(&mut bench, |policies| policies.maintenance_creates = false);
+    let limited = blocked(execute(&bench.job).await);
+    let absent = object();
+    next(&cloud, &mut bench, &short);
+    customers(&mut bench, |policies| policies.maintenance_creates = true);
+    outputs(execute(&bench.job).await);
+
+    let expected = "policy `short-texts` (of the vendor) denies this: one holds [value]; nothing was changed";
+    assert!(denied.contains(expected), "{denied}");
+    assert_eq!((unchanged, absent), (Value::from("short"), Value::Null));
+    let expected = "ConfigMap one: it would be created, and the customer permits no creation in mode `maintenance`";
+    assert!(limited.contains(expected), "{limited}");
+    assert_eq!(object()["data"]["text"], "short");
 }
