@@ -224,7 +224,7 @@ class Install:
             ("state", f"{bucket}/terraform/x.tfstate", ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging"]),
             ("audit-list", bucket, listing("audit/x", *both)),
             ("state-list", bucket, listing("terraform/x", *both)),
-            ("other-list", bucket, listing("x", "ListBucket")),
+            ("other-list", bucket, [*listing("x", "ListBucket"), "s3:ListBucket"]),
         ):
             self.account.add_resource(kind, kind, arn, actions, rules)
         self.account.add_resource("logs", "logs", f"{bucket}/logs/x", ["s3:GetObject", *objects], rules)

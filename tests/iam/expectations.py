@@ -115,7 +115,7 @@ FUNCTIONS = {
     },
     "register-install": {
         **ROWS,
-        "orders": MADE - {"sqs:DeleteQueue"},
+        **dict.fromkeys(("orders", "orders-alike"), MADE - {"sqs:DeleteQueue"}),
         "reports": {SET},
         "later-reports": MADE - {"sqs:DeleteQueue"},
         # It has a new queue of reports read, by the one function that reads reports, and never changes this again.
@@ -128,8 +128,7 @@ FUNCTIONS = {
         "dead-letters": {SEND},
         # Their queue is named like an install's.
         "orders-dead-letters": {SEND},
-        "orders": {SEND},
-        "open-orders": {SEND},
+        **dict.fromkeys(("orders", "orders-alike", "open-orders"), {SEND}),
         "build-queue": {SEND},
         "build-group": {"autoscaling:SetDesiredCapacity"},
         "root-key": {"kms:Sign"},
@@ -152,8 +151,7 @@ FUNCTIONS = {
         "grants-queue": TAKEN,
         "dead-letters": {SEND},
         "orders-dead-letters": {SEND},
-        "orders": {SEND},
-        "open-orders": {SEND},
+        **dict.fromkeys(("orders", "orders-alike", "open-orders"), {SEND}),
         "build-queue": {SEND},
         "registry": {PULL},
         # It presigns the download of a runner's program.
@@ -173,8 +171,8 @@ FUNCTIONS = {
         "tokens-given-back": {WRITE, UPDATE},
         # It removes what is kept about a forgotten install: its grants, its queue and its permission to report.
         # It closes the queue of a runner that has lost its access.
-        "grant-rows": {REMOVE},
-        "orders": {"sqs:DeleteQueue", SET, FIND},
+        **dict.fromkeys(("grant-rows", "grant-rows-beside"), {REMOVE}),
+        **dict.fromkeys(("orders", "orders-alike"), {"sqs:DeleteQueue", SET, FIND}),
         "dispatch-queue": {SEND},
         "grants-queue": {SEND},
         "build-group": {"autoscaling:SetDesiredCapacity"},
@@ -244,9 +242,9 @@ VENDOR = {
         "app-rows": {WRITE},
         "tokens": {READ},
         "tokens-given-back": {WRITE, UPDATE},
-        "grant-rows": {READ, WRITE, REMOVE},
+        **dict.fromkeys(("grant-rows", "grant-rows-beside"), {READ, WRITE, REMOVE}),
         **dict.fromkeys(
-            ("reports", "later-reports", "dispatch-queue", "grants-queue", *DEAD_LETTERS),
+            ("reports", "later-reports", "next-queue", "orders-alike", "dispatch-queue", "grants-queue", *DEAD_LETTERS),
             {SEND, "sqs:PurgeQueue", *TAKEN, *MADE},
         ),
         **dict.fromkeys(("notifications", "alarms"), TOPIC),
@@ -259,6 +257,8 @@ VENDOR = {
         "root-key": {"kms:ScheduleKeyDeletion"},
         "versions": {GET_OBJECT, DELETE_OBJECT},
         "sources": {GET_OBJECT, DELETE_OBJECT},
+        "vendor-objects": {GET_OBJECT, DELETE_OBJECT},
+        "vendor-secret": {"secretsmanager:GetSecretValue"},
         **dict.fromkeys(("machine", "step-machine"), {"states:StartExecution", "states:DeleteStateMachine"}),
         "execution": {"states:DescribeExecution", "states:StopExecution"},
         **{f"log-of-{name}": {"logs:PutLogEvents", "logs:DeleteLogStream"} for name in FUNCTIONS},

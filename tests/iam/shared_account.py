@@ -304,6 +304,11 @@ class SharedAccount:
             is_open = kind.replace("their-admin-role", "their-role") + "-open"
             self.account.add_resource(f"role-{name}-open", is_open, arn, OPEN_ROLE, trust)
 
+        # The roles of an install whose name begins like this one's.
+        changes = ["iam:PassRole", "iam:PutRolePolicy", "iam:SimulatePrincipalPolicy"]
+        next_role = self.account.role_arn(f"fh-{self.neighbours[0]}--provision")
+        self.account.add_resource("next-role-to-change", "their-role", next_role, changes)
+
     def add_other_iam(self):
         def arn(resource):
             return f"arn:aws:iam::{self.account.number}:{resource}"
@@ -346,6 +351,7 @@ class SharedAccount:
             ("ours", "tag-of-ours", mark),
             ("neighbours", "tag-of-ours", {**mark, self.tag: self.neighbours[0]}),
             ("theirs", "tag-of-theirs", plain),
+            ("beside", "tag-of-ours", {"aws:TagKeys": ["Name", "freehold:owner"]}),
             ("own", "app-tag", {**mark, **ours}),
         ):
             machine, function = self.account.arn("ec2", "instance/i-9"), self.account.arn("lambda", "function:nine")

@@ -7,6 +7,8 @@ import copy
 import re
 
 import templates
+from endpoints import STRANGER
+from vendor import FOREIGN
 
 # What a deny exempts that is narrowed by one more value, by the key of its condition.
 EXEMPT = {
@@ -15,6 +17,18 @@ EXEMPT = {
     "kms:ViaService": "secretsmanager.*",
     "s3:prefix": "terraform/*",
 }
+# What one value more is in the condition of an allow, by its key. The world has each of these accounts, topics and
+# functions. A list of the customers' accounts grows with each install, and is left out.
+ONE_MORE = {
+    "aws:ResourceAccount": STRANGER,
+    "aws:SourceAccount": FOREIGN,
+    "aws:SourceArn": {"Fn::Sub": "arn:${AWS::Partition}:sns:${AWS::Region}:${AWS::AccountId}:fh-${TenantName}--alarms"},
+    "dynamodb:LeadingKeys": "*",
+    "lambda:FunctionArn": {"Fn::GetAtt": ["DispatchJob", "Arn"]},
+    "s3:prefix": "*",
+}
+# A service that the world has beside the one that a trust or a queue's policy names.
+ANOTHER_SERVICE = {"ec2": "lambda", "lambda": "ec2", "sns": "events", "states": "lambda"}
 OF_A_SUBSCRIPTION = {"sns:GetSubscriptionAttributes", "sns:Unsubscribe"}
 THIS_ACCOUNT = {"Ref": "AWS::AccountId"}
 
@@ -84,7 +98,8 @@ def permits_no_more(holder, statement, kind, statements):
 
     - A role of this account has no other account, so a condition that says so once more adds nothing.
     - A queue's policy decides about that queue alone, whatever resource a statement names.
-    - Without its condition, an allow lets in those that a deny of the same policy refuses by the opposite condition.
+    - Without its condition, or with one principal more in it, an allow lets in those that a deny of the same policy
+      refuses by the opposite condition.
     - Everybody whose ARN is that of a role of another account is that role, as before; its own policies have to permit
       the action in either case. Within one account they would not have to, so there this permits more.
     - AWS lists no resource for the actions of a subscription, so an allow of these decides the same whatever it names.
@@ -93,11 +108,12 @@ def permits_no_more(holder, statement, kind, statements):
         return False
     if kind == "resource" and set(templates.as_list(statement["Action"])) <= OF_A_SUBSCRIPTION:
         return True
-    if kind == "condition" and statement["Condition"] == {"StringEquals": {"aws:PrincipalAccount": THIS_ACCOUNT}}:
+    account = {"StringEquals": {"aws:PrincipalAccount": THIS_ACCOUNT}}
+    if kind in ("condition", "one more aws:PrincipalAccount") and statement["Condition"] == account:
         return _is_of_this_account(statement["Principal"])
     if holder != "AWS::SQS::QueuePolicy":
         return False
-    if kind == "condition":
+    if kind in ("condition", "one more aws:PrincipalArn"):
         opposite = {operator.replace("Equals", "NotEquals"): test for operator, test in statement["Condition"].items()}
         return any(
             other["Effect"] == "Deny"
@@ -167,18 +183,72 @@ def _changes(statement):
 
 def _widened(statement):
     """Yields what changes when an allow is widened."""
-    service = templates.as_list(statement["Action"])[0].split(":")[0]
-    if statement["Action"] not in ("*", f"{service}:*"):
-        yield "action", {"Action": f"{service}:*"}
+    actions = templates.as_list(statement["Action"])
+    services = sorted({action.split(":")[0] for action in actions})
+    for service in services if "*" not in actions else []:
+        if f"{service}:*" not in actions:
+            yield "action" if len(services) == 1 else f"action of {service}", {"Action": [*actions, f"{service}:*"]}
     if statement.get("Resource", "*") != "*":
         yield "resource", {"Resource": "*"}
-    if "Condition" in statement:
-        yield "condition", {"Condition": None}
-    if statement.get("Principal", "*") != "*":
-        yield "principal", {"Principal": {"AWS": "*"}}
+        yield from _widened_names(templates.as_list(statement["Resource"]))
+    yield from _widened_principal(statement.get("Principal", "*"))
     # A role that is off trusts nobody; this one ignores its switch.
     if isinstance(statement["Effect"], dict):
         yield "switch", {"Effect": "Allow"}
+    if "Condition" in statement:
+        yield "condition", {"Condition": None}
+        for kind, changed in _widened_condition(statement["Condition"]):
+            yield kind, {"Condition": changed}
+
+
+def _widened_names(resources):
+    """Yields resources of which one also names those whose names begin alike, or all objects of the same bucket."""
+    for at, value in enumerate(resources):
+        pattern = value.get("Fn::Sub") if isinstance(value, dict) else value
+        if not isinstance(pattern, str):
+            continue  # the ARN of one resource
+        for wider in dict.fromkeys((re.sub(r"--\*", "*", pattern), re.sub(r"/[a-z]+/\*$", "/*", pattern))):
+            text = {"Fn::Sub": wider} if isinstance(value, dict) else wider
+            if wider != pattern:
+                yield f"name {templates.resource_text(text)}", {"Resource": [*_without(resources, at), text]}
+
+
+def _widened_principal(principal):
+    if principal != "*":
+        yield "principal", {"Principal": {"AWS": "*"}}
+    if isinstance(principal, dict) and "Service" in principal:
+        service = principal["Service"].split(".")[0]
+        more = f"{ANOTHER_SERVICE[service]}.amazonaws.com"
+        yield f"principal {more}", {"Principal": {"Service": [principal["Service"], more]}}
+
+
+def _widened_condition(condition):
+    """Yields conditions that let in more: one test less, one value more, or any of several values instead of all."""
+    tests = [(operator, key, value) for operator, of in condition.items() for key, value in of.items()]
+    for operator, key, value in tests:
+        others = {name: test for name, test in condition[operator].items() if name != key}
+        rest = {name: of for name, of in condition.items() if name != operator} | ({operator: others} if others else {})
+        if len(tests) > 1:
+            yield f"without {key}", rest
+        values = templates.as_list(value)
+        more = _one_more(key, values)
+        if more is not None:
+            yield f"one more {key}", {**rest, operator: {**others, key: [*values, more]}}
+        if operator.startswith("ForAllValues:"):
+            any_value = operator.replace("ForAllValues:", "ForAnyValue:")
+            yield f"any of {key}", {**rest, any_value: {key: value}}
+
+
+def _one_more(key, values):
+    if key == "aws:PrincipalArn":
+        # Another mode where the condition is in a policy of the modes; else the administrator of the roles' account.
+        arn = values[0]
+        if arn == {"Fn::GetAtt": ["DeprovisionRole", "Arn"]}:
+            return {"Fn::GetAtt": ["ProvisionRole", "Arn"]}
+        return re.sub("role/.*", "role/admin", arn) if isinstance(arn, str) else EXEMPT[key]
+    if key == "aws:PrincipalAccount":
+        return STRANGER if values == [THIS_ACCOUNT] else None
+    return ONE_MORE.get(key)
 
 
 def _narrowed(statement):
@@ -203,6 +273,20 @@ def _narrowed(statement):
         for key, value in tests.items():
             for kind, changed in _narrowed_test(operator, key, templates.as_list(value)):
                 yield kind, {"Condition": {**statement["Condition"], operator: {**tests, key: changed}}}
+    yield from _narrowed_condition(statement.get("Condition", {}))
+
+
+def _narrowed_condition(condition):
+    """Yields the conditions of a deny that lets pass a request without the key, or one with another value beside."""
+    absent = condition.get("Null", {})
+    for operator, tests in condition.items():
+        for key in tests:
+            if "Not" in operator and key not in absent and key != "aws:PrincipalArn":
+                yield f"only with {key}", {"Condition": {**condition, "Null": {**absent, key: "false"}}}
+        if operator.startswith("ForAnyValue:"):
+            rest = {name: of for name, of in condition.items() if name != operator}
+            all_values = operator.replace("ForAnyValue:", "ForAllValues:")
+            yield f"all of {', '.join(tests)}", {"Condition": {**rest, all_values: tests}}
 
 
 def _wider(arn):

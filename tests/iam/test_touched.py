@@ -128,9 +128,11 @@ class LeftOut(unittest.TestCase):
                 "tenant NotificationsDeadLettersPolicy PolicyDocument (0, 0) SentByTheTopic: resource",
                 "tenant ApiRole identity (8, 0) SubscriptionsByTheirIds: resource",
                 "tenant BuildRunnerRole trust (1, 0) : condition",
+                "tenant BuildRunnerRole trust (1, 0) : one more aws:PrincipalAccount",
                 "queues OrdersPolicy PolicyDocument (0, 0) RunnerTakesOrders: resource",
-                "queues OrdersPolicy PolicyDocument (0, 0) RunnerTakesOrders: condition",
                 "queues OrdersPolicy PolicyDocument (0, 0) RunnerTakesOrders: principal",
+                "queues OrdersPolicy PolicyDocument (0, 0) RunnerTakesOrders: condition",
+                "queues OrdersPolicy PolicyDocument (0, 0) RunnerTakesOrders: one more aws:PrincipalArn",
                 "queues ReportsPolicy PolicyDocument (0, 0) RunnersSendReports: resource",
             ],
         )

@@ -120,6 +120,9 @@ class Tenant:
         # A policy of a resource that names the account lets in nobody whose own policies do not.
         self.account.add_principal("bare-dispatch-job", "bare-dispatch-job", f"fh-{self.name}--dispatch-job")
         self.account.add_principal("stranger", "vendor-stranger", "stranger")
+        # A role that is called like a runner of the tenant's, in the account of a stranger.
+        name, sqs = f"fh-{self.name}--globex--runner", policies.everything_of("sqs")
+        self.account.add_principal("runner-of-nobody", "vendor-stranger", name, [sqs], account=FOREIGN)
         self.account.add_principal("admin", "vendor-admin", "admin", [policies.EVERYTHING])
 
     def add_build_runner_surroundings(self):
@@ -142,6 +145,8 @@ class Tenant:
             ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"],
             self.source_policy(),
         )
+        beside = self.account.arn("secretsmanager", f"secret:fh-{self.name}/other-AbCdEf")
+        self.account.add_resource("vendor-secret", "vendor-secret", beside, ["secretsmanager:GetSecretValue"])
 
     def source_policy(self):
         """Returns the policy that `freehold tenant source add` gives to the secret of a source."""
@@ -214,12 +219,22 @@ class Tenant:
 
         returned = [{"dynamodb:ReturnValues": what} for what in ("ALL_OLD", "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW")]
         given_back = [(action, row("token#1", **what)) for action in (put, "dynamodb:UpdateItem") for what in returned]
+
+        # A batch or a transaction is asked about with the keys of all its rows.
+        def beside_a_job(key, **more):
+            return {"dynamodb:LeadingKeys": ["job#1", key], **more}
+
+        of_grants = (get, put, "dynamodb:DeleteItem")
         for name, kind, actions in (
             ("rows", "rows", [(get, row("job#1")), (put, row("job#1")), "dynamodb:DeleteTable"]),
+            ("rows-of-several", "rows", [(put, beside_a_job("app#1"))]),
+            ("tokens-beside", "tokens", [(get, beside_a_job("token#1"))]),
+            ("tokens-given-back-beside", "tokens-given-back", [(put, beside_a_job("token#1", **returned[0]))]),
+            ("grants-beside", "grant-rows-beside", [(action, beside_a_job("grant#1")) for action in of_grants]),
             ("app-rows", "app-rows", [(put, row("app#1"))]),
             ("tokens", "tokens", [(get, row("token#1"))]),
             ("tokens-given-back", "tokens-given-back", given_back),
-            ("grants", "grant-rows", [(action, row("grant#1")) for action in (get, put, "dynamodb:DeleteItem")]),
+            ("grants", "grant-rows", [(action, row("grant#1")) for action in of_grants]),
         ):
             self.account.add_resource(name, kind, table, actions)
 
@@ -229,6 +244,7 @@ class Tenant:
         self.account.add_resource("bucket", "vendor-bucket", bucket, ["s3:ListBucket", "s3:DeleteBucket"])
         self.account.add_resource("versions", "versions", f"{bucket}/versions/x.json", objects)
         self.account.add_resource("sources", "sources", f"{bucket}/sources/x.tar.gz", objects)
+        self.account.add_resource("functions", "vendor-objects", f"{bucket}/functions/x.zip", objects)
 
     def add_queues(self, customers):
         reports = self.world.queue_policy("Reports", customers, tenant=self.name, tenant_account=self.account.number)
@@ -248,6 +264,12 @@ class Tenant:
             self.account.add_resource(name, name, self.stack.attribute(logical, "Arn"), QUEUE_ACTIONS, policy)
         later = f"{self.stack.attribute('ReportsQueue', 'Arn')}--2"
         self.account.add_resource("later-reports", "later-reports", later, QUEUE_ACTIONS, None)
+        # Names that begin alike: of another tenant in the same account, and of an install of this one.
+        for part in ("eu--globex.fifo", "eu--reports--2"):
+            arn = self.account.arn("sqs", f"fh-{self.name}-{part}")
+            self.account.add_resource(f"next-{part}", "next-queue", arn, QUEUE_ACTIONS)
+        alike = self.account.arn("sqs", f"fh-{self.name}--reports-eu.fifo")
+        self.account.add_resource("orders-alike", "orders-alike", alike, QUEUE_ACTIONS)
 
     def add_topics(self):
         """Adds the topics and their keys. The simulator, like AWS, lists no resource for a subscription's actions."""
