@@ -1,8 +1,9 @@
 """Offers templates that hand an account over to both checks of install stacks; each has to refuse every one of them.
 
-Every type of CloudFormation's specification is added to the golden stack under a name that it could have, and takes the
-place of the type of one of its resources. Then leaves, keys and items of the golden stack are changed at random.
-An app writes the policies of its roles, so there only forms that no app can write are offered (`policy_forms.py`).
+Every type of CloudFormation's specification in any region, and a few that no specification has, is added to the golden
+stack under a name that it could have, and takes the place of the type of one of its resources. Then leaves, keys and
+items of the golden stack are changed at random. An app writes the policies of its roles, so there only forms that no
+app can write are offered (`policy_forms.py`).
 `verify-template` judges each template alone. Guard, which takes longer, judges templates with many such resources and
 has to name each one, the policies, and a sample of the changes.
 """
@@ -18,12 +19,15 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from cfnlint.helpers import REGIONS
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 import guard
 import policy_forms
 import templates
 
+# Types that no specification has: one that AWS adds later, and those of macros, modules and registries of others.
+UNKNOWN = ("AWS::Tomorrow::Service", "Custom::Anything", "Example::Shop::Site", "Example::Shop::Site::MODULE")
 PROGRAM = Path(os.environ.get("CARGO_TARGET_DIR") or templates.ROOT / "target") / "debug" / "rendered-stacks"
 # Names that look like those of the stack's own resources.
 NAMES = ("{}", "{}Role", "Secret{}", "Runner{}", "{}Endpoint", "Custom{}", "SecretInput{}", "BreakGlass{}")
@@ -36,7 +40,9 @@ def main():
     command = ["cargo", "build", "--quiet", "--workspace", "--bin", "rendered-stacks"]
     subprocess.run(command, cwd=templates.ROOT, check=True)
     draw = random.Random(args.seed)
-    types = sorted(PROVIDER_SCHEMA_MANAGER.get_resource_types(templates.REGION))
+    types = sorted(
+        {*UNKNOWN, *(type_ for region in REGIONS for type_ in PROVIDER_SCHEMA_MANAGER.get_resource_types(region))}
+    )
     types = types if args.types is None else sorted(draw.sample(types, args.types))
     golden = templates.install_with_inputs()
     changes = [changed(golden, draw) for _ in range(args.changes)]
