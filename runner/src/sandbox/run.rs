@@ -39,8 +39,7 @@ pub(super) async fn run(job: &Job, program: Program<'_>, purpose: Purpose) -> Re
     };
     program_digest::check_in_box(&job.config, image, program.executable, &spec.hidden()).await?;
     let mut made = take_or_make_box(job, &spec).await?;
-    let services: Vec<Service> =
-        egress::services(job, &program, purpose).into_iter().chain(program.services.clone()).collect();
+    let services = services(job, &program, purpose, made.program_user);
     let (pump, outputs) = output::pump(job, &program.output).map_err(not_run)?;
     let start = Start {
         program: executable,
@@ -65,6 +64,17 @@ pub(super) async fn run(job: &Job, program: Program<'_>, purpose: Purpose) -> Re
         Ok(code) => Ended::Code { code, last_words },
         Err(reason) => Ended::Stopped(reason),
     })
+}
+
+/// Returns the services of a box that runs its program as `program_user`. Writes a line into the log for each service that
+/// this box cannot have.
+fn services(job: &Job, program: &Program<'_>, purpose: Purpose, program_user: Option<u32>) -> Vec<Service> {
+    let wanted = egress::services(job, program, purpose).into_iter().chain(program.services.clone());
+    let (services, absent): (Vec<Service>, Vec<Service>) = wanted.partition(|service| service.fits(program_user));
+    for service in absent {
+        job.log.line(&service.absence());
+    }
+    services
 }
 
 /// Returns the box that waits for the job's first program, if the program fits into it, and otherwise a new box.

@@ -72,10 +72,19 @@ const MASKED_DIRECTORIES: [&str; 5] = ["/proc/acpi", "/proc/asound", "/proc/bus"
 const OWN: [&str; 4] = ["/", "/tmp", "/dev", "/dev/shm"];
 
 /// The capabilities that the first process keeps when a job runs as a user other than the runner's. It needs them to
-/// start the program as that user, to change the owner of files, to end the program's processes, and to see which files
-/// without a name they have open. They are valid only inside the box's user namespace.
-const KEPT: [&str; 7] =
-    ["CAP_SETUID", "CAP_SETGID", "CAP_CHOWN", "CAP_FOWNER", "CAP_DAC_OVERRIDE", "CAP_KILL", "CAP_SYS_PTRACE"];
+/// listen at ports below 1024 (`loopback.rs`), to start the program as that user, to change the owner of files, to end the
+/// program's processes, and to see which files without a name they have open. They are valid only inside the box's user
+/// namespace.
+const KEPT: [&str; 8] = [
+    "CAP_NET_BIND_SERVICE",
+    "CAP_SETUID",
+    "CAP_SETGID",
+    "CAP_CHOWN",
+    "CAP_FOWNER",
+    "CAP_DAC_OVERRIDE",
+    "CAP_KILL",
+    "CAP_SYS_PTRACE",
+];
 
 /// The description of a box: its purpose, the paths that a program sees in it, and the size of its `/tmp`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use freehold_protocol::order::{RunAction, Work};
 use freehold_runner::job::StopReason;
-use freehold_runner::sandbox::{self, Ended, Program};
+use freehold_runner::sandbox::{self, Ended, JobUser, Program};
 use freehold_skips::have;
 
 use crate::fixture::{Bench, eventually, processes};
@@ -70,6 +70,28 @@ async fn a_job_sees_its_workspace_and_not_the_runner() {
     let own_processes: u32 = log.lines().last().unwrap().parse().unwrap();
     assert!(own_processes <= 5, "{log}");
     assert_eq!(std::fs::read_to_string(bench.job.workspace.join("file")).unwrap(), "kept\n");
+}
+
+#[tokio::test]
+async fn a_host_with_a_port_has_an_address_in_the_box() {
+    if !have(&["bwrap", "bash"]) {
+        return;
+    }
+    let bench = bench();
+    let script = "for at in db.example/5432 mail.example/25; do (exec 3<>/dev/tcp/$at) && echo $at; done; echo done";
+    let mut program = shell(&bench, script);
+    program.executable = Path::new("/bin/bash");
+    program.hosts = vec!["db.example:5432".into(), "mail.example:25".into()];
+
+    let ended = sandbox::run(&bench.job, program).await.unwrap();
+
+    let log = bench.log();
+    assert_eq!(code(ended), 0, "{log}");
+    assert!(log.contains("db.example/5432\n") && log.contains("done\n"), "{log}");
+    // Ports below 1024 need a capability, which the first process has where it may change to another user.
+    let can_have_low_ports = JobUser::find() != JobUser::Same;
+    assert_eq!(log.contains("mail.example/25\n"), can_have_low_ports, "{log}");
+    assert_eq!(log.contains("programs reach mail.example:25 only through the proxy"), !can_have_low_ports, "{log}");
 }
 
 #[tokio::test]
