@@ -9,6 +9,8 @@ METADATA_V4, METADATA_V6 = "169.254.169.254", "fd00:ec2::254"
 # As `make-machine.sh` and `make-internet.sh` write them.
 MACHINE_V4, INTERNET_V4, INTERNET_V6 = "10.77.0.1", "93.184.215.14", "2606:2800:21f::14"
 UDP_PORT = 9_999
+# Of the pairs in the contract: one that every user may have in a box.
+PAIR_PORT = 8443
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\ndone.\n"
 BUS = "/run/dbus/system_bus_socket"
 
@@ -20,7 +22,8 @@ class Machine:
         self.asked = []
         self.giver = f"{folder}/giver"
         self.abstract = "freehold-escapes-service"
-        for address, port in [(METADATA_V4, 80), (METADATA_V4, 443), (METADATA_V6, 80), ("127.0.0.1", 443)]:
+        metadata = [(METADATA_V4, port) for port in (80, 443, PAIR_PORT)]
+        for address, port in [*metadata, (METADATA_V6, 80), ("127.0.0.1", 443)]:
             listen(socket.AF_INET6 if ":" in address else socket.AF_INET, (address, port), page)
         port = listen(socket.AF_INET, ("", 0), greet)
         listen(socket.AF_INET6, ("::1", port), greet)
@@ -51,6 +54,10 @@ class Machine:
             "other_host": "other.example.net",
             "rebinding_host": "rebinding.example.com",
             "loopback_host": "loopback.example.com",
+            "pair_host": "pair.example.com",
+            "rebinding_pair_host": "rebinding-pair.example.com",
+            "pair_port": PAIR_PORT,
+            "iam": ["iam.amazonaws.com", "vpce-1.iam.us-east-1.vpce.amazonaws.com"],
             "strangers": [
                 "ec2-93-184-215-15.compute-1.amazonaws.com",
                 "stranger.eu-west-1.elb.amazonaws.com",

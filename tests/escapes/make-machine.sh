@@ -23,8 +23,9 @@ ip -6 route add default via 2606:2800:21f::2
 
 mount -t tmpfs -o mode=777 none /run
 mkdir -m 777 /run/dbus
-printf '%s\n' '127.0.0.1 localhost' '::1 localhost' '93.184.215.14 allowed.example.com' '93.184.215.15 other.example.net' \
-    '169.254.169.254 rebinding.example.com' '127.0.0.1 loopback.example.com' \
+printf '%s\n' '127.0.0.1 localhost' '::1 localhost' '93.184.215.14 allowed.example.com pair.example.com' \
+    '93.184.215.15 other.example.net iam.amazonaws.com vpce-1.iam.us-east-1.vpce.amazonaws.com' \
+    '169.254.169.254 rebinding.example.com rebinding-pair.example.com' '127.0.0.1 loopback.example.com' \
     '93.184.215.15 ec2-93-184-215-15.compute-1.amazonaws.com stranger.eu-west-1.elb.amazonaws.com' \
     '93.184.215.15 stranger.execute-api.eu-west-1.amazonaws.com' >"$folder/hosts"
 echo 'nameserver 127.0.0.1' >"$folder/resolv.conf"

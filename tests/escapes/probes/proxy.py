@@ -84,6 +84,12 @@ def proxy_to_strangers_at_aws(facts):
 
 
 @probe(WALL, *REFUSALS)
+def proxy_to_iam(facts):
+    """asks for tunnels to IAM, which the contract names here, past the answers of the runner"""
+    return through(facts, connect, *[f"{host}:{port}" for host in facts["iam"] for port in (443, 8443)])
+
+
+@probe(WALL, *REFUSALS)
 def proxy_to_other_port(facts):
     """asks the proxy for a tunnel to another port of a host that is in the contract"""
     return through(facts, connect, *[f"{facts['allowed_host']}:{port}" for port in (22, 25, 8443)])
@@ -115,6 +121,22 @@ def rebinding(facts):
 def rebinding_of_tunnel(facts):
     """asks for a tunnel to a name that the contract has, and whose address is the machine's loopback now"""
     return through(facts, connect, f"{facts['rebinding_host']}:443", f"{facts['loopback_host']}:443")
+
+
+@probe("addresses that the proxy refuses", "closed", "ECONNRESET", "EPIPE")
+def rebinding_of_pair(facts):
+    """connects to a `host:port` of the contract past the proxy, whose address is that of the metadata service now"""
+
+    def ask_pair(host):
+        with socket.create_connection((host, facts["pair_port"]), timeout=SECONDS) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            return connection.recv(100)
+
+    if not ask_pair(facts["pair_host"]):
+        raise Lacking(f"`{facts['pair_host']}` is in the contract, and does not answer")
+    if not ask_pair(facts["rebinding_pair_host"]):
+        raise Refused("closed")
+    return "the metadata service"
 
 
 @probe(WALL, "400", "403")

@@ -147,7 +147,16 @@ fn order(command: &str) -> anyhow::Result<Order> {
 
 /// The terms of a contract that names these hosts.
 fn terms() -> anyhow::Result<OrderTerms> {
-    let hosts = ["allowed.example.com", "rebinding.example.com", "loopback.example.com"];
+    let hosts = [
+        "allowed.example.com",
+        "pair.example.com:8443",
+        "rebinding.example.com",
+        "rebinding-pair.example.com:8443",
+        "loopback.example.com",
+        "iam.amazonaws.com",
+        "iam.amazonaws.com:8443",
+        "vpce-1.iam.us-east-1.vpce.amazonaws.com",
+    ];
     let terms = json!({ "format": FORMAT, "app": "demo", "roles": [], "hosts": hosts, "actions": [] });
     let terms: Terms = serde_json::from_value(terms)?;
     let bytes = serde_json::to_vec(&terms)?;
