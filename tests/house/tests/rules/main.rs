@@ -14,6 +14,7 @@ mod lies;
 mod modules;
 mod pages;
 mod test_groups;
+mod threat_model;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
