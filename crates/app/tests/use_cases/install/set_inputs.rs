@@ -7,6 +7,7 @@ use freehold_app::read;
 use freehold_domain::workflow::{Workflow, WorkflowState};
 use freehold_protocol::api::{AnsweredBy, CreateInstallRequest, DeployComponentsRequest, InputView, SetInputsRequest};
 use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::limits::MAX_HELLO_BYTES;
 use freehold_protocol::order::Order;
 use freehold_protocol::sealing::SealedValue;
 use freehold_protocol::{Envelope, Payload as _};
@@ -135,6 +136,19 @@ async fn more_answers_than_a_stack_has_are_refused_on_record_and_the_former_ones
     let zone = shown(&world).await.into_iter().find(|input| input.name == "zone").unwrap();
     assert_eq!(zone.value, Some(json!(3)));
     assert!(world.refusals()[0].contains("the install stack has 1 answers of 70009 bytes in all, which is more than"));
+}
+
+#[tokio::test]
+async fn a_hello_over_its_limit_is_refused_and_changes_nothing() {
+    let mut world = answered(&[("InputZone", "3")]).await;
+    world.runner("globex").answers = [("InputZone".to_owned(), "9".repeat(MAX_HELLO_BYTES))].into();
+    let hello = world.runners["globex"].hello(world.now());
+
+    let refused = world.accept_report().accept(&hello, world.now()).await.unwrap_err();
+
+    let zone = shown(&world).await.into_iter().find(|input| input.name == "zone").unwrap();
+    assert_eq!((refused.kind, zone.value), (Kind::Invalid, Some(json!(3))));
+    assert!(refused.message.contains(&format!("more than the limit of {MAX_HELLO_BYTES}")), "{refused}");
 }
 
 #[tokio::test]
