@@ -11,6 +11,9 @@ use crate::process::clock;
 use crate::record::audit::LatestHead;
 use crate::wire::spool::{Class, Spool, SpoolError};
 
+/// The maximum length of a reason in a report or in an audit record, in bytes.
+const REASON_MAX: usize = 4 * 1024;
+
 /// Signs the reports of this runner.
 #[derive(Debug)]
 pub struct Reporter {
@@ -152,4 +155,15 @@ impl AttemptReporter {
         let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
         self.reporter.attempt(AttemptReport { job: self.job.clone(), fence: self.fence, seq, event })
     }
+}
+
+/// Returns a reason that is short enough for a report and for an audit record. It may quote a text of any length, such
+/// as a name in a message that cannot be read.
+pub fn shortened(mut text: String) -> String {
+    if text.len() <= REASON_MAX {
+        return text;
+    }
+    text.truncate(text.floor_char_boundary(REASON_MAX));
+    text.push_str(" [cut]");
+    text
 }

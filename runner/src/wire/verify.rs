@@ -11,6 +11,7 @@ use freehold_protocol::{
 
 use crate::config::{Config, Role};
 use crate::keys::known_roots::{KnownRoots, RootsError};
+use crate::wire::report::shortened;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The way out for the reader of a refusal.
@@ -254,7 +255,8 @@ pub struct Refused {
 impl Refused {
     /// Returns the refusal of the message with digest `message`.
     pub fn of(self, message: Digest, job: Option<(JobId, Fence)>) -> Refusal {
-        Refusal { reason: self.reason, detail: self.detail, message, job, given_back: false, until: None }
+        let detail = shortened(self.detail);
+        Refusal { reason: self.reason, detail, message, job, given_back: false, until: None }
     }
 }
 

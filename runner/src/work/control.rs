@@ -11,6 +11,7 @@ use tracing::{error, info, warn};
 use crate::aws;
 use crate::keys::renewal;
 use crate::wire::inbox::Delivery;
+use crate::wire::report::shortened;
 use crate::work::agent::Agent;
 use crate::work::journal::Record;
 
@@ -34,7 +35,7 @@ pub fn cancel(agent: &Arc<Agent>, cancel: &Cancel, delivery: Delivery) {
     info!(job.id = %job, stopped, "The control plane cancelled job `{job}`");
     let message = Digest::of(delivery.body.as_bytes());
     let (dispatch, receive) = (cancel.dispatch, cancel.receive);
-    let (asked_by, asked_why) = (cancel.asked_by.clone(), cancel.asked_why.clone());
+    let (asked_by, asked_why) = (cancel.asked_by.clone(), cancel.asked_why.clone().map(shortened));
     let event = AuditEvent::Cancelled { job, dispatch, receive, asked_by, asked_why, message };
     if let Err(error) = agent.audit.record(event) {
         error!("{}", aws::explain(&error));

@@ -16,7 +16,7 @@ use tracing::warn;
 use crate::aws;
 use crate::job::{Execute, Job, STOP_GRACE, StopReason};
 use crate::record::log::JobLog;
-use crate::wire::report::AttemptReporter;
+use crate::wire::report::{AttemptReporter, shortened};
 use crate::work::in_flight::HeldOrder;
 
 /// The time after which the start of a job is reported. The first program of a job starts within this time.
@@ -27,8 +27,6 @@ const LOG_EVERY: Duration = Duration::from_secs(2);
 const PROGRESS_EVERY: Duration = Duration::from_secs(60);
 /// A job that ignores the stop signal is killed this long before its lease ends.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
-/// The maximum length of a reason in a report, in bytes.
-const REASON_MAX: usize = 4 * 1024;
 
 /// The limits of one attempt.
 #[derive(Debug, Clone, Copy)]
@@ -235,15 +233,6 @@ fn redacted(value: Value, log: &JobLog) -> Value {
         }
         Value::Null | Value::Bool(_) => value,
     }
-}
-
-fn shortened(mut text: String) -> String {
-    if text.len() <= REASON_MAX {
-        return text;
-    }
-    text.truncate(text.floor_char_boundary(REASON_MAX));
-    text.push_str(" [cut]");
-    text
 }
 
 /// Returns the name of an outcome in logs and audit records.

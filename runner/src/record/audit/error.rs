@@ -19,6 +19,11 @@ pub enum AuditError {
          states why the bucket does not take them"
     )]
     Full { path: PathBuf, waiting: u64 },
+    /// The event is too long: nobody could read its record.
+    #[error(
+        "an audit event has {bytes} bytes, and a record takes at most {most}; shorten the texts that the event quotes"
+    )]
+    TooLong { bytes: usize, most: usize },
     /// The customer's bucket has not taken all records in time.
     #[error(
         "the customer's bucket has not taken the audit record within {secs} s: {waiting} records wait for it; try again \

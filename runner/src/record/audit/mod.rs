@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use freehold_protocol::audit::{AuditEvent, AuditRecord};
-use freehold_protocol::{KeyId, Timestamp};
+use freehold_protocol::{EnvelopeError, KeyId, Timestamp};
 use tracing::warn;
 
 use crate::aws;
@@ -46,6 +46,9 @@ use waiting_events::Room;
 
 /// The time limit for [`Audit::flush`] before an audited event. The flush writes the records of earlier events first.
 pub const BUCKET_LIMIT: Duration = Duration::from_secs(60);
+/// The maximum length of an event, in bytes. Its record, in base64 and with a signature, then fits into an envelope, so
+/// that it can be read again.
+const LONGEST: usize = 700 * 1024;
 /// The longest pause between two signs of progress ([`Beat::alive`]).
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -143,6 +146,10 @@ impl Audit {
     }
 
     fn add(&self, event: AuditEvent, room: Room, durably: bool) -> Result<(), AuditError> {
+        let text = serde_json::to_vec(&event).map_err(|error| EnvelopeError::Unwritable(error.to_string()))?;
+        if text.len() > LONGEST {
+            return Err(AuditError::TooLong { bytes: text.len(), most: LONGEST });
+        }
         match &self.trail {
             Trail::Local(chain) => chain.lock().unwrap_or_else(PoisonError::into_inner).append(&self.author, event),
             Trail::Bucket(chain) => chain.add(event, room, durably),

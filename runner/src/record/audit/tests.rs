@@ -19,26 +19,17 @@ impl Audit {
 }
 
 fn ended(n: u32) -> AuditEvent {
-    AuditEvent::Ended {
-        job: job_id(n),
-        fence: Fence { dispatch: 1, receive: 1 },
-        result: "succeeded".into(),
-        log: None,
-        order: None,
-        sent_at: None,
-    }
+    ended_as(n, "succeeded".into())
 }
 
 /// Returns an event with a line of about 250 kB.
 fn long(n: u32) -> AuditEvent {
-    AuditEvent::Ended {
-        job: job_id(n),
-        fence: Fence { dispatch: 1, receive: 1 },
-        result: "x".repeat(250_000),
-        log: None,
-        order: None,
-        sent_at: None,
-    }
+    ended_as(n, "x".repeat(250_000))
+}
+
+fn ended_as(n: u32, result: String) -> AuditEvent {
+    let (job, fence) = (job_id(n), Fence { dispatch: 1, receive: 1 });
+    AuditEvent::Ended { job, fence, result, log: None, order: None, sent_at: None }
 }
 
 /// Opens the trail of the machine with the key of `seed`.
@@ -263,6 +254,24 @@ async fn while_too_many_events_wait_only_ends_are_taken() {
     assert!(matches!(full, AuditError::Full { waiting, .. } if waiting == u64::from(most) - 1), "{full}");
     let events: Vec<String> = (1..=most + 1).map(|n| format!("{n:x}")).collect();
     assert_eq!(bucket.events()[1..], events);
+}
+
+/// No key can sign a record that nobody can read, so a longer event would stay the first one of the spool for ever.
+#[tokio::test]
+async fn an_event_that_is_too_long_for_a_record_is_not_taken_and_the_longest_one_fits() {
+    let (directory, local) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let bucket = Arc::new(Memory::default());
+    let audit = machine(directory.path(), 1, &bucket);
+    let (longest, longer) = ("x".repeat(LONGEST - 500), "x".repeat(LONGEST));
+
+    let refused = audit.conclude(ended_as(1, longer.clone())).unwrap_err();
+    audit.announce_durably(ended_as(2, longest)).await.unwrap();
+    audit.announce_durably(ended(3)).await.unwrap();
+    let without_bucket = Audit::open(local.path(), author(3), None).unwrap().record(ended_as(1, longer)).unwrap_err();
+
+    assert!(matches!(refused, AuditError::TooLong { most: LONGEST, .. }), "{refused}");
+    assert!(matches!(without_bucket, AuditError::TooLong { .. }), "{without_bucket}");
+    assert_eq!(bucket.events(), ["i-1", "2", "3"]);
 }
 
 #[tokio::test]

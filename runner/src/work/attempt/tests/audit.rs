@@ -94,6 +94,22 @@ async fn the_signed_order_of_a_job_that_starts_is_in_the_bucket_and_without_it_n
     assert_eq!(refusing.events(), ["i-3", "failed"], "a record names an order that is not in the bucket");
 }
 
+/// Anybody who may send to the queue can send this, without a signature.
+#[tokio::test(start_paused = true)]
+async fn a_message_with_a_name_as_long_as_itself_does_not_stop_the_chain() {
+    let bucket = Arc::new(Memory::default());
+    let world = World::new(Play::Succeed).with_bucket(&bucket);
+
+    world.queue.send(format!("{{\"{}\":1}}", "x".repeat(1_000_000)));
+    world.until_deleted().await;
+    world.queue.send(sealed(&order(1, 7)));
+    world.until_deleted().await;
+
+    assert_eq!((world.begun(), world.sent()[1..].to_vec()), (1, vec!["1.1 started".into(), "1.1 succeeded".into()]));
+    let Some(ReportBody::Refused(refusal)) = world.reports().into_iter().next() else { panic!("{:?}", world.sent()) };
+    assert!((4_000..5_000).contains(&refusal.detail.len()), "{}", refusal.detail.len());
+}
+
 #[tokio::test(start_paused = true)]
 async fn no_record_states_the_start_of_a_job_that_is_stopped_while_its_order_waits_for_the_bucket() {
     let bucket = Arc::new(Memory::default());
