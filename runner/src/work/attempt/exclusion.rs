@@ -75,15 +75,18 @@ pub(super) fn excluding<'a>(
     held: &HeldOrder,
 ) -> Result<Option<Seen>, AuditError> {
     let is_other = |runner: &KeyId| own != Some(runner);
-    let mut others = records.clone().filter(|record| is_other(&record.runner));
-    // A cancel and the start of a later order exclude this one, whatever else happened.
-    if let Some(seen) = others.find_map(|record| seen_in(&record.event, held)) {
-        return Ok(Some(seen));
-    }
     let order = &held.order;
     let delivery = (Fence { dispatch: order.dispatch, receive: held.fence.receive }, held.sent_at);
     let attempts = attempts(records.clone().rev(), &order.job);
     let seen = attempts.iter().rev().filter(|one| is_other(one.runner)).find_map(|one| one.excludes(delivery));
+    if seen.is_none() {
+        // The control plane ends the job when an order is refused as cancelled. So this comes last: a copy of an order
+        // that another machine works on is refused as a copy.
+        let mut others = records.clone().filter(|record| is_other(&record.runner));
+        if let Some(seen) = others.find_map(|record| seen_in(&record.event, held)) {
+            return Ok(Some(seen));
+        }
+    }
     // The journal has what this runner itself did. But its event may take back what a record of another one excludes.
     let is_excluded = seen.is_some();
     let mut unread = records.filter(|record| is_excluded || is_other(&record.runner));
@@ -124,8 +127,13 @@ fn attempts<'a>(records: impl Iterator<Item = &'a AuditRecord>, job: &JobId) -> 
             }
             End::None | End::Outcome | End::Unstarted => {}
         }
-        // The end of an attempt replaces its start.
-        attempts.retain(|one| (one.runner, one.fence, one.sent_at) != (runner, fence, sent_at));
+        // The end of an attempt replaces its start. A machine that starts the order again continues its own attempt, from
+        // now on under this message: if it took it from a copy, only the copy may be resumed.
+        let is_replaced = |one: &Earlier<'_>| {
+            let continues = one.end == End::None && end == End::None && one.fence.dispatch == fence.dispatch;
+            one.runner == runner && (continues || (one.fence, one.sent_at) == (fence, sent_at))
+        };
+        attempts.retain(|one| !is_replaced(one));
         attempts.push(Earlier { runner, fence, sent_at, end });
     }
     attempts
@@ -314,6 +322,27 @@ mod tests {
 
         assert_eq!((after(&records, 2, 50), own(3)), (NONE, NONE));
         assert_eq!(after(&records, 2, 60), OTHER, "the copy is excluded");
+    }
+
+    /// A machine that was killed finds the copy first. Then it is lost for good.
+    #[test]
+    fn a_job_that_its_machine_continued_under_a_copy_is_resumed_under_the_copy_alone() {
+        let records = [record(3, (1, 50), None), record(3, (1, 60), None)];
+
+        assert_eq!((after(&records, 2, 60), after(&records, 2, 50)), (NONE, OTHER));
+        let put_back = record(3, (1, 60), Some("put back before the start"));
+        let records = [&records[..], &[put_back][..]].concat();
+        assert_eq!((after(&records, 2, 60), after(&records, 2, 50)), (NONE, NONE), "whichever comes first");
+    }
+
+    #[test]
+    fn a_copy_of_an_order_that_was_started_and_cancelled_is_refused_as_a_copy() {
+        let (job, message) = (job_id(1), Digest::of(b"cancel"));
+        let event = AuditEvent::Cancelled { job, dispatch: 1, receive: None, asked_by: None, asked_why: None, message };
+        let started = record(3, (1, 50), None);
+        let records = [started.clone(), AuditRecord { event, ..started }];
+
+        assert_eq!((after(&records, 2, 60), after(&records, 2, 50)), (OTHER, Some(Seen::Cancelled)));
     }
 
     #[test]
