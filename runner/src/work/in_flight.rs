@@ -1,5 +1,6 @@
 //! The orders in flight on this runner, waiting or running, each with its lease and its stop signal.
 
+use std::cmp;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -122,8 +123,11 @@ pub enum Taken {
     Adopted,
     /// The order is in flight and is being stopped. The message must be redelivered later.
     Stopping,
-    /// The order is in flight by another message, so this one is a copy, which must not take over its lease.
+    /// The order is in flight by an earlier message, so this one is a copy, which must not take over its lease.
     Copy(Arc<HeldOrder>),
+    /// The order is in flight by a copy, which was sent later. The copy may still be refused, so this message must be
+    /// redelivered later.
+    Original,
 }
 
 impl InFlight {
@@ -135,8 +139,10 @@ impl InFlight {
             if known.signal.reason().is_some() {
                 return Taken::Stopping;
             }
-            if known.sent_at.zip(held.sent_at).is_some_and(|(known, own)| known != own) {
-                return Taken::Copy(Arc::new(held));
+            match held.sent_at.zip(known.sent_at).map(|(own, known)| own.cmp(&known)) {
+                Some(cmp::Ordering::Greater) => return Taken::Copy(Arc::new(held)),
+                Some(cmp::Ordering::Less) => return Taken::Original,
+                Some(cmp::Ordering::Equal) | None => {}
             }
             known.lease.adopt(delivery.handle.clone(), delivery.leased_at);
             return Taken::Adopted;
@@ -248,9 +254,23 @@ mod tests {
         assert_eq!(held.fence.receive, 1);
     }
 
+    fn sent_at(millis: u64) -> Delivery {
+        Delivery { sent_at: Timestamp::from_millis(millis), ..delivery(1) }
+    }
+
+    #[test]
+    fn an_earlier_message_with_an_order_in_flight_waits_until_it_is_known_whether_the_copy_starts() {
+        let in_flight = InFlight::default();
+        let Taken::New(held) = in_flight.take(order(1, 7), &sent_at(60)) else { panic!("not new") };
+
+        let taken = in_flight.take(order(1, 7), &Delivery { handle: "original".into(), ..sent_at(50) });
+
+        assert!(matches!(taken, Taken::Original), "{taken:?}");
+        assert_eq!(held.lease.handle(), "handle-1");
+    }
+
     #[test]
     fn another_message_with_an_order_in_flight_is_a_copy_and_takes_over_no_lease() {
-        let sent_at = |millis| Delivery { sent_at: Timestamp::from_millis(millis), ..delivery(1) };
         let in_flight = InFlight::default();
         let Taken::New(held) = in_flight.take(order(1, 7), &sent_at(50)) else { panic!("not new") };
 

@@ -112,6 +112,31 @@ async fn a_copy_that_comes_first_does_not_keep_the_order_of_a_lost_machine_from_
     assert_eq!(second.sent_by(&key(SECOND)), ["refused replayed", "1.2 started", "1.2 succeeded"]);
 }
 
+/// The copy waits for another job of the action when the order of the lost machine comes back.
+#[tokio::test(start_paused = true)]
+async fn an_order_that_comes_back_while_a_copy_of_it_waits_is_resumed_after_the_copy_was_refused() {
+    let (first, bucket) = first_machine(Play::Wait).await;
+    let kept = sealed(&made_for(FIRST, order(1, 7)));
+    first.queue.send(kept.clone());
+    first.until("the start", |world| world.begun() == 1).await;
+    first.agent.in_flight.stop_all(StopReason::LeaseLost);
+    first.until("the stop", |world| !world.stage.stopped.lock().unwrap().is_empty()).await;
+
+    let second = next(&first, &bucket);
+    let beside = Order { group: "action:check.1".parse().unwrap(), ..order(2, 7) };
+    second.queue.send(sealed(&made_for(SECOND, beside)));
+    second.until("another job of the action", |world| world.begun() == 2).await;
+    second.queue.send_at(kept, COPIED_AT);
+    let is_back = |world: &World| world.queue.messages.lock().unwrap().values().any(|one| one.receive > 1);
+    second.until("the return of the order", is_back).await;
+    *first.stage.play.lock().unwrap() = Play::Succeed;
+    second.agent.in_flight.cancel(&job_id(2), 1, None);
+    second.until_deleted().await;
+
+    let sent = ["1.1 started", "1.1 cancelled", "refused replayed", "1.3 started", "1.3 succeeded"];
+    assert_eq!((second.begun(), second.sent_by(&key(SECOND))), (3, sent.map(str::to_owned).to_vec()));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_copy_that_came_too_late_to_be_started_is_given_back_whoever_has_done_the_order() {
     let (first, bucket) = first_machine(Play::Succeed).await;
