@@ -208,9 +208,14 @@ impl BucketChain {
         spool.tries(author.record(head.seq + 1, head.digest, at, event)?, joins)
     }
 
-    /// Returns the records of all machines that were written since `from`, by the clock of the bucket, the newest first.
-    /// The times in the records are those of each machine's clock, and a record may wait on its machine for long.
-    pub(super) async fn since(&self, from: Timestamp) -> Result<Vec<AuditRecord>, AuditError> {
+    /// Returns the `wanted` records of all machines that were written since `from`, by the clock of the bucket, the
+    /// newest first. The times in the records are those of each machine's clock, and a record may wait on its machine
+    /// for long.
+    pub(super) async fn since(
+        &self,
+        from: Timestamp,
+        wanted: impl Fn(&AuditRecord) -> bool,
+    ) -> Result<Vec<AuditRecord>, AuditError> {
         let known = self.spool().head().cloned();
         let end = self.end(known.unwrap_or_else(|| Head { seq: 0, digest: Digest::of(b"") })).await?;
         let mut found = Vec::new();
@@ -229,7 +234,10 @@ impl BucketChain {
                     return Ok(found);
                 }
                 let record = Envelope::parse(&bytes).and_then(|envelope| envelope.peek::<AuditRecord>());
-                found.push(record.map_err(|_| AuditError::Unreadable { seq })?);
+                let record = record.map_err(|_| AuditError::Unreadable { seq })?;
+                if wanted(&record) {
+                    found.push(record);
+                }
             }
             highest = lowest - 1;
         }

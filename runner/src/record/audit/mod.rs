@@ -189,14 +189,20 @@ impl Audit {
         }
     }
 
-    /// Returns the records of all machines of the install since `from`, the newest first; `None` for a runner without a
-    /// bucket, which knows no other machine.
+    /// Returns the `wanted` records of all machines of the install since `from`, the newest first; `None` for a runner
+    /// without a bucket, which knows no other machine. The other records do not stay in memory: a chain has no maximum
+    /// length, and the sender of an order chooses how long ago it was made.
     ///
     /// # Errors
     /// An [`AuditError`]; [`AuditError::SlowRead`] after the time limit.
-    pub async fn since(&self, from: Timestamp, within: Duration) -> Result<Option<Vec<AuditRecord>>, AuditError> {
+    pub async fn since(
+        &self,
+        from: Timestamp,
+        within: Duration,
+        wanted: impl Fn(&AuditRecord) -> bool,
+    ) -> Result<Option<Vec<AuditRecord>>, AuditError> {
         let Trail::Bucket(chain) = &self.trail else { return Ok(None) };
-        let read = tokio::time::timeout(within, chain.since(from)).await;
+        let read = tokio::time::timeout(within, chain.since(from, wanted)).await;
         read.unwrap_or(Err(AuditError::SlowRead { secs: within.as_secs() })).map(Some)
     }
 

@@ -440,13 +440,15 @@ async fn a_long_chain_is_read_many_records_at_a_time_and_only_as_far_as_needed()
         audit.record(ended(n)).unwrap();
     }
     audit.flush(BUCKET_LIMIT).await.unwrap();
+    let one = audit.since(Timestamp::default(), BUCKET_LIMIT, |record| record.seq == 20).await.unwrap().unwrap();
     // A record that is older than everything that is asked for.
     bucket.objects.lock().unwrap().insert(record_name(1), b"no record".to_vec());
-    let all = audit.since(Timestamp::default(), BUCKET_LIMIT).await;
+    let all = audit.since(Timestamp::default(), BUCKET_LIMIT, |_| true).await;
 
     let before = bucket.calls.load(Ordering::Relaxed);
-    let newest = audit.since(Timestamp::from_millis(u64::MAX), BUCKET_LIMIT).await.unwrap().unwrap();
+    let newest = audit.since(Timestamp::from_millis(u64::MAX), BUCKET_LIMIT, |_| true).await.unwrap().unwrap();
 
+    assert_eq!(one.iter().map(|record| record.seq).collect::<Vec<_>>(), [20]);
     assert!(matches!(all, Err(AuditError::Unreadable { seq: 1 })), "{all:?}");
     assert_eq!(bucket.most_reads.load(Ordering::Relaxed), 16);
     assert_eq!(newest, []);

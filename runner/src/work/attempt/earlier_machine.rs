@@ -2,10 +2,11 @@
 //! audit chain in the customer's bucket does.
 
 use freehold_protocol::Timestamp;
+use freehold_protocol::audit::AuditRecord;
 use freehold_protocol::order::Order;
 
 use super::Attempt;
-use super::exclusion::{Seen, excluding};
+use super::exclusion::{Seen, concerns, excluding};
 use crate::record::audit::{AuditError, BUCKET_LIMIT, Others};
 use crate::work::journal::Decision;
 
@@ -35,7 +36,7 @@ impl Attempt<'_> {
         if is_ours && !(self.may_be_known(others) && matches!(decision, Decision::Start | Decision::Resume)) {
             return Ok(None);
         }
-        let records = agent.audit.since(earliest(order), BUCKET_LIMIT).await?.unwrap_or_default();
+        let records = self.records().await?;
         excluding(records.iter(), is_ours.then(|| agent.audit.key()), held)
     }
 
@@ -43,11 +44,18 @@ impl Attempt<'_> {
     /// has one order for all machines, so of two that start an order at once, only the second one is excluded.
     pub(super) async fn seen_before_start(&self) -> Result<Option<Seen>, AuditError> {
         let (audit, held) = (&self.agent.audit, self.held);
-        let records = audit.since(earliest(&held.order), BUCKET_LIMIT).await?.unwrap_or_default();
+        let records = self.records().await?;
         let start = held.announcement();
         let place = records.iter().position(|record| record.runner == *audit.key() && record.event == start);
         let earlier = records.get(place.map_or(0, |place| place + 1)..).unwrap_or_default();
         excluding(earlier.iter(), Some(audit.key()), held)
+    }
+
+    /// Returns the records that can matter for this delivery, the newest first.
+    async fn records(&self) -> Result<Vec<AuditRecord>, AuditError> {
+        let (audit, held) = (&self.agent.audit, self.held);
+        let records = audit.since(earliest(&held.order), BUCKET_LIMIT, |record| concerns(&record.event, held)).await?;
+        Ok(records.unwrap_or_default())
     }
 
     /// Returns whether another machine may have recorded something about the order that this process has not noticed.

@@ -64,6 +64,12 @@ impl fmt::Display for Seen {
     }
 }
 
+/// Returns whether an event can matter for the delivery `held` ([`excluding`]).
+pub(super) fn concerns(event: &AuditEvent, held: &HeldOrder) -> bool {
+    let is_unread = matches!(event, AuditEvent::Newer(newer) if may_be_about(newer, &held.order));
+    is_unread || attempt_in(event, &held.order.job).is_some() || seen_in(event, held).is_some()
+}
+
 /// Returns what excludes the delivery `held` according to `records`, the newest first. Only what a runner of another key
 /// than `own` did excludes it.
 ///
@@ -343,6 +349,15 @@ mod tests {
         let records = [started.clone(), AuditRecord { event, ..started }];
 
         assert_eq!((after(&records, 2, 60), after(&records, 2, 50)), (OTHER, Some(Seen::Cancelled)));
+    }
+
+    #[test]
+    fn only_the_records_of_the_job_and_of_newer_orders_of_its_group_matter() {
+        let of = |n: u32, serial: u64| HeldOrder::new(order(n, serial), &delivery(1, 50)).announcement();
+        let sent = AuditEvent::Sent { reports: Vec::new() };
+        let concerned = |event: &AuditEvent| concerns(event, &held(2, 50));
+
+        assert_eq!([of(1, 7), of(2, 8), of(2, 6), sent].each_ref().map(concerned), [true, true, false, false]);
     }
 
     #[test]
