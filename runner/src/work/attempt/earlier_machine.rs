@@ -5,39 +5,65 @@ use freehold_protocol::Timestamp;
 use freehold_protocol::audit::AuditRecord;
 use freehold_protocol::order::Order;
 
-use super::Attempt;
 use super::exclusion::{Seen, concerns, excluding};
+use super::{Attempt, Message};
+use crate::aws;
 use crate::record::audit::{AuditError, BUCKET_LIMIT, Others};
 use crate::work::journal::Decision;
 
 /// The difference, in seconds, that is allowed between the clock of the bucket and that of the control plane.
 const CLOCK_TOLERANCE_SECS: u64 = 3600;
 /// How far, in seconds, the estimate of the control plane's time may be behind the clock that dates orders. The estimate
-/// comes from the `Date` of a response, which has a resolution of a second.
-const ESTIMATE_TOLERANCE_SECS: u64 = 5;
+/// comes from the `Date` of a response of SQS, which has a resolution of a second. A function dates orders by its own
+/// clock, and two clocks of AWS may differ by a minute.
+const ESTIMATE_TOLERANCE_SECS: u64 = 65;
 
 impl Attempt<'_> {
-    /// Returns what other machines did with the order, if that excludes this delivery. A build runner and a runner without
-    /// a bucket have no chain to look at.
+    /// Ends this delivery if what other machines did with the order excludes it. A build runner and a runner without a
+    /// bucket have no chain to look at.
     ///
     /// Other machines rarely have an order that was made for this runner's key, or that the journal has. For such an order
     /// this reads nothing if it was issued after the last time at which others were noticed: when the start is recorded,
-    /// [`Self::announce`] notices what was written since then.
-    pub(super) async fn seen_by_others(
-        &self,
-        decision: &Decision,
-        others: Option<Others>,
-    ) -> Result<Option<Seen>, AuditError> {
-        let (agent, held) = (self.agent, self.held);
-        let Some(others) = others else { return Ok(None) };
-        let order = &held.order;
-        let is_own = order.runner.as_ref() == Some(agent.reporter.runner());
-        let is_ours = is_own || agent.journal().state().knows(order);
-        if is_ours && !(self.may_be_known(others) && matches!(decision, Decision::Start | Decision::Resume)) {
-            return Ok(None);
+    /// [`Self::announce`] notices what was written since then. No start follows an interrupted job, so nothing would notice
+    /// that another machine works on it.
+    pub(super) async fn excluded(&self, decision: &Decision, others: Option<Others>) -> Option<Message> {
+        let is_looked_up = !self.is_ours()
+            || match decision {
+                Decision::Start | Decision::Resume | Decision::Cancelled => {
+                    others.is_some_and(|others| self.may_be_known(others))
+                }
+                Decision::Interrupted => !self.is_known(),
+                Decision::Again(_) | Decision::Replayed { .. } => false,
+            };
+        if is_looked_up { self.look().await } else { None }
+    }
+
+    /// Ends this delivery, which is about to be given back, if another machine has the order from another message. The
+    /// control plane orders the work again when the order is given back, and the other machine may still do it.
+    pub(super) async fn excluded_from_return(&self) -> Option<Message> {
+        if self.is_known() { None } else { self.look().await }
+    }
+
+    /// Reads what other machines did with the order, and ends this delivery if that excludes it, or cannot be read.
+    async fn look(&self) -> Option<Message> {
+        let own = self.is_ours().then(|| self.agent.audit.key());
+        let excluded = match self.records().await {
+            Ok(records) => excluding(records.iter(), own, self.held),
+            Err(error) => Err(error),
+        };
+        match excluded {
+            Ok(seen) => seen.map(|seen| self.refuse(seen.reason(), &seen.to_string())),
+            Err(error) => Some(self.leave_unstarted(&aws::explain(&error)).await),
         }
-        let records = self.records().await?;
-        excluding(records.iter(), is_ours.then(|| agent.audit.key()), held)
+    }
+
+    /// Returns whether the order was made for this runner's key, or the journal has it.
+    fn is_ours(&self) -> bool {
+        self.held.order.runner.as_ref() == Some(self.agent.reporter.runner()) || self.is_known()
+    }
+
+    fn is_known(&self) -> bool {
+        self.agent.journal().state().knows(&self.held.order)
     }
 
     /// Returns what other machines recorded before the recorded start of this attempt, if that excludes the start. The chain
@@ -61,12 +87,29 @@ impl Attempt<'_> {
     /// Returns whether another machine may have recorded something about the order that this process has not noticed.
     fn may_be_known(&self, others: Others) -> bool {
         let Some(until) = others.until else { return false };
-        let until = self.agent.clock.now(until);
-        until.is_none_or(|until| self.held.order.issued_at <= until.plus_secs(ESTIMATE_TOLERANCE_SECS))
+        self.agent.clock.now(until).is_none_or(|until| may_precede(self.held.order.issued_at, until))
     }
+}
+
+/// Returns whether an order that was issued at `issued_at`, by the clock of a function, may be older than the time `until`,
+/// as this machine estimates it.
+fn may_precede(issued_at: Timestamp, until: Timestamp) -> bool {
+    issued_at <= until.plus_secs(ESTIMATE_TOLERANCE_SECS)
 }
 
 /// Returns the time before which no machine can have recorded anything about the order.
 fn earliest(order: &Order) -> Timestamp {
     Timestamp::from_millis(order.issued_at.as_millis().saturating_sub(CLOCK_TOLERANCE_SECS * 1000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_that_another_clock_dates_a_minute_later_may_precede_what_was_noticed() {
+        let until = Timestamp::from_millis(2_000_000);
+
+        assert_eq!([0, 60, 90].map(|secs| may_precede(until.plus_secs(secs), until)), [true, true, false]);
+    }
 }

@@ -32,6 +32,9 @@ impl Attempt<'_> {
 
     /// Gives back an order that came too late to be started, so that the control plane orders its work again.
     pub(super) async fn give_back_late(&self) -> Message {
+        if let Some(message) = self.excluded_from_return().await {
+            return message;
+        }
         let detail = "the order waited for its runner for longer than it is valid; the work may be ordered again";
         let message = self.put_back(Message::Done).await;
         self.refuse_unstarted(RefusalReason::Expired, detail, None, message).await
@@ -81,7 +84,7 @@ impl Attempt<'_> {
         Message::Leave
     }
 
-    async fn leave_unstarted(&self, reason: &str) -> Message {
+    pub(super) async fn leave_unstarted(&self, reason: &str) -> Message {
         let job = &self.held.order.job;
         warn!(job.id = %job, "The order of job `{job}` goes back to the queue: {reason}");
         self.put_back(Message::Leave).await
@@ -91,6 +94,9 @@ impl Attempt<'_> {
     /// orders the work again. So the journal records this first, and other machines get no note that they may start the
     /// order.
     async fn give_back_for_good(&self, detail: &str, until: Option<Timestamp>) -> Message {
+        if let Some(message) = self.excluded_from_return().await {
+            return message;
+        }
         let given_back = Record::given_back(&self.held.order);
         let written = self.agent.journal().append(&[given_back]);
         if let Err(error) = written {
@@ -99,8 +105,8 @@ impl Attempt<'_> {
         self.refuse_unstarted(RefusalReason::OutsideWindow, detail, until, Message::Done).await
     }
 
-    /// Reports that no attempt works under the order: the lease of an earlier delivery has ended. Returns `message` when the
-    /// report is sent.
+    /// Reports that no attempt works under the order: the lease of an earlier delivery has ended, and no other machine has
+    /// the order from another message. Returns `message` when the report is sent.
     async fn refuse_unstarted(
         &self,
         reason: RefusalReason,

@@ -128,20 +128,14 @@ impl Attempt<'_> {
         self.learn().await;
         let decision = self.agent.journal().state().decide(order, self.held.fence.receive);
         let others = self.agent.audit.others();
-        // Nobody starts an order that is given back, so it does not matter what other machines have seen of it.
         if self.is_too_late(&decision) {
             return self.give_back_late().await;
         }
         if let Some(message) = self.outside_window(&decision).await {
             return message;
         }
-        match self.seen_by_others(&decision, others).await {
-            Ok(None) => {}
-            Ok(Some(seen)) => return self.refuse(seen.reason(), &seen.to_string()),
-            Err(error) => {
-                warn!(job.id = %order.job, "The order of job `{}` goes back to the queue: {}", order.job, aws::explain(&error));
-                return self.put_back(Message::Leave).await;
-            }
+        if let Some(message) = self.excluded(&decision, others).await {
+            return message;
         }
         match decision {
             Decision::Start | Decision::Resume => self.start(decision == Decision::Resume, others).await,

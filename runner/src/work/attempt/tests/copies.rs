@@ -4,6 +4,7 @@ use freehold_protocol::KeyId;
 use freehold_protocol::audit::{AuditEvent, record_name};
 
 use super::*;
+use crate::identity::denial::StackState;
 use crate::operate::start;
 use crate::process::watchdog::Beat;
 use crate::record::audit::memory::{Memory, author};
@@ -138,7 +139,7 @@ async fn an_order_that_comes_back_while_a_copy_of_it_waits_is_resumed_after_the_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_copy_that_came_too_late_to_be_started_is_given_back_whoever_has_done_the_order() {
+async fn a_copy_that_came_too_late_to_be_started_is_refused_if_another_machine_has_done_the_order() {
     let (first, bucket) = first_machine(Play::Succeed).await;
     let kept = made_for(FIRST, order(1, 7));
     first.queue.send(sealed(&kept));
@@ -148,7 +149,53 @@ async fn a_copy_that_came_too_late_to_be_started_is_given_back_whoever_has_done_
     second.queue.send(sealed(&Order { not_after: Timestamp::from_millis(1_999_999), ..kept }));
     second.until_deleted().await;
 
-    assert_eq!((second.begun(), second.sent_by(&key(SECOND))), (1, vec!["given back expired".to_owned()]));
+    assert_eq!((second.begun(), second.sent_by(&key(SECOND))), (1, vec!["refused replayed".to_owned()]));
+}
+
+/// If the copy were given back, the control plane would order the work again while the first machine does it.
+#[tokio::test(start_paused = true)]
+async fn a_copy_of_an_order_that_another_machine_works_on_is_not_given_back() {
+    let start_by = Some(COPIED_AT);
+    for (sent_at, windows, is_second) in [
+        // Too late to be started, which the time of the message shows.
+        (COPIED_AT.plus_secs(1), "", false),
+        // While the customer lets no change start. Only a later delivery is newer than the attempt that runs.
+        (COPIED_AT, "UTC: Thu 01:00-02:00", true),
+    ] {
+        for runner in [FIRST, SECOND] {
+            let (first, bucket) = first_machine(Play::Wait).await;
+            let kept = sealed(&made_for(runner, Order { start_by, ..order(1, 7) }));
+            first.queue.send(kept.clone());
+            first.until("the start", |world| world.begun() == 1).await;
+
+            let second = next(&first, &bucket);
+            second.agent.clock.observe(sent_at, Instant::now());
+            let parameters = [("ChangeWindows".to_owned(), windows.to_owned())];
+            second.account.become_stack(StackState::Launched(parameters.into()));
+            second.queue.send_at(kept, sent_at);
+            let lost = if is_second { second.queue.take().len() } else { 0 };
+            second.until("the refusal", |world| world.queue.len() == 1).await;
+
+            assert_eq!((lost, second.begun()), (usize::from(is_second), 1));
+            assert_eq!(second.sent_by(&key(SECOND)), ["refused replayed"], "windows `{windows}`, made for {runner}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_of_an_action_that_another_machine_works_on_does_not_end_it_as_interrupted() {
+    let (first, bucket) = first_machine(Play::Wait).await;
+    let kept = sealed(&made_for(SECOND, action()));
+    first.queue.send(kept.clone());
+    first.until("the start", |world| world.begun() == 1).await;
+
+    let second = next(&first, &bucket);
+    second.queue.send_at(kept, COPIED_AT);
+    let lost = second.queue.take();
+    second.until("the refusal", |world| world.queue.len() == 1).await;
+
+    assert_eq!((lost.len(), second.begun()), (1, 1));
+    assert_eq!(second.sent_by(&key(SECOND)), ["refused replayed"]);
 }
 
 #[tokio::test(start_paused = true)]
