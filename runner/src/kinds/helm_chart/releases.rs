@@ -3,7 +3,8 @@
 //! Helm stores each revision in an object (a Secret or a ConfigMap) with the labels `owner`, `name`, `version` and
 //! `status` (Helm documentation, "Storage backends"). While Helm changes a release, the status of the newest revision
 //! is `pending-*`, and every other `helm` refuses to change the release: this is Helm's lock. After a killed `helm`,
-//! the lock stays.
+//! the lock stays. The labels `createdAt` and `modifiedAt` have the time of Helm's machine at which Helm created the
+//! object or last changed it; a change removes `createdAt` (Helm, `pkg/storage/driver`).
 
 use serde_json::Value;
 
@@ -17,6 +18,10 @@ pub(super) struct Revision {
     pub(super) number: u32,
     /// The status as Helm names it, such as `deployed` or `pending-upgrade`.
     pub(super) status: String,
+    /// The time at which Helm made the revision, in seconds, if it has not changed it since.
+    created_at: Option<u64>,
+    /// The time at which Helm last changed the revision, in seconds.
+    modified_at: Option<u64>,
 }
 
 impl Revision {
@@ -30,8 +35,9 @@ impl Revision {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Recovery {
     Nothing,
-    /// Roll back to `to`: the revision that is deployed, or without one, the newest that was deployed before or that
-    /// failed. A release that failed may run and have data, which an uninstall would delete (decision 0104).
+    /// Roll back to `to`: the revision that is deployed or was before the killed change, or if there is none, the last one
+    /// that was or that failed. A release that failed may run and have data, which an uninstall would delete (decision
+    /// 0104).
     RollBack {
         from: Revision,
         to: Revision,
@@ -57,7 +63,13 @@ pub(super) async fn read(api: &Api, release: &Release) -> Result<Vec<Revision>, 
 
 fn revision(object: &Value) -> Option<Revision> {
     let label = |name: &str| object.pointer(&format!("/metadata/labels/{name}")).and_then(Value::as_str);
-    Some(Revision { number: label("version")?.parse().ok()?, status: label("status")?.to_owned() })
+    let seconds = |name: &str| label(name).and_then(|text| text.parse().ok());
+    Some(Revision {
+        number: label("version")?.parse().ok()?,
+        status: label("status")?.to_owned(),
+        created_at: seconds("createdAt"),
+        modified_at: seconds("modifiedAt"),
+    })
 }
 
 /// Returns whether one of the revisions is deployed.
@@ -82,17 +94,37 @@ pub(super) fn recovery(revisions: &[Revision], inherits: bool) -> Recovery {
     if !last.status.starts_with("pending-") && !is_uninstalling {
         return Recovery::Nothing;
     }
-    let last = last.clone();
+    let from = last.clone();
     if !inherits {
-        return Recovery::Refuse { by: last };
+        return Recovery::Refuse { by: from };
     }
-    // A rollback that fails marks the pending revision before it as superseded, even if that revision never ran (Helm,
-    // `pkg/action/rollback.go`). The failed revision of the rollback itself is newer.
-    let newest = |of: &[&str]| revisions.iter().rev().find(|one| of.contains(&one.status.as_str())).cloned();
-    match newest(&["deployed"]).or_else(|| newest(&["superseded", "failed"])) {
-        Some(to) if !is_uninstalling => Recovery::RollBack { from: last, to },
-        Some(_) | None => Recovery::Uninstall { from: last },
+    if is_uninstalling {
+        return Recovery::Uninstall { from };
     }
+    // A rollback that fails marks the pending revision that it leaves as superseded, also one that never ran (Helm,
+    // `pkg/action/rollback.go`). The failed revision of that rollback is newer.
+    let to = newest(revisions, &["deployed"]).or_else(|| deployed_before(revisions, last));
+    match to.or_else(|| newest(revisions, &["superseded", "failed"])) {
+        Some(to) => Recovery::RollBack { from, to: to.clone() },
+        None => Recovery::Uninstall { from },
+    }
+}
+
+fn newest<'a>(revisions: &'a [Revision], statuses: &[&str]) -> Option<&'a Revision> {
+    revisions.iter().rev().find(|one| statuses.contains(&one.status.as_str()))
+}
+
+/// Returns the revision with the content of the one that was deployed when the change `last` began, or to which `last`
+/// rolls back. Helm stores two revisions at the end of a change, so it may be killed in between: the former revision is
+/// superseded then, and the new one is still pending.
+fn deployed_before<'a>(revisions: &'a [Revision], last: &'a Revision) -> Option<&'a Revision> {
+    // A pending rollback is a copy of the revision to which it goes.
+    if last.status == "pending-rollback" {
+        return Some(last);
+    }
+    let began = last.created_at?;
+    let is_left = |one: &&Revision| one.status == "superseded" && one.modified_at.is_some_and(|at| at >= began);
+    revisions.iter().rev().find(is_left)
 }
 
 #[cfg(test)]
@@ -103,11 +135,17 @@ mod tests {
 
     fn revisions(statuses: &[&str]) -> Vec<Revision> {
         let numbered = (1..).zip(statuses);
-        numbered.map(|(number, status)| Revision { number, status: (*status).to_owned() }).collect()
+        let revision = |(number, status): (u32, &&str)| Revision {
+            number,
+            status: (*status).to_owned(),
+            created_at: None,
+            modified_at: None,
+        };
+        numbered.map(revision).collect()
     }
 
-    fn decided(statuses: &[&str]) -> String {
-        match recovery(&revisions(statuses), true) {
+    fn decided(revisions: &[Revision]) -> String {
+        match recovery(revisions, true) {
             Recovery::Nothing => "nothing".to_owned(),
             Recovery::RollBack { to, .. } if to.is_deployed() => format!("back to {}", to.number),
             Recovery::RollBack { to, .. } => format!("back to {}, and wait", to.number),
@@ -127,22 +165,39 @@ mod tests {
             (&["pending-install"], "uninstall"),
             (&["failed", "pending-upgrade"], "back to 1, and wait"),
             (&["failed", "failed", "pending-upgrade"], "back to 2, and wait"),
-            (&["failed", "pending-upgrade", "pending-rollback"], "back to 1, and wait"),
+            (&["failed", "pending-upgrade", "pending-rollback"], "back to 3, and wait"),
+            // Helm was killed while it recorded that a rollback had failed: revision 2 never ran.
+            (&["failed", "superseded", "pending-rollback"], "back to 3, and wait"),
+            // Helm keeps ten revisions, and each killed rollback leaves one.
+            (&["pending-rollback", "pending-rollback"], "back to 2, and wait"),
             (&["failed", "superseded", "failed"], "nothing"),
             (&["failed", "superseded", "failed", "pending-upgrade"], "back to 3, and wait"),
-            (&["failed", "superseded", "failed", "pending-upgrade", "pending-rollback"], "back to 3, and wait"),
+            (&["failed", "superseded", "failed", "pending-upgrade", "pending-rollback"], "back to 5, and wait"),
             (&["deployed", "superseded", "failed", "pending-upgrade"], "back to 1"),
             (&["superseded", "failed", "superseded", "failed", "pending-upgrade"], "back to 4, and wait"),
             (&["failed", "uninstalling"], "uninstall"),
             (&["deployed", "pending-upgrade"], "back to 1"),
             (&["superseded", "deployed", "failed", "pending-upgrade"], "back to 2"),
             (&["deployed", "pending-upgrade", "pending-rollback"], "back to 1"),
-            (&["superseded", "failed", "pending-rollback"], "back to 2, and wait"),
+            (&["superseded", "failed", "pending-rollback"], "back to 3, and wait"),
             (&["uninstalling"], "uninstall"),
             (&["superseded", "uninstalling"], "uninstall"),
         ] {
-            assert_eq!(decided(statuses), expected, "{statuses:?}");
+            assert_eq!(decided(&revisions(statuses)), expected, "{statuses:?}");
         }
+    }
+
+    /// Helm was killed between the two changes that end an upgrade, or much later.
+    #[test]
+    fn what_was_deployed_when_the_killed_upgrade_began_comes_before_a_later_one_that_failed() {
+        let decided = |modified_at| {
+            let mut all = revisions(&["superseded", "failed", "pending-upgrade"]);
+            (all[0].modified_at, all[2].created_at) = (modified_at, Some(100));
+            decided(&all)
+        };
+
+        assert_eq!([Some(100), Some(101)].map(decided), ["back to 1, and wait"; 2]);
+        assert_eq!([None, Some(99)].map(decided), ["back to 2, and wait"; 2]);
     }
 
     #[test]
@@ -160,17 +215,21 @@ mod tests {
 
     #[test]
     fn what_somebody_else_does_is_left_alone() {
-        let by = Revision { number: 2, status: "pending-upgrade".into() };
+        let pending = revisions(&["deployed", "pending-upgrade"]);
 
-        assert_eq!(recovery(&revisions(&["deployed", "pending-upgrade"]), false), Recovery::Refuse { by });
+        assert_eq!(recovery(&pending, false), Recovery::Refuse { by: pending[1].clone() });
         assert_eq!(recovery(&revisions(&["deployed"]), false), Recovery::Nothing);
     }
 
     #[test]
     fn a_revision_is_read_from_its_labels() {
-        let object = json!({ "metadata": { "labels": { "owner": "helm", "name": "web", "version": "12", "status": "deployed" } } });
+        let object = json!({ "metadata": { "labels": {
+            "owner": "helm", "name": "web", "version": "12", "status": "deployed", "modifiedAt": "1700000000",
+        } } });
 
-        assert_eq!(revision(&object), Some(Revision { number: 12, status: "deployed".into() }));
+        let (created_at, modified_at) = (None, Some(1_700_000_000));
+        let expected = Revision { number: 12, status: "deployed".into(), created_at, modified_at };
+        assert_eq!(revision(&object), Some(expected));
         assert_eq!(revision(&json!({ "metadata": {} })), None);
     }
 }
