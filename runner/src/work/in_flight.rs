@@ -1,6 +1,5 @@
 //! The orders in flight on this runner, waiting or running, each with its lease and its stop signal.
 
-use std::cmp;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,6 +32,7 @@ pub struct HeldOrder {
     pub signal: Stop,
     stop: watch::Sender<Option<StopReason>>,
     running: AtomicBool,
+    started: AtomicBool,
 }
 
 impl HeldOrder {
@@ -70,6 +70,7 @@ impl HeldOrder {
             lease,
             stop,
             running: AtomicBool::new(false),
+            started: AtomicBool::new(false),
         }
     }
 
@@ -87,6 +88,11 @@ impl HeldOrder {
     /// Marks the job as running.
     pub fn begin(&self) {
         self.running.store(true, Ordering::Relaxed);
+    }
+
+    /// Marks the job as started: nothing that other machines did excludes it.
+    pub fn mark_started(&self) {
+        self.started.store(true, Ordering::Relaxed);
     }
 
     /// Marks the job as one that waits for the end of this process.
@@ -123,11 +129,11 @@ pub enum Taken {
     Adopted,
     /// The order is in flight and is being stopped. The message must be redelivered later.
     Stopping,
-    /// The order is in flight by an earlier message, so this one is a copy, which must not take over its lease.
+    /// The job was started from another message, so this one is a copy, which must not take over its lease.
     Copy(Arc<HeldOrder>),
-    /// The order is in flight by a copy, which was sent later. The copy may still be refused, so this message must be
-    /// redelivered later.
-    Original,
+    /// The order is in flight by another message, which may still be refused. This message must be redelivered later: if
+    /// both were refused, nobody would do the order.
+    Undecided,
 }
 
 impl InFlight {
@@ -139,10 +145,9 @@ impl InFlight {
             if known.signal.reason().is_some() {
                 return Taken::Stopping;
             }
-            match held.sent_at.zip(known.sent_at).map(|(own, known)| own.cmp(&known)) {
-                Some(cmp::Ordering::Greater) => return Taken::Copy(Arc::new(held)),
-                Some(cmp::Ordering::Less) => return Taken::Original,
-                Some(cmp::Ordering::Equal) | None => {}
+            if known.sent_at.zip(held.sent_at).is_some_and(|(known, own)| known != own) {
+                let has_started = known.started.load(Ordering::Relaxed);
+                return if has_started { Taken::Copy(Arc::new(held)) } else { Taken::Undecided };
             }
             known.lease.adopt(delivery.handle.clone(), delivery.leased_at);
             return Taken::Adopted;
@@ -258,21 +263,28 @@ mod tests {
         Delivery { sent_at: Timestamp::from_millis(millis), ..delivery(1) }
     }
 
+    /// The message in flight may be the copy, or the one that was copied.
     #[test]
-    fn an_earlier_message_with_an_order_in_flight_waits_until_it_is_known_whether_the_copy_starts() {
-        let in_flight = InFlight::default();
-        let Taken::New(held) = in_flight.take(order(1, 7), &sent_at(60)) else { panic!("not new") };
+    fn another_message_with_an_order_in_flight_waits_until_the_job_has_started() {
+        for other in [50, 70] {
+            let in_flight = InFlight::default();
+            let Taken::New(held) = in_flight.take(order(1, 7), &sent_at(60)) else { panic!("not new") };
 
-        let taken = in_flight.take(order(1, 7), &Delivery { handle: "original".into(), ..sent_at(50) });
+            let before = in_flight.take(order(1, 7), &Delivery { handle: "other".into(), ..sent_at(other) });
+            held.mark_started();
+            let after = in_flight.take(order(1, 7), &Delivery { handle: "other".into(), ..sent_at(other) });
 
-        assert!(matches!(taken, Taken::Original), "{taken:?}");
-        assert_eq!(held.lease.handle(), "handle-1");
+            assert!(matches!(before, Taken::Undecided), "{before:?}");
+            assert!(matches!(after, Taken::Copy(_)), "{after:?}");
+            assert_eq!(held.lease.handle(), "handle-1");
+        }
     }
 
     #[test]
     fn another_message_with_an_order_in_flight_is_a_copy_and_takes_over_no_lease() {
         let in_flight = InFlight::default();
         let Taken::New(held) = in_flight.take(order(1, 7), &sent_at(50)) else { panic!("not new") };
+        held.mark_started();
 
         let copy = Delivery { handle: "copy".into(), ..sent_at(60) };
         let Taken::Copy(copy) = in_flight.take(order(1, 7), &copy) else { panic!("not a copy") };

@@ -243,8 +243,8 @@ fn take_order(agent: &Arc<Agent>, order: freehold_protocol::order::Order, delive
         Taken::Adopted => {
             info!(job.id = %job, "Job `{job}` was delivered again while it is in flight; the attempt continues under the new lease")
         }
-        Taken::Original => {
-            info!(job.id = %job, "The order of job `{job}` waits: this runner has a copy of it, and may still refuse the copy")
+        Taken::Undecided => {
+            info!(job.id = %job, "The order of job `{job}` stays in the queue: this runner has it from another message, and may refuse that one")
         }
         Taken::Stopping => info!(job.id = %job, "Job `{job}` was delivered again while it is being stopped"),
         Taken::Copy(copy) => {

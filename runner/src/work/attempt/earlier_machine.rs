@@ -26,7 +26,7 @@ impl Attempt<'_> {
     /// this reads nothing if it was issued after the last time at which others were noticed: when the start is recorded,
     /// [`Self::announce`] notices what was written since then. No start follows an interrupted job, so nothing would notice
     /// that another machine works on it.
-    pub(super) async fn excluded(&self, decision: &Decision, others: Option<Others>) -> Option<Message> {
+    pub(super) async fn end_if_excluded(&self, decision: &Decision, others: Option<Others>) -> Option<Message> {
         let is_looked_up = !self.is_ours()
             || match decision {
                 Decision::Start | Decision::Resume | Decision::Cancelled => {
@@ -40,7 +40,7 @@ impl Attempt<'_> {
 
     /// Ends this delivery, which is about to be given back, if another machine has the order from another message. The
     /// control plane orders the work again when the order is given back, and the other machine may still do it.
-    pub(super) async fn excluded_from_return(&self) -> Option<Message> {
+    pub(super) async fn end_if_others_have_it(&self) -> Option<Message> {
         if self.is_known() { None } else { self.look().await }
     }
 

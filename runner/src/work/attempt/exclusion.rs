@@ -9,7 +9,7 @@ use freehold_protocol::report::{Fence, RefusalReason};
 use freehold_protocol::{JobId, KeyId, Timestamp};
 
 use super::newer_event::may_be_about;
-use super::no_start::is_unstarted;
+use super::no_start::{CANCELLED, PUT_BACK, REFUSED};
 use crate::record::audit::AuditError;
 use crate::work::in_flight::HeldOrder;
 
@@ -84,7 +84,7 @@ pub(super) fn excluding<'a>(
     let order = &held.order;
     let delivery = (Fence { dispatch: order.dispatch, receive: held.fence.receive }, held.sent_at);
     let attempts = attempts(records.clone().rev(), &order.job);
-    let seen = attempts.iter().rev().filter(|one| is_other(one.runner)).find_map(|one| one.excludes(delivery));
+    let seen = excluded_by(&attempts, own, delivery);
     if seen.is_none() {
         // The control plane ends the job when an order is refused as cancelled. So this comes last: a copy of an order
         // that another machine works on is refused as a copy.
@@ -123,21 +123,25 @@ fn attempts<'a>(records: impl Iterator<Item = &'a AuditRecord>, job: &JobId) -> 
     let mut attempts: Vec<Earlier<'a>> = Vec::new();
     for AuditRecord { runner, event, .. } in records {
         let Some((fence, sent_at, mut end)) = attempt_in(event, job) else { continue };
-        let others = || attempts.iter().filter(|earlier| earlier.runner != runner);
+        let mut others = attempts.iter().filter(|earlier| earlier.runner != runner);
         match end {
             // The chain excluded this start when it was recorded, so its machine did not start the job.
-            End::None if others().any(|earlier| earlier.excludes((fence, sent_at)).is_some()) => end = End::Unstarted,
+            End::None if excluded_by(&attempts, Some(runner), (fence, sent_at)).is_some() => end = End::Excluded,
             // A later delivery had started before this end, so the control plane does not accept the outcome.
-            End::Outcome if others().any(|later| later.is_started() && later.supersedes(fence, sent_at)) => {
+            End::Outcome if others.any(|later| later.is_started() && later.supersedes(fence, sent_at)) => {
                 end = End::None
             }
-            End::None | End::Outcome | End::Unstarted => {}
+            End::None | End::PutBack | End::Excluded | End::Refused | End::Outcome => {}
         }
-        // The end of an attempt replaces its start. A machine that starts the order again continues its own attempt, from
-        // now on under this message: if it took it from a copy, only the copy may be resumed.
         let is_replaced = |one: &Earlier<'_>| {
-            let continues = one.end == End::None && end == End::None && one.fence.dispatch == fence.dispatch;
-            one.runner == runner && (continues || (one.fence, one.sent_at) == (fence, sent_at))
+            let (is_own, is_message) = (one.runner == runner, one.is_of(fence, sent_at));
+            let has_ended = is_own && is_message && one.fence == fence;
+            // A machine that starts the order again continues its own attempt, from now on under this message: if it took
+            // it from a copy, only the copy may be resumed.
+            let continues = is_own && one.end == End::None && end == End::None && one.fence.dispatch == fence.dispatch;
+            // A message that was put back before does not come back any more.
+            let is_gone = is_message && one.end == End::PutBack && end == End::Excluded;
+            has_ended || continues || is_gone
         };
         attempts.retain(|one| !is_replaced(one));
         attempts.push(Earlier { runner, fence, sent_at, end });
@@ -145,17 +149,33 @@ fn attempts<'a>(records: impl Iterator<Item = &'a AuditRecord>, job: &JobId) -> 
     attempts
 }
 
+/// Returns what the attempts of other machines than `own`, the oldest first, exclude of a delivery.
+fn excluded_by(attempts: &[Earlier<'_>], own: Option<&KeyId>, delivery: (Fence, Option<Timestamp>)) -> Option<Seen> {
+    let (fence, sent_at) = delivery;
+    // This message started the order before. Another one may have been announced and put back after that.
+    let resumes = attempts.iter().any(|one| one.is_started() && one.is_of(fence, sent_at) && one.fence < fence);
+    let others = attempts.iter().rev().filter(|one| own != Some(one.runner));
+    let mut excluding = others.filter(|one| !(resumes && one.end == End::PutBack && !one.is_of(fence, sent_at)));
+    excluding.find_map(|one| one.excludes(delivery))
+}
+
 /// Returns the delivery of an attempt at the job, the time at which its message was sent, and the end that `event` records.
 fn attempt_in(event: &AuditEvent, of: &JobId) -> Option<(Fence, Option<Timestamp>, End)> {
     let (job, fence, sent_at, end) = match event {
         AuditEvent::Started { job, fence, sent_at, .. } => (job, fence, sent_at, End::None),
-        AuditEvent::Ended { job, fence, sent_at, result, .. } if is_unstarted(result) => {
-            (job, fence, sent_at, End::Unstarted)
+        AuditEvent::Ended { job, fence, sent_at, result, .. } => {
+            let end = match result.as_str() {
+                PUT_BACK => End::PutBack,
+                REFUSED => End::Excluded,
+                CANCELLED => End::Refused,
+                _ => End::Outcome,
+            };
+            (job, fence, sent_at, end)
         }
-        AuditEvent::Ended { job, fence, sent_at, .. } => (job, fence, sent_at, End::Outcome),
         AuditEvent::Refused { refusal, sent_at } => {
             let (job, fence) = refusal.job.as_ref()?;
-            (job, fence, sent_at, End::Unstarted)
+            let end = if refusal.reason == RefusalReason::Replayed { End::Excluded } else { End::Refused };
+            (job, fence, sent_at, end)
         }
         AuditEvent::Cancelled { .. }
         | AuditEvent::Joined { .. }
@@ -177,8 +197,12 @@ fn attempt_in(event: &AuditEvent, of: &JobId) -> Option<(Fence, Option<Timestamp
 enum End {
     /// There is no end, so its machine may be lost, and the next delivery continues.
     None,
-    /// The job did not start: the order was refused, or the attempt ended before the start.
-    Unstarted,
+    /// The attempt ended before the start, and its message comes back.
+    PutBack,
+    /// The job did not start, because something else that is recorded excluded it. Its message does not come back.
+    Excluded,
+    /// The order was refused for another reason or given back, and no copy of it may start.
+    Refused,
     /// The reports queue has the outcome of the job.
     Outcome,
 }
@@ -194,12 +218,17 @@ struct Earlier<'a> {
 
 impl Earlier<'_> {
     const fn is_started(&self) -> bool {
-        !matches!(self.end, End::Unstarted)
+        matches!(self.end, End::None | End::Outcome)
+    }
+
+    /// Returns whether this is a delivery of the message.
+    fn is_of(&self, fence: Fence, sent_at: Option<Timestamp>) -> bool {
+        self.fence.dispatch == fence.dispatch && self.sent_at == sent_at
     }
 
     /// Returns whether this is a later delivery of the message.
     fn supersedes(&self, fence: Fence, sent_at: Option<Timestamp>) -> bool {
-        self.fence.dispatch == fence.dispatch && self.sent_at == sent_at && self.fence.receive > fence.receive
+        self.is_of(fence, sent_at) && self.fence.receive > fence.receive
     }
 
     /// Returns the reason why a delivery of the order, sent at this time, may not start a job after this.
@@ -215,8 +244,10 @@ impl Earlier<'_> {
             // Without a time, the number of the delivery decides.
             Some(Ordering::Equal) | None if receive >= delivery.receive => Some(Seen::Delivery { receive }),
             Some(Ordering::Equal) | None => (self.end == End::Outcome).then_some(Seen::Outcome { receive }),
+            // What excluded it may be this message.
+            Some(Ordering::Less | Ordering::Greater) if self.end == End::Excluded => None,
             // A copy is sent after its original, which may come back after the copy was refused.
-            Some(Ordering::Less) if self.end == End::Unstarted => None,
+            Some(Ordering::Less) if !self.is_started() => None,
             Some(Ordering::Less | Ordering::Greater) => Some(Seen::OtherMessage),
         }
     }
@@ -231,6 +262,7 @@ mod tests {
     use crate::record::audit::memory::author;
     use crate::testing::{job_id, order};
     use crate::wire::inbox::Delivery;
+    use crate::wire::verify::Refused;
 
     const DELIVERY: Option<Seen> = Some(Seen::Delivery { receive: 2 });
     const OTHER: Option<Seen> = Some(Seen::OtherMessage);
@@ -273,10 +305,11 @@ mod tests {
 
     #[test]
     fn a_refusal_excludes_no_message_that_was_sent_before_the_refused_one() {
-        let by = |known| [1, 2, 3].map(|receive| excluded(known, receive, End::Unstarted));
-
-        assert_eq!(by(Some(50)), [DELIVERY, DELIVERY, None]);
-        assert_eq!((by(Some(40)), by(Some(60))), ([OTHER; 3], [NONE; 3]));
+        for (end, copy) in [(End::Refused, OTHER), (End::PutBack, OTHER), (End::Excluded, NONE)] {
+            let by = |known| [1, 2, 3].map(|receive| excluded(known, receive, end));
+            assert_eq!(by(Some(50)), [DELIVERY, DELIVERY, None], "{end:?}");
+            assert_eq!((by(Some(40)), by(Some(60))), ([&copy; 3].map(Clone::clone), [NONE; 3]), "{end:?}");
+        }
     }
 
     fn held(receive: u32, sent_at: u64) -> HeldOrder {
@@ -308,9 +341,9 @@ mod tests {
 
     #[test]
     fn an_attempt_that_did_not_start_excludes_no_message_that_was_sent_before_its_own() {
-        for result in ["refused before the start", "put back before the start", "cancelled before the start"] {
+        for (result, copy) in [(REFUSED, NONE), (PUT_BACK, OTHER), (CANCELLED, OTHER)] {
             let records = [record(3, (1, 60), None), record(3, (1, 60), Some(result))];
-            assert_eq!((after(&records, 1, 50), after(&records, 1, 70)), (NONE, OTHER), "{result}");
+            assert_eq!((after(&records, 1, 50), after(&records, 1, 70)), (NONE, copy), "{result}");
         }
         let records = [record(3, (1, 60), None), record(3, (1, 60), Some("succeeded"))];
         assert_eq!((after(&records, 1, 50), after(&records, 1, 70)), (OTHER, OTHER));
@@ -336,9 +369,33 @@ mod tests {
         let records = [record(3, (1, 50), None), record(3, (1, 60), None)];
 
         assert_eq!((after(&records, 2, 60), after(&records, 2, 50)), (NONE, OTHER));
-        let put_back = record(3, (1, 60), Some("put back before the start"));
+        let put_back = record(3, (1, 60), Some(PUT_BACK));
         let records = [&records[..], &[put_back][..]].concat();
         assert_eq!((after(&records, 2, 60), after(&records, 2, 50)), (NONE, NONE), "whichever comes first");
+    }
+
+    /// The record of a refusal of a delivery as a copy.
+    fn refused(seed: u8, (receive, sent_at): (u32, u64)) -> AuditRecord {
+        let of = held(receive, sent_at);
+        let refused = Refused { reason: RefusalReason::Replayed, detail: String::new() };
+        let refusal = refused.of(of.message.clone(), Some((job_id(1), of.fence)));
+        AuditRecord { event: AuditEvent::Refused { refusal, sent_at: of.sent_at }, ..record(seed, (1, 1), None) }
+    }
+
+    /// Otherwise both messages would be refused, and nobody would do the order.
+    #[test]
+    fn an_order_that_was_refused_because_of_its_copy_does_not_exclude_the_copy() {
+        let copy = record(4, (1, 60), None);
+        let put_back = |seed: u8, of: (u32, u64)| record(seed, of, Some(PUT_BACK));
+        let lost = [copy.clone(), refused(3, (1, 50))];
+        let waits = [copy.clone(), refused(3, (1, 50)), put_back(4, (1, 60))];
+        let both_wait = [copy.clone(), put_back(3, (1, 50)), refused(3, (2, 50)), put_back(4, (1, 60))];
+        let stopped = [copy, record(3, (1, 50), None), put_back(3, (1, 50))];
+
+        for records in [&lost[..], &waits[..], &both_wait[..], &stopped[..]] {
+            assert_eq!(after(records, 2, 60), NONE, "{records:?}");
+        }
+        assert_eq!((after(&lost, 2, 50), after(&stopped, 2, 50)), (OTHER, OTHER));
     }
 
     #[test]

@@ -32,7 +32,7 @@ impl Attempt<'_> {
 
     /// Gives back an order that came too late to be started, so that the control plane orders its work again.
     pub(super) async fn give_back_late(&self) -> Message {
-        if let Some(message) = self.excluded_from_return().await {
+        if let Some(message) = self.end_if_others_have_it().await {
             return message;
         }
         let detail = "the order waited for its runner for longer than it is valid; the work may be ordered again";
@@ -94,7 +94,7 @@ impl Attempt<'_> {
     /// orders the work again. So the journal records this first, and other machines get no note that they may start the
     /// order.
     async fn give_back_for_good(&self, detail: &str, until: Option<Timestamp>) -> Message {
-        if let Some(message) = self.excluded_from_return().await {
+        if let Some(message) = self.end_if_others_have_it().await {
             return message;
         }
         let given_back = Record::given_back(&self.held.order);

@@ -134,7 +134,7 @@ impl Attempt<'_> {
         if let Some(message) = self.outside_window(&decision).await {
             return message;
         }
-        if let Some(message) = self.excluded(&decision, others).await {
+        if let Some(message) = self.end_if_excluded(&decision, others).await {
             return message;
         }
         match decision {
@@ -267,6 +267,7 @@ impl Attempt<'_> {
             error!(job.id = %order.job, "Did not start job `{}`: {}", order.job, aws::explain(&error));
             return Message::Leave;
         }
+        held.mark_started();
         info!(job.id = %order.job, fence = %held.fence, resume, "Started job `{}` ({})", order.job, order.work.kind());
         self.run_job(credentials, &reporter).await
     }
