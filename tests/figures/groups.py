@@ -94,7 +94,6 @@ GROUPS = (
         "fault-classes --tries {tries} --seed {seed}",
         "fault-classes --tries 1 --cells 5 --skip-missing --seed {seed}",
         build=WORKSPACE,
-        short_build=WORKSPACE,
         needs=("bwrap",),
     ),
     Group(
@@ -124,7 +123,6 @@ GROUPS = (
         "drift-figures --checks {checks} --seed {seed}",
         "drift-figures --checks 2 --seed {seed}",
         build=WORKSPACE,
-        short_build=WORKSPACE,
         needs=("bwrap", "terraform|tofu"),
     ),
     Group(
@@ -133,8 +131,7 @@ GROUPS = (
         "2 min",
         "tampered-artifacts --tamperings {tamperings} --seed {seed}",
         "tampered-artifacts --tamperings 100 --seed {seed}",
-        build=(f"{CARGO} --package freehold-tests --bin tampered-artifacts",),
-        short_build=WORKSPACE[:1],
+        build=WORKSPACE[:1],
     ),
     Group(
         "audit",
@@ -142,8 +139,7 @@ GROUPS = (
         "2 min",
         "audit-figures --faults 10000 --tamperings 1000 --seed {seed}",
         "audit-figures --faults 300 --tamperings 100 --seed {seed}",
-        build=(f"{CARGO} --package freehold-tests --bin audit-figures",),
-        short_build=WORKSPACE[:1],
+        build=WORKSPACE[:1],
     ),
     Group(
         "canaries",
@@ -151,8 +147,7 @@ GROUPS = (
         "5 min",
         "canaries --canaries {canaries} --seed {seed}",
         "canaries --canaries 20 --seed {seed}",
-        build=(f"{CARGO} --package freehold-tests --bin canaries",),
-        short_build=WORKSPACE[:1],
+        build=WORKSPACE[:1],
     ),
     Group(
         "secrets",
@@ -228,8 +223,7 @@ GROUPS = (
         "tests/escapes/run",
         "tests/escapes/run --short",
         folder=ROOT,
-        build=(f"{CARGO} --package freehold-tests --bin probe-runner",),
-        short_build=WORKSPACE[:1],
+        build=WORKSPACE[:1],
         needs=("bwrap", "unshare", "setpriv", "ip"),
     ),
     Group(
@@ -255,8 +249,7 @@ GROUPS = (
         "tests/policies/run --policies {policies} --plans {plans} --seed {seed}",
         "tests/policies/run --policies 10 --plans 5 --seed {seed}",
         folder=ROOT,
-        build=(f"{CARGO} --package freehold-policy --bin policy-asker",),
-        short_build=WORKSPACE[:1],
+        build=WORKSPACE[:1],
     ),
     Group(
         "apps",
