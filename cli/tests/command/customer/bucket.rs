@@ -112,7 +112,7 @@ impl Bucket {
         let (job, result) = (order.job.clone(), "blocked".to_owned());
         let reason = "mode `maintenance` is switched off".to_owned();
         let outcome = Outcome::Blocked { block: Block::ModeDisabled, reason };
-        let report = self.report(&job, 1, AttemptEvent::Finished { outcome, log: String::new(), policies: Vec::new() });
+        let report = self.report(&job, 1, AttemptEvent::finished(outcome, ""));
         self.record(AuditEvent::Sent { reports: vec![report] });
         let signed_order = Some(self.order.clone());
         self.record(AuditEvent::Ended { job, fence: FENCE, result, log: None, order: signed_order, sent_at: None });

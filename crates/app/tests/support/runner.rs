@@ -355,7 +355,7 @@ impl Runner {
     /// Ends an attempt that is under way.
     pub(crate) fn finish(&mut self, job: &JobId, outcome: Outcome, now: Timestamp) -> Vec<String> {
         let Some(attempt) = self.attempts.remove(job) else { return Vec::new() };
-        let event = AttemptEvent::Finished { outcome, log: "done\n".into(), policies: Vec::new() };
+        let event = AttemptEvent::finished(outcome, "done\n");
         vec![self.says(job, attempt.fence, attempt.seq + 1, event, now)]
     }
 }

@@ -154,6 +154,13 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
+impl AttemptEvent {
+    /// Returns the end of an attempt for which no policy was evaluated. `log` is the rest of the log.
+    pub fn finished(outcome: Outcome, log: &str) -> Self {
+        Self::Finished { outcome, log: log.to_owned(), policies: Vec::new() }
+    }
+}
+
 /// The result of an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]

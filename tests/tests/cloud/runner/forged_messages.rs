@@ -234,7 +234,7 @@ fn reports(world: &World, install: &Value, job: &str) -> anyhow::Result<Vec<Stri
         })
     };
     let outcome = Outcome::Failed { reason: "forged".to_owned(), partial: true };
-    let event = AttemptEvent::Finished { outcome, log: String::new(), policies: Vec::new() };
+    let event = AttemptEvent::finished(outcome, "");
     let fence = Fence { dispatch: 99, receive: 1 };
     let failed = ReportBody::Attempt(AttemptReport { job: job.parse()?, fence, seq: 1, event });
     let hello = ReportBody::Hello(Hello {

@@ -281,7 +281,7 @@ async fn a_job_that_succeeded_after_all_does_not_run_again() {
     let (mut world, workflow, job) = World::with_lost_job().await;
     resume(&world, &workflow, "resume-1").await.unwrap();
     let outcome = Outcome::Succeeded { outputs: Default::default(), sensitive: Default::default(), artifact: None };
-    let event = AttemptEvent::Finished { outcome, log: String::new(), policies: Vec::new() };
+    let event = AttemptEvent::finished(outcome, "");
     let end = world.runners["globex"].says(&job, Fence { dispatch: 1, receive: 1 }, 2, event, world.now());
 
     world.accept_report().accept(&end, world.now()).await.unwrap();

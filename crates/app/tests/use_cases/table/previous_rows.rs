@@ -317,7 +317,7 @@ async fn a_deploy_in_the_middle_continues_and_ends() {
 
     let outputs = [("name".to_owned(), json!("storage-new"))].into();
     let outcome = Outcome::Succeeded { outputs, sensitive: Default::default(), artifact: None };
-    let event = AttemptEvent::Finished { outcome, log: "done\n".into(), policies: Vec::new() };
+    let event = AttemptEvent::finished(outcome, "done\n");
     let (now, fence) = (world.now(), Fence { dispatch: 1, receive: 1 });
     let report = world.runners["globex"].says(&running, fence, 9, event, now);
     world.post(Mail::Report(report, now));

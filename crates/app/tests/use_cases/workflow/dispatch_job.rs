@@ -407,7 +407,7 @@ async fn effects_that_are_repeated_late_send_no_second_copy_of_an_order() {
     assert_eq!(world.node_states(&workflow).await, ["info active", "storage succeeded"]);
     let ended = JobId::derive(&workflow, "storage");
     let outcome = Outcome::Succeeded { outputs: Default::default(), sensitive: Default::default(), artifact: None };
-    let event = AttemptEvent::Finished { outcome, log: String::new(), policies: Vec::new() };
+    let event = AttemptEvent::finished(outcome, "");
     let again = world.runners["globex"].says(&ended, Fence { dispatch: 1, receive: 1 }, 9, event, world.now());
     let mut sent = Vec::new();
 

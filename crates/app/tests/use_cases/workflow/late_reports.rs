@@ -19,11 +19,7 @@ use crate::support::{LOST_SECS, World, app, globex, with_input};
 const FIRST: Fence = Fence { dispatch: 1, receive: 1 };
 fn ended() -> AttemptEvent {
     let outputs = [("name".to_owned(), json!("bucket-1"))].into();
-    AttemptEvent::Finished {
-        outcome: Outcome::Succeeded { outputs, sensitive: Default::default(), artifact: None },
-        log: "done\n".into(),
-        policies: Vec::new(),
-    }
+    AttemptEvent::finished(Outcome::Succeeded { outputs, sensitive: Default::default(), artifact: None }, "done\n")
 }
 
 /// Returns a world in which the job of `storage` was lost an hour ago, and the job.
@@ -173,7 +169,7 @@ async fn an_end_after_the_loss_changes_nothing_about_copies_of_secrets_that_a_la
     let (world, job) = copied_again().await;
     let copies = async |world: &World| world.memory.get(&table::copied_secrets_key(&globex())).await.unwrap();
     let failed = Outcome::Failed { reason: "no answer".into(), partial: true };
-    let failed = AttemptEvent::Finished { outcome: failed, log: String::new(), policies: Vec::new() };
+    let failed = AttemptEvent::finished(failed, "");
 
     for event in [ended(), failed] {
         let world = world.copy();
@@ -291,7 +287,7 @@ async fn a_list_of_leftovers_that_comes_late_does_not_replace_the_list_of_a_late
     let later = leftovers(&world).await;
 
     let outcome = list(&["arn:aws:ec2:eu-west-1:222222222222:volume/vol-1"]);
-    let end = AttemptEvent::Finished { outcome, log: String::new(), policies: Vec::new() };
+    let end = AttemptEvent::finished(outcome, "");
     let end = world.runners["globex"].says(&job, FIRST, 2, end, world.now());
     world.accept_report().accept(&end, world.now()).await.unwrap();
 

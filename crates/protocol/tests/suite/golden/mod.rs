@@ -423,10 +423,7 @@ fn reports() {
     let outcome = Outcome::Blocked { block: Block::Policy, reason: "policy `no-eip` denies this".into() };
     golden("report-policies", &attempt(AttemptEvent::Finished { outcome, log: String::new(), policies: vec![result] }));
     for (word, outcome) in outcomes {
-        golden(
-            &format!("report-{word}"),
-            &attempt(AttemptEvent::Finished { outcome, log: String::new(), policies: Vec::new() }),
-        );
+        golden(&format!("report-{word}"), &attempt(AttemptEvent::finished(outcome, "")));
     }
     let refusal = Refusal {
         reason: RefusalReason::Replayed,

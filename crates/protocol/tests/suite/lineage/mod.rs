@@ -123,7 +123,7 @@ impl Place {
     }
 
     fn finished(&self, outcome: Outcome) -> Report {
-        let event = AttemptEvent::Finished { outcome, log: "done\n".into(), policies: Vec::new() };
+        let event = AttemptEvent::finished(outcome, "done\n");
         let attempt = AttemptReport { job: self.job.clone(), fence: FENCE, seq: 3, event };
         self.report(self.at.plus_secs(20), ReportBody::Attempt(attempt))
     }

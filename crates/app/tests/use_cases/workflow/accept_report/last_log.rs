@@ -67,7 +67,7 @@ async fn the_log_of_an_attempt_that_ends_after_its_job_was_cancelled_is_kept() {
     let _ = accept(runner.sign(&runner.report(ReportBody::Refused(refusal), now))).await;
     assert_eq!(world.job(&job).await.state.as_str(), "cancelled");
 
-    let end = AttemptEvent::Finished { outcome: Outcome::Cancelled, log: "stopped\n".into(), policies: Vec::new() };
+    let end = AttemptEvent::finished(Outcome::Cancelled, "stopped\n");
     let _ = accept(runner.says(&job, first, 2, end, now)).await;
 
     let page = read::list_logs(&*world.memory, &job, None).await.unwrap();

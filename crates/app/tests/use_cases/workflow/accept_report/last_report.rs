@@ -72,7 +72,7 @@ async fn an_end_that_is_handled_late_or_again_is_not_a_sign_of_life_at_that_time
     world.memory.advance_secs(60);
     let sent_at = world.now();
     let failed = Outcome::Failed { reason: "exit status 1".into(), partial: false };
-    let end = AttemptEvent::Finished { outcome: failed, log: String::new(), policies: Vec::new() };
+    let end = AttemptEvent::finished(failed, "");
     let end = world.runners["globex"].says(&job, Fence { dispatch: 1, receive: 1 }, 2, end, sent_at);
 
     for secs in [7200, 7200] {

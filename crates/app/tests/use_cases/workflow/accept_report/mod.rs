@@ -49,7 +49,7 @@ fn progress(log: &str) -> AttemptEvent {
 }
 
 fn finished(outcome: Outcome) -> AttemptEvent {
-    AttemptEvent::Finished { outcome, log: String::new(), policies: Vec::new() }
+    AttemptEvent::finished(outcome, "")
 }
 
 fn success() -> Outcome {
@@ -270,11 +270,8 @@ async fn a_runner_that_names_a_job_of_another_install_writes_nothing_into_it() {
 async fn outputs_and_texts_over_their_limits_end_the_job_with_a_reason_that_fits() {
     let (world, _, job) = deploying(Behaviour::Hangs).await;
     let outputs = [("name".to_owned(), "x".repeat(200_000).into())].into();
-    let end = AttemptEvent::Finished {
-        outcome: Outcome::Succeeded { outputs, sensitive: Default::default(), artifact: None },
-        log: "y".repeat(150_000),
-        policies: Vec::new(),
-    };
+    let success = Outcome::Succeeded { outputs, sensitive: Default::default(), artifact: None };
+    let end = AttemptEvent::finished(success, &"y".repeat(150_000));
 
     let taken = accept(&world, &world.runners["globex"].says(&job, FIRST, 2, end, world.now())).await.unwrap();
 
@@ -419,7 +416,7 @@ proptest! {
                 AttemptEvent::Started,
                 progress("one\n"),
                 progress("two\n"),
-                AttemptEvent::Finished { outcome: outcome.clone(), log: "three\n".into(), policies: Vec::new() },
+                AttemptEvent::finished(outcome.clone(), "three\n"),
             ];
             let reports: Vec<_> = events
                 .into_iter()
