@@ -3,6 +3,7 @@
 mod attempt_directory;
 mod attempt_plans;
 mod earlier_machine;
+mod end;
 mod exclusion;
 mod given_back;
 mod iam_audit;
@@ -21,15 +22,14 @@ use std::time::Duration;
 use aws_credential_types::provider::SharedCredentialsProvider;
 use freehold_protocol::limits;
 use freehold_protocol::order::{Order, Redelivery, Work};
-use freehold_protocol::policy::PolicyResult;
-use freehold_protocol::report::{AttemptEvent, Block, Outcome, RefusalReason};
+use freehold_protocol::report::{Block, Outcome, RefusalReason};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info, warn};
 
 use crate::aws;
 use crate::files;
 use crate::identity::consent;
-use crate::identity::mode::{Disabled, NoCredentials};
+use crate::identity::mode::NoCredentials;
 use crate::identity::order_claims;
 use crate::job::first_box::FirstBox;
 use crate::job::{Job, PolicyRecorder, StopReason};
@@ -52,9 +52,6 @@ use iam_audit::IamAudit;
 use policy_audit::PolicyAudit;
 use refused_connections::RefusedConnections;
 use start::Start;
-
-/// The pause before storing a report is retried.
-const KEEP_RETRY: Duration = Duration::from_secs(2);
 
 /// The handling of the message after the attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -309,103 +306,8 @@ impl Attempt<'_> {
             }
             Err(reason) => Ended::Finished(Outcome::Failed { reason, partial: false }),
         };
-        match strangers::check(agent, held, &log, credentials, ended).await {
-            Ended::Finished(outcome) => match self.blame_switch(outcome).await {
-                Ok(outcome) => self.finish_asked(reporter, &log, (outcome, policies.results()), Start::Recorded).await,
-                Err(switched_off) => self.leave(&switched_off),
-            },
-            Ended::LeaseLost => {
-                warn!(job.id = %held.order.job, "Stopped job `{}`: its lease was lost", held.order.job);
-                Message::Leave
-            }
-            Ended::LeftToNext if held.signal.reason() == Some(StopReason::SwitchedOff) => Message::Leave,
-            Ended::LeftToNext => Message::GiveBack,
-        }
-    }
-
-    /// Records an order as accepted although its job must not start, and ends it with `outcome`.
-    async fn accept_and_finish(&self, reporter: &AttemptReporter, outcome: Outcome, start: Start) -> Message {
-        if let Err(error) = self.agent.journal().append(&[Record::accepted(&self.held.order)]) {
-            error!("{}", aws::explain(&error));
-            return Message::Leave;
-        }
-        self.finish(reporter, &JobLog::default(), outcome, start).await
-    }
-
-    /// Returns `outcome`, unless the job failed because the customer has switched its mode or the runner off:
-    ///
-    /// - For the mode, the reason also names the switch, and the outcome is `Blocked` if the job changed nothing.
-    /// - For the runner, an order that may be resumed must stay in the queue: returns `Err` with the reason. Any other
-    ///   order ends as interrupted.
-    async fn blame_switch(&self, outcome: Outcome) -> Result<Outcome, String> {
-        let Outcome::Failed { reason, partial } = outcome else {
-            return Ok(outcome);
-        };
-        let so_far = if partial { "some changes may have been made" } else { "nothing was changed" };
-        Ok(match self.agent.roles.find_disabled(&self.held.order).await {
-            Some(Disabled::Mode(disabled)) => {
-                let reason = format!("{disabled}; the mode was on when the job started ({so_far}): {reason}");
-                // A blocked job has changed nothing.
-                if partial {
-                    Outcome::Failed { reason, partial }
-                } else {
-                    Outcome::Blocked { block: Block::ModeDisabled, reason }
-                }
-            }
-            Some(Disabled::Runner(off)) if self.held.order.redelivery == Redelivery::Resume => return Err(off),
-            Some(Disabled::Runner(off)) => Outcome::Interrupted { reason: format!("{off} ({so_far}): {reason}") },
-            None => Outcome::Failed { reason, partial },
-        })
-    }
-
-    /// Ends an attempt that evaluated no policies.
-    async fn finish(&self, reporter: &AttemptReporter, log: &JobLog, outcome: Outcome, start: Start) -> Message {
-        self.finish_asked(reporter, log, (outcome, Vec::new()), start).await
-    }
-
-    /// Makes the outcome durable on this machine and in the reports queue. Only then may the message be deleted.
-    async fn finish_asked(
-        &self,
-        reporter: &AttemptReporter,
-        log: &JobLog,
-        (outcome, policies): (Outcome, Vec<PolicyResult>),
-        start: Start,
-    ) -> Message {
-        let (job, fence) = (self.held.order.job.clone(), self.held.fence);
-        let record = Record::Finished { job: job.clone(), fence, outcome: outcome.clone() };
-        if let Err(error) = self.agent.journal().append(&[record]) {
-            // Without this record, a redelivery starts the job again. The control plane has the report, so it ignores
-            // that attempt.
-            error!("{}", aws::explain(&error));
-        }
-        let result = supervise::outcome_name(&outcome);
-        info!(job.id = %job, fence = %fence, result, "Job `{job}` ended: {result}");
-        log.close();
-        if self.agent.is_retired() {
-            return self.hand_back().await;
-        }
-        let mut last = log.take_chunk();
-        while log.has_pending() {
-            let _ = reporter.event(AttemptEvent::Progress { log: std::mem::replace(&mut last, log.take_chunk()) });
-        }
-        let finished = AttemptEvent::Finished { outcome, log: last, policies };
-        while let Err(error) = reporter.event(finished.clone()) {
-            error!("Cannot report the end of job `{job}` yet: {}", aws::explain(&error));
-            if self.held.signal.reason() == Some(StopReason::LeaseLost) {
-                return Message::Leave;
-            }
-            tokio::time::sleep(KEEP_RETRY).await;
-        }
-        // The spool may be lost with the machine's disk. So the order stays leased until the reports queue has the
-        // outcome. If the machine is lost before that, the order is redelivered and the job is not forgotten.
-        tokio::select! {
-            () = self.agent.reporter.delivered() => {}
-            () = self.held.signal.lease_lost() => return Message::Leave,
-        }
-        if self.agent.is_retired() {
-            return self.hand_back().await;
-        }
-        self.record_end(result, start).await
+        let ended = strangers::check(agent, held, &log, credentials, ended).await;
+        self.end(reporter, &log, policies.results(), ended).await
     }
 
     fn reporter(&self) -> AttemptReporter {

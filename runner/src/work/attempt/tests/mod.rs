@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 use freehold_protocol::audit::{AuditEvent, AuditRecord};
 use freehold_protocol::grant::{ArtifactGrant, GrantAnswer};
 use freehold_protocol::order::{AskedBy, Order};
-use freehold_protocol::report::{Fence, ReportBody};
+use freehold_protocol::report::{AttemptEvent, Fence, ReportBody};
 use freehold_protocol::{Digest, Envelope, GrantId, Timestamp};
 use tokio::time::Instant;
 
