@@ -51,6 +51,7 @@ NOT_WRITTEN = {
 # change. This version does not drop unknown fields of workflows, jobs, installs and runs.
 IGNORED = {
     "AppRecord.default_labels": "a sync during the upgrade: `install list` shows no default labels until the next sync",
+    "AttemptEvent.roles_trusting_strangers": "people are notified after the next job that finds the trust",
     "AuditEvent.sent_at": "a runner of the last version takes a copy of an order for a redelivery of it, as before",
     "BudgetRecord.by": "two claims at one moment may count as one, as in the last version",
     "GoneInstalls.last": "of two installs that end at one moment one may stay, as in the last version",
@@ -78,11 +79,13 @@ REFUSED = {
     "DueWhat: `roles` is not known": "the sweep leaves the task to the next sweep, and logs it",
     "ModeRole: `display_name` is not known": "functions fail and try again, until the upgrade has replaced them",
     "NotificationKind: `checks-awaited` is not known": "the sweep leaves the task to the next sweep, and logs it",
+    "NotificationKind: `stranger-trusted` is not known": "the sweep leaves the task to the next sweep, and logs it",
     "ProbeTerms: `role` is not known": "runners refuse these terms; the changelog asks to update runners first",
     "RunTrigger: `role` is not known": "functions cannot read such a workflow, until the upgrade has replaced them",
     "`KeyedRequest` is not known": "a request with a used key is performed again, as in the last version",
     "`RoleRunsRecord` is not known": "nothing reads the row; it is removed with its install",
     "`RoleSwitchesRecord` is not known": "nothing reads the row; it is removed with its install",
+    "`StrangerTrustsRecord` is not known": "nothing reads the row; it is removed with its install",
 }
 
 

@@ -41,6 +41,8 @@ Kinds:
   drift-found         a drift check found a new difference
   health-changed      a component became unhealthy or healthy again, or its check
                       has no result
+  stranger-trusted    a role of the app trusts somebody outside of the customer's
+                      account
   runner-away         a runner is silent, paused or cut off
   runner-back         a runner takes orders again
 

@@ -41,9 +41,9 @@ pub use download_url::{DownloadUrl, NotDownloadUrl};
 pub use envelope::{Delegated, Envelope, EnvelopeError, KeyId, KeyUse, KeyUses, Payload};
 pub use ids::names;
 pub use ids::{
-    AccountId, ActionName, AppName, Arn, BuildId, ChannelName, CheckName, ComponentName, GrantId, Group, IdError,
-    InstallId, JobId, NotificationId, Partition, ReleaseName, RoleKey, RunId, RunbookName, TenantName, WebhookName,
-    WorkflowId,
+    AccountId, ActionName, AppName, Arn, BuildId, ChannelName, CheckName, ComponentName, GrantId, Group, IamRoleName,
+    IdError, InstallId, JobId, NotificationId, Partition, ReleaseName, RoleKey, RunId, RunbookName, TenantName,
+    WebhookName, WorkflowId,
 };
 pub use packed_text::packed_len;
 pub use shape::Shape;

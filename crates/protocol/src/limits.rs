@@ -78,6 +78,9 @@ pub const MAX_ANSWERS_BYTES: usize = 64 * 1024;
 /// The maximum number of roles whose switches a runner announces: each switch is a parameter of the template.
 pub const MAX_ROLE_SWITCHES: usize = MAX_ANSWERS;
 
+/// The maximum number of roles that trust a stranger in the report of an attempt's end.
+pub const MAX_ROLES_TRUSTING_STRANGERS: usize = 100;
+
 /// The largest envelope of a runner's hello, in bytes: the answers, the digests of 200 secrets, and base64.
 pub const MAX_HELLO_BYTES: usize = 256 * 1024;
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use freehold_domain::absence::Absence;
 use freehold_domain::health::LastHealth;
 use freehold_domain::install::connection;
+use freehold_domain::install::strangers::StrangerTrusts;
 use freehold_domain::install::{BUILD_INSTALL, Install};
 use freehold_domain::plan::Deployed;
 use freehold_domain::reports::head::ReportedHead;
@@ -74,6 +75,14 @@ pub struct RoleSwitchesRecord {
     pub install: InstallId,
     #[serde(flatten)]
     pub switches: RoleSwitches,
+}
+
+/// The roles of an install's app that trust a stranger, as the install's runner reported them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StrangerTrustsRecord {
+    pub install: InstallId,
+    #[serde(flatten)]
+    pub trusts: StrangerTrusts,
 }
 
 /// The runs that switches of roles started in an install, as far as they count. Only the sweep writes this row.
@@ -221,6 +230,11 @@ pub fn role_switches_key(install: &InstallId) -> Key {
     key(install_pk(install), "roles")
 }
 
+/// Returns the key of the row of the roles that trust a stranger.
+pub fn stranger_trusts_key(install: &InstallId) -> Key {
+    key(install_pk(install), "strangers")
+}
+
 /// Returns the key of the row of the runs that switches of roles started.
 pub fn role_runs_key(install: &InstallId) -> Key {
     key(install_pk(install), "role-runs")
@@ -291,6 +305,12 @@ impl Record for ChangeTimesRecord {
 impl Record for RoleSwitchesRecord {
     fn key(&self) -> Key {
         role_switches_key(&self.install)
+    }
+}
+
+impl Record for StrangerTrustsRecord {
+    fn key(&self) -> Key {
+        stranger_trusts_key(&self.install)
     }
 }
 

@@ -15,6 +15,7 @@
 //! | `install#<install>`, `reports` | `unbelievable` | how many messages that are not authentic were kept |
 //! | `install#<install>` | `changes` | when the customer lets changes start, as the runner announced it |
 //! | `install#<install>` | `roles` | the roles that the customer has switched on, as the runner announced them |
+//! | `install#<install>` | `strangers` | the roles of the app that trust a stranger, as the runner reported them |
 //! | `install#<install>` | `role-runs` | the runs of actions that switches of roles started, as far as they count |
 //! | `install#<install>` | `skipped#<action>` | the newest run of an action, by cron or by the switch of a role, that the install refused |
 //! | `install#<install>` | `not-followed` | why the install does not have the release of its channel yet |
@@ -73,10 +74,10 @@ pub use grant::{BurntGrant, grant_key, grants_pk};
 pub use graph::{find_workflow, graph_write, put_workflow, workflow, workflow_pk};
 pub use install::{
     ChangeTimesRecord, CheckRecord, Contact, CopiedSecrets, DeployedRecord, HEALTH_PREFIX, HealthRecord, InstallEntry,
-    LeftoversRecord, QUEUE_TURNS, QueueTurn, RanRecord, RoleRunsRecord, RoleSwitchesRecord, changes_key, check_key,
-    contact_key, copied_secrets_key, deployed, deployed_among, deployed_key, health_key, install, install_entry_key,
-    install_key, install_pk, leftovers_key, name_prefixes, parts, prefix_key, ran_key, reported_checks,
-    reserved_install, role_runs_key, role_switches_key, sandbox_outputs,
+    LeftoversRecord, QUEUE_TURNS, QueueTurn, RanRecord, RoleRunsRecord, RoleSwitchesRecord, StrangerTrustsRecord,
+    changes_key, check_key, contact_key, copied_secrets_key, deployed, deployed_among, deployed_key, health_key,
+    install, install_entry_key, install_key, install_pk, leftovers_key, name_prefixes, parts, prefix_key, ran_key,
+    reported_checks, reserved_install, role_runs_key, role_switches_key, sandbox_outputs, stranger_trusts_key,
 };
 pub use job::{LogRecord, Sending, job, job_key, job_pk, sending_key};
 pub use record::{PAGE, Record, Stored, WriterId, load, load_all, load_all_stored, parse, put, put_until};

@@ -72,6 +72,7 @@ mod notification {
     mod notifier;
     mod remove_subscription;
     mod required_checks;
+    mod strangers;
     mod test_subscriptions;
 }
 

@@ -5,6 +5,7 @@ pub mod connection;
 pub mod follows;
 pub mod labels;
 pub mod name;
+pub mod strangers;
 
 use std::collections::{BTreeMap, BTreeSet};
 

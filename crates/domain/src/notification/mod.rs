@@ -1,4 +1,4 @@
-//! Notifications about workflows, jobs, runs, components and runners. Only states decide whether a notification is
+//! Notifications about workflows, jobs, runs, components, runners and roles that trust strangers. Only states decide whether a notification is
 //! sent. A notification contains names, counts and times: no value, no reason that a program wrote, and no text of a
 //! log.
 
@@ -6,6 +6,7 @@ mod checks;
 mod draft;
 mod health;
 mod runner;
+mod strangers;
 mod work;
 
 use freehold_protocol::notification::{Notification, NotificationKind};
@@ -16,6 +17,7 @@ use draft::draft;
 pub use checks::of_checks;
 pub use health::{ChangedBy, KnownHealth, of_health};
 pub use runner::{runner_away, runner_back};
+pub use strangers::of_strangers;
 pub use work::{DriftSeen, of_job, of_run, of_workflow};
 
 /// Returns a test of whether notifications arrive. The same `cause` leads to the same id.

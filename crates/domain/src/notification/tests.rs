@@ -5,7 +5,7 @@ use freehold_protocol::notification::{MAX_SUBJECT_CHARS, MAX_TEXT_BYTES};
 use freehold_protocol::order::health::HealthState;
 use freehold_protocol::order::{AskedBy, Mode};
 use freehold_protocol::report::Fence;
-use freehold_protocol::{CheckName, Digest, JobId, RunId, WorkflowId};
+use freehold_protocol::{CheckName, Digest, IamRoleName, JobId, RunId, WorkflowId};
 use proptest::prelude::*;
 
 use super::*;
@@ -144,6 +144,17 @@ fn unhealthy() -> LastHealth {
     }
 }
 
+/// The state of a job that failed with a reason.
+fn job_failed() -> JobState {
+    let fence = Fence { dispatch: 1, receive: 1 };
+    JobState::Failed { fence, ended_at: AT, reason: SECRET.to_owned(), partial: true }
+}
+
+/// Returns this many names of roles.
+fn roles(count: usize) -> BTreeSet<IamRoleName> {
+    (0..count).map(|number| format!("role-{number:02}").parse().unwrap()).collect()
+}
+
 /// Returns one notification of each kind.
 fn all() -> Vec<Notification> {
     let drift = DriftSeen { parts: 1, resources: 2 };
@@ -161,6 +172,7 @@ fn all() -> Vec<Notification> {
         of_run(&run(RunState::Succeeded { ended_at: AT })).unwrap(),
         of_workflow(&check, Some(&shop()), drift).unwrap(),
         of_health(&globex(), Some(&shop()), KnownHealth::default(), &unhealthy(), ChangedBy::Check).unwrap(),
+        of_strangers(&job(job_failed()), Some(&shop()), &roles(1), AT).unwrap(),
         runner_away(&globex(), Some(&shop()), &connection(ConnectionState::Silent)).unwrap(),
         runner_back(&globex(), Some(&shop()), AT, AT.plus_secs(60)),
         test(Some(globex()), Some(shop()), "key", AT),
@@ -229,6 +241,34 @@ fn each_dispatch_of_a_gate_is_told_with_one_id_and_no_other_job_is() {
     assert_eq!(id(1, &["ci", "load"]), id(1, &["load"]));
     assert_ne!(id(1, &["ci"]), id(2, &["ci"]));
     assert_eq!(of_missing(&job(waits_for_approval("a")), &["ci"]), None);
+}
+
+#[test]
+fn a_role_that_trusts_a_stranger_is_named_with_the_install_and_the_job() {
+    let job = job(job_failed());
+
+    let notification = of_strangers(&job, Some(&shop()), &roles(1), AT).unwrap();
+
+    assert_eq!(notification.subject, "Freehold: globex: a stranger may assume role role-00");
+    let begin = format!(
+        "Role role-00 of install globex trusts a principal outside of the customer's account, as the runner found after \
+         job {} (storage).",
+        job.id
+    );
+    assert!(notification.text.starts_with(&begin), "{}", notification.text);
+    assert_eq!((&notification.job, &notification.workflow), (&Some(job.id.clone()), &Some(job.workflow.clone())));
+    assert_eq!(notification.command, format!("freehold job show {}", job.id));
+}
+
+#[test]
+fn many_roles_that_trust_strangers_are_in_one_notification_which_names_ten() {
+    let notification = of_strangers(&job(job_failed()), None, &roles(12), AT).unwrap();
+
+    assert_eq!(notification.subject, "Freehold: globex: strangers may assume 12 roles");
+    let named = "The roles role-00, role-01, role-02, role-03, role-04, role-05, role-06, role-07, role-08, role-09 and \
+                 2 more of install globex trust";
+    assert!(notification.text.starts_with(named), "{}", notification.text);
+    assert_eq!(of_strangers(&job(job_failed()), None, &roles(0), AT), None);
 }
 
 #[test]

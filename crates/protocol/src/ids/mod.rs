@@ -178,6 +178,13 @@ id!(
     Shape::Slug { min: 2, max: ROLE_KEY_CHARS }
 );
 id!(
+    /// The name of a role in IAM, without its path (IAM API reference, `CreateRole`).
+    IamRoleName,
+    "the name of a role",
+    "1 to 64 letters, digits or characters of `_+=,.@-`",
+    Shape::Letters { max: 64, also: "_+=,.@-" }
+);
+id!(
     /// The id of an AWS account.
     AccountId,
     "an AWS account id",

@@ -30,6 +30,8 @@ pub enum NotificationKind {
     DriftFound,
     /// A component became unhealthy, or healthy again.
     HealthChanged,
+    /// A role of the app trusts a principal outside of the customer's account.
+    StrangerTrusted,
     /// A runner is silent, paused or cut off.
     RunnerAway,
     /// A runner that was away takes orders again.
@@ -40,7 +42,7 @@ pub enum NotificationKind {
 
 impl NotificationKind {
     /// All kinds, in the order in which people read them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::ApprovalAsked,
         Self::ChangeHeld,
         Self::ChecksAwaited,
@@ -51,6 +53,7 @@ impl NotificationKind {
         Self::RunSucceeded,
         Self::DriftFound,
         Self::HealthChanged,
+        Self::StrangerTrusted,
         Self::RunnerAway,
         Self::RunnerBack,
         Self::Test,
@@ -69,6 +72,7 @@ impl NotificationKind {
             Self::RunSucceeded => "run-succeeded",
             Self::DriftFound => "drift-found",
             Self::HealthChanged => "health-changed",
+            Self::StrangerTrusted => "stranger-trusted",
             Self::RunnerAway => "runner-away",
             Self::RunnerBack => "runner-back",
             Self::Test => "test",

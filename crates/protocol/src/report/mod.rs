@@ -5,7 +5,7 @@ mod chain_head;
 mod change_times;
 mod role_proof;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,7 +17,7 @@ use crate::flag::is_false;
 use crate::policy::PolicyResult;
 use crate::provenance::BuildFacts;
 use crate::sealing::SealingKey;
-use crate::{Digest, GrantId, InstallId, JobId, KeyId, RoleKey, TenantName, Timestamp};
+use crate::{Digest, GrantId, IamRoleName, InstallId, JobId, KeyId, RoleKey, TenantName, Timestamp};
 
 pub use crate::fence::Fence;
 pub use away::{Away, AwayReason};
@@ -147,6 +147,10 @@ pub enum AttemptEvent {
         /// The results of the policies that the runner evaluated on the plan.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         policies: Vec<PolicyResult>,
+        /// The app's roles that trust a principal outside of the customer's account after the attempt. Absent when the
+        /// runner did not check them: the job could make no role, or the runner could not list the roles.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        roles_trusting_strangers: Option<BTreeSet<IamRoleName>>,
     },
 }
 
@@ -155,9 +159,10 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl AttemptEvent {
-    /// Returns the end of an attempt for which no policy was evaluated. `log` is the rest of the log.
+    /// Returns the end of an attempt for which no policy was evaluated and no role was checked. `log` is the rest of the
+    /// log.
     pub fn finished(outcome: Outcome, log: &str) -> Self {
-        Self::Finished { outcome, log: log.to_owned(), policies: Vec::new() }
+        Self::Finished { outcome, log: log.to_owned(), policies: Vec::new(), roles_trusting_strangers: None }
     }
 }
 

@@ -1,7 +1,9 @@
 //! Ends an attempt: the outcome becomes durable on this machine and in the reports queue.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use freehold_protocol::IamRoleName;
 use freehold_protocol::order::Redelivery;
 use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::report::{AttemptEvent, Block, Outcome};
@@ -20,18 +22,16 @@ use crate::work::supervise::{self, Ended};
 /// The pause before storing a report is retried.
 const KEEP_RETRY: Duration = Duration::from_secs(2);
 
+/// The results of the policies that an attempt evaluated, and the app's roles that trust a stranger after it, if the
+/// runner checked them.
+type Found = (Vec<PolicyResult>, Option<BTreeSet<IamRoleName>>);
+
 impl Attempt<'_> {
-    /// Ends an attempt whose start is recorded. `policies` are the results of the policies that were evaluated.
-    pub(super) async fn end(
-        &self,
-        reporter: &AttemptReporter,
-        log: &JobLog,
-        policies: Vec<PolicyResult>,
-        ended: Ended,
-    ) -> Message {
+    /// Ends an attempt whose start is recorded.
+    pub(super) async fn end(&self, reporter: &AttemptReporter, log: &JobLog, ended: Ended, found: Found) -> Message {
         match ended {
             Ended::Finished(outcome) => match self.blame_switch(outcome).await {
-                Ok(outcome) => self.finish_asked(reporter, log, (outcome, policies), Start::Recorded).await,
+                Ok(outcome) => self.finish_with(reporter, log, (outcome, found), Start::Recorded).await,
                 Err(switched_off) => self.leave(&switched_off),
             },
             Ended::LeaseLost => {
@@ -84,7 +84,7 @@ impl Attempt<'_> {
         })
     }
 
-    /// Ends an attempt that evaluated no policies.
+    /// Ends an attempt that evaluated no policies and checked no roles.
     pub(super) async fn finish(
         &self,
         reporter: &AttemptReporter,
@@ -92,15 +92,15 @@ impl Attempt<'_> {
         outcome: Outcome,
         start: Start,
     ) -> Message {
-        self.finish_asked(reporter, log, (outcome, Vec::new()), start).await
+        self.finish_with(reporter, log, (outcome, (Vec::new(), None)), start).await
     }
 
     /// Makes the outcome durable on this machine and in the reports queue. Only then may the message be deleted.
-    async fn finish_asked(
+    async fn finish_with(
         &self,
         reporter: &AttemptReporter,
         log: &JobLog,
-        (outcome, policies): (Outcome, Vec<PolicyResult>),
+        (outcome, (policies, trusting)): (Outcome, Found),
         start: Start,
     ) -> Message {
         let (job, fence) = (self.held.order.job.clone(), self.held.fence);
@@ -120,7 +120,7 @@ impl Attempt<'_> {
         while log.has_pending() {
             let _ = reporter.event(AttemptEvent::Progress { log: std::mem::replace(&mut last, log.take_chunk()) });
         }
-        let finished = AttemptEvent::Finished { outcome, log: last, policies };
+        let finished = AttemptEvent::Finished { outcome, log: last, policies, roles_trusting_strangers: trusting };
         while let Err(error) = reporter.event(finished.clone()) {
             error!("Cannot report the end of job `{job}` yet: {}", aws::explain(&error));
             if self.held.signal.reason() == Some(StopReason::LeaseLost) {

@@ -306,8 +306,8 @@ impl Attempt<'_> {
             }
             Err(reason) => Ended::Finished(Outcome::Failed { reason, partial: false }),
         };
-        let ended = strangers::check(agent, held, &log, credentials, ended).await;
-        self.end(reporter, &log, policies.results(), ended).await
+        let (ended, trusting) = strangers::check(agent, held, &log, credentials, ended).await;
+        self.end(reporter, &log, ended, (policies.results(), trusting)).await
     }
 
     fn reporter(&self) -> AttemptReporter {

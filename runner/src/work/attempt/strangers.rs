@@ -1,10 +1,12 @@
 //! Fails a job after which a role of the app trusts a principal outside the customer's account.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aws_credential_types::provider::SharedCredentialsProvider;
+use freehold_protocol::IamRoleName;
 use freehold_protocol::audit::AuditEvent;
+use freehold_protocol::limits::MAX_ROLES_TRUSTING_STRANGERS;
 use freehold_protocol::order::Work;
 use freehold_protocol::report::Outcome;
 use tracing::{error, warn};
@@ -21,13 +23,17 @@ const RECORDED: usize = 100;
 /// The time limit for listing the roles.
 const DEADLINE: Duration = Duration::from_secs(60);
 
+/// The app's roles that trust a principal outside of the account, by their ARN, each with these principals.
+type Trusting = BTreeMap<String, Vec<String>>;
+
 /// Checks the trust policies before the job changes something, because an earlier attempt may have ended with its
 /// machine. Records what it finds, and fails no job: this job may be the one that removes the trust, and the check
 /// after the job decides.
 pub(super) async fn look_before(agent: &Agent, held: &HeldOrder, log: &JobLog, credentials: SharedCredentialsProvider) {
     match find(agent, held, credentials).await {
-        Ok(roles) if roles.is_empty() => {}
-        Ok(roles) => drop(record(agent, held, log, roles)),
+        Ok(None) => {}
+        Ok(Some(roles)) if roles.is_empty() => {}
+        Ok(Some(roles)) => drop(record(agent, held, log, roles)),
         Err(reason) => {
             warn!(job.id = %held.order.job, "Cannot check the trust policies of the app's roles before a job: {reason}")
         }
@@ -36,50 +42,61 @@ pub(super) async fn look_before(agent: &Agent, held: &HeldOrder, log: &JobLog, c
 
 /// Returns how the job ended, or a failure when the job may have created roles and one of the app's roles trusts a
 /// principal outside the account. An attempt that leaves its job to another attempt is checked too. So is an attempt
-/// whose plan waits for an approval: the vendor's code made the plan with the job's permissions.
+/// whose plan waits for an approval: the vendor's code made the plan with the job's permissions. Also returns the roles
+/// that trust such a principal, if they could be checked.
 pub(super) async fn check(
     agent: &Agent,
     held: &HeldOrder,
     log: &JobLog,
     credentials: SharedCredentialsProvider,
     ended: Ended,
-) -> Ended {
+) -> (Ended, Option<BTreeSet<IamRoleName>>) {
     let roles = match find(agent, held, credentials).await {
-        Ok(roles) if roles.is_empty() => return ended,
-        Ok(roles) => roles,
-        Err(reason) => return unread(log, ended, &reason),
+        Ok(None) => return (ended, None),
+        Ok(Some(roles)) => roles,
+        Err(reason) => return (unread(log, ended, &reason), None),
     };
+    let names = role_names(&roles);
+    if roles.is_empty() {
+        return (ended, Some(names));
+    }
     let who = record(agent, held, log, roles);
-    let Ended::Finished(outcome) = ended else { return ended };
+    let Ended::Finished(outcome) = ended else { return (ended, Some(names)) };
     let reason = format!(
         "somebody outside of the customer's account may assume roles of the app: {who}; delete these roles, or let \
          them trust this account and its services only{}",
         own_outcome(&outcome)
     );
-    Ended::Finished(Outcome::Failed { reason, partial: true })
+    (Ended::Finished(Outcome::Failed { reason, partial: true }), Some(names))
 }
 
-/// Returns the roles of the app that trust a principal outside of the account, each with these principals. Returns none
-/// for a job that can make no role.
+/// Returns the names of the roles in IAM, which the report of the attempt's end contains.
+fn role_names(roles: &Trusting) -> BTreeSet<IamRoleName> {
+    // The last part of a role's ARN is its name, which always has the form of a name in IAM.
+    let names = roles.keys().filter_map(|arn| arn.rsplit('/').next()?.parse().ok());
+    names.take(MAX_ROLES_TRUSTING_STRANGERS).collect()
+}
+
+/// Returns the roles of the app that trust a principal outside of the account; `None` for a job that can make no role.
 async fn find(
     agent: &Agent,
     held: &HeldOrder,
     credentials: SharedCredentialsProvider,
-) -> Result<BTreeMap<String, Vec<String>>, String> {
+) -> Result<Option<Trusting>, String> {
     let Some(app_roles) = agent.app_roles.as_ref().filter(|_| may_make_roles(&held.order.work)) else {
-        return Ok(BTreeMap::new());
+        return Ok(None);
     };
     let region = &agent.config.region;
     let looked = async {
         let roles = app_roles.list(credentials.clone()).await?;
         let foreign = app_roles.foreign(credentials, trusts::issuers(&roles, region)).await?;
-        Ok(trusts::strangers(&roles, region, &foreign))
+        Ok(Some(trusts::strangers(&roles, region, &foreign)))
     };
     tokio::time::timeout(DEADLINE, looked).await.unwrap_or_else(|_| Err("AWS did not answer in time".to_owned()))
 }
 
 /// Writes strangers into the runner's log, the job's log and the audit log. Returns a sentence about them.
-fn record(agent: &Agent, held: &HeldOrder, log: &JobLog, roles: BTreeMap<String, Vec<String>>) -> String {
+fn record(agent: &Agent, held: &HeldOrder, log: &JobLog, roles: Trusting) -> String {
     let who = roles.iter().map(|(role, strangers)| format!("role `{role}` trusts `{}`", strangers.join("`, `")));
     let who = who.collect::<Vec<_>>().join(", ");
     error!(job.id = %held.order.job, "Somebody outside of this account may assume roles of the app: {who}");

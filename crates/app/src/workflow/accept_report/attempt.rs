@@ -30,6 +30,7 @@ impl AcceptReport {
         let Some(current) = self.job_of(install, &report.job).await? else {
             return Err(not_its_job(install, &report.job));
         };
+        self.note_strangers(install, &current, report, sent_at).await?;
         let (now, log) = (self.clock.now(), log_of(report));
         if is_quiet_progress(&current, runner, report, now) {
             self.store_log(log.as_ref(), now).await?;

@@ -2,7 +2,7 @@
 //! at most 400 KB. A runner limits its reports too, so only a modified runner sends a report over these limits.
 
 use freehold_protocol::approval::ProposedPlan;
-use freehold_protocol::limits::{MAX_LOG_BYTES_PER_REPORT, MAX_OUTPUTS_BYTES};
+use freehold_protocol::limits::{MAX_LOG_BYTES_PER_REPORT, MAX_OUTPUTS_BYTES, MAX_ROLES_TRUSTING_STRANGERS};
 use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Outcome};
 use freehold_protocol::{Envelope, canonical};
@@ -24,10 +24,12 @@ const CUT: &str = " [cut]";
 pub(super) fn bounded(report: AttemptReport, envelope: &Envelope) -> AttemptReport {
     let event = match report.event {
         AttemptEvent::Progress { log } => AttemptEvent::Progress { log: cut(&log, MAX_LOG_BYTES_PER_REPORT) },
-        AttemptEvent::Finished { outcome, log, policies } => AttemptEvent::Finished {
+        AttemptEvent::Finished { outcome, log, policies, roles_trusting_strangers } => AttemptEvent::Finished {
             outcome: bounded_outcome(outcome, envelope.payload.len()),
             log: cut(&log, MAX_LOG_BYTES_PER_REPORT),
             policies: bounded_policies(policies),
+            roles_trusting_strangers: roles_trusting_strangers
+                .map(|roles| roles.into_iter().take(MAX_ROLES_TRUSTING_STRANGERS).collect()),
         },
         other @ (AttemptEvent::Started | AttemptEvent::GrantRequest { .. } | AttemptEvent::AttestRequest { .. }) => {
             other

@@ -12,6 +12,7 @@ mod hello;
 mod refusal;
 mod role;
 mod role_switches;
+mod strangers;
 mod unknown_key;
 
 use std::sync::Arc;

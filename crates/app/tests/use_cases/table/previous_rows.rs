@@ -76,7 +76,7 @@ struct Tenant {
 type ReadAndWrite = fn(&Kept) -> (Key, Value);
 
 /// The types of rows. The tests of their modules read those that only their modules know, and a workflow has two rows.
-const TYPES: [(&str, ReadAndWrite); 51] = [
+const TYPES: [(&str, ReadAndWrite); 52] = [
     ("AppRecord", again::<table::AppRecord>),
     ("BudgetRecord", again::<table::BudgetRecord>),
     ("Build", again::<Build>),
@@ -119,6 +119,7 @@ const TYPES: [(&str, ReadAndWrite); 51] = [
     ("RunEntry", again::<table::RunEntry>),
     ("Sending", again::<table::Sending>),
     ("SkippedRun", again::<table::SkippedRun>),
+    ("StrangerTrustsRecord", again::<table::StrangerTrustsRecord>),
     ("TaskToken", again::<table::TaskToken>),
     ("TermsRecord", again::<table::TermsRecord>),
     ("Unbelievable", again::<table::Unbelievable>),

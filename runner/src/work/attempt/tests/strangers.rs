@@ -43,6 +43,30 @@ async fn a_job_after_which_a_role_trusts_a_stranger_has_failed_and_is_written_do
     assert!(written(&world).contains(&format!("{arn} trusts 111111111111")));
 }
 
+/// Returns the roles that the report of the end names, after a job in an account with these roles.
+async fn reported(roles: Option<Vec<AppRole>>) -> Option<Vec<String>> {
+    let world = World::new(Play::Succeed);
+    *world.roles.0.lock().unwrap() = roles;
+    world.queue.send(sealed(&order(1, 7)));
+    world.until_deleted().await;
+    let Some(ReportBody::Attempt(last)) = world.reports().pop() else { panic!() };
+    let AttemptEvent::Finished { roles_trusting_strangers, .. } = last.event else { panic!() };
+    roles_trusting_strangers.map(|roles| roles.iter().map(ToString::to_string).collect())
+}
+
+/// The control plane notifies people of these roles.
+#[tokio::test(start_paused = true)]
+async fn the_report_of_the_end_names_the_roles_that_trust_a_stranger_if_they_could_be_checked() {
+    let role = |arn: &str, trust: &str| AppRole { arn: arn.to_owned(), trust: trust.to_owned() };
+    let other = "arn:aws:iam::222222222222:role/acme--globex-prod--db";
+    let own = STRANGER.replace("111111111111", "222222222222");
+
+    let found = reported(Some(vec![role(ROLE, STRANGER), role(other, STRANGER)])).await;
+    assert_eq!(found.unwrap(), ["acme--globex-prod--db", "api"]);
+    assert_eq!(reported(Some(vec![role(ROLE, &own)])).await.unwrap(), [""; 0]);
+    assert_eq!(reported(None).await, None);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_removal_is_looked_after_as_the_work_that_it_undoes() {
     let world = World::new(Play::Succeed);
