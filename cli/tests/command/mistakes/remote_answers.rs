@@ -80,10 +80,10 @@ pub(super) const MISTAKES: [Mistake; 39] = [
         Cloud::Aws(refusing_values),
     ),
     noticed(
-        "launch where a role of the customer's has a name of the install",
+        "launch where a role and a policy of the customer's have names of the install",
         &["install", "launch", "globex", "--template", "globex.yaml"],
         4,
-        Cloud::Aws(with_role_named_alike),
+        Cloud::Aws(with_names_of_the_install),
     ),
     noticed(
         "launch of a template that is too large for a request, without a bucket",
@@ -238,16 +238,24 @@ fn refusing_values(method: &str, path: &str, body: &str) -> Answer {
     }
 }
 
-/// Answers as an account with a role whose name begins as those of the install `globex` of `acme`.
-fn with_role_named_alike(method: &str, path: &str, body: &str) -> Answer {
+/// Answers as an account with a role whose name begins as those of the install `globex` of `acme`, and with a policy
+/// below its path.
+fn with_names_of_the_install(method: &str, path: &str, body: &str) -> Answer {
     let name = "acme--globex--deployer";
     let role = format!(
         "<Path>/</Path><RoleName>{name}</RoleName><RoleId>AROAEXAMPLE</RoleId><Arn>arn:aws:iam::222222222222:role/{name}</Arn>\
          <CreateDate>2026-01-01T00:00:00Z</CreateDate>"
     );
+    let path_of_app = "/freehold/acme--globex/";
+    let policy = format!(
+        "<Path>{path_of_app}</Path><PolicyName>deploy</PolicyName>\
+         <Arn>arn:aws:iam::222222222222:policy{path_of_app}deploy</Arn>"
+    );
     match action(body) {
         "ListRoles" => listed("ListRoles", &format!("<Roles><member>{role}</member></Roles>")),
         "GetRole" => listed("GetRole", &format!("<Role>{role}</Role>")),
+        "ListPolicies" => listed("ListPolicies", &format!("<Policies><member>{policy}</member></Policies>")),
+        "ListPolicyTags" => listed("ListPolicyTags", "<Tags></Tags>"),
         _ => without_installs(method, path, body),
     }
 }
