@@ -6,7 +6,7 @@
 //! 1. `messages`
 //! 2. `ports`
 //! 3. `error`, `testing`
-//! 4. `reason`, `table`
+//! 4. `reason`, `table`, `text_limit`
 //! 5. `app_version`, `new_workflow`, `notification`
 //! 6. `contract`, `idempotency`, `part`, `read`
 //! 7. `artifact`, `health`, `stack`
@@ -39,6 +39,7 @@ pub mod sweep;
 pub mod table;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod text_limit;
 pub mod webhook;
 pub mod workflow;
 

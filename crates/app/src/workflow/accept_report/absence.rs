@@ -10,6 +10,7 @@ use freehold_protocol::{KeyId, Timestamp};
 use super::{AcceptReport, Accepted, bounds};
 use crate::AppError;
 use crate::messages::DispatchMessage;
+use crate::text_limit::cut;
 use crate::workflow::advance::{self, Advanced, Reported};
 
 impl AcceptReport {
@@ -21,7 +22,7 @@ impl AcceptReport {
         sent_at: Timestamp,
         head: Option<ReportedHead>,
     ) -> Result<Accepted, AppError> {
-        let detail = bounds::cut(&away.detail, bounds::MAX_REASON_BYTES).to_owned();
+        let detail = cut(&away.detail, bounds::MAX_REASON_BYTES).to_owned();
         tracing::warn!(install.id = %install.id, "Runner of `{}` takes no orders: {detail}", install.id);
         self.note_sign(&install.id, sent_at, &Sign::Away(Away { detail, ..away }), head).await?;
         Ok(Accepted::Taken)

@@ -7,6 +7,8 @@ use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Outcome};
 use freehold_protocol::{Envelope, canonical};
 
+use crate::text_limit::{CUT, cut};
+
 /// The maximum size of a stored reason or detail, in bytes.
 pub(super) const MAX_REASON_BYTES: usize = 8 * 1024;
 /// The maximum size of a report's envelope that is stored as the proof of a deploy or a build, in bytes.
@@ -16,8 +18,6 @@ const MAX_POLICIES: usize = 100;
 const MAX_NAME_BYTES: usize = 200;
 const MAX_MESSAGE_BYTES: usize = 1024;
 const MAX_POLICIES_BYTES: usize = 32 * 1024;
-/// The mark at the end of a text that was cut.
-const CUT: &str = " [cut]";
 
 /// Returns the report with its texts cut to their limits. The success of a job whose results are too large to be stored
 /// becomes a failure with that reason.
@@ -97,13 +97,4 @@ fn bounded_policies(policies: Vec<PolicyResult>) -> Vec<PolicyResult> {
         ..one
     });
     bounded.collect()
-}
-
-/// Returns `text`, or its beginning with a mark if it has more than `limit` bytes.
-pub(super) fn cut(text: &str, limit: usize) -> String {
-    if text.len() <= limit {
-        return text.to_owned();
-    }
-    let end = text.floor_char_boundary(limit.saturating_sub(CUT.len()));
-    format!("{}{CUT}", text.get(..end).unwrap_or_default())
 }

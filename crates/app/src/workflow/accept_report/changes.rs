@@ -11,6 +11,7 @@ use super::{AcceptReport, Accepted, bounds};
 use crate::AppError;
 use crate::ports::Expect;
 use crate::table::{self, ChangeTimesRecord, Contact, Decided, Stored, changes_key, contact_key, load, put};
+use crate::text_limit::cut;
 use crate::workflow::advance::{self, Advanced, Reported};
 
 impl AcceptReport {
@@ -60,7 +61,7 @@ impl AcceptReport {
         refusal: &Refusal,
         (fence, sent_at): (Fence, Timestamp),
     ) -> Result<Accepted, AppError> {
-        let reason = bounds::cut(&refusal.detail, bounds::MAX_REASON_BYTES).to_owned();
+        let reason = cut(&refusal.detail, bounds::MAX_REASON_BYTES).to_owned();
         let window = WindowEvent::Refused { fence, runner: runner.clone(), until: refusal.until, reason };
         let reported = Reported { message: None, sent_at, last_log: None };
         let event = JobEvent::Window(window);

@@ -4,8 +4,9 @@ use freehold_domain::install::Install;
 use freehold_domain::job::{ApprovalEvent, JobEvent, JobState};
 use freehold_protocol::approval::CustomerDecision;
 
-use super::{AcceptReport, bounds};
+use super::AcceptReport;
 use crate::AppError;
+use crate::text_limit::cut;
 use crate::workflow::advance::{self, Advanced};
 
 /// The maximum number of decisions of one hello that count. A hello repeats the decisions about all plans that still
@@ -23,7 +24,7 @@ impl AcceptReport {
             if !matches!(job.state, JobState::WaitingForApproval { .. }) {
                 continue;
             }
-            let (by, reason) = (bounds::cut(&decision.by, MAX_BYTES), bounds::cut(&decision.reason, MAX_BYTES));
+            let (by, reason) = (cut(&decision.by, MAX_BYTES), cut(&decision.reason, MAX_BYTES));
             let event =
                 JobEvent::Approval(ApprovalEvent::Customer(CustomerDecision { by, reason, ..decision.clone() }));
             let now = self.clock.now();

@@ -13,6 +13,7 @@ use crate::ports::{Committed, Expect};
 use crate::table::{
     self, NOTICE_SECS, Refused, RetiredNotice, Stored, TRACE_TTL_SECS, evidence, load, notice_key, put_until,
 };
+use crate::text_limit::cut;
 
 /// The time in seconds within which another report requests a second copy of the same notice. SQS drops second copies
 /// for five minutes.
@@ -110,7 +111,7 @@ impl AcceptReport {
         refusal: &Refusal,
         (body, sent_at): (&str, Timestamp),
     ) -> Result<Accepted, AppError> {
-        let detail = bounds::cut(&refusal.detail, bounds::MAX_REASON_BYTES);
+        let detail = cut(&refusal.detail, bounds::MAX_REASON_BYTES);
         let reason = format!("order refused as {}: {detail}", refusal.reason.as_str());
         tracing::warn!(install.id = %install.id, "Runner of `{}`: {reason}", install.id);
         // A refusal that names another install's job, or no job, is recorded under the reporting runner's own install.
