@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use freehold_domain::job::{Job, JobState};
 use freehold_protocol::api::{HistoryView, JobView, LogChunk, LogPage, PlanView};
+use freehold_protocol::limits::MAX_LOG_BYTES_PER_REPORT;
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Report, ReportBody};
 use freehold_protocol::{JobId, Timestamp};
 
@@ -11,6 +12,7 @@ use super::{List, PAGE_ITEMS};
 use crate::AppError;
 use crate::ports::Store;
 use crate::table::{self, LogRecord, Record as _, evidence, job_pk, parse};
+use crate::text_limit::cut;
 
 /// Returns a job with its history.
 ///
@@ -99,7 +101,9 @@ pub async fn list_logs(store: &dyn Store, id: &JobId, after: Option<&str>) -> Re
 }
 
 /// Returns the log in the report that proves a deploy. That report is stored as evidence, so its log has no row of its
-/// own.
+/// own. The evidence has the report as the runner signed it, so its log may be longer than that of a row: it is cut here,
+/// because a page of logs has to fit into the response of a Lambda function (6 MB), where a control character has seven
+/// bytes.
 async fn proven_log(store: &dyn Store, job: &Job) -> Result<Option<LogRecord>, AppError> {
     let Some(used) = evidence::use_by(store, job).await? else { return Ok(None) };
     let report: Report = used.proof.report.envelope().peek()?;
@@ -107,5 +111,6 @@ async fn proven_log(store: &dyn Store, job: &Job) -> Result<Option<LogRecord>, A
     else {
         return Ok(None);
     };
-    Ok((!log.is_empty()).then(|| LogRecord { job: job.id.clone(), fence, seq, text: log }))
+    let record = || LogRecord { job: job.id.clone(), fence, seq, text: cut(&log, MAX_LOG_BYTES_PER_REPORT) };
+    Ok((!log.is_empty()).then(record))
 }

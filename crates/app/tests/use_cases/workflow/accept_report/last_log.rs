@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use freehold_app::read;
 use freehold_app::workflow::accept_report::AcceptReport;
+use freehold_protocol::limits::MAX_LOG_BYTES_PER_REPORT;
 use freehold_protocol::report::{AttemptEvent, Fence, Outcome, Refusal, RefusalReason, ReportBody};
 use futures_util::FutureExt as _;
 
@@ -72,4 +73,35 @@ async fn the_log_of_an_attempt_that_ends_after_its_job_was_cancelled_is_kept() {
 
     let page = read::list_logs(&*world.memory, &job, None).await.unwrap();
     assert_eq!(page.chunks.into_iter().map(|chunk| chunk.text).collect::<String>(), "stopped\n");
+}
+
+/// The response of a Lambda function has at most 6 MB. Inside of it the page is a text, in which the escape of a control
+/// character has another backslash.
+#[tokio::test]
+async fn a_full_page_with_a_long_log_of_a_modified_runner_fits_into_a_response() {
+    let (world, workflow) = World::deploying(Behaviour::Hangs).await;
+    let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
+    let (runner, now) = (&world.runners["globex"], world.now());
+    let fence = Fence { dispatch: 1, receive: 1 };
+    let says = async |seq: u64, event: AttemptEvent| {
+        world.accept_report().accept(&runner.says(&job, fence, seq, event, now), now).await.unwrap();
+    };
+    for seq in 2..51 {
+        says(seq, AttemptEvent::Progress { log: "\u{1}".repeat(MAX_LOG_BYTES_PER_REPORT) }).await;
+    }
+    let success = Outcome::Succeeded {
+        outputs: [("name".to_owned(), "x".into())].into(),
+        sensitive: Default::default(),
+        artifact: None,
+    };
+    says(51, AttemptEvent::finished(success, &"\u{1}".repeat(MAX_LOG_BYTES_PER_REPORT + 1))).await;
+    assert_eq!(world.job(&job).await.state.as_str(), "succeeded");
+
+    let page = read::list_logs(&*world.memory, &job, None).await.unwrap();
+
+    let last = &page.chunks.last().unwrap().text;
+    assert_eq!((page.chunks.len(), page.ended, last.len()), (50, true, MAX_LOG_BYTES_PER_REPORT));
+    assert!(last.ends_with(" [cut]"));
+    let body = serde_json::to_string(&page).unwrap();
+    assert!(serde_json::to_string(&body).unwrap().len() < 6 * 1024 * 1024);
 }
