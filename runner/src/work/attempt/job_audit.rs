@@ -86,7 +86,7 @@ impl Attempt<'_> {
     /// Ends an attempt whose job must not start.
     pub(super) async fn end_unannounced(&self, reporter: &AttemptReporter, why: NotAnnounced) -> Message {
         match why {
-            NotAnnounced::Stopped { reason, start: Start::NotRecorded } => self.end_early(reason).await,
+            NotAnnounced::Stopped { reason, start: Start::NotRecorded } => self.end_unrecorded(reason).await,
             NotAnnounced::Stopped { reason, start: Start::Recorded } => self.stopped_after_announcement(reason).await,
             NotAnnounced::Failed { reason, start } => {
                 let outcome = Outcome::Failed { reason, partial: false };

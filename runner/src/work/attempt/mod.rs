@@ -112,7 +112,7 @@ impl Attempt<'_> {
             true => None,
             false => tokio::select! {
                 biased;
-                reason = self.held.signal.stopped() => return self.end_early(reason).await,
+                reason = self.held.signal.stopped() => return self.end_unrecorded(reason).await,
                 permit = self.admitted(ticket) => match permit {
                     Some(permit) => Some(permit),
                     None => return self.put_back(Message::GiveBack).await,
@@ -138,7 +138,7 @@ impl Attempt<'_> {
             Decision::Start | Decision::Resume => self.start(decision == Decision::Resume, others).await,
             Decision::Interrupted => self.end_interrupted().await,
             Decision::Again(outcome) => self.report_again(outcome).await,
-            Decision::Cancelled => self.refuse(RefusalReason::Cancelled, "the job was cancelled before it started"),
+            Decision::Cancelled => self.refuse_cancelled(),
             Decision::Replayed { accepted } => self.refuse(RefusalReason::Replayed, &accepted.refusal(order)),
         }
     }
@@ -156,10 +156,21 @@ impl Attempt<'_> {
         }
     }
 
+    /// Ends an attempt that must stop before the start of its job is recorded. If another machine works on the order from
+    /// another message, a cancelled job has not ended, and the control plane stops that machine.
+    async fn end_unrecorded(&self, reason: StopReason) -> Message {
+        if reason == StopReason::Cancelled
+            && let Some(message) = self.end_if_others_have_it().await
+        {
+            return message;
+        }
+        self.end_early(reason).await
+    }
+
     /// Ends an attempt that must stop before its job started.
     async fn end_early(&self, reason: StopReason) -> Message {
         match reason {
-            StopReason::Cancelled => self.refuse(RefusalReason::Cancelled, "the job was cancelled before it started"),
+            StopReason::Cancelled => self.refuse_cancelled(),
             StopReason::Draining => self.put_back(Message::GiveBack).await,
             StopReason::LeaseLost | StopReason::TimedOut | StopReason::SwitchedOff => {
                 self.put_back(Message::Leave).await
@@ -221,6 +232,10 @@ impl Attempt<'_> {
         }
     }
 
+    fn refuse_cancelled(&self) -> Message {
+        self.refuse(RefusalReason::Cancelled, "the job was cancelled before it started")
+    }
+
     fn refuse(&self, reason: RefusalReason, detail: &str) -> Message {
         let refusal = verify::Refused { reason, detail: detail.to_owned() };
         let job = Some((self.held.order.job.clone(), self.held.fence));
@@ -254,7 +269,7 @@ impl Attempt<'_> {
             }
         };
         if let Some(reason) = held.signal.reason() {
-            return self.end_early(reason).await;
+            return self.end_unrecorded(reason).await;
         }
         if let Err(why) = self.announce(others).await {
             return self.end_unannounced(&reporter, why).await;

@@ -198,6 +198,46 @@ async fn a_copy_of_an_action_that_another_machine_works_on_does_not_end_it_as_in
     assert_eq!(second.sent_by(&key(SECOND)), ["refused replayed"]);
 }
 
+/// The copy waits for another job of the action when the cancel comes. If the order were refused as cancelled, the job
+/// would be cancelled for the control plane, which the first machine does not know yet.
+#[tokio::test(start_paused = true)]
+async fn a_copy_that_waits_when_the_job_is_cancelled_is_refused_as_a_copy_while_another_machine_works_on_it() {
+    for runner in [FIRST, SECOND] {
+        let (first, bucket) = first_machine(Play::Wait).await;
+        let kept = sealed(&made_for(runner, order(1, 7)));
+        first.queue.send(kept.clone());
+        first.until("the start", |world| world.begun() == 1).await;
+
+        let second = next(&first, &bucket);
+        let beside = Order { group: "action:check.1".parse().unwrap(), ..order(2, 7) };
+        second.queue.send(sealed(&made_for(SECOND, beside)));
+        second.until("another job of the action", |world| world.begun() == 2).await;
+        second.queue.send_at(kept, COPIED_AT);
+        let is_taken = |world: &World| world.queue.messages.lock().unwrap().values().all(|one| one.receive > 0);
+        second.until("the copy", is_taken).await;
+        second.queue.send(cancel(None));
+        second.until("the refusal", |world| world.queue.len() == 2).await;
+
+        assert_eq!(second.sent_by(&key(SECOND)), ["1.1 started", "refused replayed"], "made for {runner}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_that_comes_after_the_cancel_is_refused_as_a_copy_while_another_machine_works_on_it() {
+    let (old, bucket) = first_machine(Play::Wait).await;
+    let kept = sealed(&made_for(FIRST, order(1, 7)));
+    let new = next(&old, &bucket);
+    new.queue.send(kept.clone());
+    new.until("the start", |world| world.begun() == 1).await;
+    old.queue.send(cancel(None));
+    old.until("the cancel", |world| world.queue.len() == 1).await;
+
+    old.queue.send_at(kept, COPIED_AT);
+    old.until("the refusal", |world| world.queue.len() == 1).await;
+
+    assert_eq!(new.sent_by(&key(FIRST)), ["refused replayed"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_order_for_a_lost_machine_that_nobody_began_is_done_by_the_next_one() {
     let (first, bucket) = first_machine(Play::Succeed).await;
