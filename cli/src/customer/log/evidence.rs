@@ -9,7 +9,7 @@ use aws_sdk_s3::Client;
 use aws_sdk_s3::error::ProvideErrorMetadata as _;
 use clap::Args;
 use freehold_protocol::audit::verify::{Known, Position, RecordsCopy, Verified, verify};
-use freehold_protocol::audit::{AuditRecord, READING_ORDER};
+use freehold_protocol::audit::{AuditRecord, MAX_OBJECT_BYTES, READING_ORDER};
 use freehold_protocol::envelope::{PublicKey, SuccessionError};
 use freehold_protocol::report::Fence;
 use freehold_protocol::succession::Roots;
@@ -21,6 +21,7 @@ use super::super::own_install::OwnInstall;
 use super::local_copy::{self, LocalCopy};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result, ResultExt};
+use crate::output;
 
 /// The prefix of the records in the bucket.
 const AUDIT: &str = "audit/";
@@ -192,6 +193,23 @@ async fn list(client: &Client, bucket: &str, inside: &str) -> Result<Vec<String>
     Ok(keys)
 }
 
+/// Reads an object of at most [`MAX_OBJECT_BYTES`].
+async fn read(client: &Client, bucket: &str, key: &str) -> Result<Vec<u8>> {
+    let object = client.get_object().bucket(bucket).key(key).send().await;
+    let (mut body, mut bytes) = (object.doing(format!("read `{key}` of bucket `{bucket}`"))?.body, Vec::new());
+    loop {
+        let chunk = body.try_next().await;
+        let chunk = chunk.map_err(|error| Error::transient(format!("cannot read `{key}`: {error}; try again")))?;
+        let Some(chunk) = chunk else { return Ok(bytes) };
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > MAX_OBJECT_BYTES {
+            let most = output::bytes(MAX_OBJECT_BYTES.try_into().unwrap_or(u64::MAX));
+            let message = format!("object `{key}` of bucket `{bucket}` has more than {most}");
+            return Err(Error::failed(message).or(local_copy::FOREIGN));
+        }
+    }
+}
+
 /// Reads all objects below `audit/`, while runners may write.
 async fn download(client: &Client, bucket: &str) -> Result<RecordsCopy> {
     let mut keys = Vec::new();
@@ -199,15 +217,13 @@ async fn download(client: &Client, bucket: &str) -> Result<RecordsCopy> {
         keys.extend(list(client, bucket, prefix).await?);
     }
     let (mut copy, mut reads, turns) = (RecordsCopy::default(), JoinSet::new(), Arc::new(Semaphore::new(AT_ONCE)));
-    for key in keys {
+    // Other objects below `audit/` are the customer's own.
+    for key in keys.into_iter().filter(|key| RecordsCopy::takes(key.strip_prefix(AUDIT).unwrap_or(key))) {
         let (client, bucket, turns) = (client.clone(), bucket.to_owned(), turns.clone());
         reads.spawn(async move {
             let _turn = turns.acquire().await;
-            let object = client.get_object().bucket(&bucket).key(&key).send().await;
-            let object = object.doing(format!("read `{key}` of bucket `{bucket}`"))?;
-            let body = object.body.collect().await;
-            let body = body.map_err(|error| Error::transient(format!("cannot read `{key}`: {error}; try again")))?;
-            Ok::<_, Error>((key, body.to_vec()))
+            let bytes = read(&client, &bucket, &key).await?;
+            Ok::<_, Error>((key, bytes))
         });
     }
     while let Some(read) = reads.join_next().await {

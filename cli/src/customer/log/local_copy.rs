@@ -7,7 +7,7 @@ use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
 use freehold_protocol::audit::verify::RecordsCopy;
-use freehold_protocol::audit::{ORDERS, RECEIPTS, REPORTS};
+use freehold_protocol::audit::{MAX_OBJECT_BYTES, ORDERS, RECEIPTS, REPORTS};
 
 use crate::error::{Error, Result};
 use crate::file::COPY_OF_AUDIT;
@@ -15,6 +15,10 @@ use crate::output::{clean, plural};
 
 /// The directory of the records in a copy of the whole bucket.
 const AUDIT: &str = "audit";
+
+/// The advice about an object or a file that is larger than any that a runner writes.
+pub(super) const FOREIGN: &str =
+    "no runner wrote it: find out who did, move it out of `audit/`, and run the command again";
 
 /// A copy in a directory of this machine.
 #[derive(Debug)]
@@ -39,15 +43,17 @@ pub(super) fn read(directory: &Path) -> Result<LocalCopy> {
         let is_named = [ORDERS, RECEIPTS, REPORTS].contains(&name.as_str());
         if path.is_dir() && is_named {
             for file in crate::file::entries(&path, COPY_OF_AUDIT)? {
-                let bytes = crate::file::read(&file.path(), COPY_OF_AUDIT)?;
-                copy.add(&format!("{name}/{}", file.file_name().to_string_lossy()), bytes);
+                let name = format!("{name}/{}", file.file_name().to_string_lossy());
+                if RecordsCopy::takes(&name) {
+                    copy.add(&name, content(&file.path())?);
+                }
             }
         } else if path.is_dir() {
             let inside = crate::file::entries(&path, COPY_OF_AUDIT)?;
             let is_record = |file: &&DirEntry| file.path().extension().is_some_and(|extension| extension == "json");
             skipped.insert(name, inside.iter().filter(is_record).count());
-        } else if name.ends_with(".pub") || name.ends_with(".json") {
-            copy.add(&name, crate::file::read(&path, COPY_OF_AUDIT)?);
+        } else if RecordsCopy::takes(&name) {
+            copy.add(&name, content(&path)?);
         }
     }
     if copy.records.is_empty() {
@@ -56,6 +62,11 @@ pub(super) fn read(directory: &Path) -> Result<LocalCopy> {
         return Err(Error::invalid(message).or(COPY_OF_AUDIT));
     }
     Ok(LocalCopy { copy, skipped })
+}
+
+/// Returns the content of a file of at most [`MAX_OBJECT_BYTES`].
+fn content(path: &Path) -> Result<Vec<u8>> {
+    crate::file::read_at_most(path, u64::try_from(MAX_OBJECT_BYTES).unwrap_or(u64::MAX), FOREIGN)
 }
 
 /// Returns a sentence about the directories that are not verified, if there are any.

@@ -1,5 +1,5 @@
-use freehold_protocol::audit::record_name;
 use freehold_protocol::audit::verify::{Known, verify};
+use freehold_protocol::audit::{MAX_OBJECT_BYTES, record_name};
 
 use super::local_copy;
 
@@ -22,6 +22,20 @@ fn a_directory_is_read_as_the_bucket_has_it_and_an_empty_one_is_refused() {
     assert_eq!(key, "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=");
     assert_eq!(copy.records.into_iter().collect::<Vec<_>>(), [(record_name(1), b"{}".to_vec())]);
     assert!(chain.problems[0].text.starts_with("record 1 cannot be read: "), "{:?}", chain.problems);
+}
+
+#[test]
+fn a_file_that_is_larger_than_every_record_is_named_with_the_way_out() {
+    for name in [record_name(1), format!("orders/{}", record_name(1))] {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("orders")).unwrap();
+        std::fs::write(place.path().join(&name), vec![b'x'; MAX_OBJECT_BYTES + 1]).unwrap();
+
+        let refused = local_copy::read(place.path()).unwrap_err();
+
+        assert!(refused.to_string().contains(&format!("/{name}` has more than 2.00 MiB")), "{refused}");
+        assert_eq!(refused.way_out(), Some(local_copy::FOREIGN));
+    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! `freehold customer` on a bucket into which a runner writes while the command reads it.
 
-use freehold_protocol::audit::AuditEvent;
+use std::process::Output;
+
+use freehold_protocol::audit::{AuditEvent, MAX_OBJECT_BYTES};
 use freehold_protocol::envelope::PublicKey;
 use serde_json::{Value, json};
 
@@ -37,6 +39,38 @@ fn a_log_is_whole_although_a_runner_writes_between_the_pages_of_its_list() {
 
     assert_eq!((code, &answer["problems"]), (0, &json!([])), "{answer}");
     assert!(answer["records"].as_u64() > Some(4), "the runner has not written between the pages: {answer}");
+}
+
+#[test]
+fn an_object_that_is_larger_than_every_record_is_named_and_the_customers_own_objects_are_not_read() {
+    let large = vec![b'x'; MAX_OBJECT_BYTES + 1];
+    let with = |name: &str| {
+        let bucket = Bucket::telling(&Story::default());
+        bucket.write(name, &large);
+        serve(bucket)
+    };
+
+    let (code, answer) = verify(&with("audit/export.csv"));
+    let foreign = run(&with("audit/000000000009.json"));
+
+    assert_eq!((code, &answer["problems"]), (0, &json!([])), "{answer}");
+    let error = String::from_utf8_lossy(&foreign.stderr);
+    assert_eq!(foreign.status.code(), Some(1), "{error}");
+    let object = "object `audit/000000000009.json` of bucket `fh-acme--globex--222222222222` has more than 2.00 MiB";
+    assert!(error.contains(object) && error.contains("move it out of `audit/`"), "{error}");
+}
+
+/// Answers as S3 does for a bucket; returns the address.
+fn serve(bucket: Bucket) -> String {
+    listen(move |_, path, body| {
+        if body.starts_with("Action=GetCallerIdentity") {
+            return (200, CALLER.to_owned());
+        }
+        let (name, query) = path.split_once('?').unwrap_or((path, ""));
+        let is_list = query.contains("list-type=2");
+        let object = || std::fs::read_to_string(bucket.path(name.strip_prefix(BUCKET).unwrap())).unwrap();
+        (200, if is_list { page(&bucket, query) } else { object() })
+    })
 }
 
 /// Returns a page of the list of the bucket, as S3 answers it.
@@ -76,6 +110,12 @@ fn keys(bucket: &Bucket) -> Vec<String> {
 
 /// Verifies the bucket at `address` as its customer; returns the exit code and the answer.
 fn verify(address: &str) -> (i32, Value) {
+    let done = run(address);
+    let answer = serde_json::from_slice(&done.stdout);
+    (done.status.code().unwrap(), answer.unwrap_or_else(|error| panic!("{error}: {done:?}")))
+}
+
+fn run(address: &str) -> Output {
     let root = PublicKey::from(key(ROOT).verifying_key()).to_string();
     let words = ["customer", "audit", "verify", "globex", "--tenant", "acme", "--root-key", &root, "--json"];
     let place = tempfile::tempdir().unwrap();
@@ -85,7 +125,5 @@ fn verify(address: &str) -> (i32, Value) {
         ("AWS_ACCESS_KEY_ID", "222222222222"),
         ("AWS_SECRET_ACCESS_KEY", "local"),
     ];
-    let done = command(place.path(), &words).envs(credentials).output().unwrap();
-    let answer = serde_json::from_slice(&done.stdout);
-    (done.status.code().unwrap(), answer.unwrap_or_else(|error| panic!("{error}: {done:?}")))
+    command(place.path(), &words).envs(credentials).output().unwrap()
 }

@@ -8,10 +8,10 @@ use aws_sdk_s3::operation::put_object::builders::PutObjectFluentBuilder;
 use aws_sdk_s3::primitives::{ByteStream, DateTime};
 use aws_sdk_s3::types::ObjectLockMode;
 use freehold_protocol::Timestamp;
-use freehold_protocol::audit::{record_name, record_number};
+use freehold_protocol::audit::{MAX_OBJECT_BYTES, record_name, record_number};
 
 use super::error::AuditError;
-use crate::aws;
+use crate::aws::{self, StreamError};
 use crate::config::audit_lock::{AuditLock, LockMode};
 use crate::process::clock;
 
@@ -64,10 +64,10 @@ pub trait Bucket: std::fmt::Debug + Send + Sync {
     /// An [`AuditError`]. The object may have been written nevertheless, or may be written later.
     async fn replace(&self, name: &str, bytes: Vec<u8>) -> Result<(), AuditError>;
 
-    /// Returns an object that exists.
+    /// Returns an object that exists, of at most [`MAX_OBJECT_BYTES`].
     ///
     /// # Errors
-    /// An [`AuditError`].
+    /// An [`AuditError`]; [`AuditError::TooLarge`] for a larger object.
     async fn read(&self, name: &str) -> Result<Object, AuditError>;
 
     /// Looks at the first records after `seq`, at most `page`.
@@ -117,6 +117,18 @@ async fn limited<T, E: std::error::Error + 'static>(
     tokio::time::timeout(DEADLINE, call).await.map_err(|_| format!("no answer within {} s", DEADLINE.as_secs()))
 }
 
+/// Returns the content of an object; `None` if it has more than [`MAX_OBJECT_BYTES`].
+async fn content(mut body: ByteStream) -> Result<Option<Vec<u8>>, StreamError> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = aws::next_bytes(&mut body).await? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > MAX_OBJECT_BYTES {
+            return Ok(None);
+        }
+    }
+    Ok(Some(bytes))
+}
+
 #[async_trait]
 impl Bucket for S3Bucket {
     async fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created, AuditError> {
@@ -138,12 +150,18 @@ impl Bucket for S3Bucket {
 
     async fn read(&self, name: &str) -> Result<Object, AuditError> {
         let trouble = |reason| self.trouble("s3:GetObject", reason);
-        let call = self.client.get_object().bucket(&self.name).key(format!("{FOLDER}{name}"));
+        let key = format!("{FOLDER}{name}");
+        let call = self.client.get_object().bucket(&self.name).key(&key);
         let object = limited(call.send()).await.map_err(trouble)?.map_err(|error| trouble(aws::explain(&error)))?;
         let millis = object.last_modified().and_then(|time| u64::try_from(time.to_millis().ok()?).ok());
-        let body = limited(object.body.collect()).await.map_err(trouble)?;
-        let bytes = body.map_err(|error| trouble(aws::explain(&error)))?.to_vec();
-        Ok(Object { bytes, written_at: millis.map(Timestamp::from_millis) })
+        let written_at = millis.map(Timestamp::from_millis);
+        let body = limited(content(object.body)).await.map_err(trouble)?;
+        let bytes = body.map_err(|error| trouble(aws::explain(&error)))?;
+        let too_large = || {
+            let (bucket, most) = (self.name.clone(), MAX_OBJECT_BYTES);
+            AuditError::TooLarge { bucket, object: key, most, written_at }
+        };
+        Ok(Object { bytes: bytes.ok_or_else(too_large)?, written_at })
     }
 
     async fn later(&self, seq: u64, page: u16) -> Result<Later, AuditError> {
@@ -158,5 +176,47 @@ impl Bucket for S3Bucket {
         // highest number.
         let more = listed.is_truncated() == Some(true) && numbers.len() == names.len();
         Ok(Later { highest: numbers.into_iter().max(), more })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::testing::sdk_at;
+
+    /// Returns a bucket whose objects have this many bytes.
+    async fn bucket(bytes: usize) -> S3Bucket {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let sdk = sdk_at(format!("http://{}", listener.local_addr().unwrap()));
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut request = Vec::new();
+                while !request.ends_with(b"\r\n\r\n") {
+                    request.push(stream.read_u8().await.unwrap());
+                }
+                let body = vec![b'x'; bytes];
+                let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {bytes}\r\n\r\n");
+                // The reader of an object that is too large does not read it to its end.
+                let _ = stream.write_all(&[head.as_bytes(), body.as_slice()].concat()).await;
+            }
+        });
+        let settings = aws_sdk_s3::config::Builder::from(&sdk).force_path_style(true).build();
+        S3Bucket::new(aws_sdk_s3::Client::from_conf(settings), "b".to_owned(), None)
+    }
+
+    #[tokio::test]
+    async fn an_object_that_no_runner_wrote_is_read_up_to_the_limit_and_named() {
+        let largest = bucket(MAX_OBJECT_BYTES).await.read("1.json").await.unwrap();
+        let refused = bucket(MAX_OBJECT_BYTES + 1).await.read("1.json").await.unwrap_err();
+
+        assert_eq!(largest.bytes.len(), MAX_OBJECT_BYTES);
+        assert_eq!(
+            refused.to_string(),
+            "object `audit/1.json` of bucket `b` has more than 2097152 bytes, so no runner wrote it; find out who did, \
+             and move it out of `audit/`"
+        );
     }
 }

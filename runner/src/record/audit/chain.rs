@@ -171,7 +171,12 @@ impl BucketChain {
             Created::Contended => Ok(false),
             Created::Exists => {
                 // The name is the beginning of the key's digest, so no other key belongs there.
-                if self.bucket.read(&name).await?.bytes != text {
+                let is_there = match self.bucket.read(&name).await {
+                    Ok(object) => object.bytes == text,
+                    Err(AuditError::TooLarge { .. }) => false,
+                    Err(error) => return Err(error),
+                };
+                if !is_there {
                     self.bucket.replace(&name, text).await?;
                     warn!("Object `audit/{name}` was not the public key of this runner, and was written again");
                 }
@@ -229,10 +234,14 @@ impl BucketChain {
             // A record before `from` that cannot be read does not matter, so the results are checked one after the
             // other.
             for (seq, read) in (lowest..=highest).rev().zip(join_all(reads).await) {
-                let Object { bytes, written_at } = read?;
+                let written_at = match &read {
+                    Ok(Object { written_at, .. }) | Err(AuditError::TooLarge { written_at, .. }) => *written_at,
+                    Err(_) => None,
+                };
                 if written_at.is_some_and(|written_at| written_at < from) {
                     return Ok(found);
                 }
+                let bytes = read?.bytes;
                 let record = Envelope::parse(&bytes).and_then(|envelope| envelope.peek::<AuditRecord>());
                 let record = record.map_err(|_| AuditError::Unreadable { seq })?;
                 if wanted(&record) {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use freehold_protocol::KeyId;
+use freehold_protocol::{KeyId, Timestamp};
 
 /// The reason why an audit record was not written.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +42,12 @@ pub enum AuditError {
     /// A record of the customer's bucket is not one that this version reads.
     #[error("audit record {seq} in the customer's bucket cannot be read; `freehold customer audit verify` shows why")]
     Unreadable { seq: u64 },
+    /// An object of the customer's bucket is larger than any that a runner writes.
+    #[error(
+        "object `{object}` of bucket `{bucket}` has more than {most} bytes, so no runner wrote it; find out who did, \
+         and move it out of `audit/`"
+    )]
+    TooLarge { bucket: String, object: String, most: usize, written_at: Option<Timestamp> },
     /// A machine with a newer version of the runner recorded something that may decide whether an order starts.
     #[error(
         "audit record {seq} in the customer's bucket has an event of a newer version, `{event}`, which may be about \

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use ed25519_dalek::SigningKey;
 use freehold_protocol::audit::verify::{Known, RecordsCopy, Verified, verify};
-use freehold_protocol::audit::{AuditEvent, AuditRecord, record_name, record_number};
+use freehold_protocol::audit::{AuditEvent, AuditRecord, MAX_OBJECT_BYTES, record_name, record_number};
 use freehold_protocol::{Envelope, Timestamp};
 
 use super::bucket::{Bucket, Created, Later, Object};
@@ -136,6 +136,10 @@ impl Bucket for Memory {
         self.open_reads.fetch_sub(1, Ordering::Relaxed);
         let written_at = self.written_at.lock().unwrap().get(name).copied().or_else(|| Some(clock::local()));
         let bytes = self.objects.lock().unwrap().get(name).cloned().ok_or_else(Self::trouble)?;
+        if bytes.len() > MAX_OBJECT_BYTES {
+            let (bucket, object) = ("b".to_owned(), format!("audit/{name}"));
+            return Err(AuditError::TooLarge { bucket, object, most: MAX_OBJECT_BYTES, written_at });
+        }
         Ok(Object { bytes, written_at })
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use freehold_protocol::audit::{AuditRecord, record_name};
+use freehold_protocol::audit::{AuditRecord, MAX_OBJECT_BYTES, record_name};
 use freehold_protocol::report::Fence;
 use freehold_protocol::{Digest, Envelope};
 
@@ -207,13 +207,38 @@ async fn a_damaged_key_is_written_again_by_the_next_process() {
     let bucket = Arc::new(Memory::default());
     machine(directory.path(), 1, &bucket).announce_durably(ended(1)).await.unwrap();
     let name = format!("{}.pub", author(1).identity.id());
-    bucket.objects.lock().unwrap().insert(name, b"damaged".to_vec());
+    bucket.objects.lock().unwrap().insert(name.clone(), b"damaged".to_vec());
     let damaged = bucket.verified().problems.len();
 
     machine(directory.path(), 1, &bucket).announce_durably(ended(2)).await.unwrap();
+    bucket.objects.lock().unwrap().insert(name, vec![b'x'; MAX_OBJECT_BYTES + 1]);
+    machine(directory.path(), 1, &bucket).announce_durably(ended(3)).await.unwrap();
 
     assert_eq!(damaged, 2);
-    assert_eq!(bucket.events(), ["i-1", "1", "2"]);
+    assert_eq!(bucket.events(), ["i-1", "1", "2", "3"]);
+    assert!(bucket.verified().problems.is_empty());
+}
+
+#[tokio::test]
+async fn an_object_that_is_larger_than_every_record_is_named_if_it_is_in_the_way() {
+    let directory = tempfile::tempdir().unwrap();
+    let bucket = Arc::new(Memory::default());
+    let audit = machine(directory.path(), 1, &bucket);
+    audit.announce_durably(ended(1)).await.unwrap();
+    let large = || vec![b'x'; MAX_OBJECT_BYTES + 1];
+    bucket.objects.lock().unwrap().insert(record_name(1), large());
+    let times = [1, 2].map(|seq| (record_name(seq), Timestamp::from_millis(seq * 1000)));
+    bucket.written_at.lock().unwrap().extend(times);
+
+    let all = audit.since(Timestamp::default(), BUCKET_LIMIT, |_| true).await;
+    let newer = audit.since(Timestamp::from_millis(2000), BUCKET_LIMIT, |_| true).await.unwrap().unwrap();
+    bucket.objects.lock().unwrap().insert(record_name(3), large());
+    let next = audit.announce_durably(ended(2)).await;
+
+    let names = |error: &AuditError, seq: u64| error.to_string().contains(&format!("`audit/{}`", record_name(seq)));
+    assert!(all.as_ref().is_err_and(|error| names(error, 1)), "{all:?}");
+    assert_eq!(newer.iter().map(|record| record.seq).collect::<Vec<_>>(), [2]);
+    assert!(next.as_ref().is_err_and(|error| names(error, 3)), "{next:?}");
 }
 
 #[tokio::test(start_paused = true)]

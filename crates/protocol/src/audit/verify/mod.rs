@@ -38,8 +38,18 @@ pub struct RecordsCopy {
 }
 
 impl RecordsCopy {
+    /// Returns whether an object with this name below `audit/` belongs to a part of the copy.
+    pub fn takes(name: &str) -> bool {
+        let inside = |folder: &&str| name.strip_prefix(*folder).and_then(|rest| rest.strip_prefix('/'));
+        let file = [ORDERS, RECEIPTS, REPORTS].iter().find_map(inside).unwrap_or(name);
+        name.ends_with(".pub") || (file.ends_with(".json") && !file.contains('/'))
+    }
+
     /// Adds the object with this name below `audit/`. Returns false for a name that belongs to no part of the copy.
     pub fn add(&mut self, name: &str, bytes: Vec<u8>) -> bool {
+        if !Self::takes(name) {
+            return false;
+        }
         let folder = |folder| name.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
         if let Some(key) = name.strip_suffix(".pub") {
             // Bytes that are not UTF-8 are not a valid key. They are reported with the records that the key should
@@ -53,9 +63,6 @@ impl RecordsCopy {
             (_, _, Some(name)) => (&mut self.reports, name),
             (None, None, None) => (&mut self.records, name),
         };
-        if name.contains('/') || !name.ends_with(".json") {
-            return false;
-        }
         map.insert(name.to_owned(), bytes);
         true
     }
