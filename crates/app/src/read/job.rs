@@ -101,9 +101,9 @@ pub async fn list_logs(store: &dyn Store, id: &JobId, after: Option<&str>) -> Re
 }
 
 /// Returns the log in the report that proves a deploy. That report is stored as evidence, so its log has no row of its
-/// own. The evidence has the report as the runner signed it, so its log may be longer than that of a row: it is cut here,
-/// because a page of logs has to fit into the response of a Lambda function (6 MB), where a control character has seven
-/// bytes.
+/// own. The evidence has the report as the runner signed it, so its log may be longer than that of a row. It is cut
+/// here, because a page of logs has to fit into the response of a Lambda function (6 MB), where a control character has
+/// seven bytes.
 async fn proven_log(store: &dyn Store, job: &Job) -> Result<Option<LogRecord>, AppError> {
     let Some(used) = evidence::use_by(store, job).await? else { return Ok(None) };
     let report: Report = used.proof.report.envelope().peek()?;

@@ -15,8 +15,8 @@ pub struct StrangerTrusts {
 }
 
 impl StrangerTrusts {
-    /// Returns the trusts after a report with the roles `found` that the reports queue took at `at`, and the roles among
-    /// them that trusted no stranger before; `None` if the report changes nothing or is older than what is known.
+    /// Returns the trusts after a report with the roles `found` that the reports queue took at `at`, and the roles
+    /// among them that trusted no stranger before; `None` if the report changes nothing or is older than what is known.
     #[must_use]
     pub fn after(&self, at: Timestamp, found: &BTreeSet<IamRoleName>) -> Option<(Self, BTreeSet<IamRoleName>)> {
         if *found == self.roles || at < self.at {

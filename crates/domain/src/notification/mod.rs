@@ -1,6 +1,6 @@
-//! Notifications about workflows, jobs, runs, components, runners and roles that trust strangers. Only states decide whether a notification is
-//! sent. A notification contains names, counts and times: no value, no reason that a program wrote, and no text of a
-//! log.
+//! Notifications about workflows, jobs, runs, components, runners and roles that trust strangers. Only states decide
+//! whether a notification is sent. A notification contains names, counts and times: no value, no reason that a program
+//! wrote, and no text of a log.
 
 mod checks;
 mod draft;

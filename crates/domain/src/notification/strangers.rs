@@ -11,8 +11,8 @@ use crate::job::Job;
 /// The maximum number of roles that a text names.
 const MOST_ROLES: usize = 10;
 
-/// Returns the notification about the roles that the runner found to trust a stranger after `job`; `None` if there is no
-/// role. The reports queue took the runner's report at `at`.
+/// Returns the notification about the roles that the runner found to trust a stranger after `job`; `None` if there is
+/// no role. The reports queue took the runner's report at `at`.
 pub fn of_strangers(
     job: &Job,
     app: Option<&AppName>,
@@ -33,9 +33,9 @@ pub fn of_strangers(
         }
     };
     let text = format!(
-        "{trust} a principal outside of the customer's account, as the runner found after job {} ({}). The audit log in \
-         the customer's bucket names the principal. Each job that may make roles fails until somebody deletes the role \
-         or removes the trust.",
+        "{trust} a principal outside of the customer's account, as the runner found after job {} ({}). The audit log \
+         in the customer's bucket names the principal. Each job that may make roles fails until somebody deletes the \
+         role or removes the trust.",
         job.id, job.node
     );
     let cause = [job.id.as_str(), &at.as_millis().to_string()];

@@ -251,8 +251,8 @@ fn a_role_that_trusts_a_stranger_is_named_with_the_install_and_the_job() {
 
     assert_eq!(notification.subject, "Freehold: globex: a stranger may assume role role-00");
     let begin = format!(
-        "Role role-00 of install globex trusts a principal outside of the customer's account, as the runner found after \
-         job {} (storage).",
+        "Role role-00 of install globex trusts a principal outside of the customer's account, as the runner found \
+         after job {} (storage).",
         job.id
     );
     assert!(notification.text.starts_with(&begin), "{}", notification.text);
@@ -265,8 +265,8 @@ fn many_roles_that_trust_strangers_are_in_one_notification_which_names_ten() {
     let notification = of_strangers(&job(job_failed()), None, &roles(12), AT).unwrap();
 
     assert_eq!(notification.subject, "Freehold: globex: strangers may assume 12 roles");
-    let named = "The roles role-00, role-01, role-02, role-03, role-04, role-05, role-06, role-07, role-08, role-09 and \
-                 2 more of install globex trust";
+    let named = "The roles role-00, role-01, role-02, role-03, role-04, role-05, role-06, role-07, role-08, role-09 \
+                 and 2 more of install globex trust";
     assert!(notification.text.starts_with(named), "{}", notification.text);
     assert_eq!(of_strangers(&job(job_failed()), None, &roles(0), AT), None);
 }

@@ -36,8 +36,8 @@ pub const RECEIPTS: &str = "receipts";
 /// this order does not lack what it names. In another order, a complete chain may look cut.
 pub const READING_ORDER: [&str; 4] = [REPORTS, RECEIPTS, "", ORDERS];
 
-/// The maximum size of an object below `audit/`, in bytes. A record and each message that a record names is an envelope,
-/// which is smaller ([`crate::limits::MAX_ENVELOPE_BYTES`]), so no runner writes a larger object.
+/// The maximum size of an object below `audit/`, in bytes. A record and each message that a record names is an
+/// envelope, which is smaller ([`crate::limits::MAX_ENVELOPE_BYTES`]), so no runner writes a larger object.
 pub const MAX_OBJECT_BYTES: usize = 2 * 1024 * 1024;
 
 /// One record of the chain.

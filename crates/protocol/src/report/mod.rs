@@ -159,8 +159,8 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl AttemptEvent {
-    /// Returns the end of an attempt for which no policy was evaluated and no role was checked. `log` is the rest of the
-    /// log.
+    /// Returns the end of an attempt for which no policy was evaluated and no role was checked. `log` is the rest of
+    /// the log.
     pub fn finished(outcome: Outcome, log: &str) -> Self {
         Self::Finished { outcome, log: log.to_owned(), policies: Vec::new(), roles_trusting_strangers: None }
     }

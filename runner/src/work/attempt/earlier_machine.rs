@@ -22,10 +22,10 @@ impl Attempt<'_> {
     /// Ends this delivery if what other machines did with the order excludes it. A build runner and a runner without a
     /// bucket have no chain to look at.
     ///
-    /// Other machines rarely have an order that was made for this runner's key, or that the journal has. For such an order
-    /// this reads nothing if it was issued after the last time at which others were noticed: when the start is recorded,
-    /// [`Self::announce`] notices what was written since then. No start follows a job that is interrupted or cancelled, so
-    /// nothing would notice that another machine works on it.
+    /// Other machines rarely have an order that was made for this runner's key, or that the journal has. For such an
+    /// order this reads nothing if it was issued after the last time at which others were noticed: when the start is
+    /// recorded, [`Self::announce`] notices what was written since then. No start follows a job that is interrupted or
+    /// cancelled, so nothing would notice that another machine works on it.
     pub(super) async fn end_if_excluded(&self, decision: &Decision, others: Option<Others>) -> Option<Message> {
         let others_may_know = || others.is_some_and(|others| self.may_be_known(others));
         let is_looked_up = !self.is_ours()
@@ -38,9 +38,9 @@ impl Attempt<'_> {
         if is_looked_up { self.look().await } else { None }
     }
 
-    /// Ends this delivery, which is about to be given back or refused as cancelled, if another machine has the order from
-    /// another message. The control plane orders the work again when the order is given back, and ends the job when it is
-    /// refused, but the other machine may still do it.
+    /// Ends this delivery, which is about to be given back or refused as cancelled, if another machine has the order
+    /// from another message. The control plane orders the work again when the order is given back, and ends the job
+    /// when it is refused, but the other machine may still do it.
     pub(super) async fn end_if_others_have_it(&self) -> Option<Message> {
         if self.is_known() { None } else { self.look().await }
     }

@@ -156,8 +156,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// Ends an attempt that must stop before the start of its job is recorded. If another machine works on the order from
-    /// another message, a cancelled job has not ended, and the control plane stops that machine.
+    /// Ends an attempt that must stop before the start of its job is recorded. If another machine works on the order
+    /// from another message, a cancelled job has not ended, and the control plane stops that machine.
     async fn end_unrecorded(&self, reason: StopReason) -> Message {
         if reason == StopReason::Cancelled
             && let Some(message) = self.end_if_others_have_it().await

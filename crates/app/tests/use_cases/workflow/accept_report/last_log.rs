@@ -75,8 +75,8 @@ async fn the_log_of_an_attempt_that_ends_after_its_job_was_cancelled_is_kept() {
     assert_eq!(page.chunks.into_iter().map(|chunk| chunk.text).collect::<String>(), "stopped\n");
 }
 
-/// The response of a Lambda function has at most 6 MB. Inside of it the page is a text, in which the escape of a control
-/// character has another backslash.
+/// The response of a Lambda function has at most 6 MB. Inside of it the page is a text, in which the escape of a
+/// control character has another backslash.
 #[tokio::test]
 async fn a_full_page_with_a_long_log_of_a_modified_runner_fits_into_a_response() {
     let (world, workflow) = World::deploying(Behaviour::Hangs).await;
