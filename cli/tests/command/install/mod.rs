@@ -1,0 +1,6 @@
+//! `freehold install`, against prepared answers.
+
+mod labels;
+mod list;
+mod stack;
+mod sync;
