@@ -71,33 +71,19 @@ pub(crate) async fn read(client: &Client, bucket: &str, key: &str, max: usize) -
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::TcpListener;
-
     use super::*;
-    use crate::testing::sdk_at;
+    use crate::testing::s3_at;
 
     const LISTED: &str = "<ListBucketResult><Contents><Key>k</Key></Contents></ListBucketResult>";
     const LONGER: &str = "<ListBucketResult><Contents><Key>k2</Key></Contents></ListBucketResult>";
 
     /// Returns a client of a bucket that lists `listing`, and answers with `status` and `body` when an object is read.
     async fn bucket(listing: &'static str, (status, body): (u16, &'static str)) -> Client {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let sdk = sdk_at(format!("http://{}", listener.local_addr().unwrap()));
-        tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let mut request = Vec::new();
-                while !request.ends_with(b"\r\n\r\n") {
-                    request.push(stream.read_u8().await.unwrap());
-                }
-                let is_list = String::from_utf8_lossy(&request).contains("list-type=2");
-                let (status, body) = if is_list { (200, listing) } else { (status, body) };
-                let length = body.len();
-                let head = format!("HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
-                stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
-            }
-        });
-        Client::from_conf(aws_sdk_s3::config::Builder::from(&sdk).force_path_style(true).build())
+        s3_at(move |request| {
+            let (status, body) = if request.contains("list-type=2") { (200, listing) } else { (status, body) };
+            (status, body.into())
+        })
+        .await
     }
 
     #[tokio::test]

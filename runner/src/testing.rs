@@ -251,6 +251,26 @@ pub(crate) fn sdk_at(endpoint: String) -> aws_config::SdkConfig {
         .build()
 }
 
+/// Returns a client of S3 for a server that returns the status and the body that `answer` has for the head of a request.
+pub(crate) async fn s3_at(answer: impl Fn(&str) -> (u16, Vec<u8>) + Send + 'static) -> aws_sdk_s3::Client {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let sdk = sdk_at(format!("http://{}", listener.local_addr().unwrap()));
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                request.push(stream.read_u8().await.unwrap());
+            }
+            let (status, body) = answer(&String::from_utf8_lossy(&request));
+            let length = body.len();
+            let head = format!("HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+            // Who has read enough of an object closes the connection before its end.
+            let _ = stream.write_all(&[head.as_bytes(), body.as_slice()].concat()).await;
+        }
+    });
+    aws_sdk_s3::Client::from_conf(aws_sdk_s3::config::Builder::from(&sdk).force_path_style(true).build())
+}
+
 /// Reads the golden values of a type that the runner stores in its state directory or in the bucket, as this version
 /// and the version before wrote them, and writes each again. `tests/compatibility` finds the fields that no value has.
 pub(crate) fn check_golden_values<T: Serialize + DeserializeOwned>(name: &str) {

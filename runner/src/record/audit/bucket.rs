@@ -181,30 +181,12 @@ impl Bucket for S3Bucket {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::TcpListener;
-
     use super::*;
-    use crate::testing::sdk_at;
+    use crate::testing::s3_at;
 
     /// Returns a bucket whose objects have this many bytes.
     async fn bucket(bytes: usize) -> S3Bucket {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let sdk = sdk_at(format!("http://{}", listener.local_addr().unwrap()));
-        tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let mut request = Vec::new();
-                while !request.ends_with(b"\r\n\r\n") {
-                    request.push(stream.read_u8().await.unwrap());
-                }
-                let body = vec![b'x'; bytes];
-                let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {bytes}\r\n\r\n");
-                // The reader of an object that is too large does not read it to its end.
-                let _ = stream.write_all(&[head.as_bytes(), body.as_slice()].concat()).await;
-            }
-        });
-        let settings = aws_sdk_s3::config::Builder::from(&sdk).force_path_style(true).build();
-        S3Bucket::new(aws_sdk_s3::Client::from_conf(settings), "b".to_owned(), None)
+        S3Bucket::new(s3_at(move |_| (200, vec![b'x'; bytes])).await, "b".to_owned(), None)
     }
 
     #[tokio::test]
