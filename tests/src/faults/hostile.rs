@@ -31,7 +31,7 @@ async fn poison(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
 
 async fn dead_letter(cell: &mut Cell, mut point: Point) -> anyhow::Result<Tried> {
     let [queue, kind] = point.among([3, 7]);
-    let (queue, body) = (["reports", "dispatch", "grants"][queue], useless(cell, kind, &mut point.rng)?);
+    let (queue, body) = (["reports", "dispatch", "grants"][queue], useless(kind, &mut point.rng)?);
     let before = cell.queues.length("dead").await?;
     cell.queues.send(queue, &body).await?;
     let begun = cell.act("note").await?;
@@ -43,9 +43,10 @@ async fn dead_letter(cell: &mut Cell, mut point: Point) -> anyhow::Result<Tried>
     Ok(Tried::Passed)
 }
 
-/// Returns a body: not JSON, other JSON, too deep, cut off, too large, of other types, or signed by a stranger.
-fn useless(cell: &Cell, kind: usize, rng: &mut Rng) -> anyhow::Result<String> {
-    let strangers = stranger(cell, "globex", rng)?;
+/// Returns a body: not JSON, other JSON, too deep, cut off, too large, of other types, or of a stranger. A report of this
+/// tenant with an unknown key would wait for the hello that announces the key, so the stranger's is of another tenant.
+fn useless(kind: usize, rng: &mut Rng) -> anyhow::Result<String> {
+    let strangers = stranger(rng)?;
     let cut = rng.usize(1..strangers.len());
     let noise: String = (0..rng.usize(1..4000)).map(|_| rng.char('!'..'~')).collect();
     Ok(match kind {
@@ -61,11 +62,11 @@ fn useless(cell: &Cell, kind: usize, rng: &mut Rng) -> anyhow::Result<String> {
     })
 }
 
-fn stranger(cell: &Cell, install: &str, rng: &mut Rng) -> anyhow::Result<String> {
+fn stranger(rng: &mut Rng) -> anyhow::Result<String> {
     let key = SigningKey::from_bytes(&[rng.u8(..); 32]);
     let report = Report {
-        tenant: cell.world.tenant().parse()?,
-        install: install.parse()?,
+        tenant: "initech".parse()?,
+        install: INSTALL.parse()?,
         runner: freehold_protocol::envelope::PublicKey::from(key.verifying_key()).key_id(),
         at: now()?,
         head: None,
