@@ -4,6 +4,7 @@
 //! public key of each runner that wrote into the chain, `audit/<key id>.pub`. Below `audit/` are also the messages that
 //! the records name: the signed orders, the reports, and the receipts of the control plane ([`message_name`]).
 
+pub mod exclusion;
 mod newer_event;
 pub mod verify;
 

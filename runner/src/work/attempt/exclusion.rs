@@ -1,12 +1,12 @@
 //! Decides what the records of other machines exclude: whether a delivery of an order is a copy, or comes too late.
 
-use std::cmp::Ordering;
 use std::fmt;
 
+use freehold_protocol::audit::exclusion::{self, Attempt, End, Exclusion, OrderDelivery};
 use freehold_protocol::audit::{AuditEvent, AuditRecord};
 use freehold_protocol::order::Order;
-use freehold_protocol::report::{Fence, RefusalReason};
-use freehold_protocol::{JobId, KeyId, Timestamp};
+use freehold_protocol::report::RefusalReason;
+use freehold_protocol::{JobId, KeyId};
 
 use super::newer_event::may_be_about;
 use super::no_start::{CANCELLED, PUT_BACK, REFUSED};
@@ -16,15 +16,8 @@ use crate::work::in_flight::HeldOrder;
 /// The act of another machine of the install that makes this delivery a copy of the order, or too late.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// The order had this delivery, or a later one, before. SQS counts the deliveries of one message upwards.
-    Delivery { receive: u32 },
-    /// The job has an outcome from this earlier delivery of the message.
-    Outcome { receive: u32 },
-    /// The order came before in another message, which the queue took at another time. If the machine that handled the
-    /// other message is lost, SQS delivers that message again.
-    OtherMessage,
-    /// A later dispatch of the job was started.
-    LaterDispatch(u32),
+    /// An attempt at the job, or a refusal of the order.
+    Attempt(Exclusion),
     /// An order of the same group with this higher serial was started.
     HigherSerial(u64),
     /// The job was cancelled before it started.
@@ -34,11 +27,7 @@ pub(super) enum Seen {
 impl Seen {
     pub(super) const fn reason(&self) -> RefusalReason {
         match self {
-            Self::Delivery { .. }
-            | Self::Outcome { .. }
-            | Self::OtherMessage
-            | Self::LaterDispatch(_)
-            | Self::HigherSerial(_) => RefusalReason::Replayed,
+            Self::Attempt(_) | Self::HigherSerial(_) => RefusalReason::Replayed,
             Self::Cancelled => RefusalReason::Cancelled,
         }
     }
@@ -48,14 +37,18 @@ impl fmt::Display for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let by = "another runner of the install, according to the audit chain";
         match self {
-            Self::Delivery { receive } => {
+            Self::Attempt(Exclusion::Delivery { receive }) => {
                 write!(f, "the order is a copy: its delivery {receive} was handled by {by}")
             }
-            Self::Outcome { receive } => {
+            Self::Attempt(Exclusion::Outcome { receive }) => {
                 write!(f, "the job has ended: its delivery {receive} was handled by {by}")
             }
-            Self::OtherMessage => write!(f, "the order is a copy: another message with it was handled by {by}"),
-            Self::LaterDispatch(dispatch) => write!(f, "the later dispatch {dispatch} of the job was started by {by}"),
+            Self::Attempt(Exclusion::OtherMessage) => {
+                write!(f, "the order is a copy: another message with it was handled by {by}")
+            }
+            Self::Attempt(Exclusion::LaterDispatch(dispatch)) => {
+                write!(f, "the later dispatch {dispatch} of the job was started by {by}")
+            }
             Self::HigherSerial(serial) => {
                 write!(f, "an order with the newer serial {serial} of the same group was started by {by}")
             }
@@ -82,9 +75,12 @@ pub(super) fn excluding<'a>(
 ) -> Result<Option<Seen>, AuditError> {
     let is_other = |runner: &KeyId| own != Some(runner);
     let order = &held.order;
-    let delivery = (Fence { dispatch: order.dispatch, receive: held.fence.receive }, held.sent_at);
-    let attempts = attempts(records.clone().rev(), &order.job);
-    let seen = excluded_by(&attempts, own, delivery);
+    let recorded = records.clone().rev().filter_map(|record| {
+        let (delivery, end) = attempt_in(&record.event, &order.job)?;
+        Some(Attempt { machine: &record.runner, delivery, end })
+    });
+    let delivery = OrderDelivery { fence: held.fence, sent_at: held.sent_at };
+    let seen = exclusion::excluding(&exclusion::attempts(recorded), own, delivery).map(Seen::Attempt);
     if seen.is_none() {
         // The control plane ends the job when an order is refused as cancelled. So this comes last: a copy of an order
         // that another machine works on is refused as a copy.
@@ -118,49 +114,8 @@ fn seen_in(event: &AuditEvent, held: &HeldOrder) -> Option<Seen> {
     (is_this && receive.is_none_or(|one| one == held.fence.receive)).then_some(Seen::Cancelled)
 }
 
-/// Returns all attempts at the job that `records` have, the oldest first.
-fn attempts<'a>(records: impl Iterator<Item = &'a AuditRecord>, job: &JobId) -> Vec<Earlier<'a>> {
-    let mut attempts: Vec<Earlier<'a>> = Vec::new();
-    for AuditRecord { runner, event, .. } in records {
-        let Some((fence, sent_at, mut end)) = attempt_in(event, job) else { continue };
-        let mut others = attempts.iter().filter(|earlier| earlier.runner != runner);
-        match end {
-            // The chain excluded this start when it was recorded, so its machine did not start the job.
-            End::None if excluded_by(&attempts, Some(runner), (fence, sent_at)).is_some() => end = End::Excluded,
-            // A later delivery had started before this end, so the control plane does not accept the outcome.
-            End::Outcome if others.any(|later| later.is_started() && later.supersedes(fence, sent_at)) => {
-                end = End::None
-            }
-            End::None | End::PutBack | End::Excluded | End::Refused | End::Outcome => {}
-        }
-        let is_replaced = |one: &Earlier<'_>| {
-            let (is_own, is_message) = (one.runner == runner, one.is_of(fence, sent_at));
-            let has_ended = is_own && is_message && one.fence == fence;
-            // A machine that starts the order again continues its own attempt, from now on under this message: if it took
-            // it from a copy, only the copy may be resumed.
-            let continues = is_own && one.end == End::None && end == End::None && one.fence.dispatch == fence.dispatch;
-            // A message that was put back before does not come back any more.
-            let is_gone = is_message && one.end == End::PutBack && end == End::Excluded;
-            has_ended || continues || is_gone
-        };
-        attempts.retain(|one| !is_replaced(one));
-        attempts.push(Earlier { runner, fence, sent_at, end });
-    }
-    attempts
-}
-
-/// Returns what the attempts of other machines than `own`, the oldest first, exclude of a delivery.
-fn excluded_by(attempts: &[Earlier<'_>], own: Option<&KeyId>, delivery: (Fence, Option<Timestamp>)) -> Option<Seen> {
-    let (fence, sent_at) = delivery;
-    // This message started the order before. Another one may have been announced and put back after that.
-    let resumes = attempts.iter().any(|one| one.is_started() && one.is_of(fence, sent_at) && one.fence < fence);
-    let others = attempts.iter().rev().filter(|one| own != Some(one.runner));
-    let mut excluding = others.filter(|one| !(resumes && one.end == End::PutBack && !one.is_of(fence, sent_at)));
-    excluding.find_map(|one| one.excludes(delivery))
-}
-
-/// Returns the delivery of an attempt at the job, the time at which its message was sent, and the end that `event` records.
-fn attempt_in(event: &AuditEvent, of: &JobId) -> Option<(Fence, Option<Timestamp>, End)> {
+/// Returns the delivery of an attempt at the job, and the end that `event` records.
+fn attempt_in(event: &AuditEvent, of: &JobId) -> Option<(OrderDelivery, End)> {
     let (job, fence, sent_at, end) = match event {
         AuditEvent::Started { job, fence, sent_at, .. } => (job, fence, sent_at, End::None),
         AuditEvent::Ended { job, fence, sent_at, result, .. } => {
@@ -189,73 +144,12 @@ fn attempt_in(event: &AuditEvent, of: &JobId) -> Option<(Fence, Option<Timestamp
         | AuditEvent::IamUsed { .. }
         | AuditEvent::Newer(_) => return None,
     };
-    (job == of).then_some((*fence, *sent_at, end))
-}
-
-/// How an attempt that the chain records has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// There is no end, so its machine may be lost, and the next delivery continues.
-    None,
-    /// The attempt ended before the start, and its message comes back.
-    PutBack,
-    /// The job did not start, because something else that is recorded excluded it. Its message does not come back.
-    Excluded,
-    /// The order was refused for another reason or given back, and no copy of it may start.
-    Refused,
-    /// The reports queue has the outcome of the job.
-    Outcome,
-}
-
-/// An attempt of a machine at the job, or its refusal of the order.
-struct Earlier<'a> {
-    runner: &'a KeyId,
-    fence: Fence,
-    /// The time at which the queue took the message; absent in records of earlier versions.
-    sent_at: Option<Timestamp>,
-    end: End,
-}
-
-impl Earlier<'_> {
-    const fn is_started(&self) -> bool {
-        matches!(self.end, End::None | End::Outcome)
-    }
-
-    /// Returns whether this is a delivery of the message.
-    fn is_of(&self, fence: Fence, sent_at: Option<Timestamp>) -> bool {
-        self.fence.dispatch == fence.dispatch && self.sent_at == sent_at
-    }
-
-    /// Returns whether this is a later delivery of the message.
-    fn supersedes(&self, fence: Fence, sent_at: Option<Timestamp>) -> bool {
-        self.is_of(fence, sent_at) && self.fence.receive > fence.receive
-    }
-
-    /// Returns the reason why a delivery of the order, sent at this time, may not start a job after this.
-    fn excludes(&self, (delivery, sent_at): (Fence, Option<Timestamp>)) -> Option<Seen> {
-        let Fence { dispatch, receive } = self.fence;
-        if dispatch < delivery.dispatch {
-            return None;
-        }
-        if dispatch > delivery.dispatch {
-            return Some(Seen::LaterDispatch(dispatch));
-        }
-        match self.sent_at.zip(sent_at).map(|(known, own)| own.cmp(&known)) {
-            // Without a time, the number of the delivery decides.
-            Some(Ordering::Equal) | None if receive >= delivery.receive => Some(Seen::Delivery { receive }),
-            Some(Ordering::Equal) | None => (self.end == End::Outcome).then_some(Seen::Outcome { receive }),
-            // What excluded it may be this message.
-            Some(Ordering::Less | Ordering::Greater) if self.end == End::Excluded => None,
-            // A copy is sent after its original, which may come back after the copy was refused.
-            Some(Ordering::Less) if !self.is_started() => None,
-            Some(Ordering::Less | Ordering::Greater) => Some(Seen::OtherMessage),
-        }
-    }
+    (job == of).then_some((OrderDelivery { fence: *fence, sent_at: *sent_at }, end))
 }
 
 #[cfg(test)]
 mod tests {
-    use freehold_protocol::Digest;
+    use freehold_protocol::{Digest, Timestamp};
     use tokio::time::Instant;
 
     use super::*;
@@ -264,8 +158,7 @@ mod tests {
     use crate::wire::inbox::Delivery;
     use crate::wire::verify::Refused;
 
-    const DELIVERY: Option<Seen> = Some(Seen::Delivery { receive: 2 });
-    const OTHER: Option<Seen> = Some(Seen::OtherMessage);
+    const OTHER: Option<Seen> = Some(Seen::Attempt(Exclusion::OtherMessage));
     const NONE: Option<Seen> = None;
 
     fn delivery(receive: u32, sent_at: u64) -> Delivery {
@@ -275,40 +168,6 @@ mod tests {
             receive,
             sent_at: Timestamp::from_millis(sent_at),
             leased_at: Instant::now(),
-        }
-    }
-
-    /// Returns how an attempt at delivery 2 of a message that was sent at `known` excludes the delivery `receive` of a
-    /// message that was sent at 50.
-    fn excluded(known: Option<u64>, receive: u32, end: End) -> Option<Seen> {
-        let (runner, sent_at) = (author(3).identity.id().clone(), known.map(Timestamp::from_millis));
-        let earlier = Earlier { runner: &runner, fence: Fence { dispatch: 1, receive: 2 }, sent_at, end };
-        earlier.excludes((Fence { dispatch: 1, receive }, Some(Timestamp::from_millis(50))))
-    }
-
-    #[test]
-    fn an_attempt_excludes_earlier_deliveries_of_its_message_and_each_delivery_of_another_one() {
-        let by = |known| [1, 2, 3].map(|receive| excluded(known, receive, End::None));
-
-        assert_eq!(by(Some(50)), [DELIVERY, DELIVERY, None]);
-        assert_eq!((by(Some(40)), by(Some(60))), ([OTHER; 3], [OTHER; 3]));
-        assert_eq!(by(None), [DELIVERY, DELIVERY, None], "a record of an earlier version");
-    }
-
-    #[test]
-    fn an_outcome_excludes_every_delivery() {
-        let by = |known| [1, 2, 3].map(|receive| excluded(known, receive, End::Outcome));
-
-        assert_eq!(by(Some(50)), [DELIVERY, DELIVERY, Some(Seen::Outcome { receive: 2 })]);
-        assert_eq!((by(Some(40)), by(Some(60))), ([OTHER; 3], [OTHER; 3]));
-    }
-
-    #[test]
-    fn a_refusal_excludes_no_message_that_was_sent_before_the_refused_one() {
-        for (end, copy) in [(End::Refused, OTHER), (End::PutBack, OTHER), (End::Excluded, NONE)] {
-            let by = |known| [1, 2, 3].map(|receive| excluded(known, receive, end));
-            assert_eq!(by(Some(50)), [DELIVERY, DELIVERY, None], "{end:?}");
-            assert_eq!((by(Some(40)), by(Some(60))), ([&copy; 3].map(Clone::clone), [NONE; 3]), "{end:?}");
         }
     }
 
@@ -423,7 +282,8 @@ mod tests {
         let outcome = record(3, (1, 50), Some("succeeded"));
 
         assert_eq!(after(&[first.clone(), second.clone(), outcome.clone()], 3, 50), None);
-        assert_eq!(after(&[first, outcome], 3, 50), Some(Seen::Outcome { receive: 1 }));
+        let ended = Some(Seen::Attempt(Exclusion::Outcome { receive: 1 }));
+        assert_eq!(after(&[first, outcome], 3, 50), ended);
     }
 
     /// What the records, the oldest first, exclude of a delivery to the runner with the key of seed 3.
