@@ -84,7 +84,7 @@ fn possible(bounds: &Bounds) -> Vec<Property<Protocol>> {
     if bounds.puts_back && bounds.replacement {
         possible.push(Property::sometimes("one machine starts what the other one put back", |_, world: &World| {
             let [first, second] = [0, 1].map(|r: usize| world.runners[r].journal[0].phase);
-            matches!((first, second), (Phase::PutBack { receive: 1 }, Phase::Started))
+            matches!((first, second), (Phase::PutBack { receive: 1, .. }, Phase::Started))
                 && world.jobs[0].redelivery == Redelivery::Interrupted
         }));
     }

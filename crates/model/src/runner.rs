@@ -90,9 +90,10 @@ pub struct Entry {
 pub enum Phase {
     #[default]
     Accepted,
-    /// Put back into the queue; no attempt has begun up to this receive.
+    /// Put back into the queue; no attempt has begun up to this receive of the message.
     PutBack {
         receive: u8,
+        message: u8,
     },
     Started,
     Finished(Outcome),
@@ -129,6 +130,8 @@ pub enum Decision {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Delivery {
     pub fence: Fence,
+    /// Which of the messages with the order it delivers.
+    pub message: u8,
     pub redelivery: Redelivery,
     pub expired: bool,
     /// The journal holds an order of the same group with a higher serial.
@@ -141,9 +144,10 @@ pub struct Delivery {
 ///
 /// A second receive of an order that must not start twice ends as interrupted even when the journal knows nothing of
 /// a start: another machine, whose journal is lost, may have started it. Only a journal that has seen all earlier receives
-/// put back knows better.
+/// of the message put back knows better.
 pub fn decide(seed: Seed, entry: Entry, delivery: Delivery) -> Decision {
-    let Delivery { fence: Fence { dispatch, receive }, redelivery, expired, newer_accepted, noted: _ } = delivery;
+    let Delivery { fence, message, redelivery, expired, newer_accepted, noted: _ } = delivery;
+    let Fence { dispatch, receive } = fence;
     if (newer_accepted || entry.dispatch > dispatch) && !seeded!(seed, SerialNotChecked) {
         return Decision::Replayed;
     }
@@ -157,8 +161,8 @@ pub fn decide(seed: Seed, entry: Entry, delivery: Delivery) -> Decision {
     }
     let unstarted = match known {
         Some(Phase::PutBack { .. }) if seeded!(seed, PutBackCountsForOthers) => receive,
-        Some(Phase::PutBack { receive }) => receive,
-        Some(Phase::Accepted | Phase::Started | Phase::Finished(_)) | None => 0,
+        Some(Phase::PutBack { receive, message: of }) if of == message => receive,
+        Some(Phase::Accepted | Phase::PutBack { .. } | Phase::Started | Phase::Finished(_)) | None => 0,
     };
     let may_have_begun = receive > unstarted + 1 || known == Some(Phase::Started);
     let in_time = !expired || seeded!(seed, ExpiredOrderStarts);
@@ -183,7 +187,7 @@ pub fn is_unseen(seed: Seed, entry: Entry, delivery: Delivery) -> bool {
 pub fn learn(seed: Seed, entry: Entry, delivery: Delivery) -> Entry {
     let Fence { dispatch, receive } = delivery.fence;
     if delivery.noted && is_unseen(seed, entry, delivery) {
-        Entry { dispatch, phase: Phase::PutBack { receive: receive - 1 }, ..entry }
+        Entry { dispatch, phase: Phase::PutBack { receive: receive - 1, message: delivery.message }, ..entry }
     } else {
         entry
     }
@@ -196,7 +200,7 @@ pub fn put_back(seed: Seed, entry: Entry, delivery: Delivery) -> Option<Entry> {
     let unstarted = decide(seed, entry, Delivery { expired: false, ..delivery }) == Decision::Start;
     (unstarted || seeded!(seed, PutBackForgetsStart)).then_some(Entry {
         dispatch,
-        phase: Phase::PutBack { receive },
+        phase: Phase::PutBack { receive, message: delivery.message },
         ..entry
     })
 }

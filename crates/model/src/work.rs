@@ -305,6 +305,7 @@ impl Protocol {
     fn delivery(&self, world: &World, r: usize, j: usize, fence: Fence) -> Delivery {
         Delivery {
             fence,
+            message: world.order(j, fence.dispatch).is_copy.into(),
             redelivery: world.jobs[j].redelivery,
             expired: world.order(j, fence.dispatch).expired,
             newer_accepted: self.has_newer(world, r, j),

@@ -1,7 +1,8 @@
 //! The notes about orders that went back to the queue before any attempt at their job had started. They are in the
 //! customer's bucket, where jobs cannot write. The other machines of the install, which have not seen that delivery, read
 //! them there. Without the note, another machine does not start a job that must not start twice, and ends it as
-//! interrupted.
+//! interrupted. A note names the message of the delivery by the time at which the queue took it: another message with
+//! the order has deliveries of its own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +10,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use aws_sdk_s3::error::ProvideErrorMetadata as _;
 use aws_sdk_s3::primitives::ByteStream;
-use freehold_protocol::JobId;
 use freehold_protocol::report::Fence;
+use freehold_protocol::{JobId, Timestamp};
 use tracing::warn;
 
 use crate::aws;
@@ -52,11 +53,11 @@ impl Unstarted {
         Self(Some(notes))
     }
 
-    /// Writes the note that no attempt at `job` has started up to the delivery `fence`, which this machine gives back.
-    /// Without the note, another machine ends the job as interrupted.
-    pub async fn note(&self, job: &JobId, fence: Fence) {
+    /// Writes the note that no attempt at `job` has started up to the delivery `fence` of the message that was sent at
+    /// `sent_at`. This machine gives the delivery back. Without the note, another machine ends the job as interrupted.
+    pub async fn note(&self, job: &JobId, fence: Fence, sent_at: Option<Timestamp>) {
         let Some(notes) = &self.0 else { return };
-        if let Err(why) = limited(notes.put(&key(job, fence), text(job, fence))).await {
+        if let Err(why) = limited(notes.put(&key(job, fence, sent_at), text(job, fence, sent_at))).await {
             warn!(
                 job.id = %job,
                 "Job `{job}` may end as interrupted if another machine receives its order, because the bucket did not \
@@ -65,11 +66,16 @@ impl Unstarted {
         }
     }
 
-    /// Returns whether there is a note that no attempt at `job` had started up to the delivery `fence`.
-    pub async fn is_noted(&self, job: &JobId, fence: Fence) -> bool {
+    /// Returns whether there is a note that no attempt at `job` had started up to the delivery `fence` of the message
+    /// that was sent at `sent_at`. A note of an earlier version, which names no message, counts too.
+    pub async fn is_noted(&self, job: &JobId, fence: Fence, sent_at: Option<Timestamp>) -> bool {
+        self.has_note(job, fence, sent_at).await || (sent_at.is_some() && self.has_note(job, fence, None).await)
+    }
+
+    async fn has_note(&self, job: &JobId, fence: Fence, sent_at: Option<Timestamp>) -> bool {
         let Some(notes) = &self.0 else { return false };
-        match limited(notes.get(&key(job, fence))).await {
-            Ok(found) => found.is_some_and(|found| found == text(job, fence)),
+        match limited(notes.get(&key(job, fence, sent_at))).await {
+            Ok(found) => found.is_some_and(|found| found == text(job, fence, sent_at)),
             Err(why) => {
                 warn!(
                     job.id = %job,
@@ -82,12 +88,14 @@ impl Unstarted {
     }
 }
 
-fn key(job: &JobId, fence: Fence) -> String {
-    format!("logs/{job}/{fence}.unstarted")
+fn key(job: &JobId, fence: Fence, sent_at: Option<Timestamp>) -> String {
+    let message = sent_at.map(|sent_at| format!(".{}", sent_at.as_millis())).unwrap_or_default();
+    format!("logs/{job}/{fence}{message}.unstarted")
 }
 
-fn text(job: &JobId, fence: Fence) -> String {
-    format!("No attempt at job {job} had started when its delivery {fence} went back to the queue.\n")
+fn text(job: &JobId, fence: Fence, sent_at: Option<Timestamp>) -> String {
+    let message = sent_at.map(|sent_at| format!(" of the message sent at {}", sent_at.as_millis())).unwrap_or_default();
+    format!("No attempt at job {job} had started when its delivery {fence}{message} went back to the queue.\n")
 }
 
 async fn limited<T>(call: impl Future<Output = Result<T, String>>) -> Result<T, String> {

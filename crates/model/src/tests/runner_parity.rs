@@ -10,11 +10,12 @@ use crate::bug::Seed;
 use crate::job::{Fence, Outcome};
 use crate::runner::{Decision, Delivery, Entry, Phase, Redelivery, decide, is_unseen, learn, put_back};
 
-/// What the journal takes in: of two jobs of one group, with serial 0 and 1.
+/// What the journal takes in: of two jobs of one group, with serial 0 and 1. Each has two messages with its order.
 #[derive(Debug, Clone, Copy)]
 struct Taken {
     job: u8,
     fence: Fence,
+    message: u8,
     what: What,
 }
 
@@ -42,7 +43,7 @@ fn taken() -> impl Strategy<Value = Taken> {
         1 => outcome.prop_map(What::Finished),
         1 => Just(What::Cancelled),
     ];
-    (0..2_u8, fences(), what).prop_map(|(job, fence, what)| Taken { job, fence, what })
+    (0..2_u8, fences(), 0..2_u8, what).prop_map(|(job, fence, message, what)| Taken { job, fence, message, what })
 }
 
 fn job_id(job: u8) -> JobId {
@@ -101,6 +102,11 @@ fn real_fence(fence: Fence) -> report::Fence {
     report::Fence { dispatch: fence.dispatch.into(), receive: fence.receive.into() }
 }
 
+/// Returns the time at which the queue took the message.
+fn sent_at(message: u8) -> Option<Timestamp> {
+    Some(Timestamp::from_millis(message.into()))
+}
+
 fn real_outcome(outcome: Outcome) -> RealOutcome {
     let reason = String::new();
     match outcome {
@@ -116,12 +122,13 @@ fn real_outcome(outcome: Outcome) -> RealOutcome {
 
 /// The records in the order in which a runner can write them: accepted first, and never an older dispatch later.
 fn record(state: &mut State, entries: &mut [Entry; 2], taken: Taken) {
-    let Taken { job, fence, what } = taken;
-    let delivery = delivery(entries, job, fence, Redelivery::Interrupted);
+    let Taken { job, fence, message, what } = taken;
+    let delivery = delivery(entries, (job, message), fence, Redelivery::Interrupted);
     let entry = &mut entries[usize::from(job)];
+    let (delivered, sent_at) = (order(job, fence, Redelivery::Interrupted), sent_at(message));
     match what {
         What::PutBack => {
-            let real = state.put_back(&order(job, fence, Redelivery::Interrupted), fence.receive.into());
+            let real = state.put_back(&delivered, fence.receive.into(), sent_at);
             let modelled = put_back(Seed::default(), *entry, delivery);
             assert_eq!(real.is_some(), modelled.is_some(), "{entry:?} {delivery:?}");
             real.into_iter().for_each(|record| state.apply(record));
@@ -129,9 +136,9 @@ fn record(state: &mut State, entries: &mut [Entry; 2], taken: Taken) {
             return;
         }
         What::Learned => {
-            let before = state.unseen(&order(job, fence, Redelivery::Interrupted), fence.receive.into());
+            let before = state.unseen(&delivered, fence.receive.into(), sent_at);
             assert_eq!(before.is_some(), is_unseen(Seed::default(), *entry, delivery), "{entry:?} {delivery:?}");
-            let learned = before.map(|fence| Record::PutBack { job: job_id(job), fence });
+            let learned = before.map(|fence| Record::PutBack { job: job_id(job), fence, sent_at });
             learned.into_iter().for_each(|record| state.apply(record));
             *entry = learn(Seed::default(), *entry, delivery);
             return;
@@ -163,8 +170,9 @@ fn record(state: &mut State, entries: &mut [Entry; 2], taken: Taken) {
     }
 }
 
-fn delivery(entries: &[Entry; 2], job: u8, fence: Fence, redelivery: Redelivery) -> Delivery {
-    Delivery { fence, redelivery, expired: false, newer_accepted: job == 0 && entries[1].accepted, noted: true }
+fn delivery(entries: &[Entry; 2], (job, message): (u8, u8), fence: Fence, redelivery: Redelivery) -> Delivery {
+    let newer_accepted = job == 0 && entries[1].accepted;
+    Delivery { fence, message, redelivery, expired: false, newer_accepted, noted: true }
 }
 
 fn alike(modelled: Decision, real: &RealDecision) -> bool {
@@ -195,6 +203,7 @@ proptest! {
     fn the_model_and_the_journal_decide_alike(
         history in prop::collection::vec(taken(), 0..8),
         job in 0..2_u8,
+        message in 0..2_u8,
         fence in fences(),
         interrupted in any::<bool>(),
     ) {
@@ -207,9 +216,9 @@ proptest! {
             }
             record(&mut state, &mut entries, taken);
         }
-        let delivery = delivery(&entries, job, fence, redelivery);
+        let delivery = delivery(&entries, (job, message), fence, redelivery);
 
-        let real = state.decide(&order(job, fence, redelivery), fence.receive.into());
+        let real = state.decide(&order(job, fence, redelivery), fence.receive.into(), sent_at(message));
 
         let modelled = decide(Seed::default(), entries[usize::from(job)], delivery);
         prop_assert!(alike(modelled, &real), "the model says {:?}, the journal {:?}", modelled, real);

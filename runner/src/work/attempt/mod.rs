@@ -123,7 +123,7 @@ impl Attempt<'_> {
             return self.hand_back().await;
         }
         self.learn().await;
-        let decision = self.agent.journal().state().decide(order, self.held.fence.receive);
+        let decision = self.agent.journal().state().decide(order, self.held.fence.receive, self.held.sent_at);
         let others = self.agent.audit.others();
         if self.is_too_late(&decision) {
             return self.give_back_late().await;
@@ -191,10 +191,10 @@ impl Attempt<'_> {
     /// no longer start. Returns `message`.
     async fn put_back(&self, message: Message) -> Message {
         self.learn().await;
-        let HeldOrder { order, fence, .. } = &**self.held;
+        let HeldOrder { order, fence, sent_at, .. } = &**self.held;
         {
             let mut journal = self.agent.journal();
-            let Some(record) = journal.state().put_back(order, fence.receive) else { return message };
+            let Some(record) = journal.state().put_back(order, fence.receive, *sent_at) else { return message };
             if let Err(error) = journal.append(&[record]) {
                 warn!(
                     job.id = %order.job,
@@ -204,7 +204,7 @@ impl Attempt<'_> {
             }
         }
         if order.redelivery == Redelivery::Interrupted {
-            self.agent.unstarted.note(&order.job, *fence).await;
+            self.agent.unstarted.note(&order.job, *fence, *sent_at).await;
         }
         message
     }
@@ -212,17 +212,17 @@ impl Attempt<'_> {
     /// Looks for the note of another machine that no attempt has started before this delivery, and records it in the
     /// journal.
     async fn learn(&self) {
-        let HeldOrder { order, fence, .. } = &**self.held;
-        let Some(before) = self.agent.journal().state().unseen(order, fence.receive) else { return };
-        if !self.agent.unstarted.is_noted(&order.job, before).await {
+        let HeldOrder { order, fence, sent_at, .. } = &**self.held;
+        let Some(before) = self.agent.journal().state().unseen(order, fence.receive, *sent_at) else { return };
+        if !self.agent.unstarted.is_noted(&order.job, before, *sent_at).await {
             return;
         }
         let mut journal = self.agent.journal();
         // A newer dispatch of the job may have started meanwhile.
-        if journal.state().unseen(order, fence.receive).as_ref() != Some(&before) {
+        if journal.state().unseen(order, fence.receive, *sent_at).as_ref() != Some(&before) {
             return;
         }
-        let record = Record::PutBack { job: order.job.clone(), fence: before };
+        let record = Record::PutBack { job: order.job.clone(), fence: before, sent_at: *sent_at };
         if let Err(error) = journal.append(&[record]) {
             warn!(
                 job.id = %order.job,

@@ -4,8 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use freehold_protocol::Digest;
 use freehold_protocol::report::{Block, Fence, Outcome};
+use freehold_protocol::{Digest, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Decision, FILE, FORMAT, Journal, Record};
@@ -45,7 +45,8 @@ fn records() -> Vec<Record> {
         Record::accepted(&order(11, 11)),
         Record::accepted(&order(12, 12)),
         Record::Started { job: job_id(12), fence: Fence { dispatch: 1, receive: 3 } },
-        Record::PutBack { job: job_id(13), fence: Fence { dispatch: 1, receive: 2 } },
+        // The version before ignores `sent_at`, so the format has the same number. `golden/files.json` has the field.
+        Record::PutBack { job: job_id(13), fence: Fence { dispatch: 1, receive: 2 }, sent_at: None },
         Record::Cancelled { job: job_id(14), dispatch: 1, receive: None },
         Record::Cancelled { job: job_id(15), dispatch: 1, receive: Some(1) },
     ];
@@ -104,14 +105,15 @@ fn the_journal_of_the_version_before_is_read_and_every_job_in_it_is_decided_as_i
     let mut journal = Journal::open(state.path()).unwrap();
 
     let again = |journal: &Journal| {
-        let decide = |n: u32, receive: u32| journal.state().decide(&order(n, 99), receive);
+        let sent_at = Some(Timestamp::from_millis(50));
+        let decide = |n: u32, receive: u32| journal.state().decide(&order(n, 99), receive, sent_at);
         for (n, outcome) in (1..).zip(ends()) {
             assert_eq!(decide(n, 2), Decision::Again(outcome));
         }
         assert_eq!((decide(11, 1), decide(12, 4)), (Decision::Start, Decision::Resume));
         assert_eq!((decide(13, 3), decide(13, 4)), (Decision::Start, Decision::Resume));
         assert_eq!((decide(14, 1), decide(15, 1)), (Decision::Cancelled, Decision::Cancelled));
-        assert!(matches!(journal.state().decide(&order(21, 1), 1), Decision::Replayed { .. }));
+        assert!(matches!(journal.state().decide(&order(21, 1), 1, sent_at), Decision::Replayed { .. }));
     };
     again(&journal);
     journal.append(&[Record::accepted(&order(22, 98))]).unwrap();

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(test)]
 mod golden_tests;
+#[cfg(test)]
+mod put_back_tests;
 pub mod state;
 
 use crate::files;
@@ -206,6 +208,7 @@ fn line<T: Serialize>(value: &T) -> std::io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use freehold_protocol::Timestamp;
     use freehold_protocol::report::{Fence, Outcome};
     use proptest::prelude::*;
 
@@ -219,11 +222,15 @@ mod tests {
                 0 => Record::accepted(&order(job, u64::from(job))),
                 1 => Record::Started { job: job_id(job), fence },
                 2 => Record::Finished { job: job_id(job), fence, outcome: Outcome::Cancelled },
-                3 => Record::PutBack { job: job_id(job), fence },
+                3 => Record::PutBack { job: job_id(job), fence, sent_at: Some(sent_at(job)) },
                 _ => Record::Cancelled { job: job_id(job), dispatch, receive: None },
             }
         });
         prop::collection::vec(record, 0..20)
+    }
+
+    fn sent_at(job: u32) -> Timestamp {
+        Timestamp::from_millis(u64::from(job))
     }
 
     fn state_of(records: &[Record]) -> State {
@@ -263,12 +270,14 @@ mod tests {
             journal.append(&records).unwrap();
             let mut asked = order(job, u64::from(job));
             asked.dispatch = dispatch;
-            let before = journal.state().decide(&asked, receive);
+            let sent_at = Some(sent_at(job));
+            let before = journal.state().decide(&asked, receive, sent_at);
 
             journal.compact().unwrap();
             drop(journal);
 
-            prop_assert_eq!(Journal::open(directory.path()).unwrap().state().decide(&asked, receive), before);
+            let reopened = Journal::open(directory.path()).unwrap();
+            prop_assert_eq!(reopened.state().decide(&asked, receive, sent_at), before);
         }
     }
 
@@ -308,8 +317,9 @@ mod tests {
         std::fs::write(&path, old).unwrap();
 
         let mut journal = Journal::open(directory.path()).unwrap();
-        let seen = journal.state().decide(&order(1, 7), 2);
-        journal.append(&[Record::PutBack { job: job_id(2), fence: Fence { dispatch: 1, receive: 1 } }]).unwrap();
+        let seen = journal.state().decide(&order(1, 7), 2, None);
+        let fence = Fence { dispatch: 1, receive: 1 };
+        journal.append(&[Record::PutBack { job: job_id(2), fence, sent_at: None }]).unwrap();
         drop(journal);
 
         let text = std::fs::read_to_string(&path).unwrap();

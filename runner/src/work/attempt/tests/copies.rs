@@ -238,6 +238,31 @@ async fn a_copy_that_comes_after_the_cancel_is_refused_as_a_copy_while_another_m
     assert_eq!(new.sent_by(&key(FIRST)), ["refused replayed"]);
 }
 
+/// The order left the queue after its machine had put it back. Then another machine started a copy, and was lost.
+#[tokio::test(start_paused = true)]
+async fn an_action_that_was_put_back_is_not_started_again_from_a_copy_that_a_lost_machine_started() {
+    let (first, bucket) = first_machine(Play::Wait).await;
+    let kept = sealed(&made_for(FIRST, action()));
+    first.queue.send(kept.clone());
+    let deliveries = first.queue.take();
+    // The order waits for its turn when the machine puts it back.
+    let turn = first.agent.admission.ticket(&action().group).admitted().await;
+    deliveries.into_iter().for_each(|delivery| poll::take(&first.agent, delivery));
+    first.agent.in_flight.stop_all(StopReason::Draining);
+    first.agent.in_flight.emptied().await;
+    drop(turn);
+    first.queue.messages.lock().unwrap().clear();
+
+    let second = next(&first, &bucket);
+    second.queue.send_at(kept, COPIED_AT);
+    second.until("the start", |world| world.begun() == 1).await;
+    second.agent.in_flight.stop_all(StopReason::LeaseLost);
+    second.until("the stop", |world| !world.stage.stopped.lock().unwrap().is_empty()).await;
+    first.until_deleted().await;
+
+    assert_eq!((first.begun(), second.sent_by(&key(FIRST))), (1, vec!["1.2 interrupted".to_owned()]));
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_order_for_a_lost_machine_that_nobody_began_is_done_by_the_next_one() {
     let (first, bucket) = first_machine(Play::Succeed).await;

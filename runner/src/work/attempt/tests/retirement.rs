@@ -195,6 +195,31 @@ async fn without_a_note_of_the_last_delivery_an_action_ends_as_interrupted() {
     }
 }
 
+/// A runner of an earlier version names no message in its note.
+#[tokio::test(start_paused = true)]
+async fn a_note_about_another_message_with_the_order_starts_nothing() {
+    for (name, message, end) in [
+        (".2000000", " of the message sent at 2000000", "1.2 succeeded"),
+        (".1999999", " of the message sent at 1999999", "1.2 interrupted"),
+        ("", "", "1.2 succeeded"),
+    ] {
+        let job = job_id(1);
+        let note =
+            format!("No attempt at job {job} had started when its delivery 1.1{message} went back to the queue.\n");
+        let first = World::new(Play::Succeed);
+        first.queue.notes_closed.store(true, Ordering::Relaxed);
+        first.queue.notes.lock().unwrap().insert(format!("logs/{job}/1.1{name}.unstarted"), note);
+        first.tell();
+        first.queue.send(sealed(&action()));
+        first.drained().await;
+
+        let second = first.beside();
+        second.until_deleted().await;
+
+        assert_eq!(second.sent().last().map(String::as_str), Some(end), "{name}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_note_of_a_delivery_before_the_last_one_starts_nothing() {
     let first = World::new(Play::Wait);
