@@ -315,17 +315,17 @@ class Queues(Contract):
         self.assertEqual("one", first["Body"])
         self.assertNotIn("Messages", sqs.receive_message(QueueUrl=url))
 
-    def test_returned_message_counts_its_receives(self):
+    def test_returned_message_counts_its_receives_and_names_its_group(self):
         sqs, url = self.account.client("sqs"), self.fifo()
         sqs.send_message(QueueUrl=url, MessageBody="x", MessageGroupId="g", MessageDeduplicationId="1")
 
         counts = []
         for _ in range(2):
             message = sqs.receive_message(QueueUrl=url, AttributeNames=["All"])["Messages"][0]
-            counts.append(message["Attributes"]["ApproximateReceiveCount"])
+            counts.append([message["Attributes"][name] for name in ("ApproximateReceiveCount", "MessageGroupId")])
             sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=0)
 
-        self.assertEqual(["1", "2"], counts)
+        self.assertEqual([["1", "g"], ["2", "g"]], counts)
 
     @differs("a queue URL is `http://sqs.<region>.localhost:<port>/<account>/<name>`")
     def test_queue_url_is_on_loopback(self):

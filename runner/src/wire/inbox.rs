@@ -14,6 +14,8 @@ pub struct Delivery {
     pub receive: u32,
     /// The time when the queue accepted the message, on the control plane's clock.
     pub sent_at: Timestamp,
+    /// The message group in which the message was sent; `None` if the queue did not name it.
+    pub group: Option<String>,
     /// The earliest possible start of the lease.
     pub leased_at: Instant,
 }

@@ -2,6 +2,7 @@
 
 pub mod grants;
 pub mod inbox;
+pub mod message_group;
 pub mod report;
 pub mod sent_reports;
 pub mod spool;

@@ -61,6 +61,7 @@ impl SqsInbox {
             handle: message.receipt_handle?,
             receive: receive.unwrap_or(1).max(1),
             sent_at,
+            group: attributes.get(&Attribute::MessageGroupId).cloned(),
             leased_at,
         })
     }

@@ -243,6 +243,7 @@ mod tests {
             handle: format!("handle-{receive}"),
             receive,
             sent_at: Timestamp::default(),
+            group: None,
             leased_at: Instant::now(),
         }
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use freehold_protocol::report::{AwayReason, RefusalReason};
+use freehold_protocol::report::{AwayReason, Refusal, RefusalReason};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
@@ -15,6 +15,7 @@ use crate::process::drain::Phase;
 use crate::process::watchdog::Beat;
 use crate::repeat::Repeat;
 use crate::wire::inbox::{Delivery, InboxError};
+use crate::wire::message_group;
 use crate::wire::verify::{self, Arrival, Message};
 use crate::work::agent::Agent;
 use crate::work::attempt;
@@ -221,15 +222,21 @@ pub(crate) fn take(agent: &Arc<Agent>, delivery: Delivery) {
     let sent_at = delivery.known_sent_at().unwrap_or(now);
     let arrival = Arrival { receive: delivery.receive, sent_at, now };
     match agent.trust.verify(&delivery.body, arrival) {
-        Ok(Message::Order(order)) => take_order(agent, *order, &delivery),
+        Ok(Message::Order(order)) => match message_group::refusal(&order, &delivery) {
+            None => take_order(agent, *order, &delivery),
+            Some(refusal) => refuse(agent, refusal, &delivery),
+        },
         Ok(Message::Cancel(cancel)) => control::cancel(agent, &cancel, delivery),
         Ok(Message::Grant(grant)) => control::grant(agent, *grant, delivery),
         Ok(Message::Retired(notice)) => control::retired(agent, &notice, delivery),
-        Err(refusal) => {
-            if agent.refuse(refusal, delivery.known_sent_at()) {
-                control::delete_later(agent, delivery.handle);
-            }
-        }
+        Err(refusal) => refuse(agent, refusal, &delivery),
+    }
+}
+
+/// Refuses a message and deletes it. A refusal that cannot be recorded leaves the message in the queue.
+fn refuse(agent: &Arc<Agent>, refusal: Refusal, delivery: &Delivery) {
+    if agent.refuse(refusal, delivery.known_sent_at()) {
+        control::delete_later(agent, delivery.handle.clone());
     }
 }
 
@@ -250,9 +257,7 @@ fn take_order(agent: &Arc<Agent>, order: freehold_protocol::order::Order, delive
         Taken::Copy(copy) => {
             let detail = "the order is a copy: this runner has the order from another message".to_owned();
             let refused = verify::Refused { reason: RefusalReason::Replayed, detail };
-            if agent.refuse(refused.of(copy.message.clone(), Some((job, copy.fence))), copy.sent_at) {
-                control::delete_later(agent, delivery.handle.clone());
-            }
+            refuse(agent, refused.of(copy.message.clone(), Some((job, copy.fence))), delivery);
         }
     }
 }

@@ -83,13 +83,13 @@ async fn forged(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     let way = point.of(&WAYS);
     let cause = format!("{way}-{}", cell.next_try());
     let body = forge(cell, way, &cause).await?;
-    let job = order(&cell.world, INSTALL, &cause)?.job;
+    let Order { job, group, .. } = order(&cell.world, INSTALL, &cause)?;
     let before = refusals(cell, job.as_str()).await?;
     let config = cell.world.service_role(&format!("fh-{}--dispatch-job", cell.world.tenant())).await?;
     let sqs = aws_sdk_sqs::Client::new(&cell.world.acting_as(config)?);
     let url = cell.queues.url(&format!("{INSTALL}.fifo")).await?;
     let send = sqs.send_message().queue_url(url).message_body(body);
-    send.message_group_id(&cause).message_deduplication_id(&cause).send().await?;
+    send.message_group_id(group.message_group()).message_deduplication_id(&cause).send().await?;
     until("the forgery is refused", LIMIT, || async {
         Ok((refusals(cell, job.as_str()).await? > before).then_some(()))
     })

@@ -374,11 +374,21 @@ impl ComponentName {
     }
 }
 
+/// The thing that an order changes which copies secrets or removes copies, and the message group of such orders.
+const SECRETS: &str = "secrets";
+
 impl Group {
     /// Returns the part that the group's jobs change: the text before the first dot of the group's name. Groups with
     /// the same text before the dot have separate serials, but the runner runs one of their jobs at a time.
     pub fn thing(&self) -> &str {
         self.as_str().split('.').next().unwrap_or_default()
+    }
+
+    /// Returns the message group of the orders queue (SQS `MessageGroupId`) in which the control plane sends the orders
+    /// of this group. A runner refuses an order in another message group, so it is the same in all versions.
+    pub fn message_group(&self) -> &str {
+        // A redelivered removal of copies of secrets must not overtake a later copy: all of them wait in one.
+        if self.thing() == SECRETS { SECRETS } else { self.as_str() }
     }
 }
 
@@ -455,6 +465,16 @@ mod tests {
         assert_eq!(short.as_str(), "action-a-step-1");
         assert!(long.as_str().parse::<ComponentName>().is_ok(), "{long}");
         assert_ne!(long, other);
+    }
+
+    #[test]
+    fn only_orders_about_secrets_wait_in_a_message_group_with_another_group() {
+        let groups =
+            ["component:web", "component:web.drift", "secrets", "secrets.1"].map(|name| name.parse::<Group>().unwrap());
+
+        let names = groups.each_ref().map(Group::message_group);
+
+        assert_eq!(names, ["component:web", "component:web.drift", "secrets", "secrets"]);
     }
 
     #[test]

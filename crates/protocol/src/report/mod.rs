@@ -253,7 +253,7 @@ pub enum RefusalReason {
     /// The message is signed, but for another install or tenant.
     OtherInstall,
     Expired,
-    /// The runner has already accepted a newer order of the same group.
+    /// The runner has already accepted a newer order of the same group, or the order is a copy.
     Replayed,
     /// The control plane cancelled the order before it started.
     Cancelled,

@@ -167,6 +167,7 @@ mod tests {
             handle: "handle".into(),
             receive,
             sent_at: Timestamp::from_millis(sent_at),
+            group: None,
             leased_at: Instant::now(),
         }
     }

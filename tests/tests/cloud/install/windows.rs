@@ -236,13 +236,17 @@ async fn ended(world: &World, workflow: &str, state: &str) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Sends a message to the orders queue, as the vendor's control plane may.
+/// Sends an order of the action `say` to the orders queue, as the vendor's control plane may.
 async fn send(world: &World, body: &str, number: &str) -> anyhow::Result<()> {
     let credentials = world.service_role(&format!("fh-{}--dispatch-job", world.tenant())).await?;
     let sqs = aws_sdk_sqs::Client::new(&world.acting_as(credentials)?);
     let queues = aws_sdk_sqs::Client::new(&world.administrator(world.tenant_account())?);
     let found = queues.get_queue_url().queue_name(format!("fh-{}--globex.fifo", world.tenant())).send().await?;
     let send = sqs.send_message().queue_url(found.queue_url().context("no such queue")?).message_body(body);
-    send.message_group_id("forged").message_deduplication_id(number).send().await.context("the queue refuses it")?;
+    send.message_group_id("action:say")
+        .message_deduplication_id(number)
+        .send()
+        .await
+        .context("the queue refuses it")?;
     Ok(())
 }

@@ -16,6 +16,9 @@ use freehold_tests::harness::wait::{SOON, until};
 use freehold_tests::harness::{Capability, Install, Needs, World, app};
 use serde_json::Value;
 
+/// A forged order that the runner would do if it were in the message group of its group.
+const OF_ANOTHER_GROUP: &str = "in another message group";
+
 const NEEDS: Needs = Needs { cloud: &[Capability::HttpApi, Capability::EmptyAccounts], programs: &["bwrap"] };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -34,7 +37,10 @@ async fn a_runner_refuses_each_forged_order_for_its_own_reason() -> anyhow::Resu
     for (what, reason, message) in cases {
         let job = order(&world, "globex", what)?.job;
         let known = refusals(&world, job.as_str()).await?;
-        send_order(&world, what, &message).await?;
+        match what {
+            OF_ANOTHER_GROUP => send_in(&world, "somebody", what, &message).await?,
+            _ => send_order(&world, what, &message).await?,
+        }
         let found = until(what, SOON, || async {
             let now = refusals(&world, job.as_str()).await?;
             Ok(now.into_iter().find(|one| !known.contains(one)))
@@ -105,6 +111,7 @@ fn orders(
     let expired =
         with("expired", &|order| order.not_after = Timestamp::from_millis(order.issued_at.as_millis() - 5000))?;
     let replayed = with("replayed", &|order| order.serial = 0)?;
+    let of_another_group = with(OF_ANOTHER_GROUP, &nothing)?;
     Ok(vec![
         ("not JSON", "malformed", "hello".to_owned()),
         ("JSON, but no envelope", "malformed", "{\"order\": \"do it\"}".to_owned()),
@@ -115,6 +122,7 @@ fn orders(
         ("for another tenant", "other_install", other_tenant.to_json()?),
         ("expired", "expired", expired.to_json()?),
         ("replayed", "replayed", replayed.to_json()?),
+        (OF_ANOTHER_GROUP, "replayed", of_another_group.to_json()?),
     ])
 }
 
@@ -300,11 +308,18 @@ async fn refusals(world: &World, job: &str) -> anyhow::Result<Vec<String>> {
     Ok(rows.iter().map(|(key, row)| format!("{} ({key})", row["reason"].as_str().unwrap_or_default())).collect())
 }
 
+/// Sends a message in the message group in which the control plane would send it, if it is an order.
 async fn send_order(world: &World, what: &str, body: &str) -> anyhow::Result<()> {
+    let order = Envelope::parse(body.as_bytes()).ok().and_then(|envelope| envelope.peek::<Order>().ok());
+    let group = order.as_ref().map_or("forged", |order| order.group.message_group());
+    send_in(world, group, what, body).await
+}
+
+async fn send_in(world: &World, group: &str, what: &str, body: &str) -> anyhow::Result<()> {
     let sqs = aws_sdk_sqs::Client::new(&sender(world).await?);
-    let group = what.replace([' ', ','], "-");
     let send = sqs.send_message().queue_url(queue(world, "globex.fifo").await?).message_body(body);
-    send.message_group_id(&group).message_deduplication_id(&group).send().await.context("the queue refuses it")?;
+    let send = send.message_group_id(group).message_deduplication_id(what.replace([' ', ','], "-"));
+    send.send().await.context("the queue refuses it")?;
     Ok(())
 }
 

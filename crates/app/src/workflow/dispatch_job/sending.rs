@@ -20,9 +20,6 @@ use crate::workflow::advance;
 /// deduplication ID"), so SQS drops the second copy if the queue has the first.
 const RESEND_WORTH_SECS: u64 = 280;
 
-/// The FIFO group of all orders that change copies of secrets.
-const SECRETS_GROUP: &str = "secrets";
-
 /// The right of one delivery to send a copy of an order.
 struct Claim {
     /// Whether no earlier try can have reached the queue.
@@ -67,9 +64,8 @@ impl DispatchJob {
         };
         envelope.attached = attached;
         let dedup = format!("{}.{dispatch}", job.id);
-        // A redelivered removal of copies of secrets must not overtake a later copy: all of them wait in one group.
-        let group = if job.group.thing() == SECRETS_GROUP { SECRETS_GROUP } else { job.group.as_str() };
-        if let Err(error) = self.orders.send(url, group, &dedup, &envelope.to_json()?).await {
+        let sent = self.orders.send(url, job.group.message_group(), &dedup, &envelope.to_json()?).await;
+        if let Err(error) = sent {
             if claim.is_first && matches!(error, PortError::Denied { .. } | PortError::Failed { .. }) {
                 self.note_refused(job, dispatch, &claim).await?;
             }

@@ -77,6 +77,28 @@ async fn a_copy_is_refused_at_its_second_delivery_too() {
     }
 }
 
+/// In the message group of the order, SQS would deliver the copy only after the order has left the queue.
+#[tokio::test(start_paused = true)]
+async fn a_copy_in_another_message_group_starts_nothing_and_its_refusal_is_not_about_the_job() {
+    let (world, bucket) = first_machine(Play::Succeed).await;
+    let order = made_for(FIRST, order(1, 7));
+    let kept = sealed(&order);
+    world.queue.send_in("somebody", kept.clone(), COPIED_AT);
+    world.until_deleted().await;
+    let begun = world.begun();
+    world.queue.send_in(order.group.as_str(), kept.clone(), COPIED_AT);
+    world.until_deleted().await;
+
+    assert_eq!(
+        (begun, world.sent()),
+        (0, vec!["refused replayed".into(), "1.1 started".into(), "1.1 succeeded".into()])
+    );
+    let Some(ReportBody::Refused(refusal)) = world.reports().into_iter().next() else { panic!("{:?}", world.sent()) };
+    assert_eq!((refusal.job, refusal.message), (None, Digest::of(kept.as_bytes())));
+    assert!(refusal.detail.contains("its message group in the orders queue is `somebody`"), "{}", refusal.detail);
+    assert_eq!(bucket.results(), ["succeeded"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_copy_of_an_order_that_was_given_back_is_refused_at_its_second_delivery() {
     let (first, bucket) = first_machine(Play::Succeed).await;

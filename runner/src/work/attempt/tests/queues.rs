@@ -34,6 +34,7 @@ pub(super) struct Queue {
 pub(super) struct Queued {
     body: String,
     sent_at: Timestamp,
+    group: Option<String>,
     pub(super) receive: u32,
     hidden_until: Option<Instant>,
 }
@@ -45,8 +46,17 @@ impl Queue {
 
     /// Sends a message that the queue takes at `sent_at`.
     pub(super) fn send_at(&self, body: String, sent_at: Timestamp) {
+        self.add(Queued { body, sent_at, group: None, receive: 0, hidden_until: None });
+    }
+
+    /// Sends a message in the message group `group`, which the queue takes at `sent_at`.
+    pub(super) fn send_in(&self, group: &str, body: String, sent_at: Timestamp) {
+        self.add(Queued { body, sent_at, group: Some(group.to_owned()), receive: 0, hidden_until: None });
+    }
+
+    fn add(&self, message: Queued) {
         let at = self.next.fetch_add(1, Ordering::Relaxed);
-        self.messages.lock().unwrap().insert(at, Queued { body, sent_at, receive: 0, hidden_until: None });
+        self.messages.lock().unwrap().insert(at, message);
         self.added.notify_one();
     }
 
@@ -63,6 +73,7 @@ impl Queue {
                     handle: format!("{at}#{}", message.receive),
                     receive: message.receive,
                     sent_at: message.sent_at,
+                    group: message.group.clone(),
                     leased_at: now,
                 }
             })
