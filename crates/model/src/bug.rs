@@ -84,6 +84,38 @@ pub enum Bug {
     KeptOrderIsTakenForDelivery,
     /// A machine does not look into the audit chain for an order that was made for its key.
     OwnOrderIsNotLookedUp,
+    /// A copy of an order in flight takes over the attempt: the lease of the first message is not renewed any more.
+    CopyTakesOverLease,
+    /// A machine does not look into the audit chain between the record of a start and the start.
+    StartIsNotLookedUp,
+    /// The recorded start of a delivery excludes the next delivery too, as if it could not have been interrupted.
+    StartExcludesRedelivery,
+    /// The refusal of a message as a copy excludes the other message too.
+    RefusalExcludesOthers,
+    /// A recorded start counts although an earlier record excludes it.
+    ExcludedStartCounts,
+    /// An outcome counts that was recorded after the start of a later delivery.
+    SupersededOutcomeCounts,
+    /// A recorded outcome does not exclude the next delivery.
+    OutcomeIsForgotten,
+    /// A second message is refused while the first one may still be refused.
+    CopyIsRefusedBeforeStart,
+    /// A machine ends its own order as interrupted without a look into the audit chain.
+    InterruptedIsNotLookedUp,
+    /// The start of a message counts although its machine has continued its attempt under the other message.
+    ContinuedStartCounts,
+    /// A start that was put back counts like one that happened.
+    PutBackCountsAsStart,
+    /// A start that was put back excludes the other message, although that one had started the order before.
+    PutBackExcludesStarted,
+    /// A start that was put back counts although its message was refused after that.
+    PutBackOfRefusedCounts,
+    /// A machine does not compare the message group of an order with the group of the order.
+    GroupIsNotCompared,
+    /// The journal does not name the message that was put back.
+    JournalNamesNoMessage,
+    /// The note for other machines does not name the message that was put back.
+    NoteNamesNoMessage,
     /// A job that has not ended is dispatched again because somebody resumes its workflow.
     ResumeBeforeEnd,
     /// A resumed job keeps its dispatch number.
@@ -207,6 +239,26 @@ impl Bug {
         Self::RejectionIgnored,
         Self::OneApprovalSuffices,
         Self::CancelledIsApproved,
+    ];
+
+    /// Every mistake about copies of orders, which have a model of their own.
+    pub const OF_COPIES: [Self; 16] = [
+        Self::CopyTakesOverLease,
+        Self::StartIsNotLookedUp,
+        Self::StartExcludesRedelivery,
+        Self::RefusalExcludesOthers,
+        Self::ExcludedStartCounts,
+        Self::SupersededOutcomeCounts,
+        Self::OutcomeIsForgotten,
+        Self::CopyIsRefusedBeforeStart,
+        Self::InterruptedIsNotLookedUp,
+        Self::ContinuedStartCounts,
+        Self::PutBackCountsAsStart,
+        Self::PutBackExcludesStarted,
+        Self::PutBackOfRefusedCounts,
+        Self::GroupIsNotCompared,
+        Self::JournalNamesNoMessage,
+        Self::NoteNamesNoMessage,
     ];
 
     /// Every mistake about hellos, which have a model of their own.

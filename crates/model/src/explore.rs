@@ -10,6 +10,7 @@ use crate::action::Action;
 use crate::approvals::{self, Approvals};
 use crate::bounds::Bounds;
 use crate::bug::Seed;
+use crate::copies::world as copies;
 use crate::hellos::{self, Hellos};
 use crate::protocol::Protocol;
 use crate::workflow::world as workflow;
@@ -59,6 +60,18 @@ pub fn check_approvals() -> Checked<approvals::Action> {
 /// Returns what the checker finds in the space of approvals with a mistake, until the first rule is broken.
 pub fn hunt_approvals(seed: Seed) -> Checked<approvals::Action> {
     run("approvals", Approvals { seed }, HasDiscoveries::AnyFailures)
+}
+
+/// Returns what the checker finds in a whole space of copies.
+pub fn check_copies(space: copies::Space) -> Checked<copies::Action> {
+    run(space.name, space, HasDiscoveries::All)
+}
+
+/// Returns what the checker finds in the spaces of copies with a mistake, until the first rule is broken.
+pub fn hunt_copies(seed: Seed) -> Checked<copies::Action> {
+    let [first, others @ ..] = copies::Space::ALL.map(|space| space.seeded(seed));
+    let hunt = |space: copies::Space| run(space.name, space, HasDiscoveries::AnyFailures);
+    others.into_iter().fold(hunt(first), |found, space| if found.broken.is_empty() { hunt(space) } else { found })
 }
 
 /// Returns what the checker finds in a whole space of workflows.

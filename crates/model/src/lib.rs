@@ -14,8 +14,11 @@
 //!   and restart with the disk, loss of the machine with its disk, a second machine that takes over while the first one may
 //!   live on with a retired key.
 //! - Time, as far as the protocol sees it: an order's `not_after`, the grace after it, the end of a lease.
-//! - Orders that somebody keeps and sends again, to either machine, and the audit chain in which a machine looks first for
-//!   what the other one recorded.
+//! - Orders that somebody keeps and sends again when they are gone, to either machine, and the audit chain in which a
+//!   machine looks first for what the other one recorded.
+//! - Copies of an order that is still there, in a model of their own ([`copies`]): both messages in the queue or in
+//!   flight at once, orders that are put back, processes that are killed around the record of a start, and what the order
+//!   of the records decides.
 //! - Hellos, in a model of their own ([`hellos`]): whose key is believed when they arrive late, twice and in any order, while
 //!   machines are lost and live beside each other. In the model above, the second machine's hello is accepted in one step.
 //!
@@ -64,6 +67,7 @@ pub mod bounds;
 pub mod bug;
 mod carry;
 mod control;
+pub mod copies;
 pub mod explore;
 pub mod fence;
 pub mod hellos;

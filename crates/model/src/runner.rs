@@ -161,7 +161,9 @@ pub fn decide(seed: Seed, entry: Entry, delivery: Delivery) -> Decision {
     }
     let unstarted = match known {
         Some(Phase::PutBack { .. }) if seeded!(seed, PutBackCountsForOthers) => receive,
-        Some(Phase::PutBack { receive, message: of }) if of == message => receive,
+        Some(Phase::PutBack { receive, message: of }) if of == message || seeded!(seed, JournalNamesNoMessage) => {
+            receive
+        }
         Some(Phase::Accepted | Phase::PutBack { .. } | Phase::Started | Phase::Finished(_)) | None => 0,
     };
     let may_have_begun = receive > unstarted + 1 || known == Some(Phase::Started);

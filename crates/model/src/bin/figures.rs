@@ -5,8 +5,10 @@ use std::process::ExitCode;
 
 use freehold_model::bounds::Bounds;
 use freehold_model::bug::Bug;
+use freehold_model::copies::world::Space as Copies;
 use freehold_model::explore::{
-    Checked, check, check_approvals, check_hellos, check_workflow, hunt, hunt_approvals, hunt_hellos, hunt_workflows,
+    Checked, check, check_approvals, check_copies, check_hellos, check_workflow, hunt, hunt_approvals, hunt_copies,
+    hunt_hellos, hunt_workflows,
 };
 use freehold_model::workflow::world::Space;
 
@@ -22,18 +24,25 @@ fn main() -> ExitCode {
     };
     let (spaces, bugs): (&[Bounds], &[Bug]) =
         if is_short { (&[Bounds::TWINS], &[Bug::EqualFenceSecondWins]) } else { (&Bounds::ALL, &Bug::ALL) };
+    let (copy_spaces, copy_bugs): (&[Copies], &[Bug]) = if is_short {
+        (&[Copies::OTHER_GROUP], &[Bug::StartExcludesRedelivery])
+    } else {
+        (&Copies::ALL, &Bug::OF_COPIES)
+    };
     let (workflow_spaces, workflow_bugs): (&[Space], &[Bug]) =
         if is_short { (&[Space::GATE], &[Bug::RollBackIsRolledBack]) } else { (&Space::ALL, &Bug::OF_WORKFLOWS) };
 
     let protocol = spaces.iter().map(|space| Found::of(check(*space)));
+    let copies = copy_spaces.iter().map(|space| Found::of(check_copies(*space)));
     let workflows = workflow_spaces.iter().map(|space| Found::of(check_workflow(*space)));
     let others = [Found::of(check_hellos()), Found::of(check_approvals())];
-    let spaces = protocol.chain(others).chain(workflows).collect();
+    let spaces = protocol.chain(others).chain(copies).chain(workflows).collect();
     let protocol = bugs.iter().map(|bug| (*bug, Found::of(hunt(Bounds::ground_of(*bug)))));
     let hellos = Bug::OF_HELLOS.into_iter().map(|bug| (bug, Found::of(hunt_hellos(bug.into()))));
     let approvals = Bug::OF_APPROVALS.into_iter().map(|bug| (bug, Found::of(hunt_approvals(bug.into()))));
+    let copies = copy_bugs.iter().map(|bug| (*bug, Found::of(hunt_copies((*bug).into()))));
     let workflows = workflow_bugs.iter().map(|bug| (*bug, Found::of(hunt_workflows((*bug).into()))));
-    count(spaces, protocol.chain(hellos).chain(approvals).chain(workflows))
+    count(spaces, protocol.chain(hellos).chain(approvals).chain(copies).chain(workflows))
 }
 
 /// What a search found.

@@ -3,6 +3,7 @@
 
 mod approvals;
 mod control_parity;
+mod copies;
 mod hellos;
 mod mutants;
 mod runner_parity;

@@ -23,10 +23,10 @@ fn every_seeded_mistake_breaks_a_rule() {
     assert_eq!(survivors, []);
 }
 
-/// The figure `model.mutants_killed` hunts these four lists.
+/// The figure `model.mutants_killed` hunts these five lists.
 #[test]
 fn each_mistake_is_in_one_list() {
-    let all = [&Bug::ALL[..], &Bug::OF_APPROVALS, &Bug::OF_HELLOS, &Bug::OF_WORKFLOWS].concat();
+    let all = [&Bug::ALL[..], &Bug::OF_APPROVALS, &Bug::OF_COPIES, &Bug::OF_HELLOS, &Bug::OF_WORKFLOWS].concat();
     let different: HashSet<&Bug> = all.iter().collect();
 
     // The last one of the enumeration.

@@ -1,0 +1,72 @@
+//! Copies of an order: the rules hold in every space, each seeded mistake breaks one, and nothing happens in circles.
+
+use crate::bug::Bug;
+use crate::copies::world::Space;
+use crate::explore::{check_copies, find_cycle, hunt_copies};
+
+fn holds(space: Space, at_least: usize) {
+    let checked = check_copies(space);
+
+    println!("{}: {} worlds, {} steps, {:.1?}", checked.name, checked.unique, checked.steps, checked.took);
+    assert!(checked.broken.is_empty(), "{:#?}", checked.broken);
+    assert!(checked.exhausted);
+    assert_eq!(checked.missing, Vec::<&str>::new(), "never possible, so that rules hold for want of it");
+    assert!(checked.unique >= at_least, "only {} worlds: something has stopped happening", checked.unique);
+}
+
+#[test]
+fn an_order_holds_with_a_copy_behind_it() {
+    holds(Space::BEHIND, 200_000);
+}
+
+#[test]
+fn an_order_that_is_put_back_holds_with_a_copy_behind_it() {
+    holds(Space::BEHIND_PUT_BACK, 200_000);
+}
+
+#[test]
+fn an_order_holds_with_a_copy_in_another_message_group() {
+    holds(Space::OTHER_GROUP, 20_000);
+}
+
+#[test]
+fn an_order_holds_with_a_copy_beside_it() {
+    holds(Space::BESIDE, 500_000);
+}
+
+#[test]
+fn an_order_that_is_put_back_holds_with_a_copy_beside_it() {
+    holds(Space::BESIDE_PUT_BACK, 100_000);
+}
+
+#[test]
+fn an_order_holds_with_a_copy_beside_it_on_three_machines() {
+    holds(Space::THREE_MACHINES, 200_000);
+}
+
+#[test]
+fn every_seeded_mistake_breaks_a_rule() {
+    let mut survivors = Vec::new();
+
+    for bug in Bug::OF_COPIES {
+        let found = hunt_copies(bug.into());
+        for (rule, steps) in &found.broken {
+            println!("{bug:?} breaks \"{rule}\" in {} steps, after {} worlds", steps.len(), found.unique);
+        }
+        if found.broken.is_empty() {
+            survivors.push(bug);
+        }
+    }
+
+    assert_eq!(survivors, []);
+}
+
+#[test]
+fn nothing_happens_in_circles() {
+    let behind = Space { receives: 2, put_backs: 1, ..Space::BEHIND };
+    let three = Space { crashes: 0, ..Space::THREE_MACHINES };
+
+    for space in [behind, three, Space::OTHER_GROUP, Space::BESIDE_PUT_BACK] {
+        assert_eq!(find_cycle(&space), None, "{}", space.name);
+    }
+}
