@@ -421,7 +421,9 @@ fn reports() {
         failed: None,
     };
     let outcome = Outcome::Blocked { block: Block::Policy, reason: "policy `no-eip` denies this".into() };
-    golden("report-policies", &attempt(AttemptEvent::Finished { outcome, log: String::new(), policies: vec![result] }));
+    let (log, policies) = (String::new(), vec![result]);
+    let ended = AttemptEvent::Finished { outcome, log, policies, roles_trusting_strangers: None };
+    golden("report-policies", &attempt(ended));
     for (word, outcome) in outcomes {
         golden(&format!("report-{word}"), &attempt(AttemptEvent::finished(outcome, "")));
     }

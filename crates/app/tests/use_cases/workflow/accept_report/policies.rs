@@ -159,7 +159,7 @@ fn result_with(deny: Vec<String>) -> PolicyResult {
 async fn ended(policies: Vec<PolicyResult>) -> freehold_domain::job::Job {
     let (world, _, job) = deploying(Behaviour::Hangs).await;
     let outcome = Outcome::Blocked { block: Block::Policy, reason: "policy `no-eip` denies this".into() };
-    let end = AttemptEvent::Finished { outcome, log: String::new(), policies };
+    let end = AttemptEvent::Finished { outcome, log: String::new(), policies, roles_trusting_strangers: None };
 
     accept(&world, &world.runners["globex"].says(&job, FIRST, 2, end, world.now())).await.unwrap();
 
