@@ -21,6 +21,10 @@ declare! {
 /// another dead letter.
 const ONCE_SECS: u32 = 90;
 
+/// An order that is older than the last one of its group.
+const REPLAYED: &str = "replayed";
+const GROUP_OF_NEWER: &str = "action:note";
+
 /// A useless message of each kind goes to each queue that a function reads: it ends with the dead letters, and work continues.
 async fn poison(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     cell.queues.hide_failed_for(ONCE_SECS).await?;
@@ -79,11 +83,16 @@ fn stranger(rng: &mut Rng) -> anyhow::Result<String> {
 /// way; the runner refuses it, and work continues.
 async fn forged(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     const WAYS: [&str; 7] =
-        ["unsigned", "strangers", "exchanged", "other-install", "other-tenant", "expired", "replayed"];
+        ["unsigned", "strangers", "exchanged", "other-install", "other-tenant", "expired", REPLAYED];
     let way = point.of(&WAYS);
     let cause = format!("{way}-{}", cell.next_try());
+    if way == REPLAYED {
+        let newer = cell.act("note").await?;
+        cell.succeeds(&newer).await?;
+    }
     let body = forge(cell, way, &cause).await?;
     let Order { job, group, .. } = order(&cell.world, INSTALL, &cause)?;
+    let group = if way == REPLAYED { GROUP_OF_NEWER.parse()? } else { group };
     let before = refusals(cell, job.as_str()).await?;
     let config = cell.world.service_role(&format!("fh-{}--dispatch-job", cell.world.tenant())).await?;
     let sqs = aws_sdk_sqs::Client::new(&cell.world.acting_as(config)?);
@@ -123,7 +132,10 @@ async fn forge(cell: &Cell, way: &str, cause: &str) -> anyhow::Result<String> {
         "expired" => {
             with(&|order| order.not_after = Timestamp::from_millis(order.issued_at.as_millis().saturating_sub(5000)))?
         }
-        "replayed" => with(&|order| order.serial = 0)?,
+        REPLAYED => with(&|order| {
+            order.serial = 0;
+            order.group = GROUP_OF_NEWER.parse().expect("a group");
+        })?,
         _ => with(&|_| ())?,
     };
     Ok(envelope.to_json()?)
