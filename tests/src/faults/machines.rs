@@ -144,7 +144,8 @@ async fn replaced(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     cell.succeeds(&begun).await?;
     let new = key(cell).await?;
     ensure!(new != old, "the new machine has the old key");
-    if point.of(&[false, true]) {
+    let comes_back = point.of(&[false, true]);
+    if comes_back {
         let mut late = Runner::start(before)?;
         until("the old machine has enrolled with a new key", LIMIT, || async {
             Ok(Some(key(cell).await?).filter(|key| *key != new && *key != old))
@@ -156,6 +157,14 @@ async fn replaced(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     }
     let next = cell.act(NEXT).await?;
     cell.succeeds(&next).await?;
+    if comes_back {
+        // A machine that is replaced a second time within a day gives up, so the next try gets one that never was.
+        cell.runner.kill().await?;
+        killed_at = Instant::now();
+        cell.runner = cell.world.runner_on_machine(&cell.install, &format!("{machine}-next")).await?;
+        let last = cell.act(NEXT).await?;
+        cell.succeeds(&last).await?;
+    }
     polls_end(killed_at).await;
     Ok(Tried::Passed)
 }
