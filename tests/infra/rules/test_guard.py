@@ -243,6 +243,8 @@ class Guard(GuardCase):
             tcp,
             {**tcp, "SourceSecurityGroupId": {"Ref": "VpcId"}},
             {**tcp, "SourceSecurityGroupId": "sg-1"},
+            # No template that CloudFormation accepts, so the engine must not end with an error of its own.
+            {**tcp, "SourceSecurityGroupId": {"Ref": {"Ref": "VpcId"}}},
             {**tcp, "SourceSecurityGroupId": runner, "ToPort": 444},
             {**tcp, "SourceSecurityGroupId": runner, "FromPort": 442},
             {**tcp, "SourceSecurityGroupId": runner, "IpProtocol": "-1"},
@@ -266,6 +268,7 @@ class Guard(GuardCase):
             lambda t: machine(t)["NetworkInterfaces"][0].update(
                 Groups=[{"Fn::GetAtt": ["EndpointSecurityGroup", "GroupId"]}]
             ),
+            lambda t: machine(t)["NetworkInterfaces"][0].update(Groups=[group, {"Ref": {"Ref": "VpcId"}}]),
             lambda t: machine(t).update(SecurityGroupIds=[group]),
             lambda t: machine(t).update(SecurityGroupIds=group),
         ):
