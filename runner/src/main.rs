@@ -32,8 +32,8 @@ Exit codes:
      or another machine took the install over twice within a day
      (doctor: something is blocked)
   2  the command line, the config file or the install stack is wrong
-  3  AWS refused the runner for too long: it cannot enrol, or cannot take orders;
-     or another machine has a copy of its key
+  3  AWS refused the runner for too long: it cannot enrol, or take orders; or
+     another machine has a copy of its key
 
 Environment: RUST_LOG (info), AWS_ENDPOINT_URL, and AWS credentials as every AWS
 tool reads them; on EC2 none is needed.

@@ -14,7 +14,8 @@ pub(super) const RELEASE: Reason = Reason {
 };
 pub(super) const NAMES: Reason = Reason {
     why: "a name for the vendor's own records: the runner decides nothing by it but whether it has had the order",
-    shown_by: "`runner/src/work/journal/state.rs`: `a_first_delivery_starts`, \
+    shown_by: "`runner/src/work/journal/state.rs`: `a_first_delivery_starts`; \
+               `runner/src/work/journal/put_back_tests.rs`: \
                `an_order_that_was_given_back_for_good_starts_nowhere_and_the_next_one_does`",
 };
 pub(super) const DISPATCH: Reason = Reason {
