@@ -62,7 +62,7 @@ IGNORED = {
     "Hello.roles": "no action starts for a switch that is announced during the upgrade, until the next switch",
     "Install.labels": "labels that were set during the upgrade are lost; the changelog asks to wait with them",
     "OpenWorkflow.due_by": "two causes at one moment may count as one, as in the last version",
-    "Record.sent_at": "a runner of the last version takes an order that was put back for any message with it, as before",
+    "Record.sent_at": "a runner of the last version takes a put-back order for any message with it, as before",
     "Run.after": "no further runbook follows after a run that began by itself during the upgrade",
     "Sending.by": "two deliveries at one moment may both claim an order, as in the last version",
     "StateRow.post_deploy_runbooks": "no runbook follows after a deploy that was planned during the upgrade",

@@ -46,13 +46,6 @@ class Group:
 
 CARGO = "cargo build --quiet"
 
-# Figures that docs/figures.md describes and that may have no row there, each with the reason.
-MAY_LACK_A_ROW = {
-    **dict.fromkeys(
-        ("faults.classes", "faults.points", "takeover.p99_secs"),
-        "the group takes an hour on an idle machine and has not run whole yet",
-    ),
-}
 # Rows whose command is not the one that their group runs now, each with the reason; they go when the group runs again.
 OF_ANOTHER_COMMAND = {
     **dict.fromkeys(

@@ -16,7 +16,7 @@ from unittest import mock
 import rust_text
 import table
 import tree
-from groups import GROUPS, MAY_LACK_A_ROW, OF_ANOTHER_COMMAND, ROOT, Group
+from groups import GROUPS, OF_ANOTHER_COMMAND, ROOT, Group
 
 PAGE = (ROOT / "docs/figures.md").read_text()
 PROGRAMS = ["first", "second", "third"]
@@ -173,20 +173,17 @@ class Page(unittest.TestCase):
     def test_it_says_what_every_row_means(self):
         meaning = PAGE.partition(table.RULE)[2]
         for each in table.rows_in(PAGE):
+            # The page names the first and the last one of the 34 faults.
+            if each.program == "fault-classes" and each.name.removeprefix("faults.").isdigit():
+                continue
             self.assertIn(f"`{each.name}`", meaning.rpartition("| `")[2], each.name)
 
-    def test_every_figure_that_it_describes_has_a_row_or_a_reason(self):
+    def test_every_figure_that_it_describes_has_a_row(self):
         described = figures_described(PAGE)
         rows = {each.name for each in table.rows_in(PAGE)}
 
         self.assertGreater(len(described), 20)
-        self.assertEqual(
-            described - rows - set(MAY_LACK_A_ROW), set(), "run their groups, or give a reason in groups.py"
-        )
-        self.assertEqual(
-            set(MAY_LACK_A_ROW) - described, set(), "groups.py has reasons for figures that nothing describes"
-        )
-        self.assertEqual(set(MAY_LACK_A_ROW) & rows, set(), "groups.py has reasons for figures that have a row")
+        self.assertEqual(described - rows, set(), "run their groups")
 
 
 def _git(*words):
