@@ -4,7 +4,9 @@ import contextlib
 import hashlib
 import os
 import shutil
+import struct
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -12,6 +14,8 @@ from pathlib import Path
 TIME = (1980, 1, 1, 0, 0, 0)
 # The highest level of libdeflate.
 SMALLEST = 12
+# The sections that only unwinding reads. A panic of a function ends its program without unwinding.
+UNWIND_TABLES = (b".eh_frame", b".eh_frame_hdr")
 
 
 class _Packed:
@@ -47,6 +51,25 @@ def write(binary, zipped, level):
     draft.rename(zipped)
 
 
+def without_unwind_tables(program):
+    """Returns the program (ELF, 64 bits, little-endian) with zeros in place of its unwind tables.
+
+    For a reader, zeros are an empty table, and in a zip they take no space. The compiler writes tables although `panic`
+    is `abort`.
+    """
+    changed = bytearray(program)
+    if program[:6] != b"\x7fELF\x02\x01":
+        sys.exit("the program of a function is no ELF program for 64 bits, so its unwind tables cannot be found")
+    (headers,) = struct.unpack_from("<Q", program, 0x28)
+    size, count, names = struct.unpack_from("<HHH", program, 0x3A)
+    sections = [struct.unpack_from("<IIQQQQ", program, headers + at * size) for at in range(count)]
+    texts = sections[names][4]
+    for name, _, _, _, offset, length in sections:
+        if program[texts + name : program.index(b"\0", texts + name)] in UNWIND_TABLES:
+            changed[offset : offset + length] = bytes(length)
+    return bytes(changed)
+
+
 def unpack(zipped, folder):
     """Unpacks a zip below `folder`, unless it is there already; returns the folder's name, the SHA-256 of the zip."""
     packed = zipped.read_bytes()
@@ -70,4 +93,7 @@ def unpack(zipped, folder):
 
 if __name__ == "__main__":
     zipfile._get_compressor = lambda *_: _Packed()
-    write(Path(sys.argv[1]), Path(sys.argv[2]), level=9)
+    with tempfile.TemporaryDirectory() as place:
+        small = Path(place) / "bootstrap"
+        small.write_bytes(without_unwind_tables(Path(sys.argv[1]).read_bytes()))
+        write(small, Path(sys.argv[2]), level=9)

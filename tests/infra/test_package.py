@@ -26,6 +26,27 @@ def _load():
 package = _load()
 
 
+class UnwindTables(unittest.TestCase):
+    def test_a_program_without_them_has_its_length_and_runs(self):
+        whole = Path(sys.executable).resolve().read_bytes()
+        with tempfile.TemporaryDirectory() as place:
+            program = Path(place) / "program"
+            program.write_bytes(package.function_zip.without_unwind_tables(whole))
+            program.chmod(0o755)
+            environment = {**os.environ, "PYTHONHOME": sys.base_prefix}
+
+            ran = subprocess.run([program, "-c", "print(6 * 7)"], env=environment, capture_output=True, text=True)
+
+            changed = program.read_bytes()
+        self.assertEqual((ran.stdout, ran.returncode), ("42\n", 0), ran.stderr)
+        self.assertEqual(len(changed), len(whole))
+        self.assertGreater(changed.count(0), whole.count(0))
+
+    def test_what_is_no_program_is_refused(self):
+        with self.assertRaisesRegex(SystemExit, "no ELF program"):
+            package.function_zip.without_unwind_tables(b"#!/bin/sh\n")
+
+
 class LocalZips(unittest.TestCase):
     def setUp(self):
         place = tempfile.TemporaryDirectory()
