@@ -59,7 +59,7 @@ def without_unwind_tables(program):
     """
     changed = bytearray(program)
     if program[:6] != b"\x7fELF\x02\x01":
-        sys.exit("the program of a function is no ELF program for 64 bits, so its unwind tables cannot be found")
+        sys.exit("the program of a function is not a 64-bit ELF program, so its unwind tables cannot be found")
     (headers,) = struct.unpack_from("<Q", program, 0x28)
     size, count, names = struct.unpack_from("<HHH", program, 0x3A)
     sections = [struct.unpack_from("<IIQQQQ", program, headers + at * size) for at in range(count)]

@@ -42,8 +42,8 @@ class UnwindTables(unittest.TestCase):
         self.assertEqual(len(changed), len(whole))
         self.assertGreater(changed.count(0), whole.count(0))
 
-    def test_what_is_no_program_is_refused(self):
-        with self.assertRaisesRegex(SystemExit, "no ELF program"):
+    def test_what_is_not_a_program_is_refused(self):
+        with self.assertRaisesRegex(SystemExit, "not a 64-bit ELF program"):
             package.function_zip.without_unwind_tables(b"#!/bin/sh\n")
 
 
