@@ -230,7 +230,7 @@ GROUPS = (
     Group(
         "templates",
         "hostile templates that the checks of install stacks have to refuse",
-        "15 min",
+        "6 min",
         "tests/hostile/run --seed {seed}",
         "tests/hostile/run --types 40 --changes 40 --guarded 4 --seed {seed}",
         folder=ROOT,

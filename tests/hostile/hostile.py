@@ -123,7 +123,7 @@ def is_of_app(place):
     in_groups = "ParameterGroups" in words
     of_secret = any(word.startswith("AppSecret") for word in words) and words[0] in ("Metadata", "Parameters")
     words_of_secret = of_secret and words[-1] in ("default", "Description")
-    secret = any(word.startswith("SecretInput") for word in words) and words[-1] == "Description"
+    secret = any(word.startswith(("SecretInput", "SecretAppSecret")) for word in words) and words[-1] == "Description"
     policies = "Policies" in words and "RunnerRole" not in words
     managed = "ManagedPolicyArns" in words
     key = "TenantKey" in words
