@@ -63,7 +63,7 @@ def main():
         programs.end()
     counts = added(json.loads((WORK / f"counts-{name}.json").read_text()) for name in rounds)
     report(counts, args.seed)
-    wrong = unexpected(counts["succeeded"], operation_ids(), args.only, never_succeed(programs))
+    wrong = unexpected(counts, operation_ids(), args.only, never_succeed(programs))
     print("".join(f"api: {line}\n" for line in wrong), file=sys.stderr, end="")
     return 1 if any(codes) or wrong or not counts["cases"] else 0
 
@@ -88,13 +88,14 @@ def never_succeed(programs):
     return {**NEVER_SUCCEEDS, **dict.fromkeys(NEED_TERRAFORM, reason)}
 
 
-def unexpected(succeeded, ids, only, known):
+def unexpected(counts, ids, only, known):
     """Returns a line for each operation that never succeeded and is not known, and for each that is and did."""
-    succeeds = {ids[label] for label, count in succeeded.items() if count}
+    succeeds = {ids[label] for label, count in counts["succeeded"].items() if count}
+    refusals = {ids[label]: text for label, text in counts["refusals"].items()}
     tried = {only} if only else set(ids.values())
     lines = [
         f"{name} never succeeded, so that nothing behind its refusals was fuzzed; make what it needs in `world.py`, or "
-        "give a reason in NEVER_SUCCEEDS"
+        f"give a reason in NEVER_SUCCEEDS; the last valid request got {refusals.get(name, 'no answer')}"
         for name in sorted(tried - succeeds - known.keys())
     ]
     needless = [f"{name} is in NEVER_SUCCEEDS and succeeds; take it out" for name in sorted(succeeds & known.keys())]
@@ -104,9 +105,12 @@ def unexpected(succeeded, ids, only, known):
 def added(counts):
     """Returns the sums of the counts of all rounds."""
     total = {"cases": 0, "failed": 0, "server_errors": 0, "statuses": {}, "operations": {}, "succeeded": {}}
+    total["refusals"] = {}
     for one in counts:
         for name, value in one.items():
-            if isinstance(value, dict):
+            if name == "refusals":
+                total[name].update(value)
+            elif isinstance(value, dict):
                 total[name] = {key: total[name].get(key, 0) + value.get(key, 0) for key in total[name] | value}
             else:
                 total[name] += value

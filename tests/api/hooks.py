@@ -30,6 +30,8 @@ SIGNER = SigV4Auth(
 )
 statuses, operations, succeeded = collections.Counter(), collections.Counter(), collections.Counter()
 failed = set()
+# The last refusal of each operation that a valid case got.
+refusals = {}
 
 
 class Signature(requests.auth.AuthBase):
@@ -87,6 +89,8 @@ def complete(case):
 # A drawn key is often as short as `0`, and then another request used it before. Every fifth key stays as it is drawn.
 KEY, valid_key, REPEATED = "idempotency-key", re.compile("[!-~]{1,100}"), 5
 cases = itertools.count(1)
+# How much of an answer is kept, in characters.
+SHOWN = 400
 
 
 @schemathesis.hook
@@ -103,6 +107,8 @@ def after_call(context, case, response):
     statuses[response.status_code] += 1
     operations[case.operation.label] += 1
     succeeded[case.operation.label] += 200 <= response.status_code < 300
+    if response.status_code >= 400 and case.meta and case.meta.generation.mode.is_positive:
+        refusals[case.operation.label] = f"{response.status_code} {response.text[:SHOWN]}"
 
 
 @schemathesis.hook
@@ -120,5 +126,6 @@ def write_counts():
         "statuses": statuses,
         "operations": operations,
         "succeeded": succeeded,
+        "refusals": refusals,
     }
     Path(os.environ["FREEHOLD_API_COUNTS"]).write_text(json.dumps(counts))
