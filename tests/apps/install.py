@@ -103,16 +103,16 @@ def change(app):
 
 
 def act(app):
-    """Runs every action that a person may run."""
+    """Runs every action that a person may run, and answers its inputs."""
     ended = []
     for name, (_, table) in app.config.entries("action").items():
         if any(trigger.get("type") == "manual" for trigger in table.get("triggers", [])):
-            ended.append(run_action(app, name))
+            ended.append(run_action(app, name, _words(values.of_inputs(table.get("inputs", [])))))
     return ", ".join(ended) or "no action is left that a person may run"
 
 
-def run_action(app, name):
-    view = following.follow(app, app.ask("action", "run", INSTALL, name, "--no-wait")["workflow"])
+def run_action(app, name, inputs):
+    view = following.follow(app, app.ask("action", "run", INSTALL, name, *inputs, "--no-wait")["workflow"])
     if view["state"] == "succeeded":
         return f"`{name}` ran"
     if following.leave_out_lacking(app, view):

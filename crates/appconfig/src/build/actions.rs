@@ -87,14 +87,14 @@ impl Reader<'_> {
         let text = |key: &str| root.text(key).unwrap_or_default().to_owned();
         let (triggers, indexes) = self.triggers(checked);
         let nodes = root.tables("steps");
-        let steps = nodes.iter().map(|node| self.step(checked, node)).collect();
-        let step_repos = nodes.iter().zip(0..).filter_map(|(node, at)| self.repo(checked, node, at)).collect();
         let (inputs, drafts) = run_inputs(checked);
+        let steps = nodes.iter().map(|node| self.step(checked, node, &inputs)).collect();
+        let step_repos = nodes.iter().zip(0..).filter_map(|(node, at)| self.repo(checked, node, at)).collect();
         self.sources.drafts.extend(drafts);
         self.sources.drafts.extend(given_by_nobody(checked, &inputs));
         self.sources.drafts.extend(reserved_names(checked));
         self.sources.drafts.extend(scripts_with_inputs(checked));
-        let mut env_vars = scalars(root.get("env_vars"));
+        let mut env_vars = own_variables(root, &inputs);
         for input in &inputs {
             let template = format!("{{{{ .nuon.action.inputs.{} }}}}", input.name);
             env_vars.entry(input.name.to_ascii_uppercase()).or_insert(template);
@@ -215,7 +215,7 @@ impl Reader<'_> {
         Some(Trigger::Cron { schedule: value.as_text()?.to_owned() })
     }
 
-    fn step(&mut self, checked: &Checked, node: &Node) -> ActionStep {
+    fn step(&mut self, checked: &Checked, node: &Node, inputs: &[RunInput]) -> ActionStep {
         let name = node.text("name").unwrap_or_default();
         let content = |key: &str| node.get(key).and_then(|value| checked.content(value)).unwrap_or_default().to_owned();
         let given = |key: &str| node.text(key).is_some_and(|text| !text.is_empty());
@@ -238,7 +238,7 @@ impl Reader<'_> {
             name: name.to_owned(),
             command: content("command"),
             inline_contents: content("inline_contents"),
-            env_vars: scalars(node.get("env_vars")),
+            env_vars: own_variables(node, inputs),
         }
     }
 
@@ -265,6 +265,15 @@ impl Reader<'_> {
         let source = self.sources.repo(self.files, checked, entry, &owner)?;
         Some(StepRepo { step, source })
     }
+}
+
+/// Returns the variables that `node` sets itself. A variable without a text that is named as an input is not one of
+/// them: it names what the step reads, and the input gives it its text.
+fn own_variables(node: &Node, inputs: &[RunInput]) -> BTreeMap<String, String> {
+    let mut variables = scalars(node.get("env_vars"));
+    let is_input = |name: &str| inputs.iter().any(|input| input.name.to_ascii_uppercase() == name);
+    variables.retain(|name, text| !(text.is_empty() && is_input(name)));
+    variables
 }
 
 /// Warns about the component of a trigger that is not about one component.

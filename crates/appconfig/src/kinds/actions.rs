@@ -45,7 +45,7 @@ pub(super) const ACTION: &[Key] = &[
 
 const ACTION_INPUT: &[Key] = &[
     must("name", Text).doc(
-        "The name of the input. Each step has the text in an environment variable of this name in upper case. Templates read it as `{{ .nuon.action.inputs.<name> }}`; use that in `env_vars` only, so that a shell does not run the text",
+        "The name of the input. Each step has the text in an environment variable of this name in upper case, unless `env_vars` gives that variable another text. Templates read it as `{{ .nuon.action.inputs.<name> }}`; use that in `env_vars` only, so that a shell does not run the text",
     ),
     may("description", Text).doc("What the text is used for"),
     may("required", Flag).doc("Whether a run without the text is refused; default `false`. If `true`, only a person, a webhook or a runbook can start the action, unless the input has a default"),

@@ -14,11 +14,17 @@ required = true
 [[inputs]]
 name = "mode"
 default = "check"
+[[inputs]]
+name = "region"
 [env_vars]
 MODE = "own"
+REGION = ""
 [[steps]]
 name = "s"
 command = "./x.sh $MODE"
+[steps.env_vars]
+PUBLIC_KEY = ""
+EMPTY = ""
 "#;
 
     let action = good().with("actions/a.toml", text).load().version.actions[0].clone();
@@ -26,6 +32,9 @@ command = "./x.sh $MODE"
     let variable = |name: &str| action.env_vars[name].as_str();
     assert_eq!((variable("PUBLIC_KEY"), variable("MODE")), ("{{ .nuon.action.inputs.public_key }}", "own"));
     assert_eq!((action.inputs[0].required, action.inputs[1].default.as_str()), (true, "check"));
+    // A variable without a text names what the step reads, and the input gives it its text.
+    assert_eq!(variable("REGION"), "{{ .nuon.action.inputs.region }}");
+    assert_eq!(action.steps[0].env_vars.keys().collect::<Vec<_>>(), ["EMPTY"]);
 }
 
 #[test]
