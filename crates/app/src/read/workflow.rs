@@ -112,8 +112,22 @@ pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
             RollBack::None | RollBack::Verified { .. } => None,
         },
         nothing_ran: nothing_ran(workflow),
+        jobs: Some(workflow.nodes.iter().map(jobs).fold(0, u32::saturating_add)),
         nodes: workflow.nodes.iter().map(node_view).collect(),
     }
+}
+
+/// Returns how often the job of a node was dispatched.
+fn jobs(node: &Node) -> u32 {
+    let latest = match &node.state {
+        // A node that a person skipped had a job, which failed.
+        NodeState::Active { .. }
+        | NodeState::Succeeded { .. }
+        | NodeState::Failed { .. }
+        | NodeState::SkippedByRequest { .. } => node.retried.saturating_add(1),
+        NodeState::Waiting | NodeState::Refused { .. } | NodeState::Skipped { .. } => 0,
+    };
+    node.earlier.saturating_add(latest)
 }
 
 fn node_view(node: &Node) -> NodeView {

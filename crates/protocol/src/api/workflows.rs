@@ -160,6 +160,10 @@ pub struct WorkflowView {
     /// The reason why the workflow succeeded without running a job; absent for all other workflows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nothing_ran: Option<String>,
+    /// How often the jobs of the workflow were dispatched, with retries and continuations. Absent in responses of earlier
+    /// versions of Freehold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<u32>,
     #[serde(default)]
     pub nodes: Vec<NodeView>,
 }

@@ -22,6 +22,7 @@ async fn a_component_that_fails_twice_is_deployed_at_its_third_dispatch() {
     assert_eq!(world.runners["globex"].started, ["storage", "storage", "storage", "info"]);
     let nodes = retried(&world, &workflow).await;
     assert_eq!(nodes[1], ("storage".to_owned(), "succeeded".to_owned(), 2));
+    assert_eq!(read::workflow_view(&world.workflow(&workflow).await).jobs, Some(4));
 }
 
 #[tokio::test]
@@ -34,6 +35,11 @@ async fn with_no_retry_left_it_has_failed() {
     assert_eq!(world.machines[&workflow].at, At::Ended("failed"));
     assert_eq!(world.runners["globex"].started, ["storage"; 3]);
     assert_eq!(world.node_states(&workflow).await, ["info skipped", "storage failed"]);
+    assert_eq!(
+        read::workflow_view(&world.workflow(&workflow).await).jobs,
+        Some(3),
+        "a node that is skipped has no job"
+    );
 }
 
 #[tokio::test]
