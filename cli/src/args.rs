@@ -8,8 +8,8 @@ use clap_complete::Shell;
 use crate::context::{Context, Global};
 use crate::error::{EXIT_CODES, Result};
 use crate::{
-    action, app, artifact, build, channel, check, contract, customer, deploy, doctor, drift, health, history, install,
-    job, lineage, policy, release, runbook, subscription, teardown, tenant, tools, webhook, workflow,
+    action, app, artifact, build, channel, check, contract, cost, customer, deploy, doctor, drift, health, history,
+    install, job, lineage, policy, release, runbook, subscription, teardown, tenant, tools, webhook, workflow,
 };
 
 const EXAMPLES: &str = "\
@@ -126,6 +126,7 @@ enum Command {
     #[command(subcommand)]
     Check(check::CheckCommand),
     History(history::History),
+    Cost(cost::Cost),
     /// Send people notifications by mail, by HTTPS or into a queue.
     #[command(subcommand)]
     Subscription(subscription::SubscriptionCommand),
@@ -226,6 +227,7 @@ impl Cli {
             Command::Health(command) => command.run(&context).await,
             Command::Check(command) => command.run(&context).await,
             Command::History(command) => command.run(&context).await,
+            Command::Cost(command) => command.run(&context).await,
             Command::Subscription(command) => command.run(&context).await,
             Command::Release(command) => command.run(&context).await,
             Command::Channel(command) => command.run(&context).await,

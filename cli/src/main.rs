@@ -15,6 +15,7 @@ mod cloudformation;
 mod confirm;
 mod context;
 mod contract;
+mod cost;
 mod customer;
 mod deploy;
 mod doctor;

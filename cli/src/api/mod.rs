@@ -109,11 +109,25 @@ impl Api {
 
     /// Reads all pages of the list at `path`.
     pub(crate) async fn list<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Vec<T>> {
+        self.list_while(path, |_| true).await
+    }
+
+    /// Reads the list at `path` up to the first item that `is_wanted` refuses.
+    pub(crate) async fn list_while<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        is_wanted: impl Fn(&T) -> bool,
+    ) -> Result<Vec<T>> {
         let mut items = Vec::new();
         let mut cursor: Option<String> = None;
         loop {
             let page: Page<T> = self.get_after(path, cursor.as_deref()).await?;
-            items.extend(page.items);
+            for item in page.items {
+                if !is_wanted(&item) {
+                    return Ok(items);
+                }
+                items.push(item);
+            }
             cursor = next_cursor(page.next, cursor.as_deref())?;
             if cursor.is_none() {
                 return Ok(items);

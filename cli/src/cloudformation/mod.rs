@@ -10,7 +10,7 @@ use std::time::Duration;
 use aws_config::SdkConfig;
 use aws_sdk_cloudformation::Client;
 use aws_sdk_cloudformation::error::ProvideErrorMetadata;
-use aws_sdk_cloudformation::types::StackStatus;
+use aws_sdk_cloudformation::types::{ResourceStatus, StackStatus};
 
 pub(crate) use apply::{Change, Outcome, Template};
 pub(crate) use parameters::{ACCEPTED_CONTRACT, BREAK_GLASS_UNTIL};
@@ -28,6 +28,15 @@ const LONGEST_POLL_INTERVAL: Duration = Duration::from_secs(3);
 #[derive(Debug, Clone)]
 pub(crate) struct Stacks {
     client: Client,
+}
+
+/// A resource of a stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Resource {
+    /// The type, such as `AWS::KMS::Key`.
+    pub(crate) kind: String,
+    /// The name in the template.
+    pub(crate) name: String,
 }
 
 /// The names of the stacks of one account and region.
@@ -57,6 +66,23 @@ impl Stacks {
         let found = self.client.get_template().stack_name(name).send().await;
         let found = found.doing(format!("read the template of stack `{name}`"))?;
         Ok(found.template_body().unwrap_or_default().to_owned())
+    }
+
+    /// Returns the resources of the stack called `name` that exist.
+    pub(crate) async fn resources(&self, name: &str) -> Result<Vec<Resource>> {
+        let mut pages = self.client.list_stack_resources().stack_name(name).into_paginator().send();
+        let mut resources = Vec::new();
+        while let Some(page) = pages.next().await {
+            let page = page.doing(format!("list the resources of stack `{name}`"))?;
+            for one in page.stack_resource_summaries() {
+                if one.resource_status() != Some(&ResourceStatus::DeleteComplete) {
+                    let (kind, name) = (one.resource_type(), one.logical_resource_id());
+                    let (kind, name) = (kind.unwrap_or_default().to_owned(), name.unwrap_or_default().to_owned());
+                    resources.push(Resource { kind, name });
+                }
+            }
+        }
+        Ok(resources)
     }
 
     /// Returns the names of all stacks in the account and region.

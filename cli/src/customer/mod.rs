@@ -3,6 +3,7 @@
 
 mod approve;
 mod changes;
+mod cost;
 mod gone;
 mod hold;
 mod log;
@@ -48,6 +49,7 @@ pub(crate) enum CustomerCommand {
     Windows(windows::Windows),
     Hold(hold::Hold),
     LiftHold(hold::LiftHold),
+    Cost(cost::Cost),
     Stopped(stopped::Stopped),
     Gone(gone::Gone),
     Man(man::Man),
@@ -76,6 +78,7 @@ impl CustomerCommand {
             Self::Windows(args) => args.run(context).await,
             Self::Hold(args) => args.run(context).await,
             Self::LiftHold(args) => args.run(context).await,
+            Self::Cost(args) => args.run(context).await,
             Self::Stopped(args) => args.run(context).await,
             Self::Gone(args) => args.run(context).await,
             Self::Man(args) => args.run(context, root),

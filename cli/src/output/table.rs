@@ -1,7 +1,7 @@
 //! Renders tables: rows below headings, without borders. If a table is too wide for the terminal, its sentences are
 //! wrapped, or each row becomes a block of lines.
 
-use comfy_table::{ColumnConstraint, ContentArrangement, Table as Grid, Width, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table as Grid, Width, presets};
 use textwrap::core::display_width;
 
 use super::state::coloured;
@@ -16,12 +16,19 @@ const NARROW: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Table {
     headings: Vec<&'static str>,
+    /// The headings of columns with numbers.
+    numbers: Vec<&'static str>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     pub(crate) fn new(headings: &[&'static str]) -> Self {
-        Self { headings: headings.to_vec(), rows: Vec::new() }
+        Self { headings: headings.to_vec(), numbers: Vec::new(), rows: Vec::new() }
+    }
+
+    /// Returns the table with the columns `numbers` aligned to the right.
+    pub(crate) fn with_numbers(self, numbers: &[&'static str]) -> Self {
+        Self { numbers: numbers.to_vec(), ..self }
     }
 
     /// Adds a row; it has one cell for each heading.
@@ -81,9 +88,12 @@ impl Table {
         let mut grid = Grid::new();
         grid.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
         grid.set_header(self.headings.clone()).add_rows(self.rows.clone());
-        for (column, width) in grid.column_iter_mut().zip(widths) {
+        for ((column, width), heading) in grid.column_iter_mut().zip(widths).zip(&self.headings) {
             let width = u16::try_from(width + GAP).unwrap_or(u16::MAX);
             column.set_padding((0, 2)).set_constraint(ColumnConstraint::Absolute(Width::Fixed(width)));
+            if self.numbers.contains(heading) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
         }
         let state = self.headings.iter().position(|heading| *heading == "STATE");
         let at = state.map(|column| widths.iter().take(column).map(|width| width + GAP).sum::<usize>());
@@ -185,6 +195,19 @@ mod tests {
         db       succeeded
         ");
         assert_eq!(table().render(at(200)), text);
+    }
+
+    #[test]
+    fn a_column_of_numbers_is_aligned_to_the_right() {
+        let mut table = Table::new(&["NODE", "JOBS", "REASON"]).with_numbers(&["JOBS"]);
+        table.row(["running".into(), "7".into(), "exit code 1".into()]);
+        table.row(["db".into(), "12345".into(), String::new()]);
+
+        insta::assert_snapshot!(table.render(PLAIN), @r"
+        NODE      JOBS  REASON
+        running      7  exit code 1
+        db       12345
+        ");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 mod app;
 mod check;
 mod contract_propose;
+mod cost;
 mod customer;
 mod empty_lists;
 mod hostile_texts;
