@@ -9,8 +9,9 @@ use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent
 use freehold_app::ports::{DeadLetter, SourceQueue, role_of};
 use freehold_app::table::Budgeted;
 use freehold_app::workflow::admit_report::Waiting;
-use freehold_app::{AppError, Kind};
+use freehold_app::{AppError, Kind, subject};
 use freehold_protocol::{Arn, Timestamp};
+use tracing::Instrument as _;
 
 use crate::log_failure;
 
@@ -68,18 +69,21 @@ where
         let (sender, has_waited) = (sender(&record, putter), is_copy(&record, putter));
         let charged = charged(&record, putter);
         let message = Message { body, sent_at, taken_at, sender, has_waited, charged: charged.clone() };
-        let is_moved = match take(message).await {
+        let work = subject::span();
+        let taken = take(message).instrument(work.clone()).await;
+        let is_moved = match taken {
             Ok(Handled::Done) => continue,
             Ok(Handled::Aside(waiting)) => {
                 // A message can be set aside many times, and one log line for it is enough.
                 if !has_waited {
-                    tracing::warn!("{what}; the message is set aside for a later try: {}", waiting.why);
+                    let why = &waiting.why;
+                    work.in_scope(|| tracing::warn!("{what}; the message is set aside for a later try: {why}"));
                 }
                 let charged = charged.or(waiting.charged);
                 move_to_dead_letters(&record, (None, charged), (queue, putter)).await
             }
             Err(error) => {
-                log_failure(what, &error);
+                work.in_scope(|| log_failure(what, &error));
                 error.kind == Kind::Invalid
                     && move_to_dead_letters(&record, (Some(error.to_string()), None), (queue, putter)).await
             }

@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod batch;
+mod log_line;
 pub mod settings;
 
 use freehold_app::AppError;
@@ -12,15 +13,23 @@ use freehold_protocol::api::ErrorKind;
 use lambda_runtime::Diagnostic;
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
+
+use log_line::LogLine;
 
 /// Starts structured logs on standard output. `RUST_LOG` sets the level, also of a crate, such as `info,aws_config=warn`.
 pub fn init_logs() {
     // `EnvFilter` would also filter by spans and fields, and adds a regex engine to every zip.
     let text = std::env::var("RUST_LOG").unwrap_or_default();
     let LogFilter { targets, unreadable } = LogFilter::read(&text, Targets::new().with_default(LevelFilter::INFO));
-    let logs = tracing_subscriber::fmt::layer().json().without_time().with_target(false).with_filter(targets);
+    // When the variable is missing, `Settings::read` fails, and its error is logged without the tenant.
+    let tenant = std::env::var("FREEHOLD_TENANT").unwrap_or_default();
+    let logs = tracing_subscriber::fmt::layer()
+        .fmt_fields(JsonFields::new())
+        .event_format(LogLine::of(tenant))
+        .with_filter(targets);
     tracing_subscriber::registry().with(logs).init();
     LogFilter::report(&unreadable);
 }

@@ -3,7 +3,7 @@
 //!
 //! The modules form layers. Each module uses only modules in the lines above its own line:
 //!
-//! 1. `messages`
+//! 1. `messages`, `subject`
 //! 2. `ports`
 //! 3. `error`, `testing`
 //! 4. `reason`, `table`, `text_limit`
@@ -35,6 +35,7 @@ mod reason;
 pub mod release;
 pub mod runbook;
 pub mod stack;
+pub mod subject;
 pub mod sweep;
 pub mod table;
 #[cfg(feature = "testing")]

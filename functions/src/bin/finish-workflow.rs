@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use freehold_app::ports::Machines;
 use freehold_app::runbook::advance_run::AdvanceRun;
+use freehold_app::subject;
 use freehold_app::workflow::finish_workflow::FinishWorkflow;
 use freehold_app::workflow::roll_back::RollBackDeploy;
 use freehold_functions::settings::Settings;
@@ -13,6 +14,7 @@ use freehold_protocol::WorkflowId;
 use lambda_runtime::{Diagnostic, Error, LambdaEvent, service_fn};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tracing::Instrument as _;
 
 /// The input from a state. The state that catches all errors adds `error`.
 #[derive(Debug, Deserialize)]
@@ -67,25 +69,31 @@ async fn main() -> Result<(), Error> {
     let advance = AdvanceRun::new(Arc::clone(&store), versions, machines, Arc::clone(&clock));
     let finish = FinishWorkflow { store, outbox: settings.outbox()?, clock };
     let (finish, advance, roll_back) = (&finish, &advance, &roll_back);
-    lambda_runtime::run(service_fn(|event: LambdaEvent<Finish>| async move {
-        let error = event.payload.error.as_ref().map(Caught::sentence);
-        let finished =
-            finish.finish(&event.payload.workflow, event.payload.attempt, error.as_deref()).await.map_err(|error| {
-                log_failure("cannot finish a workflow", &error);
-                diagnostic(&error)
-            })?;
-        // The workflow has ended even if the advance of the run fails: a sweep advances the run too.
-        if let Some(run) = &finished.run
-            && let Err(error) = advance.advance(run).await
-        {
-            log_failure("cannot advance a run of a runbook; the next sweep tries again", &error);
-        }
-        if finished.rolls_back
-            && let Err(error) = roll_back.roll_back(&event.payload.workflow).await
-        {
-            log_failure("cannot roll a deploy back; the next sweep tries again", &error);
-        }
-        Ok::<Value, Diagnostic>(json!({ "state": finished.state }))
+    lambda_runtime::run(service_fn(|event: LambdaEvent<Finish>| {
+        let work = subject::of_workflow(&event.payload.workflow);
+        let answer = async move {
+            let error = event.payload.error.as_ref().map(Caught::sentence);
+            let finished = finish
+                .finish(&event.payload.workflow, event.payload.attempt, error.as_deref())
+                .await
+                .map_err(|error| {
+                    log_failure("cannot finish a workflow", &error);
+                    diagnostic(&error)
+                })?;
+            // The workflow has ended even if the advance of the run fails: a sweep advances the run too.
+            if let Some(run) = &finished.run
+                && let Err(error) = advance.advance(run).await
+            {
+                log_failure("cannot advance a run of a runbook; the next sweep tries again", &error);
+            }
+            if finished.rolls_back
+                && let Err(error) = roll_back.roll_back(&event.payload.workflow).await
+            {
+                log_failure("cannot roll a deploy back; the next sweep tries again", &error);
+            }
+            Ok::<Value, Diagnostic>(json!({ "state": finished.state }))
+        };
+        answer.instrument(work)
     }))
     .await
 }

@@ -1,12 +1,14 @@
 //! Lambda function that state machines call: stores that a workflow waits for its runner, plans the
 //! workflow's graph, and starts its jobs.
 
+use freehold_app::subject;
 use freehold_app::workflow::plan_workflow::{Next, PlanWorkflow};
 use freehold_functions::settings::Settings;
 use freehold_functions::{diagnostic, init_logs, log_failure};
 use freehold_protocol::WorkflowId;
-use lambda_runtime::{Error, LambdaEvent, service_fn};
+use lambda_runtime::{Diagnostic, Error, LambdaEvent, service_fn};
 use serde::{Deserialize, Serialize};
+use tracing::Instrument as _;
 
 /// The input from a state of a state machine.
 #[derive(Debug, Deserialize)]
@@ -30,6 +32,14 @@ enum Phase {
     },
 }
 
+impl Phase {
+    const fn workflow(&self) -> &WorkflowId {
+        match self {
+            Self::AwaitRunner { workflow, .. } | Self::Plan { workflow, .. } | Self::Run { workflow, .. } => workflow,
+        }
+    }
+}
+
 /// The output, which a `Choice` state reads. States that wait for a callback ignore it.
 #[derive(Debug, Serialize)]
 struct Answer {
@@ -44,24 +54,30 @@ async fn main() -> Result<(), Error> {
     let versions = settings.versions(&store)?;
     let plan = PlanWorkflow { store, versions, outbox: settings.outbox()?, clock: settings.clock() };
     let plan = &plan;
-    lambda_runtime::run(service_fn(|event: LambdaEvent<Phase>| async move {
-        let (next, failure) = match event.payload {
-            Phase::AwaitRunner { workflow, token } => (
-                plan.await_runner(&workflow, token).await.map(|()| Next::Run),
-                format!("cannot store that workflow `{workflow}` waits for its runner"),
-            ),
-            Phase::Plan { workflow, attempt } => {
-                (plan.plan(&workflow, attempt).await, format!("cannot plan workflow `{workflow}`"))
-            }
-            Phase::Run { workflow, attempt, token } => (
-                plan.run(&workflow, attempt, token).await.map(|()| Next::Run),
-                format!("cannot start the jobs of workflow `{workflow}`"),
-            ),
-        };
-        next.map(|next| Answer { next }).map_err(|error| {
-            log_failure(&failure, &error);
-            diagnostic(&error)
-        })
+    lambda_runtime::run(service_fn(|event: LambdaEvent<Phase>| {
+        let work = subject::of_workflow(event.payload.workflow());
+        perform(plan, event.payload).instrument(work)
     }))
     .await
+}
+
+/// Performs one phase of a workflow.
+async fn perform(plan: &PlanWorkflow, phase: Phase) -> Result<Answer, Diagnostic> {
+    let (next, failure) = match phase {
+        Phase::AwaitRunner { workflow, token } => (
+            plan.await_runner(&workflow, token).await.map(|()| Next::Run),
+            format!("cannot store that workflow `{workflow}` waits for its runner"),
+        ),
+        Phase::Plan { workflow, attempt } => {
+            (plan.plan(&workflow, attempt).await, format!("cannot plan workflow `{workflow}`"))
+        }
+        Phase::Run { workflow, attempt, token } => (
+            plan.run(&workflow, attempt, token).await.map(|()| Next::Run),
+            format!("cannot start the jobs of workflow `{workflow}`"),
+        ),
+    };
+    next.map(|next| Answer { next }).map_err(|error| {
+        log_failure(&failure, &error);
+        diagnostic(&error)
+    })
 }

@@ -20,6 +20,7 @@ use crate::artifact::denial::{Denied, deny};
 use crate::artifact::runner_program;
 use crate::messages::{GrantMessage, Wants};
 use crate::ports::{Clock, Committed, Expect, Objects, OrdersQueue, PortError, Registry, Signer, Store};
+use crate::subject;
 use crate::table::{
     self, BurntGrant, Contact, Record as _, Refused, Stored, TRACE_TTL_SECS, build_key, grant_key, grants_pk, load,
     put_until,
@@ -84,6 +85,7 @@ impl GrantArtifact {
             );
             return Ok(());
         };
+        subject::note_install(&install);
         if self.store.get(&table::job_key(&request.job)).await?.is_none() {
             tracing::info!(
                 job.id = %request.job,

@@ -14,11 +14,13 @@ use freehold_protocol::limits::{LOST_GRACE_SECS, MAX_JOB_SECS};
 use freehold_protocol::{JobId, Timestamp, WorkflowId};
 use futures_util::StreamExt as _;
 use serde_json::json;
+use tracing::Instrument as _;
 
 use crate::AppError;
 use crate::messages::DispatchMessage;
 use crate::notification::notifier::Notifier;
 use crate::ports::{BuildMachine, Callbacks, Clock, Expect, Machines, Outbox, Store, Write};
+use crate::subject;
 use crate::table::{
     self, NextSweep, OpenWorkflow, Phase, Record as _, Stored, TaskToken, load, moved_sweep, open_key, put, token_key,
 };
@@ -161,7 +163,8 @@ impl Sweep {
             swept.postponed = 1;
             return swept;
         }
-        if let Err(error) = self.handle_and_move(due, &mut swept).await {
+        let work = subject::of_workflow(&due.workflow);
+        if let Err(error) = self.handle_and_move(due, &mut swept).instrument(work).await {
             let id = &due.workflow;
             tracing::warn!(workflow.id = %id, "Could not handle workflow `{id}`; the next sweep tries again: {error}");
             swept.failed = 1;

@@ -22,6 +22,7 @@ use serde_json::Value;
 use super::record::{Record, Stored, key, load, load_all};
 use crate::AppError;
 use crate::ports::{Key, Store};
+use crate::subject;
 
 /// The entry of an install in the list of installs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -349,7 +350,10 @@ impl Record for DeployedRecord {
 /// # Errors
 /// NotFound, or the errors of [`load`].
 pub async fn install(store: &dyn Store, id: &InstallId) -> Result<Stored<Install>, AppError> {
-    load(store, &install_key(id)).await?.ok_or_else(|| Absence::Install(id.clone()).into())
+    let found: Option<Stored<Install>> = load(store, &install_key(id)).await?;
+    let found = found.ok_or_else(|| Absence::Install(id.clone()))?;
+    subject::note_install(&found.value);
+    Ok(found)
 }
 
 /// Loads the last result of each required check of the install's components.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::record::{Record, Stored, WriterId, key, load, put_until};
 use crate::AppError;
 use crate::ports::{Expect, Key, Store, Write};
+use crate::subject;
 
 /// The time for which log lines are stored, in seconds.
 const LOG_TTL_SECS: u64 = 30 * 24 * 3600;
@@ -87,7 +88,10 @@ impl Record for LogRecord {
 /// # Errors
 /// NotFound, or the errors of [`load`].
 pub async fn job(store: &dyn Store, id: &JobId) -> Result<Stored<Job>, AppError> {
-    load(store, &job_key(id)).await?.ok_or_else(|| {
+    let found: Option<Stored<Job>> = load(store, &job_key(id)).await?;
+    let found = found.ok_or_else(|| {
         AppError::not_found(format!("job `{id}` does not exist; `freehold workflow list INSTALL` shows the workflows of an install, and `freehold workflow show WORKFLOW` their jobs"))
-    })
+    })?;
+    subject::note_job(&found.value);
+    Ok(found)
 }

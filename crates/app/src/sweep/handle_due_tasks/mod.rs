@@ -14,6 +14,7 @@ use freehold_domain::install::Install;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 use futures_util::StreamExt as _;
+use tracing::Instrument as _;
 
 use crate::AppError;
 use crate::app_version::versions::Versions;
@@ -27,6 +28,7 @@ use crate::release::follow_channel::FollowChannel;
 use crate::runbook::advance_run::AdvanceRun;
 use crate::runbook::run_after_deploy::{RunAfterDeploy, Start};
 use crate::runbook::run_runbook::RunRunbook;
+use crate::subject;
 use crate::table::{self, Due, DueWhat, Record as _, Stored, load, put};
 use crate::workflow::roll_back::RollBackDeploy;
 use crate::workflow::schedules::next_run;
@@ -138,8 +140,9 @@ impl HandleDueTasks {
                 counts.left += 1;
                 continue;
             }
-            let Err(error) = self.handle_one(row, call, &mut counts).await else { continue };
             let install = &row.value.install;
+            let handled = self.handle_one(row, call, &mut counts).instrument(subject::of_install(install)).await;
+            let Err(error) = handled else { continue };
             tracing::warn!(install.id = %install, "Could not handle a task that is due in install `{install}`; a later call \
                                                    tries again: {error}");
             counts.failed += 1;
@@ -294,7 +297,8 @@ impl HandleDueTasks {
     /// Returns the install, unless it is gone or is being forgotten.
     async fn find_install(&self, id: &InstallId) -> Result<Option<Install>, AppError> {
         let found: Option<Stored<Install>> = load(&*self.store, &table::install_key(id)).await?;
-        Ok(found.map(|found| found.value).filter(|install| install.forgetting.is_none()))
+        let kept = found.map(|found| found.value).filter(|install| install.forgetting.is_none());
+        Ok(kept.inspect(subject::note_install))
     }
 
     /// Returns the version that was last deployed completely to the install.

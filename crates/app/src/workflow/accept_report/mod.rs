@@ -25,6 +25,7 @@ use freehold_protocol::{Envelope, InstallId, KeyId, TenantName, Timestamp};
 
 use crate::AppError;
 use crate::ports::{Callbacks, CallerIdentity, Clock, Outbox, Store};
+use crate::subject;
 use crate::table::{self, Stored, WriterId, load};
 
 pub use attempt::resume_run;
@@ -95,6 +96,7 @@ impl AcceptReport {
         let Some(install) = install.filter(|install| install.value.forgetting.is_none()) else {
             return Ok(unknown_install(&claimed));
         };
+        subject::note_install(&install.value);
         if arrival.sent_at < install.value.created_at {
             return Ok(of_a_namesake(&claimed));
         }

@@ -10,6 +10,7 @@ use super::{AcceptReport, Accepted, bounds, unbelievable};
 use crate::AppError;
 use crate::messages::DispatchMessage;
 use crate::ports::{Committed, Expect};
+use crate::subject;
 use crate::table::{
     self, NOTICE_SECS, Refused, RetiredNotice, Stored, TRACE_TTL_SECS, evidence, load, notice_key, put_until,
 };
@@ -141,7 +142,7 @@ impl AcceptReport {
     /// Returns the job if it exists and belongs to the install.
     pub(super) async fn job_of(&self, install: &Install, id: &JobId) -> Result<Option<Job>, AppError> {
         let job = load::<Job>(&*self.store, &table::job_key(id)).await?;
-        Ok(job.map(|job| job.value).filter(|job| job.install == install.id))
+        Ok(job.map(|job| job.value).filter(|job| job.install == install.id).inspect(subject::note_job))
     }
 
     /// Sends a cancel that stops only this attempt of the job.

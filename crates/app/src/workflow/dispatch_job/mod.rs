@@ -24,6 +24,7 @@ use crate::contract::sign_contract::SignContract;
 use crate::messages::DispatchMessage;
 use crate::part::attempted_part;
 use crate::ports::{BuildMachine, Clock, DelegateKey, OrdersQueue, Signer, Store, Write};
+use crate::subject;
 use crate::table::evidence;
 use crate::table::{self, Contact, NOTICE_SECS, Stored, WriterId, load};
 
@@ -127,7 +128,7 @@ impl DispatchJob {
         if job.is_none() {
             tracing::info!(job.id = %id, "Job `{id}` is gone: nothing was sent");
         }
-        Ok(job.map(|job| job.value))
+        Ok(job.map(|job| job.value).inspect(subject::note_job))
     }
 
     /// Returns an install; `None` if it is being forgotten.
@@ -137,7 +138,7 @@ impl DispatchJob {
         if kept.is_none() {
             tracing::info!(install.id = %id, "Install `{id}` is gone: nothing was sent");
         }
-        Ok(kept)
+        Ok(kept.inspect(subject::note_install))
     }
 
     fn signing(&self) -> SignContract {
