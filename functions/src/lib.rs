@@ -3,10 +3,11 @@
 
 pub mod api;
 pub mod batch;
+mod embedded_metrics;
 mod log_line;
 pub mod settings;
 
-use freehold_app::AppError;
+use freehold_app::{AppError, metrics};
 use freehold_aws_errors::chain;
 use freehold_log_filter::LogFilter;
 use freehold_protocol::api::ErrorKind;
@@ -17,20 +18,24 @@ use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use embedded_metrics::EmbeddedMetrics;
 use log_line::LogLine;
 
 /// Starts structured logs on standard output. `RUST_LOG` sets the level, also of a crate, such as `info,aws_config=warn`.
+/// The values of metrics are written there too, whatever the level is.
 pub fn init_logs() {
     // `EnvFilter` would also filter by spans and fields, and adds a regex engine to every zip.
     let text = std::env::var("RUST_LOG").unwrap_or_default();
     let LogFilter { targets, unreadable } = LogFilter::read(&text, Targets::new().with_default(LevelFilter::INFO));
     // When the variable is missing, `Settings::read` fails, and its error is logged without the tenant.
     let tenant = std::env::var("FREEHOLD_TENANT").unwrap_or_default();
+    let by_install = std::env::var("FREEHOLD_INSTALL_METRICS").is_ok_and(|set| set == "on");
     let logs = tracing_subscriber::fmt::layer()
         .fmt_fields(JsonFields::new())
-        .event_format(LogLine::of(tenant))
-        .with_filter(targets);
-    tracing_subscriber::registry().with(logs).init();
+        .event_format(LogLine::of(tenant.clone()))
+        .with_filter(targets.with_target(metrics::TARGET, LevelFilter::OFF));
+    let values = EmbeddedMetrics::of(tenant, by_install).with_filter(EmbeddedMetrics::filter());
+    tracing_subscriber::registry().with(logs).with(values).init();
     LogFilter::report(&unreadable);
 }
 

@@ -466,6 +466,7 @@ class Tenant(unittest.TestCase):
                 "BuilderSha256",
                 "ReservedConcurrency",
                 "Webhooks",
+                "InstallMetrics",
             },
         )
         self.assertEqual(

@@ -89,6 +89,7 @@ impl Deploy {
             ("Architecture", Some(architecture.as_str().to_owned())),
             ("AlarmEmail", self.alarm_email.clone()),
             ("Webhooks", self.webhooks.map(|webhooks| webhooks.as_str().to_owned())),
+            ("InstallMetrics", self.install_metrics.map(|metrics| metrics.as_str().to_owned())),
             ("BuildRunnerPrincipal", self.build_runner_principal.clone()),
             ("SourceRoles", (!self.source_roles.is_empty()).then(|| self.source_roles.join(","))),
             (build_machine::SUBNETS, (!self.build_subnets.is_empty()).then(|| self.build_subnets.join(","))),

@@ -91,6 +91,10 @@ pub(crate) struct Deploy {
     /// option was never given.
     #[arg(long, value_name = "on|off")]
     webhooks: Option<Switch>,
+    /// Whether each install has metrics of its own in CloudWatch, which bills them one by one; off if this option was
+    /// never given.
+    #[arg(long, value_name = "on|off")]
+    install_metrics: Option<Switch>,
     /// ARN of the principal of this account that may assume the build runner's role, when the build
     /// runner is not an EC2 instance.
     #[arg(long, value_name = "ARN")]

@@ -3,7 +3,7 @@
 //!
 //! The modules form layers. Each module uses only modules in the lines above its own line:
 //!
-//! 1. `messages`, `subject`
+//! 1. `messages`, `metrics`, `subject`
 //! 2. `ports`
 //! 3. `error`, `testing`
 //! 4. `reason`, `table`, `text_limit`
@@ -26,6 +26,7 @@ pub mod health;
 pub mod idempotency;
 pub mod install;
 pub mod messages;
+pub mod metrics;
 pub mod new_workflow;
 pub mod notification;
 mod part;

@@ -37,6 +37,11 @@ pub(crate) async fn checked_writes(
     Ok(vec![put(&value, Expect::Rev(rev))?])
 }
 
+/// Returns whether a drift check that succeeded found differences.
+pub(crate) fn has_differences(job: &Job) -> bool {
+    result_of(job).is_ok_and(|found| !found.resources.is_empty() || found.more > 0)
+}
+
 fn result_of(job: &Job) -> Result<DriftFound, String> {
     match &job.state {
         JobState::Succeeded { outputs, .. } => {

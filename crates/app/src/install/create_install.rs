@@ -18,7 +18,7 @@ use freehold_protocol::{ComponentName, InstallId, Timestamp, WorkflowId};
 use crate::AppError;
 use crate::app_version::install_release::{followed, following};
 use crate::app_version::versions::Versions;
-use crate::new_workflow::{NewWorkflow, workflow_of, workflow_writes};
+use crate::new_workflow::{NewWorkflow, count_start, workflow_of, workflow_writes};
 use crate::ports::{Clock, Committed, Expect, Key, Machines, Store, Write};
 use crate::table::{
     self, InstallEntry, Stored, install_entry_key, install_key, load, name_prefixes, parse, prefix_key, put,
@@ -83,6 +83,7 @@ impl CreateInstall {
                 None => Err(conflict(id, &key)),
             };
         }
+        count_start(&workflow, &install);
         self.machines.start(WorkflowKind::ProvisionInstall, &workflow_id, id, 0).await?;
         tracing::info!(install.id = %id, "Created install `{id}` of app `{}`", request.app);
         Ok((install, workflow_id))

@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::AppError;
+use crate::metrics::{self, About, Metric};
 use crate::ports::{Committed, Expect, Machines, Store, Write};
 use crate::table::{self, NextSweep, OpenWorkflow, Stored, WorkflowEntry, put};
 
@@ -116,7 +117,7 @@ pub async fn start(
     writes.extend(workflow_writes(&workflow)?);
     writes.extend(more);
     match store.commit(writes).await? {
-        Committed::Done => {}
+        Committed::Done => count_start(&workflow, &held),
         Committed::Conflict(_) => {
             // Another writer changed a row first: a copy of this request, another workflow, or a hello.
             let known = table::find_workflow(store, &workflow.id).await?;
@@ -140,6 +141,13 @@ pub async fn start(
         "Started {} `{}` of `{}`", workflow.kind.machine(), workflow.id, workflow.install
     );
     Ok(())
+}
+
+/// Counts a workflow of `install` that was committed now.
+pub(crate) fn count_start(workflow: &Workflow, install: &Install) {
+    let app = if let Request::Build { app, .. } = &workflow.request { Some(app) } else { install.app() };
+    let about = About { app, install: Some(&install.id), workflow: Some(&workflow.id), job: None };
+    metrics::count(Metric::WorkflowsStarted, about);
 }
 
 /// Returns `new` as a pending workflow of `install`.

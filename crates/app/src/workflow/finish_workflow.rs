@@ -6,11 +6,12 @@ use freehold_domain::inputs::merged;
 use freehold_domain::install::Install;
 use freehold_domain::job::CancelAsked;
 use freehold_domain::runbook::AfterDeploy;
-use freehold_domain::workflow::{Request, TeardownParts, Workflow, WorkflowState};
+use freehold_domain::workflow::{Request, TeardownParts, Workflow, WorkflowKind, WorkflowState};
 use freehold_protocol::{RunId, WorkflowId};
 
 use crate::AppError;
 use crate::messages::DispatchMessage;
+use crate::metrics::{self, About, Metric};
 use crate::notification::task;
 use crate::ports::{Clock, Expect, Outbox, Store, Write};
 use crate::table::{self, Decided, Due, DueWhat, RanRecord, Stored, load, open_key, put};
@@ -49,7 +50,7 @@ impl FinishWorkflow {
         let finished = table::change(&*self.store, ("workflow", id), || async {
             let Some(stored) = table::find_workflow(&*self.store, id).await? else { return Ok(Decided::Keep(None)) };
             if stored.value.attempt() != attempt {
-                return Ok(Decided::Keep(Some((stored.value, false))));
+                return Ok(Decided::Keep(Some((stored.value, None))));
             }
             let advance = stored.value.finish(error, self.clock.now());
             for job in advance.workflow.active_jobs() {
@@ -57,29 +58,31 @@ impl FinishWorkflow {
                 advance::dispatch_cancel(&*self.outbox, &job).await?;
             }
             if !advance.changed {
-                return Ok(Decided::Keep(Some((advance.workflow, false))));
+                return Ok(Decided::Keep(Some((advance.workflow, None))));
             }
-            let writes = self.writes(&advance.workflow, stored.rev).await?;
-            Ok(Decided::Commit(writes, Some((advance.workflow, true))))
+            let install = table::install(&*self.store, &advance.workflow.install).await?;
+            let writes = self.writes(&advance.workflow, stored.rev, &install).await?;
+            Ok(Decided::Commit(writes, Some((advance.workflow, Some(install.value)))))
         });
-        let Some((workflow, changed)) = finished.await? else {
+        let Some((workflow, released)) = finished.await? else {
             tracing::info!(workflow.id = %id, "Workflow `{id}` is gone: its install was forgotten");
             let state = WorkflowState::Cancelled { ended_at: self.clock.now() }.as_str();
             return Ok(Finished { state, run: None, rolls_back: false });
         };
-        self.ask_for_contract(&workflow).await?;
         let word = workflow.state.as_str();
-        if changed {
+        // The install is only set in the call that ended the workflow.
+        if let Some(install) = &released {
+            count_end(&workflow, install);
             tracing::info!(workflow.id = %id, install.id = %workflow.install, "Workflow `{id}` {word}");
         }
+        self.ask_for_contract(&workflow).await?;
         let rolls_back = workflow.to_roll_back().is_some() && workflow.active_jobs().next().is_none();
         Ok(Finished { state: word, run: workflow.run, rolls_back })
     }
 
     /// Returns the writes that end the workflow and release its install. `rev` is the revision at which the workflow
     /// was loaded.
-    async fn writes(&self, workflow: &Workflow, rev: u64) -> Result<Vec<Write>, AppError> {
-        let install = table::install(&*self.store, &workflow.install).await?;
+    async fn writes(&self, workflow: &Workflow, rev: u64, install: &Stored<Install>) -> Result<Vec<Write>, AppError> {
         let deployed = match (&workflow.state, &workflow.request) {
             // A deploy of only some components does not change the version of the install, and neither does a deploy
             // that continued without a node.
@@ -159,5 +162,23 @@ impl FinishWorkflow {
 
     fn cancel_job(&self) -> CancelJob {
         CancelJob { store: Arc::clone(&self.store), clock: Arc::clone(&self.clock) }
+    }
+}
+
+/// Counts the end of a workflow, and measures how long a deploy that succeeded took since its request.
+fn count_end(workflow: &Workflow, install: &Install) {
+    let app = advance::build_app(workflow).or_else(|| install.app());
+    let about = About { app, install: Some(&workflow.install), workflow: Some(&workflow.id), job: None };
+    match &workflow.state {
+        WorkflowState::Succeeded { ended_at } => {
+            let mut values = vec![(Metric::WorkflowsSucceeded, 1)];
+            if workflow.kind == WorkflowKind::DeployComponents {
+                values.push((Metric::DeployDuration, ended_at.since(workflow.created_at)));
+            }
+            metrics::record(&values, about);
+        }
+        WorkflowState::Failed { .. } => metrics::count(Metric::WorkflowsFailed, about),
+        WorkflowState::Cancelled { .. } => metrics::count(Metric::WorkflowsCancelled, about),
+        WorkflowState::Pending | WorkflowState::Running { .. } => {}
     }
 }

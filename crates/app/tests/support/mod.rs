@@ -12,6 +12,7 @@ mod runbooks;
 pub(crate) mod runner;
 pub(crate) mod state;
 mod use_cases;
+pub(crate) mod values;
 pub(crate) mod walk;
 pub(crate) mod webhooks;
 

@@ -138,6 +138,7 @@ mod change_windows;
 mod deprovision;
 mod faults;
 mod idempotency;
+mod metrics;
 mod read;
 mod sweep;
 mod waiting;

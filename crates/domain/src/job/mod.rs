@@ -3,6 +3,7 @@
 mod after_attempt;
 mod approval;
 mod approval_event;
+mod durations;
 mod effects;
 mod end;
 mod event;

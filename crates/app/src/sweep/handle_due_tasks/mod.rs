@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use freehold_domain::install::Install;
 use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::notification::{Notification, NotificationKind};
 use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 use futures_util::StreamExt as _;
 use tracing::Instrument as _;
@@ -20,6 +21,7 @@ use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::drift::detect_drift::DetectDrift;
 use crate::health::check_health::CheckHealth;
+use crate::metrics::{self, About, Metric};
 use crate::new_workflow::check::{Scheduled, ScheduledCheck, next_check, start_scheduled};
 use crate::notification::notifier::Notifier;
 use crate::notification::runner_watch;
@@ -192,7 +194,9 @@ impl HandleDueTasks {
             DueWhat::Notify { notification } => {
                 if call.is_topic_silent.load(Ordering::Relaxed) {
                     self.notifier.tell_later(install, notification, now).await?;
-                } else if !self.notifier.tell(install, notification, now).await? {
+                } else if self.notifier.tell(install, notification, now).await? {
+                    return self.remove_sent(row, notification).await;
+                } else {
                     call.is_topic_silent.store(true, Ordering::Relaxed);
                 }
                 self.replace(row, Vec::new()).await
@@ -318,6 +322,16 @@ impl HandleDueTasks {
         self.commit(writes).await
     }
 
+    /// Removes the row of a notification that the topic accepted, and counts its event. Another call that sent the same
+    /// notification does not remove the row too, so the event is counted once.
+    async fn remove_sent(&self, row: &Stored<Due>, sent: &Notification) -> Result<(), AppError> {
+        let removed = vec![Write::DeleteAt { key: row.value.key(), rev: row.rev }];
+        if self.store.commit(removed).await? == Committed::Done {
+            count_sent(sent);
+        }
+        Ok(())
+    }
+
     /// Moves a task that has waited since `since` to a later time. The task may have to wait for days, and must not
     /// keep a call from reading the other tasks.
     async fn move_later(&self, row: &Stored<Due>, since: Timestamp, now: Timestamp) -> Result<(), AppError> {
@@ -340,6 +354,29 @@ impl HandleDueTasks {
             Committed::Done | Committed::Conflict(_) => Ok(()),
         }
     }
+}
+
+/// Counts the event of a notification, if there is a metric of such events and no other place counts them.
+fn count_sent(sent: &Notification) {
+    let metric = match sent.kind {
+        NotificationKind::HealthChanged => Metric::HealthChanged,
+        NotificationKind::RunnerAway => Metric::RunnersAway,
+        NotificationKind::ApprovalAsked
+        | NotificationKind::ChangeHeld
+        | NotificationKind::ChecksAwaited
+        | NotificationKind::WorkflowFailed
+        | NotificationKind::WorkflowSucceeded
+        | NotificationKind::DeployRolledBack
+        | NotificationKind::RunStopped
+        | NotificationKind::RunSucceeded
+        | NotificationKind::DriftFound
+        | NotificationKind::StrangerTrusted
+        | NotificationKind::RunnerBack
+        | NotificationKind::Test => return,
+    };
+    let Notification { app, install, workflow, job, .. } = sent;
+    let about = About { app: app.as_ref(), install: install.as_ref(), workflow: workflow.as_ref(), job: job.as_ref() };
+    metrics::count(metric, about);
 }
 
 /// Returns whether a roll back has waited for the jobs of its deploy for some minutes. These jobs may take days when

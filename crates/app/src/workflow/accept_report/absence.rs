@@ -37,7 +37,7 @@ impl AcceptReport {
         (fence, sent_at): (Fence, Timestamp),
     ) -> Result<Accepted, AppError> {
         let event = JobEvent::Returned { fence, runner: runner.clone() };
-        let reported = Reported { message: None, sent_at, last_log: None };
+        let reported = Reported { message: None, sent_at, last_log: None, install: None };
         match advance::job_event(&*self.store, &job.id, &event, Some(reported), self.clock.now()).await? {
             Advanced::Now { workflow: Some(workflow), started, .. } => {
                 self.after_end(&workflow, &started, sent_at).await?;

@@ -38,7 +38,8 @@ impl AcceptReport {
         }
         let event = job_event(report, runner);
         let ends = matches!(report.event, AttemptEvent::Finished { .. });
-        let reported = Reported { message: Some(envelope), sent_at, last_log: log.as_ref().filter(|_| ends) };
+        let last_log = log.as_ref().filter(|_| ends);
+        let reported = Reported { message: Some(envelope), sent_at, last_log, install: Some(install) };
         let advanced = advance::job_event(&*self.store, &report.job, &event, Some(reported), now).await?;
         // When an end is accepted, its log has already been stored before the end. The log of a rejected report is stored only
         // if the report's attempt ended the job. An end may be accepted at first and rejected when its commit is tried again:
@@ -114,7 +115,7 @@ impl AcceptReport {
 
     /// Ends a job that the runner refused to start. The effects are the same as for a report of the job's end.
     async fn end_unstarted(&self, job: &Job, event: &JobEvent, sent_at: Timestamp) -> Result<Accepted, AppError> {
-        let reported = Reported { message: None, sent_at, last_log: None };
+        let reported = Reported { message: None, sent_at, last_log: None, install: None };
         if let Advanced::Now { workflow: Some(workflow), started, .. } =
             advance::job_event(&*self.store, &job.id, event, Some(reported), self.clock.now()).await?
         {

@@ -63,7 +63,7 @@ impl AcceptReport {
     ) -> Result<Accepted, AppError> {
         let reason = cut(&refusal.detail, bounds::MAX_REASON_BYTES).to_owned();
         let window = WindowEvent::Refused { fence, runner: runner.clone(), until: refusal.until, reason };
-        let reported = Reported { message: None, sent_at, last_log: None };
+        let reported = Reported { message: None, sent_at, last_log: None, install: None };
         let event = JobEvent::Window(window);
         match advance::job_event(&*self.store, &job.id, &event, Some(reported), self.clock.now()).await? {
             Advanced::Now { workflow: Some(workflow), started, .. } => {

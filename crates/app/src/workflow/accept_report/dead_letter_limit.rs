@@ -4,6 +4,7 @@
 use freehold_protocol::{InstallId, Timestamp};
 
 use super::{AcceptReport, Accepted, Arrival};
+use crate::metrics::{self, About, Metric};
 use crate::ports::Expect;
 use crate::table::{self, Decided, Stored, Unbelievable, load, put_until, unbelievable_key};
 use crate::{AppError, Kind};
@@ -22,9 +23,12 @@ impl AcceptReport {
     /// As [`Self::accept`]; Invalid for a message that has to be kept as a dead letter.
     pub async fn accept_or_drop(&self, body: &str, arrival: Arrival) -> Result<Accepted, AppError> {
         let install = arrival.install.clone();
+        let about = About { install: install.as_ref(), ..About::default() };
         match self.accept(body, arrival).await {
             Err(error) if error.kind == Kind::Invalid => {
                 if self.count_unbelievable(install.as_ref(), self.clock.now()).await? {
+                    // Messages that are dropped do not count, so that a flood of them does not cause a flood of log lines.
+                    metrics::count(Metric::ReportsRefused, about);
                     return Err(error);
                 }
                 Ok(Accepted::Refused(error.message))

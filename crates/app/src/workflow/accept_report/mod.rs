@@ -10,6 +10,7 @@ mod dead_letter_limit;
 mod decisions;
 mod hello;
 mod refusal;
+mod report_metrics;
 mod role;
 mod role_switches;
 mod strangers;
@@ -27,6 +28,7 @@ use crate::AppError;
 use crate::ports::{Callbacks, CallerIdentity, Clock, Outbox, Store};
 use crate::subject;
 use crate::table::{self, Stored, WriterId, load};
+use report_metrics::Source;
 
 pub use attempt::resume_run;
 
@@ -83,7 +85,18 @@ impl AcceptReport {
     /// is unknown: the hello that announces the key may still be on its way. Transient or Internal when the report
     /// could not be handled.
     pub async fn accept(&self, body: &str, arrival: impl Into<Arrival>) -> Result<Accepted, AppError> {
-        let arrival = arrival.into();
+        let (arrival, mut source) = (arrival.into(), Source::default());
+        let accepted = self.accept_from(body, &arrival, &mut source).await?;
+        match &accepted {
+            Accepted::Taken => source.record_accepted(self.clock.now().since(arrival.sent_at)),
+            Accepted::Refused(_) => source.count_refused(),
+            Accepted::Aside(_) => {}
+        }
+        Ok(accepted)
+    }
+
+    /// Accepts one message, and sets `source` to its install if it exists.
+    async fn accept_from(&self, body: &str, arrival: &Arrival, source: &mut Source) -> Result<Accepted, AppError> {
         let envelope = Envelope::parse(body.as_bytes()).map_err(unbelievable)?;
         let claimed: Report = envelope.peek().map_err(unbelievable)?;
         if claimed.tenant != self.tenant {
@@ -96,12 +109,13 @@ impl AcceptReport {
         let Some(install) = install.filter(|install| install.value.forgetting.is_none()) else {
             return Ok(unknown_install(&claimed));
         };
+        *source = Source::from(&install.value);
         subject::note_install(&install.value);
         if arrival.sent_at < install.value.created_at {
             return Ok(of_a_namesake(&claimed));
         }
         if let ReportBody::Hello(hello) = &claimed.body {
-            return self.hello(&envelope, &install.value, (hello, &arrival), body).await;
+            return self.hello(&envelope, &install.value, (hello, arrival), body).await;
         }
         let key = match current_key(&install.value, &claimed.runner) {
             Some(key) => key.clone(),
@@ -109,7 +123,7 @@ impl AcceptReport {
                 self.retired_key(&install.value, &claimed.runner).await?
             }
             None if !install.value.retired.contains(&claimed.runner) => {
-                return self.wait_for_key(&install.value, &claimed.runner, &arrival).await;
+                return self.wait_for_key(&install.value, &claimed.runner, arrival).await;
             }
             None => return self.refuse_retired_key(&install.value, &claimed.runner, (&envelope, body)).await,
         };

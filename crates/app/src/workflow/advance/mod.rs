@@ -1,12 +1,14 @@
 //! Applies one event to a job and, when the job ends, to its workflow in the same commit. The caller then performs the
 //! effects.
 
+mod job_metrics;
 pub mod required_checks;
 mod results;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use freehold_domain::Install;
 use freehold_domain::job::{CancelAsked, Job, JobEvent, JobState, Rejected, Step, WindowEvent};
 use freehold_domain::required_checks::Verdict;
 use freehold_domain::workflow::{Use, Workflow};
@@ -21,6 +23,7 @@ use crate::ports::{Expect, Outbox, Store, Write};
 use crate::table::evidence::{ProofRecord, Signed, UsedBy};
 use crate::table::{self, Decided, LogRecord, Stored, put};
 use crate::workflow::continuation;
+use job_metrics::{Changed, record_change};
 
 pub use results::build_app;
 pub(super) use results::open_part_write;
@@ -49,6 +52,8 @@ pub struct Reported<'a> {
     /// The last part of the attempt's log, when the report ends the attempt. It is stored before the end, so a reader who sees
     /// the end finds it.
     pub last_log: Option<&'a LogRecord>,
+    /// The install of the report, if the caller has it at hand.
+    pub install: Option<&'a Install>,
 }
 
 /// Applies `event` to the job `id`. `report` is the report that contains the event, if a report caused it.
@@ -98,7 +103,7 @@ async fn apply(
             && table::workflow(store, &current.value.workflow).await?.value.attempt() != attempt
         {
             let (job, started) = (Box::new(current.value), Vec::new());
-            return Ok(Decided::Keep(Advanced::Now { job, workflow: None, started, changed: false }));
+            return Ok(Decided::Keep((Advanced::Now { job, workflow: None, started, changed: false }, None)));
         }
         let results;
         let (event, due_soon) = if let Some(event) = event {
@@ -119,16 +124,16 @@ async fn apply(
                 None => (*job, true),
             },
             Ok(Step::Already) => (current.value.clone(), false),
-            Ok(Step::NotYet) => return Ok(Decided::Keep(Advanced::NotYet(Box::new(current.value)))),
+            Ok(Step::NotYet) => return Ok(Decided::Keep((Advanced::NotYet(Box::new(current.value)), None))),
             Err(_) if is_its_cancel(&current.value, event) || is_retried => (current.value.clone(), false),
-            Err(rejected) => return Ok(Decided::Keep(Advanced::Rejected(Box::new(current.value), rejected))),
+            Err(rejected) => return Ok(Decided::Keep((Advanced::Rejected(Box::new(current.value), rejected), None))),
         };
         let ended = job.state.is_terminal() || is_retried;
         let mut workflow = if ended { Some(table::workflow(store, &job.workflow).await?) } else { None };
         if !changed {
             let workflow = workflow.map(|stored| Box::new(stored.value));
             let started = workflow.iter().flat_map(|workflow| workflow.active_jobs().cloned()).collect();
-            return Ok(Decided::Keep(Advanced::Now { job: Box::new(job), workflow, started, changed }));
+            return Ok(Decided::Keep((Advanced::Now { job: Box::new(job), workflow, started, changed }, None)));
         }
         let stored = Stored { value: job, rev: current.rev };
         let proof = proof(&stored.value, event, report.and_then(|report| report.message), now)?;
@@ -154,9 +159,16 @@ async fn apply(
         writes.extend(task::of_changed_job(store, &current.value, &stored.value, now).await?);
         writes.extend(awaited_checks::notification_write(store, &current.value, &stored.value, now).await?);
         let (job, workflow) = (Box::new(stored.value), workflow.map(Box::new));
-        Ok(Decided::Commit(writes, Advanced::Now { job, workflow, started, changed }))
+        let from = current.value.state.as_str();
+        Ok(Decided::Commit(writes, (Advanced::Now { job, workflow, started, changed }, Some(from))))
     });
-    advanced.await
+    let (advanced, from) = advanced.await?;
+    if let (Advanced::Now { job, workflow, started, .. }, Some(from)) = (&advanced, from) {
+        let is_retried = started.contains(&job.id);
+        let changed = Changed { from, job, workflow: workflow.as_deref(), is_retried };
+        record_change(store, changed, report.and_then(|report| report.install)).await;
+    }
+    Ok(advanced)
 }
 
 /// Returns whether the event is the report that ended a cancelled job. A cancelled job has no fence and would reject
