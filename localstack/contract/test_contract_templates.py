@@ -270,6 +270,23 @@ class Templates(Contract):
                 stack = self.account.stack("s", X={"Type": kind, "Properties": {}})
                 self.fail(stack.get("StackStatusReason", stack["StackStatus"]))
 
+    def test_stack_keeps_a_saved_query(self):
+        query = {"Name": "of/contract", "QueryString": "fields @message"}
+        self.account.stack("queries", Query={"Type": "AWS::Logs::QueryDefinition", "Properties": query})
+
+        cloudformation = self.account.client("cloudformation")
+        [resource] = cloudformation.describe_stack_resources(StackName="queries")["StackResources"]
+
+        self.assertEqual("CREATE_COMPLETE", resource["ResourceStatus"])
+        self.assertRegex(resource["PhysicalResourceId"], "^[0-9a-f-]{36}$")
+
+    def test_deviation_saved_query_exists_in_name_only(self):
+        query = {"Name": "of/contract", "QueryString": "fields @message"}
+        self.account.stack("queries", Query={"Type": "AWS::Logs::QueryDefinition", "Properties": query})
+
+        with self.assertRaises(ClientError):
+            self.account.client("logs").describe_query_definitions()
+
     def test_deviation_scaling_group_has_machines_in_name_only(self):
         self.account.stack(
             "group",

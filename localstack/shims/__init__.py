@@ -8,6 +8,7 @@ from shims import (
     identity,
     kubernetes,
     kubernetes_templates,
+    logs,
     network,
     queues,
     registry,
@@ -28,6 +29,7 @@ SHIMS = (
     functions,
     content_types,
     network,
+    logs,
     kubernetes,
     kubernetes_templates,
 )

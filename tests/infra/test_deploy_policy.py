@@ -39,6 +39,7 @@ ARNS = {
     "AWS::Lambda::Permission": f"arn:aws:lambda:{ARN}:function:{{FunctionName}}",
     "AWS::Logs::LogGroup": f"arn:aws:logs:{ARN}:log-group:{{LogGroupName}}",
     "AWS::Logs::MetricFilter": f"arn:aws:logs:{ARN}:log-group:{{LogGroupName}}",
+    "AWS::Logs::QueryDefinition": f"arn:aws:logs:{ARN}:query-definition:{ID}",
     "AWS::SNS::Subscription": f"arn:aws:sns:{ARN}:fh-{TENANT}--alarms",
     "AWS::SNS::Topic": f"arn:aws:sns:{ARN}:{{TopicName}}",
     "AWS::SQS::Queue": f"arn:aws:sqs:{ARN}:{{QueueName}}",
