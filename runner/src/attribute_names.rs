@@ -1,4 +1,5 @@
-//! The names of the attributes in which two values of a resource differ, without the values.
+//! Compares two values of a resource: the names of the attributes in which they differ, without the values, and the entries
+//! that one of them lacks.
 
 use serde_json::{Map, Value};
 
@@ -38,6 +39,18 @@ pub(crate) fn differing(before: &Value, after: &Value, marks: Marks<'_>) -> Vec<
     let mut names = if known.is_empty() { unknown } else { known };
     names.sort();
     names
+}
+
+/// Returns the entries of `before` with those entries of `after` that `before` lacks and whose keys are in `keys`; `None` if
+/// there is no such entry.
+pub(crate) fn with_added(before: Option<&Value>, after: Option<&Value>, keys: &[&str]) -> Option<Map<String, Value>> {
+    let of = |value: Option<&Value>| value.and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut entries = of(before);
+    let is_added = |key: &String| keys.contains(&key.as_str()) && !entries.contains_key(key);
+    let added: Map<String, Value> = of(after).into_iter().filter(|(key, _)| is_added(key)).collect();
+    let is_some = !added.is_empty();
+    entries.extend(added);
+    is_some.then_some(entries)
 }
 
 fn children(
@@ -120,6 +133,17 @@ mod tests {
 
         assert_eq!(found(&after), ["tags.a"]);
         assert_eq!(found(&json!({ "tags": { "a": "1" }, "id": "i" })), ["tags_all"]);
+    }
+
+    #[test]
+    fn only_the_named_entries_that_are_missing_are_added() {
+        let (before, after) = (json!({ "a": "1", "c": "3" }), json!({ "a": "2", "b": "2", "d": "4" }));
+        let added = |keys: &[&str]| with_added(Some(&before), Some(&after), keys).map(Value::from);
+
+        assert_eq!(added(&["a", "b", "c"]), Some(json!({ "a": "1", "b": "2", "c": "3" })));
+        assert_eq!(added(&["a", "c"]), None);
+        assert_eq!(with_added(None, Some(&after), &["d"]).map(Value::from), Some(json!({ "d": "4" })));
+        assert_eq!(with_added(Some(&before), None, &["a"]), None);
     }
 
     #[test]

@@ -145,6 +145,15 @@ class Walls(unittest.TestCase):
         self.refused("is reserved for the runner", "tag_role", RoleName="own", Tags=[tag])
         self.refused("is reserved for the runner", "untag_role", RoleName="own", TagKeys=["freehold:install"])
 
+    def test_a_tag_of_the_install_that_a_job_sets_is_shown_and_the_others_are_not(self):
+        install = {"Key": "freehold:install", "Value": "globex"}
+
+        self.iam.create_role(RoleName="marked", AssumeRolePolicyDocument=document([root_of_account()]), Tags=[install])
+
+        self.assertEqual(self.iam.get_role(RoleName="marked")["Role"]["Tags"], [install])
+        self.assertEqual(self.iam.list_role_tags(RoleName="marked")["Tags"], [install])
+        self.assertEqual(self.iam.get_role(RoleName="own")["Role"].get("Tags", []), [])
+
     def test_nobody_gets_long_lived_keys(self):
         for method, parameters in [
             ("create_user", {"UserName": "robot"}),

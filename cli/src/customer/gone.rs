@@ -163,7 +163,7 @@ async fn pending_keys(config: &SdkConfig, arns: &mut BTreeSet<String>) -> Result
 async fn find(config: &SdkConfig, tenant: &TenantName, install: &InstallId) -> Result<Found> {
     let owner = names::owner(tenant, install);
     let mut app = find_tagged(config, &[(names::OWNER_TAG, &owner)]).await?;
-    let both = [("freehold:tenant", tenant.as_str()), ("freehold:install", install.as_str())];
+    let both = [(names::TENANT_TAG, tenant.as_str()), (names::INSTALL_TAG, install.as_str())];
     let mut install_stack = find_tagged(config, &both).await?;
     let (path, prefix) = (names::app_path(tenant, install), names::app_prefix(tenant, install));
     let of_stack = names::install_part(tenant, install, "");

@@ -1,5 +1,6 @@
 //! The names of a tenant's resources. `infra/tenant.yaml` creates them; a test below compares the two.
 
+pub(super) use freehold_protocol::names::{INSTALL_TAG, TENANT_TAG};
 use freehold_protocol::{AccountId, TenantName, names};
 
 /// The warning to a vendor whose templates name no runner for the stack's own machine.
@@ -60,11 +61,6 @@ pub(super) const QUEUES: [&str; 7] =
 
 /// The beginnings of the names of a tenant's log groups; `fh-<tenant>` follows.
 pub(super) const LOG_PREFIXES: [&str; 3] = ["/aws/lambda/", "/aws/vendedlogs/states/", "/aws/vendedlogs/apis/"];
-
-/// The tag on all AWS resources of a tenant.
-pub(super) const TENANT_TAG: &str = "freehold:tenant";
-/// The tag on all AWS resources of an install.
-pub(super) const INSTALL_TAG: &str = "freehold:install";
 
 /// Returns the name of the tenant's table and of its registry.
 pub(super) fn prefix(tenant: &TenantName) -> String {

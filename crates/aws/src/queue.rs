@@ -165,8 +165,8 @@ impl QueueAdmin for SqsAdmin {
             .create_queue()
             .queue_name(&name)
             .set_attributes(Some(attributes.clone()))
-            .tags("freehold:tenant", tenant.as_str())
-            .tags("freehold:install", install.as_str())
+            .tags(names::TENANT_TAG, tenant.as_str())
+            .tags(names::INSTALL_TAG, install.as_str())
             .send()
             .await;
         let made = match made {

@@ -45,7 +45,7 @@ pub(crate) async fn create(
         .create_queue()
         .queue_name(&name)
         .set_attributes(Some(attributes))
-        .tags("freehold:tenant", place.tenant.as_str())
+        .tags(names::TENANT_TAG, place.tenant.as_str())
         .send()
         .await
         .map_err(|e| port_error("reports queue", e))?;

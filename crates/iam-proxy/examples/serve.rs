@@ -78,6 +78,7 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
         path: arguments.path,
         prefix: arguments.prefix,
         boundary: arguments.boundary,
+        given_tags: arguments.tags.clone(),
         tags: arguments.tags,
         stack_roles: arguments.stack_roles,
     };

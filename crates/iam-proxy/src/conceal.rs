@@ -1,8 +1,10 @@
 //! Changes IAM's responses so that a job sees the resources as it requested them: without the install's boundary and
 //! tags, and with the paths of the job's requests.
 
+use std::collections::BTreeSet;
+
 use crate::answer::Answer;
-use crate::install::{Install, SHOWN_BOUNDARY};
+use crate::install::{Install, SHOWN_BOUNDARY, asked};
 use crate::xml::Element;
 
 /// Returns the response in the form for the job. An error, or a response that is not XML, is returned unchanged.
@@ -63,9 +65,10 @@ pub(crate) fn tags(resource: &Element) -> impl Iterator<Item = (String, String)>
 }
 
 fn without_tags(element: &mut Element, install: &Install) {
+    let shown: BTreeSet<String> = tags(element).filter_map(|(key, _)| asked(&key).map(str::to_owned)).collect();
     if let Some(tags) = element.child_mut("Tags") {
         let text = |tag: &Element, name: &str| tag.value(name).unwrap_or_default();
-        tags.retain(|tag| !install.hides_tag(&text(tag, "Key"), &text(tag, "Value")));
+        tags.retain(|tag| !install.hides_tag(&text(tag, "Key"), &text(tag, "Value"), &shown));
     }
 }
 
@@ -118,6 +121,19 @@ mod tests {
         let xml = read(&role(&format!("{OWN}ci/"), &format!("<Tags>{}</Tags>", tag("freehold:install", "globex"))));
 
         assert!(xml.contains("<Path>/ci/</Path>") && !xml.contains("Tags"), "{xml}");
+    }
+
+    #[test]
+    fn a_tag_of_ours_that_a_job_asked_for_is_shown() {
+        let ours = [tag("freehold:install", "globex"), tag("freehold:tenant", "acme")].concat();
+        let note = tag("freehold:asked:freehold:install", "true");
+
+        let xml = read(&role(OWN, &format!("<Tags>{ours}{note}</Tags>")));
+        let list = read(&format!("<R><Tags>{note}{ours}</Tags></R>"));
+
+        let shown = format!("<Tags>{}</Tags>", tag("freehold:install", "globex"));
+        assert!(xml.contains(&shown), "{xml}");
+        assert_eq!(list, format!("<R>{shown}</R>"));
     }
 
     #[test]

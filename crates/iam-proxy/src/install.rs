@@ -13,6 +13,9 @@ pub(crate) const SHOWN_BOUNDARY: &str = "freehold:boundary-shown";
 /// The prefix of a tag key. The rest of the key is the name of a role of the install stack. Such a tag on a policy
 /// records that a job asked to attach the policy to this role.
 pub(crate) const HELD: &str = "freehold:held:";
+/// The prefix of a tag key. The rest of the key is the key of one of the install's tags. Such a tag on a resource records
+/// that a job itself set this tag of the install. Reads of the resource show the tag.
+const ASKED: &str = "freehold:asked:";
 
 /// The install, and the properties of each resource that its jobs make.
 #[derive(Debug, Clone)]
@@ -30,6 +33,9 @@ pub struct Install {
     pub boundary: String,
     /// The tags of every resource that jobs make. Their keys begin with `freehold:`.
     pub tags: BTreeMap<String, String>,
+    /// The tags, beside the owner's, that the runner gives the programs of the job for everything that they make. Their
+    /// keys begin with `freehold:`.
+    pub given_tags: BTreeMap<String, String>,
     /// The names of the roles of the install stack. Their permissions are the customer's decision, so jobs cannot
     /// change them.
     pub stack_roles: BTreeSet<String>,
@@ -75,20 +81,37 @@ impl Install {
         Home { partition: &self.partition, account: &self.account, region: &self.region }
     }
 
+    /// Returns whether jobs may set the tag.
+    pub(crate) fn may_be_set(&self, key: &str, value: &str) -> bool {
+        self.is_owner_tag(key, value) || self.given_tags.get(key).is_some_and(|given| given == value)
+    }
+
     /// Returns whether the tag marks a resource as one of the install. Jobs may set and read this tag.
     pub(crate) fn is_owner_tag(&self, key: &str, value: &str) -> bool {
         key == OWNER_TAG && self.prefix.strip_suffix("--") == Some(value)
     }
 
-    /// Returns whether the tag is left out of all responses to jobs.
-    pub(crate) fn hides_tag(&self, key: &str, value: &str) -> bool {
-        is_internal(key) || self.tags.get(key).is_some_and(|own| own == value)
+    /// Returns whether the tag is left out of all responses to jobs. `asked` are the keys of the install's tags that a job
+    /// itself set on the resource.
+    pub(crate) fn hides_tag(&self, key: &str, value: &str, asked: &BTreeSet<String>) -> bool {
+        is_internal(key) || !asked.contains(key) && self.tags.get(key).is_some_and(|own| own == value)
+    }
+
+    /// Returns the note for the resource on which a job itself sets the tag `key`, as a tag; `None` unless the runner sets
+    /// this tag on every resource.
+    pub(crate) fn note_of_asked(&self, key: &str) -> Option<(String, String)> {
+        self.tags.contains_key(key).then(|| (format!("{ASKED}{key}"), "true".to_owned()))
     }
 }
 
 /// Returns whether the tag is one that the runner sets for its own use. Only resources of the install have such tags.
 fn is_internal(key: &str) -> bool {
-    key == SHOWN_BOUNDARY || key.starts_with(HELD)
+    key == SHOWN_BOUNDARY || key.starts_with(HELD) || key.starts_with(ASKED)
+}
+
+/// Returns the key of the install's tag that a note is about; `None` if `key` is not the key of such a note.
+pub(crate) fn asked(key: &str) -> Option<&str> {
+    key.strip_prefix(ASKED)
 }
 
 /// Returns whether only the runner may set a tag with this key.
@@ -107,6 +130,11 @@ pub(crate) fn sample() -> Install {
         prefix: "acme--globex--".into(),
         boundary: "arn:aws:iam::222222222222:policy/fh-acme--globex--boundary".into(),
         tags: BTreeMap::from([tag("freehold:install", "globex"), tag("freehold:tenant", "acme")]),
+        given_tags: BTreeMap::from([
+            tag("freehold:app", "shop"),
+            tag("freehold:install", "globex"),
+            tag("freehold:tenant", "acme"),
+        ]),
         stack_roles: BTreeSet::from(["fh-acme--globex--maintenance".to_owned()]),
     }
 }
@@ -147,6 +175,17 @@ mod tests {
         assert!(!sample().is_owner_tag("freehold:owner", "acme--globex-2"));
         assert!(!sample().is_owner_tag("freehold:Owner", "acme--globex"));
         assert!(!sample().is_owner_tag("freehold:install", "acme--globex"));
+    }
+
+    #[test]
+    fn jobs_may_set_the_tags_that_they_are_given_and_no_other_value() {
+        for (key, value) in
+            [("freehold:owner", "acme--globex"), ("freehold:app", "shop"), ("freehold:install", "globex")]
+        {
+            assert!(sample().may_be_set(key, value), "{key}");
+            assert!(!sample().may_be_set(key, "other"), "{key}");
+        }
+        assert!(!sample().may_be_set("Freehold:app", "shop") && !sample().may_be_set("freehold:part", "runner"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! An IAM endpoint for a job (`AWS_ENDPOINT_URL_IAM`). With this endpoint, modules that were not written for Freehold
 //! run unchanged under the install's boundary: new roles get the install's boundary, path and tags, reads show none of
-//! them, and a role must not trust principals outside of the account.
+//! them that the module did not ask for, and a role must not trust principals outside of the account.
 
 mod answer;
 mod clusters;

@@ -34,7 +34,7 @@ pub(crate) struct Planner<'a> {
 
 impl Planner<'_> {
     /// Decides about a request to change `target`. A request with other parameters than `parameters` is refused.
-    pub(crate) async fn plan(&self, target: Target, parameters: &[&str], query: Query) -> Result<Plan, Refusal> {
+    pub(crate) async fn plan(&self, target: Target, parameters: &[&str], mut query: Query) -> Result<Plan, Refusal> {
         if let Some(name) = query.names().find(|name| !parameters.contains(name)) {
             let action = query.action();
             return Err(Refusal::Malformed(format!(
@@ -47,6 +47,7 @@ impl Planner<'_> {
             return Err(Refusal::Malformed(reason));
         }
         self.without_reserved(&query)?;
+        self.note_asked(&mut query)?;
         match target {
             Target::NewRole => self.new_role(query).await,
             Target::NewPolicy => self.new_resource("PolicyName", query),
@@ -181,18 +182,29 @@ impl Planner<'_> {
         self.profile(query).await
     }
 
-    /// Refuses tags that only the runner may set. The owner tag of the install may be set, because the runner itself
-    /// makes it a default tag of Terraform's provider for AWS.
+    /// Refuses tags that only the runner may set. The owner tag of the install and the given tags may be set, because the
+    /// runner itself makes them default tags of Terraform's provider for AWS.
     fn without_reserved(&self, query: &Query) -> Result<(), Refusal> {
         let given = query.tags()?;
-        let set =
-            given.iter().filter(|(key, value)| !self.install.is_owner_tag(key, value)).map(|(key, _)| key.as_str());
+        let set = given.iter().filter(|(key, value)| !self.install.may_be_set(key, value)).map(|(key, _)| key.as_str());
         match set.chain(query.list("TagKeys")).find(|key| is_reserved(key)) {
             None => Ok(()),
             Some(key) => Err(Refusal::Denied(format!(
                 "tag `{key}` begins with `{RESERVED}`, which is reserved for the runner; use another key"
             ))),
         }
+    }
+
+    /// Adds a note for each tag of every resource of the install that the job itself sets. Reads show these tags:
+    /// Terraform would set them again in each apply if they were hidden.
+    fn note_asked(&self, query: &mut Query) -> Result<(), Refusal> {
+        let mut tags = query.tags()?;
+        let notes: Vec<(String, String)> = tags.iter().filter_map(|(key, _)| self.install.note_of_asked(key)).collect();
+        if !notes.is_empty() {
+            tags.extend(notes);
+            query.set_tags(&tags);
+        }
+        Ok(())
     }
 
     async fn trust(&self, document: &str) -> Result<(), Refusal> {
@@ -218,10 +230,12 @@ impl Planner<'_> {
         )))
     }
 
-    /// Adds the install's tags, and `notes` as further tags, to a new resource.
+    /// Adds the install's tags, and `notes` as further tags, to a new resource. IAM refuses a key that is given twice.
     fn mark(&self, query: &mut Query, notes: Vec<(String, String)>) -> Result<(), Refusal> {
-        let own = self.install.tags.iter().map(|(key, value)| (key.clone(), value.clone()));
-        let tags: Vec<(String, String)> = query.tags()?.into_iter().chain(own).chain(notes).collect();
+        let given = query.tags()?;
+        let missing = self.install.tags.iter().filter(|(key, _)| !given.iter().any(|(known, _)| known == *key));
+        let missing = missing.map(|(key, value)| (key.clone(), value.clone()));
+        let tags: Vec<(String, String)> = given.iter().cloned().chain(missing).chain(notes).collect();
         query.set_tags(&tags);
         Ok(())
     }
@@ -350,6 +364,24 @@ mod tests {
             matches!(&sent, Plan::Send(query) if query.tags().unwrap().iter().any(|(key, _)| key == "freehold:owner"))
         );
         assert!(refused.to_string().contains("is reserved for the runner"), "{refused}");
+    }
+
+    #[test]
+    fn a_tag_of_the_install_that_a_job_sets_itself_is_sent_once_with_a_note() {
+        let parameters = [
+            ("RoleName", "a"),
+            ("AssumeRolePolicyDocument", TRUST),
+            ("Tags.member.1.Key", "freehold:install"),
+            ("Tags.member.1.Value", "globex"),
+        ];
+
+        let query = sent(plan(Query::new("CreateRole", &parameters)));
+
+        let mut tags = query.tags().unwrap();
+        tags.sort();
+        let expected =
+            [("freehold:asked:freehold:install", "true"), ("freehold:install", "globex"), ("freehold:tenant", "acme")];
+        assert_eq!(tags, expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
     }
 
     #[test]

@@ -104,6 +104,7 @@ async fn serve(iam: &str, recorder: Arc<Kept>) -> (Arc<Proxy>, String) {
         prefix: "acme--globex--".into(),
         boundary: "arn:aws:iam::222222222222:policy/fh-acme--globex--boundary".into(),
         tags: BTreeMap::from([("freehold:install".to_owned(), "globex".to_owned())]),
+        given_tags: BTreeMap::new(),
         stack_roles: BTreeSet::new(),
     };
     let endpoint = Endpoint { url: format!("http://{iam}/").parse().unwrap(), region: "us-east-1".into() };

@@ -39,7 +39,8 @@ impl JobAws {
     pub async fn of(job: &Job) -> io::Result<Self> {
         let credentials = CredentialsEndpoint::of(job).await?;
         let boxed = job.config.sandbox == SandboxKind::Bubblewrap;
-        let iam = match install(&job.config).filter(|_| boxed) {
+        let given = job.order.tags().into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        let iam = match install(&job.config, given).filter(|_| boxed) {
             Some(install) => {
                 let upstream = upstream(&job.config.region, job.credentials.clone())?;
                 Some(Arc::new(Proxy::new(install, upstream, Arc::clone(&job.iam))))
@@ -121,8 +122,9 @@ impl Serve for Served {
     }
 }
 
-/// Returns the install that the IAM proxy serves; `None` for builds, and for an install without any role.
-fn install(config: &Config) -> Option<Install> {
+/// Returns the install that the IAM proxy serves; `None` for builds, and for an install without any role. `given_tags` are
+/// the tags that the job's programs set on everything that they make.
+fn install(config: &Config, given_tags: BTreeMap<String, String>) -> Option<Install> {
     if config.role == Role::Build {
         return None;
     }
@@ -142,7 +144,8 @@ fn install(config: &Config) -> Option<Install> {
             .boundary
             .clone()
             .unwrap_or_else(|| format!("arn:{partition}:iam::{account}:policy/{boundary}")),
-        tags: BTreeMap::from([tag("freehold:tenant", tenant.as_str()), tag("freehold:install", install.as_str())]),
+        tags: BTreeMap::from([tag(names::TENANT_TAG, tenant.as_str()), tag(names::INSTALL_TAG, install.as_str())]),
+        given_tags,
         stack_roles: roles.iter().map(name).chain([config.needed_role()]).collect(),
     })
 }
@@ -197,7 +200,7 @@ mod tests {
     fn the_roles_of_the_stack_say_which_account_it_is() {
         let config = toml("provision = 'arn:aws-cn:iam::222222222222:role/fh-acme--globex-prod--provision'");
 
-        let install = install(&config).unwrap();
+        let install = install(&config, BTreeMap::new()).unwrap();
 
         assert_eq!((install.partition.as_str(), install.account.as_str()), ("aws-cn", "222222222222"));
         assert_eq!(install.path, "/freehold/acme--globex-prod/");
@@ -232,13 +235,13 @@ mod tests {
         let own = Some("arn:aws:iam::222222222222:policy/company".to_owned());
         let config = toml("provision = 'arn:aws:iam::222222222222:role/fh-acme--globex-prod--provision'");
 
-        let install = install(&Config { boundary: own.clone(), ..config }).unwrap();
+        let install = install(&Config { boundary: own.clone(), ..config }, BTreeMap::new()).unwrap();
 
         assert_eq!(Some(install.boundary), own);
     }
 
     #[test]
     fn an_install_without_roles_has_no_iam() {
-        assert!(install(&toml("")).is_none());
+        assert!(install(&toml(""), BTreeMap::new()).is_none());
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use freehold_protocol::names;
 use freehold_protocol::order::{Mode, Order};
 use serde_json::{Value, json};
 
@@ -46,7 +47,7 @@ fn named_roles(config: &Config, break_glass: bool) -> Value {
 pub fn sandbox_variables(order: &Order, config: &Config) -> BTreeMap<String, String> {
     let (tenant, install) = (order.tenant.as_str(), order.install.as_str());
     let app = order.context.pointer("/nuon/app/name").and_then(Value::as_str).unwrap_or_default();
-    let tags = json!({ "freehold:tenant": tenant, "freehold:app": app, "freehold:install": install });
+    let tags = json!({ names::TENANT_TAG: tenant, names::APP_TAG: app, names::INSTALL_TAG: install });
     let fixed = [
         ("nuon_id", install.to_owned()),
         ("region", config.region.clone()),

@@ -242,6 +242,7 @@ mod tests {
             prefix: "acme--globex-prod--".into(),
             boundary: format!("arn:aws:iam::{ACCOUNT}:policy/b"),
             tags: BTreeMap::new(),
+            given_tags: BTreeMap::new(),
             stack_roles: Default::default(),
         }
     }

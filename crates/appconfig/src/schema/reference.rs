@@ -27,6 +27,7 @@ type. This page is generated from the tables that both commands read.
 - [An example](#an-example): a whole small app, file by file.
 - [Layout](#layout): which files there are, with a link to the keys of each.
 - [Types of values](#types-of-values): what a key may hold, and what templates read.
+- [Tags and labels](#tags-and-labels): what tells to which install a resource belongs.
 - [What a check looks at](#what-a-check-looks-at): which mistakes are errors, and which are warnings.
 - [Toggles and events](#toggles-and-events): what an install may leave out, and when actions run.
 - [Keys of other tools](#keys-of-other-tools): what to do instead of nested stacks and of branches that deploy.
@@ -120,6 +121,18 @@ Freehold sets variables of a sandbox's module that the module declares and the c
 `tags` (a map), each output of the paragraph above except the two maps, and `internal_root_domain` and `public_root_domain`.
 Under the values of these two domains no name resolves on the internet, so an app with a domain has to set them
 ([decision 0048](decisions/0048-what-the-install-stack-gives-to-an-app.md)).
+
+## Tags and labels
+
+The AWS resources that a job makes have tags: `freehold:tenant`, `freehold:app`, `freehold:install`, `freehold:component`
+(`sandbox` for the sandbox), and `freehold:owner`, which conditions of IAM read. The AWS provider of Terraform (from 5.62) and
+that of Pulumi set them as default tags, and a CloudFormation stack gives them to its resources. A customer who activates the
+keys as cost allocation tags in AWS Billing sees the cost of each app, install and component. A module may set these tags
+itself with the same values, as `tags = var.tags` in a sandbox does. AWS allows at most 50 tags on most resources, and 10 on an
+object of S3.
+
+A resource that an earlier version of the runner made gets the tags in the next apply that also changes something else
+([decision 0108](decisions/0108-tags-and-labels.md)). A CloudFormation stack keeps the keys that it was made with.
 
 ## What a check looks at
 

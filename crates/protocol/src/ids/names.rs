@@ -9,6 +9,14 @@ use crate::{AccountId, InstallId, TenantName};
 
 /// The key of the tag on resources that the app creates, whose value is [`owner`].
 pub const OWNER_TAG: &str = "freehold:owner";
+/// The key of the tag with the tenant, on all AWS resources of the tenant and of its installs.
+pub const TENANT_TAG: &str = "freehold:tenant";
+/// The key of the tag with the app, on the AWS resources of an install.
+pub const APP_TAG: &str = "freehold:app";
+/// The key of the tag with the install, on all AWS resources of the install.
+pub const INSTALL_TAG: &str = "freehold:install";
+/// The key of the tag with the component, on the AWS resources that a component made.
+pub const COMPONENT_TAG: &str = "freehold:component";
 
 /// Returns the name of the tenant's table and registry. It is also the prefix of all other names of the tenant.
 pub fn tenant(tenant: &TenantName) -> String {

@@ -27,6 +27,7 @@ pub mod leftovers;
 pub mod policy_scope;
 mod retirement;
 mod secrets;
+pub mod tags;
 pub mod upgrade;
 mod work;
 

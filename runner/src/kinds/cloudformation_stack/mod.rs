@@ -35,7 +35,7 @@ use crate::workspace::{self, WorkspaceError};
 use events::Events;
 pub(super) use health::health;
 pub(super) use remove::{HOLDERS, remove};
-use stack::{Pause, State, describe, settle};
+use stack::{Pause, Stack, State, describe, settle};
 
 /// The file name of the template in the workspace.
 const TEMPLATE: &str = "template";
@@ -58,8 +58,8 @@ pub(super) async fn run(job: &Job, work: &DeployStack) -> Result<Done, Failure> 
         let repository = sync_artifact(job, &work.artifact).await?;
         fetch_layer(&repository, &work.artifact, TEMPLATE_LAYER, &job.workspace.join(TEMPLATE)).await?;
         let deploy = Deploy { job, client: &client, name: &name };
-        let creates = deploy.make_ready().await?;
-        let request = deploy.change_set(work, &parameters, creates);
+        let stack = deploy.make_ready().await?;
+        let request = deploy.change_set(work, &parameters, stack.as_ref());
         let request = with_template(job, &sdk, request).await?;
         if let Some(set) = deploy.plan(request).await? {
             let asked = deploy.ask(&set, asked, (work, &parameters)).await;
@@ -113,10 +113,10 @@ impl Deploy<'_> {
         Ok(format!("fh-{job}-{}-{}-{random}", fence.dispatch, fence.receive).replace('_', "-"))
     }
 
-    /// Waits for a running change, and deletes a stack whose creation failed. Returns whether the stack must be
-    /// created.
-    async fn make_ready(&self) -> Result<bool, Failure> {
-        let Some(mut stack) = describe(self.client, self.name).await? else { return Ok(true) };
+    /// Waits for a running change, and deletes a stack whose creation failed. Returns the stack to update, or `None` if it
+    /// must be created.
+    async fn make_ready(&self) -> Result<Option<Stack>, Failure> {
+        let Some(mut stack) = describe(self.client, self.name).await? else { return Ok(None) };
         ownership::check(&self.job.order, self.name, &stack)?;
         if stack.state() == State::Working {
             self.job.log.line(&format!(
@@ -126,19 +126,19 @@ impl Deploy<'_> {
             let mut events = Events::from_now(self.client, self.name).await?;
             match settle(self.job, self.client, self.name, &mut events).await? {
                 Some(settled) => stack = settled,
-                None => return Ok(true),
+                None => return Ok(None),
             }
         }
         match stack.state() {
-            State::Absent => Ok(true),
-            State::Sound | State::Working => Ok(false),
+            State::Absent => Ok(None),
+            State::Sound | State::Working => Ok(Some(stack)),
             State::NeverMade => {
                 let (name, status) = (self.name, &stack.status);
                 self.job.log.line(&format!(
                     "stack `{name}` is left over from a failed creation ({status}) and is deleted first"
                 ));
                 self.delete().await?;
-                Ok(true)
+                Ok(None)
             }
             State::Stuck => Err(Failure::new(format!(
                 "stack `{}` is {}, and CloudFormation cannot leave this status automatically; continue the rollback of the \
@@ -162,16 +162,16 @@ impl Deploy<'_> {
         &self,
         work: &DeployStack,
         parameters: &BTreeMap<String, String>,
-        creates: bool,
+        stack: Option<&Stack>,
     ) -> CreateChangeSetFluentBuilder {
         let parameter =
             |(key, value): (&String, &String)| Parameter::builder().parameter_key(key).parameter_value(value).build();
         let order = &self.job.order;
-        let tags = ownership::tags(order).into_iter().chain([("freehold:component", work.component.to_string())]);
+        let tags = ownership::tags(order, stack).into_iter();
         self.client
             .create_change_set()
             .stack_name(self.name)
-            .change_set_type(if creates { ChangeSetType::Create } else { ChangeSetType::Update })
+            .change_set_type(if stack.is_some() { ChangeSetType::Update } else { ChangeSetType::Create })
             .description(format!("job {} attempt {}", order.job, self.job.fence))
             .set_parameters(Some(parameters.iter().map(parameter).collect()))
             .set_capabilities(Some(work.capabilities.iter().map(|word| Capability::from(word.as_str())).collect()))

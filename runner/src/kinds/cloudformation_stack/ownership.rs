@@ -10,14 +10,14 @@ use freehold_protocol::order::Order;
 use super::stack::{Stack, State};
 use crate::job::failure::Failure;
 
-/// Returns the tags that the runner sets on its stacks and that [`check`] requires. CloudFormation copies them to the
-/// resources of the stack.
-pub(super) fn tags(order: &Order) -> [(&'static str, String); 3] {
-    [
-        ("freehold:tenant", order.tenant.to_string()),
-        ("freehold:install", order.install.to_string()),
-        (names::OWNER_TAG, names::owner(&order.tenant, &order.install)),
-    ]
+/// The tags that a stack of the install must have.
+const REQUIRED: [&str; 3] = [names::TENANT_TAG, names::INSTALL_TAG, names::OWNER_TAG];
+
+/// Returns the tags for a stack, which CloudFormation copies to its resources. `stack` is the stack to update, or `None` for a
+/// new one. An update adds no key: CloudFormation replaces resources of some types when they get another tag.
+pub(super) fn tags(order: &Order, stack: Option<&Stack>) -> Vec<(&'static str, String)> {
+    let is_set = |key: &str| stack.is_none_or(|stack| stack.tags.contains_key(key));
+    order.tags().into_iter().filter(|(key, _)| is_set(key)).collect()
 }
 
 /// Refuses a name that does not begin with the install's prefix, or that CloudFormation would read as an ARN.
@@ -49,7 +49,7 @@ pub(super) fn check(order: &Order, name: &str, stack: &Stack) -> Result<(), Fail
     if stack.state() == State::Absent {
         return Ok(());
     }
-    for (key, value) in tags(order) {
+    for (key, value) in order.tags().into_iter().filter(|(key, _)| REQUIRED.contains(key)) {
         if stack.tags.get(key) != Some(&value) {
             return Err(Failure::new(format!(
                 "stack `{name}` exists and does not have the tag `{key}` = `{value}`, so this install did not make it; \
@@ -106,6 +106,16 @@ mod tests {
         assert!(check(&order, "s", &stack(&[("freehold:tenant", "other"), OURS[1], OURS[2]], None)).is_err());
         let reserved = Stack { status: "REVIEW_IN_PROGRESS".into(), ..stack(&[], None) };
         assert!(check(&order, "s", &reserved).is_ok());
+    }
+
+    #[test]
+    fn a_new_stack_gets_all_tags_and_an_update_adds_none() {
+        let context = serde_json::json!({ "nuon": { "app": { "name": "shop" } } });
+        let order = Order { context, ..order(1, 1) };
+        let keys = |stack: Option<&Stack>| tags(&order, stack).into_iter().map(|(key, _)| key).collect::<Vec<_>>();
+
+        assert_eq!(keys(None), ["freehold:app", "freehold:install", "freehold:owner", "freehold:tenant"]);
+        assert_eq!(keys(Some(&stack(&OURS, None))), ["freehold:install", "freehold:owner", "freehold:tenant"]);
     }
 
     #[test]

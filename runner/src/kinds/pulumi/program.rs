@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use freehold_egress::AccountHosts;
-use freehold_protocol::names;
 use freehold_protocol::order::RunPulumi;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -22,6 +21,7 @@ use crate::job::failure::Failure;
 use crate::kinds::plan_file::PlanFile;
 use crate::kinds::program_version::version_line;
 use crate::kinds::result::succeeded;
+use crate::kinds::terraform_module::default_tags;
 use crate::sandbox::{self, Interrupt, Output, Printed, Program, Service};
 use crate::state_objects;
 
@@ -63,10 +63,10 @@ impl<'a> Pulumi<'a> {
             // know only the second name of the variable.
             ("PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS", "true".to_owned()),
             ("PULUMI_DISABLE_CHECKPOINT_BACKUPS", "true".to_owned()),
-            // The AWS provider is built on Terraform's, which takes this tag for everything that it makes.
-            ("TF_AWS_DEFAULT_TAGS_freehold:owner", names::owner(&job.order.tenant, &job.order.install)),
         ];
         environment.extend(fixed.map(|(name, value)| (name.to_owned(), value)));
+        // The AWS provider is built on Terraform's.
+        environment.extend(default_tags(&job.order));
         Ok(Self {
             job,
             executable,

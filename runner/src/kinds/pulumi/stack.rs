@@ -80,8 +80,8 @@ async fn project(job: &Job) -> Result<String, Failure> {
 }
 
 /// Returns the configuration of the stack. A key without a namespace belongs to the project. The AWS provider works in
-/// the install's region and tags the resources that it makes with the install's tag: the permissions boundary denies
-/// calls that change the code of a resource without this tag, or run commands on it.
+/// the install's region and sets the tags of the order on the resources that it makes: the permissions boundary denies
+/// calls that change the code of a resource without the tag of the owner, or run commands on it.
 fn config(job: &Job, work: &RunPulumi, project: &str) -> Result<Map<String, Value>, Failure> {
     let templates = Templates::of(job);
     let mut config = Map::new();
@@ -91,8 +91,7 @@ fn config(job: &Job, work: &RunPulumi, project: &str) -> Result<Map<String, Valu
         config.insert(key, value);
     }
     config.entry("aws:region").or_insert_with(|| Value::from(job.config.region.as_str()));
-    let owner = names::owner(&job.order.tenant, &job.order.install);
-    let tags = tagged(config.remove(DEFAULT_TAGS), &owner).ok_or_else(|| {
+    let tags = tagged(config.remove(DEFAULT_TAGS), job.order.tags()).ok_or_else(|| {
         let owner = crate::kinds::owner(&job.order.work);
         Failure::new(format!("{owner}: configuration `{DEFAULT_TAGS}` must be a table with the table `tags`"))
     })?;
@@ -100,8 +99,8 @@ fn config(job: &Job, work: &RunPulumi, project: &str) -> Result<Map<String, Valu
     Ok(config)
 }
 
-/// Returns the default tags of the app with the install's tag. `None` when they are not a table with the table `tags`.
-fn tagged(tags: Option<Value>, owner: &str) -> Option<Value> {
+/// Returns the default tags of the app with those of the order. `None` when they are not a table with the table `tags`.
+fn tagged(tags: Option<Value>, ours: BTreeMap<&str, String>) -> Option<Value> {
     // A table in the configuration of a stack may be written as JSON text.
     let mut tags = match tags {
         None => json!({}),
@@ -109,7 +108,7 @@ fn tagged(tags: Option<Value>, owner: &str) -> Option<Value> {
         Some(other) => other,
     };
     let all = tags.as_object_mut()?.entry("tags").or_insert_with(|| json!({}));
-    all.as_object_mut()?.insert(names::OWNER_TAG.to_owned(), Value::from(owner));
+    all.as_object_mut()?.extend(ours.into_iter().map(|(key, value)| (key.to_owned(), Value::from(value))));
     Some(tags)
 }
 
@@ -155,14 +154,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tag_of_the_install_joins_those_of_the_app() {
-        let both = json!({ "tags": { "team": "data", "freehold:owner": "acme--globex" } });
+    fn the_tags_of_the_order_join_those_of_the_app() {
+        let ours =
+            || BTreeMap::from([("freehold:owner", "acme--globex".to_owned()), ("freehold:app", "shop".to_owned())]);
+        let both = json!({ "tags": { "team": "data", "freehold:owner": "acme--globex", "freehold:app": "shop" } });
+        let of_app = json!({ "tags": { "team": "data", "freehold:app": "other" } });
 
-        assert_eq!(tagged(None, "a--b"), Some(json!({ "tags": { "freehold:owner": "a--b" } })));
-        assert_eq!(tagged(Some(json!({ "tags": { "team": "data" } })), "acme--globex"), Some(both.clone()));
-        assert_eq!(tagged(Some(json!("{\"tags\":{\"team\":\"data\"}}")), "acme--globex"), Some(both));
+        let only_ours = json!({ "tags": { "freehold:owner": "acme--globex", "freehold:app": "shop" } });
+        assert_eq!(tagged(None, ours()), Some(only_ours));
+        assert_eq!(tagged(Some(of_app), ours()), Some(both.clone()));
+        assert_eq!(tagged(Some(json!("{\"tags\":{\"team\":\"data\"}}")), ours()), Some(both));
         for wrong in [json!("team=data"), json!(["team"]), json!({ "tags": "team" })] {
-            assert_eq!(tagged(Some(wrong), "a--b"), None);
+            assert_eq!(tagged(Some(wrong), ours()), None);
         }
     }
 }

@@ -9,6 +9,7 @@ use freehold_protocol::order::drift::DriftedResource;
 use serde_json::Value;
 
 use super::files::{MODULE, PLAN_FILE, Variables};
+use super::own_tags::{only_adds_tags, with_added_tags};
 use super::program::Terraform;
 use super::{Prepared, plan, prepare};
 use crate::approvals::kind_of_change;
@@ -40,13 +41,18 @@ async fn make_plan(terraform: &Terraform<'_>, variables: &Variables) -> Result<V
     Ok(document)
 }
 
-/// Returns the resources that the plan changes. Outputs and data sources are left out: a resource that differs explains them.
+/// Returns the resources that the plan changes. Outputs and data sources are left out: a resource that differs explains
+/// them. Tags of the install that a resource lacks do not count: an earlier version of the runner did not set them.
 fn drifted(document: &Value) -> Vec<DriftedResource> {
     let all = document.get("resource_changes").and_then(Value::as_array).into_iter().flatten();
     let text = |one: &Value, key: &str| one.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let drifted = all.filter_map(|one| {
         let change = one.get("change")?;
         let kind = kind_of_change(change)?;
+        let of = |key: &str| change.get(key).unwrap_or(&Value::Null);
+        if kind == ChangeKind::Update && only_adds_tags(of("before"), of("after"), of("after_unknown")) {
+            return None;
+        }
         let attributes = match kind {
             ChangeKind::Update | ChangeKind::Replace | ChangeKind::Run => attributes(change),
             ChangeKind::Create | ChangeKind::Delete => Vec::new(),
@@ -60,7 +66,11 @@ fn drifted(document: &Value) -> Vec<DriftedResource> {
 fn attributes(change: &Value) -> Vec<String> {
     let of = |key: &str| change.get(key).unwrap_or(&Value::Null);
     let sensitive = [of("before_sensitive"), of("after_sensitive")];
-    differing(of("before"), of("after"), Marks { sensitive, unknown: of("after_unknown") })
+    differing(
+        &with_added_tags(of("before"), of("after")),
+        of("after"),
+        Marks { sensitive, unknown: of("after_unknown") },
+    )
 }
 
 #[cfg(test)]
@@ -76,10 +86,15 @@ mod tests {
                 { "address": "aws_sqs_queue.jobs", "type": "aws_sqs_queue", "change": {
                     "actions": ["update"],
                     "before": { "delay_seconds": 90, "tags": { "Owner": "ada" }, "policy": "secret-1", "arn": "a" },
-                    "after": { "delay_seconds": 0, "tags": {}, "policy": "secret-2" },
+                    "after": { "delay_seconds": 0, "tags": {}, "policy": "secret-2",
+                        "tags_all": { "freehold:app": "shop" } },
                     "after_unknown": { "arn": true }, "before_sensitive": { "policy": true }, "after_sensitive": {} } },
                 { "address": "aws_sqs_queue.gone", "type": "aws_sqs_queue", "change": {
                     "actions": ["create"], "before": null, "after": { "name": "gone" } } },
+                { "address": "aws_sqs_queue.older", "type": "aws_sqs_queue", "change": {
+                    "actions": ["update"],
+                    "before": { "name": "older", "tags_all": {} },
+                    "after": { "name": "older", "tags_all": { "freehold:app": "shop" } } } },
                 { "address": "aws_sqs_queue.same", "type": "aws_sqs_queue", "change": { "actions": ["no-op"] } },
                 { "address": "data.aws_region.r", "type": "aws_region", "change": { "actions": ["read"] } },
             ],

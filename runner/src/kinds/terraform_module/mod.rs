@@ -9,6 +9,7 @@ pub(super) mod drift;
 pub mod executable;
 mod fetched_providers;
 mod files;
+mod own_tags;
 mod plan;
 mod program;
 pub mod provider_zip;
@@ -16,6 +17,7 @@ mod providers;
 mod state;
 mod state_lock;
 
+pub(super) use program::default_tags;
 pub use program::first_error;
 
 use std::path::Path;
@@ -160,8 +162,11 @@ impl Change<'_> {
             Recalled::Plan(record) => (self.fetch_approved_plan(record).await?, record.object.clone()),
             Recalled::Nothing | Recalled::Outdated(_) => self.make_plan().await?,
         };
-        let (Changes { counts, data, is_noop }, document) = plan::read(terraform, &plan).await?;
+        let (Changes { counts, data, is_noop, only_adds_tags }, document) = plan::read(terraform, &plan).await?;
         job.log.line(&format!("plan {}: {counts}", plan.digest()));
+        if only_adds_tags {
+            job.log.line("the updates only add tags of the install");
+        }
         if matches!(self.goal, Goal::Destroy { data: false }) && !data.is_empty() {
             return Err(Failure::destroys_data(&data));
         }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::data::holds_data;
+use super::own_tags;
 use super::program::Terraform;
 use crate::job::failure::Failure;
 use crate::kinds::plan_file::PlanFile;
@@ -61,6 +62,22 @@ struct Change {
     importing: Option<Value>,
     #[serde(default)]
     before: Value,
+    #[serde(default)]
+    after: Value,
+    /// `true` for each attribute that is known only after the apply.
+    #[serde(default)]
+    after_unknown: Value,
+}
+
+impl Change {
+    fn is_noop(&self) -> bool {
+        self.actions == ["no-op"]
+    }
+
+    /// Returns whether the change is an update that only adds tags of the install.
+    fn only_adds_tags(&self) -> bool {
+        self.actions == ["update"] && own_tags::only_adds_tags(&self.before, &self.after, &self.after_unknown)
+    }
 }
 
 /// The changes that a plan would make.
@@ -69,8 +86,11 @@ pub(super) struct Changes {
     pub(super) counts: Counts,
     /// The addresses of the resources that hold data and would be destroyed.
     pub(super) data: Vec<String>,
-    /// Whether an apply of the plan would change neither a resource, nor an output, nor the state.
+    /// Whether an apply of the plan would change neither a resource, nor an output, nor the state. Tags of the install that
+    /// a resource lacks do not count: an apply for another reason sets them.
     pub(super) is_noop: bool,
+    /// Whether an apply of the plan would add tags of the install to resources, and change nothing else.
+    pub(super) only_adds_tags: bool,
 }
 
 impl Plan {
@@ -91,11 +111,15 @@ impl Plan {
     }
 
     fn is_noop(&self) -> bool {
-        let is_kept = |actions: &[String]| actions == ["no-op"];
         let resources = self.resource_changes.iter().all(|one| {
-            is_kept(&one.change.actions) && one.change.importing.is_none() && one.previous_address.is_none()
+            let is_kept = one.change.is_noop() || one.change.only_adds_tags();
+            is_kept && one.change.importing.is_none() && one.previous_address.is_none()
         });
-        resources && self.output_changes.values().all(|one| is_kept(&one.actions))
+        resources && self.output_changes.values().all(|one| one.actions == ["no-op"])
+    }
+
+    fn only_adds_tags(&self) -> bool {
+        self.is_noop() && self.resource_changes.iter().any(|one| !one.change.is_noop())
     }
 
     fn destroyed_data(&self) -> Vec<String> {
@@ -113,7 +137,12 @@ pub(super) async fn read(terraform: &Terraform<'_>, plan: &PlanFile) -> Result<(
     let document: Value = terraform.capture_of("show", arguments, plan).await?;
     let plan = Plan::deserialize(&document)
         .map_err(|error| Failure::because("could not read what `terraform show` printed", &error))?;
-    let changes = Changes { counts: plan.counts(), data: plan.destroyed_data(), is_noop: plan.is_noop() };
+    let changes = Changes {
+        counts: plan.counts(),
+        data: plan.destroyed_data(),
+        is_noop: plan.is_noop(),
+        only_adds_tags: plan.only_adds_tags(),
+    };
     Ok((changes, document))
 }
 
@@ -180,6 +209,24 @@ mod tests {
         ] {
             assert!(!is_noop(&changed), "{changed}");
         }
+    }
+
+    #[test]
+    fn a_plan_that_only_adds_our_tags_is_a_noop() {
+        let plan = |after: &str| {
+            let change = format!(r#"{{"actions":["update"],"before":{{"size":1,"tags_all":{{}}}},"after":{after}}}"#);
+            let text =
+                format!(r#"{{"resource_changes":[{{"change":{{"actions":["no-op"]}}}},{{"change":{change}}}]}}"#);
+            let plan: Plan = serde_json::from_str(&text).unwrap();
+            (plan.is_noop(), plan.only_adds_tags())
+        };
+
+        assert_eq!(plan(r#"{"size":1,"tags_all":{"freehold:app":"shop"}}"#), (true, true));
+        assert_eq!(plan(r#"{"size":2,"tags_all":{"freehold:app":"shop"}}"#), (false, false));
+        assert_eq!(plan(r#"{"size":1,"tags_all":{"app":"shop"}}"#), (false, false));
+        let unchanged: Plan =
+            serde_json::from_str(r#"{"resource_changes":[{"change":{"actions":["no-op"]}}]}"#).unwrap();
+        assert!(unchanged.is_noop() && !unchanged.only_adds_tags());
     }
 
     #[test]

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use freehold_egress::AccountHosts;
 use freehold_protocol::contract::Terms;
-use freehold_protocol::names;
-use freehold_protocol::order::{ApplyTerraform, Work};
+use freehold_protocol::order::{ApplyTerraform, Order, Work};
 use freehold_protocol::terraform::{
     REFUSED_VARIABLE_HELP, REGISTRIES, REGISTRY_FILES, is_refused_variable, refused_variable,
 };
@@ -83,11 +82,9 @@ impl<'a> Terraform<'a> {
             ("TF_INPUT", "0".to_owned()),
             ("CHECKPOINT_DISABLE", "1".to_owned()),
             ("TF_PLUGIN_CACHE_DIR", fetched_providers::cache(job)),
-            // The AWS provider (from 5.62) sets this tag on each resource that it makes. The boundary denies calls that
-            // change the code of a resource, or run commands on it, if the resource does not have this tag.
-            ("TF_AWS_DEFAULT_TAGS_freehold:owner", names::owner(&job.order.tenant, &job.order.install)),
         ];
         environment.extend(fixed.map(|(name, value)| (name.to_owned(), value)));
+        environment.extend(default_tags(&job.order));
         Ok(Self {
             job,
             executable,
@@ -249,6 +246,13 @@ impl<'a> Terraform<'a> {
     }
 }
 
+/// Returns the variables by which Terraform's AWS provider (from 5.62) sets the tags of `order` on each resource that it
+/// makes. The boundary denies calls that change the code of a resource, or run commands on it, if the resource does not
+/// have the tag of the owner.
+pub(in crate::kinds) fn default_tags(order: &Order) -> impl Iterator<Item = (String, String)> {
+    order.tags().into_iter().map(|(key, value)| (format!("TF_AWS_DEFAULT_TAGS_{key}"), value))
+}
+
 /// Returns whether Terraform gets the variable `name` if the app or the tool image sets it. `TF_CLI_ARGS` is dropped,
 /// because its options would apply to every command, including the apply of the plan. `TF_DATA_DIR` is dropped, because
 /// the build installed modules in Terraform's default data directory.
@@ -298,6 +302,18 @@ mod tests {
 
         assert_eq!(environment.remove("TF_CLI_CONFIG_FILE").as_deref(), Some("of the machine"));
         assert_eq!(environment, variables(&stays));
+    }
+
+    #[test]
+    fn each_tag_of_an_order_is_a_default_tag_of_the_provider() {
+        let variables: BTreeMap<String, String> = default_tags(&crate::testing::order(1, 7)).collect();
+
+        let expected = [
+            ("TF_AWS_DEFAULT_TAGS_freehold:install", "globex-prod"),
+            ("TF_AWS_DEFAULT_TAGS_freehold:owner", "acme--globex-prod"),
+            ("TF_AWS_DEFAULT_TAGS_freehold:tenant", "acme"),
+        ];
+        assert_eq!(variables, BTreeMap::from(expected.map(|(name, value)| (name.to_owned(), value.to_owned()))));
     }
 
     #[test]
