@@ -179,6 +179,7 @@ fn object(job: &Job, templates: &Templates, copy: &SecretCopy) -> Result<Option<
             "name": called?,
             "namespace": namespace?,
             "annotations": { COMPONENT: owner(job) },
+            "labels": job.order.labels(),
         },
         "data": { "value": data(secret, value)? },
     });
@@ -234,7 +235,8 @@ async fn plan(job: &Job, api: &Api, copies: &[Object]) -> Result<Plan, Trouble> 
 /// Makes the namespace of a copy if it is missing. No job removes the namespace, because components use it.
 async fn make_namespace(job: &Job, api: &Api, copy: &Object) -> Result<(), Failure> {
     let name = copy.id.namespace.as_deref().unwrap_or_default();
-    if api.make_namespace(name).await.map_err(|error| Failure::because(&copy.place, &error))? {
+    let labels = job.order.shared_labels();
+    if api.make_namespace(name, &labels).await.map_err(|error| Failure::because(&copy.place, &error))? {
         job.log.line(&format!("created namespace `{name}`"));
     }
     Ok(())

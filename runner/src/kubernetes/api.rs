@@ -3,6 +3,7 @@
 //! Objects stay JSON. A typed client would have a Rust type for each kind of one version of Kubernetes, and the runner
 //! does not need these types (decision 0043).
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -160,6 +161,14 @@ impl Api {
         let id = &object.id;
         let url = self.object_url(id, query).await?.ok_or_else(|| self.unknown_kind(id))?;
         self.send(Method::PATCH, url, &id.to_string(), Some((APPLY, &object.value))).await
+    }
+
+    /// Adds labels to an object, which must exist.
+    pub(crate) async fn label(&self, id: &Id, labels: &BTreeMap<&'static str, String>) -> Result<(), ClusterError> {
+        let url = self.object_url(id, &[("fieldManager", MANAGER)]).await?.ok_or_else(|| self.unknown_kind(id))?;
+        let [_, merge] = MERGES;
+        let patch = json!({ "metadata": { "labels": labels } });
+        self.send(Method::PATCH, url, &id.to_string(), Some((merge, &patch))).await.map(drop)
     }
 
     /// Creates an object, which must not exist. The API server drops fields that it does not know.

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use freehold_protocol::order::tags::LABELS;
 use serde_json::{Value, json};
 
 use super::object::Id;
-use crate::attribute_names::{Marks, differing};
+use crate::attribute_names::{Marks, differing, with_added};
 
 /// The kinds that hold data. The deletion of a `Namespace` deletes everything in it, and the deletion of a
 /// `CustomResourceDefinition` deletes all objects of its kind, in every namespace.
@@ -32,11 +33,12 @@ pub(crate) fn is_marked_to_stay(object: &Value) -> bool {
 }
 
 impl Change {
-    /// Returns the change from `live`, which is `None` for an absent object, to `planned`, the result of a dry run.
+    /// Returns the change from `live`, which is `None` for an absent object, to `planned`, the result of a dry run. Labels of
+    /// the install that the live object lacks do not count: an earlier version of the runner did not set them.
     pub(crate) fn between(live: Option<&Value>, planned: &Value) -> Self {
         match live {
             None => Self::Create,
-            Some(live) if stated(live) == stated(planned) => Self::Keep,
+            Some(live) if stated(&labelled(live, planned)) == stated(planned) => Self::Keep,
             Some(_) => Self::Update,
         }
     }
@@ -51,6 +53,17 @@ impl Change {
             Some(_) => Self::Delete,
         }
     }
+}
+
+/// Returns a live object with the labels of the install that it lacks and gets in `planned`.
+fn labelled(live: &Value, planned: &Value) -> Value {
+    let labels = |object| Value::pointer(object, "/metadata/labels");
+    let mut labelled = live.clone();
+    let metadata = labelled.get_mut("metadata").and_then(Value::as_object_mut);
+    if let (Some(metadata), Some(all)) = (metadata, with_added(labels(live), labels(planned), &LABELS)) {
+        metadata.insert("labels".to_owned(), Value::Object(all));
+    }
+    labelled
 }
 
 /// Returns an object without the fields that the API server itself sets, and without its status. Controllers write the
@@ -69,12 +82,12 @@ fn stated(object: &Value) -> Value {
 }
 
 /// Returns the names of the attributes in which a live object differs from the result of a dry run. The names of a
-/// secret's keys are left out.
+/// secret's keys are left out, and labels of the install that the object lacks.
 pub(crate) fn attributes_of_drift(live: &Value, planned: &Value) -> Vec<String> {
     let hidden = json!({ "data": true, "stringData": true });
     let is_secret = live.get("kind").and_then(Value::as_str) == Some("Secret");
     let sensitive = if is_secret { [&hidden; 2] } else { Marks::NONE.sensitive };
-    differing(&stated(live), &stated(planned), Marks { sensitive, ..Marks::NONE })
+    differing(&stated(&labelled(live, planned)), &stated(planned), Marks { sensitive, ..Marks::NONE })
 }
 
 /// The changes of all objects of a release or a manifest.
@@ -157,6 +170,18 @@ mod tests {
         assert_eq!(Change::between(Some(&object(1, 2)), &object(2, 2)), Change::Keep);
         assert!(attributes_of_drift(&object(1, 2), &object(2, 2)).is_empty());
         assert_eq!(attributes_of_drift(&object(1, 2), &object(2, 3)), ["spec.replicas"]);
+    }
+
+    #[test]
+    fn a_label_of_ours_that_an_object_lacks_is_neither_a_change_nor_drift() {
+        let object = |labels: &Value| json!({ "kind": "ConfigMap", "metadata": { "name": "a", "labels": labels } });
+        let planned = object(&json!({ "app": "web", "freehold.dev/app": "shop", "freehold.dev/install": "globex" }));
+        let between = |live: &Value| (Change::between(Some(live), &planned), attributes_of_drift(live, &planned));
+
+        assert_eq!(between(&object(&json!({ "app": "web" }))), (Change::Keep, Vec::new()));
+        assert_eq!(between(&object(&Value::Null)), (Change::Update, vec!["metadata.labels.app".to_owned()]));
+        let other = object(&json!({ "app": "web", "freehold.dev/app": "other", "freehold.dev/install": "globex" }));
+        assert_eq!(between(&other), (Change::Update, vec!["metadata.labels.freehold.dev/app".to_owned()]));
     }
 
     #[test]

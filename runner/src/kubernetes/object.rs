@@ -1,5 +1,6 @@
 //! The objects of a manifest, and the ids that identify them in a cluster.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -101,19 +102,39 @@ impl Object {
 
     /// Sets an annotation of the object.
     pub(crate) fn annotate(&mut self, name: &str, value: &str) {
-        let metadata = self.value.get_mut("metadata").and_then(Value::as_object_mut);
-        let annotations =
-            metadata.map(|metadata| metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new())));
-        match annotations {
-            Some(Value::Object(map)) => {
-                map.insert(name.to_owned(), Value::from(value));
-            }
-            // The manifest has `annotations:` without a value.
-            Some(other @ Value::Null) => {
-                *other = Value::Object([(name.to_owned(), Value::from(value))].into_iter().collect())
-            }
-            // Without `metadata`, or with another type of `annotations`, the API server refuses the object anyway.
-            Some(_) | None => {}
+        if let Some(metadata) = self.value.get_mut("metadata") {
+            set(metadata, "annotations", name, value);
+        }
+    }
+
+    /// Sets labels of the object.
+    pub(crate) fn label(&mut self, labels: &BTreeMap<&'static str, String>) {
+        if let Some(metadata) = self.value.get_mut("metadata") {
+            labels.iter().for_each(|(name, value)| set(metadata, "labels", name, value));
+        }
+    }
+
+    /// Sets labels of the pods that the object makes. `live` is the object in the cluster, if it has one: only labels that
+    /// its pods have already are set then, because another label in their template would replace all of its pods.
+    pub(crate) fn label_pods(&mut self, labels: &BTreeMap<&'static str, String>, live: Option<&Value>) {
+        let Some(place) = self.pod_template() else { return };
+        let old = live.map(|live| live.pointer(place).and_then(|template| template.pointer("/metadata/labels")));
+        let is_set = |name: &str| old.is_none_or(|old| old.is_some_and(|old| old.get(name).is_some()));
+        let Some(template) = self.value.pointer_mut(place).and_then(Value::as_object_mut) else { return };
+        for (name, value) in labels.iter().filter(|(name, _)| is_set(name)) {
+            let metadata = template.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+            set(metadata, "labels", name, value);
+        }
+    }
+
+    /// Returns the path of the template of the object's pods, for the kinds of Kubernetes itself that have one.
+    pub(crate) fn pod_template(&self) -> Option<&'static str> {
+        match (self.id.group(), self.id.kind.as_str()) {
+            ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet")
+            | ("batch", "Job")
+            | ("", "ReplicationController") => Some("/spec/template"),
+            ("batch", "CronJob") => Some("/spec/jobTemplate/spec/template"),
+            _ => None,
         }
     }
 
@@ -125,6 +146,22 @@ impl Object {
         }
         let text = |path: &str| self.value.pointer(path).and_then(Value::as_str);
         Some((text("/spec/group")?, text("/spec/names/kind")?, text("/spec/scope") == Some("Namespaced")))
+    }
+}
+
+/// Sets an entry of `map`, the annotations or the labels in the metadata.
+fn set(metadata: &mut Value, map: &str, name: &str, value: &str) {
+    let entries = metadata.as_object_mut().map(|all| all.entry(map).or_insert_with(|| Value::Object(Map::new())));
+    match entries {
+        Some(Value::Object(entries)) => {
+            entries.insert(name.to_owned(), Value::from(value));
+        }
+        // The manifest has the key without a value.
+        Some(other @ Value::Null) => {
+            *other = Value::Object([(name.to_owned(), Value::from(value))].into_iter().collect())
+        }
+        // Without `metadata`, or with another type of `map`, the API server refuses the object anyway.
+        Some(_) | None => {}
     }
 }
 
@@ -237,6 +274,31 @@ mod tests {
             serde_json::json!([{ "containerPort": 80, "protocol": "TCP" }, { "containerPort": 53, "protocol": "UDP" }])
         );
         assert_eq!(objects[1].value.pointer("/spec/ports/0/protocol").unwrap(), "TCP");
+    }
+
+    #[test]
+    fn labels_are_set_on_the_object_and_on_pods_that_have_to_be_made_anyway() {
+        let text = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, labels: null}\nspec: {selector: {matchLabels: {app: a}}, \
+                    template: {metadata: {labels: {app: a}}}}\n";
+        let labels =
+            BTreeMap::from([("freehold.dev/app", "shop".to_owned()), ("freehold.dev/install", "globex".to_owned())]);
+        let labelled = |live: Option<&Value>| {
+            let mut object = read("manifest", text).unwrap().remove(0);
+            object.label(&labels);
+            object.label_pods(&labels, live);
+            object.value
+        };
+        let pods = |value: &Value| value.pointer("/spec/template/metadata/labels").unwrap().clone();
+
+        let new = labelled(None);
+        let older = read("manifest", text).unwrap().remove(0).value;
+
+        let both = serde_json::json!({ "freehold.dev/app": "shop", "freehold.dev/install": "globex" });
+        assert_eq!(new["metadata"]["labels"], both);
+        assert_eq!(pods(&new)["freehold.dev/app"], "shop");
+        assert_eq!(new["spec"]["selector"], older["spec"]["selector"]);
+        assert_eq!(labelled(Some(&new)), new);
+        assert_eq!(pods(&labelled(Some(&older))), serde_json::json!({ "app": "a" }));
     }
 
     #[test]

@@ -131,8 +131,15 @@ keys as cost allocation tags in AWS Billing sees the cost of each app, install a
 itself with the same values, as `tags = var.tags` in a sandbox does. AWS allows at most 50 tags on most resources, and 10 on an
 object of S3.
 
-A resource that an earlier version of the runner made gets the tags in the next apply that also changes something else
-([decision 0108](decisions/0108-tags-and-labels.md)). A CloudFormation stack keeps the keys that it was made with.
+Kubernetes objects have the labels `freehold.dev/app`, `freehold.dev/install` and `freehold.dev/component`: those of charts and
+manifests, Kubernetes Jobs, copies of secrets, and namespaces that the runner makes (without a component). The pods of a
+manifest's workloads have them too, if the workload was made with them; those of a chart have not, and neither have objects of
+hooks and of `crds/`. A name that is not a legal value of a label is cut, and a digest follows. Selectors never change, and the
+labels of Helm stay.
+
+A resource or an object that an earlier version of the runner made gets the tags or labels in the next apply that also changes
+something else ([decision 0108](decisions/0108-tags-and-labels.md)). A CloudFormation stack keeps the keys that it was made
+with, and the pods of a workload keep the labels that they were made with.
 
 ## What a check looks at
 

@@ -32,7 +32,7 @@ pub(in crate::kinds) async fn admit(job: &Job, api: &Api, registry: Option<&str>
         Some(registry) => registry.to_owned(),
         None => ecr_repository(&sdk_config(job).await, &job.config.repository).await?.address(),
     };
-    match install(api, &name, &sessions(job), &registry).await {
+    match install(job, api, &name, &registry).await {
         Ok(true) => job.log.line(&format!("`{POLICY}` `{name}` refuses images that are not in the install registry")),
         Ok(false) => job.log.line(&format!(
             "the cluster has no `{POLICY}` of `{GROUP}`, which Kubernetes has from 1.30: the runner checks images \
@@ -72,12 +72,13 @@ pub(in crate::kinds) async fn withdraw(job: &Job, api: &Api) {
 }
 
 /// Applies the rule. Returns whether the cluster has such rules.
-async fn install(api: &Api, name: &str, sessions: &str, registry: &str) -> Result<bool, ClusterError> {
+async fn install(job: &Job, api: &Api, name: &str, registry: &str) -> Result<bool, ClusterError> {
     if api.resource(GROUP, POLICY).await?.is_none() {
         return Ok(false);
     }
-    for (kind, spec) in [(POLICY, policy(sessions, registry)), (BINDING, binding(name))] {
-        let value = json!({ "apiVersion": GROUP, "kind": kind, "metadata": { "name": name }, "spec": spec });
+    for (kind, spec) in [(POLICY, policy(&sessions(job), registry)), (BINDING, binding(name))] {
+        let metadata = json!({ "name": name, "labels": job.order.shared_labels() });
+        let value = json!({ "apiVersion": GROUP, "kind": kind, "metadata": metadata, "spec": spec });
         let object = Object { place: format!("the rule `{name}`"), id: id(kind, name), value };
         api.apply(&object, Applied::Done).await?;
     }

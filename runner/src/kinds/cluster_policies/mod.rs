@@ -132,6 +132,7 @@ impl ClusterPolicies {
             }
             object.annotate(COMPONENT, &own_part(place.job));
             object.annotate(TEXT, policy.contents.as_str());
+            object.label(&place.job.order.shared_labels());
             self.wanted.push(object.id.clone());
             if !is_current(place.api, &object, live.as_ref()).await? {
                 self.changed.push((object, live));
@@ -178,7 +179,7 @@ impl ClusterPolicies {
         all.write_at(place.bucket, &key).await?;
         let mut is_first = true;
         for (object, live) in &self.changed {
-            if let Err(error) = make(place.api, object, live.as_ref()).await {
+            if let Err(error) = make(place, object, live.as_ref()).await {
                 let failure = Failure::new(not_made(object, &error));
                 return Err(if is_first { failure } else { failure.after_change() });
             }
@@ -250,12 +251,13 @@ async fn is_current(api: &Api, object: &Object, live: Option<&Value>) -> Result<
 }
 
 /// Makes the policy, or replaces it as a whole.
-async fn make(api: &Api, object: &Object, live: Option<&Value>) -> Result<(), ClusterError> {
+async fn make(place: Place<'_>, object: &Object, live: Option<&Value>) -> Result<(), ClusterError> {
+    let api = place.api;
     let made = match live {
         Some(live) => api.replace(object, live, false).await,
         None => {
             if let Some(namespace) = &object.id.namespace {
-                api.make_namespace(namespace).await?;
+                api.make_namespace(namespace, &place.job.order.shared_labels()).await?;
             }
             api.create(object).await
         }

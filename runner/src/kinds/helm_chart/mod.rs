@@ -4,6 +4,7 @@
 //! that a killed attempt left `pending-*` ([`releases`] decides how). It never breaks Helm's own lock.
 
 pub(super) mod drift;
+mod labels;
 mod plan;
 mod program;
 mod release;
@@ -28,7 +29,7 @@ use crate::kinds::guard;
 use crate::kinds::result::{Done, cluster_access, job_aws, skipped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
-use crate::kubernetes::Api;
+use crate::kubernetes::{Api, Object};
 use crate::state_objects;
 use program::Helm;
 use release::{CHART, Release};
@@ -155,9 +156,18 @@ impl Attempt<'_> {
         until_stopped(job, cluster_images::admit(job, self.api, Some(registry))).await?;
         until_stopped(job, policies.apply(self.place)).await?;
         // From here on, every failure may leave objects partly changed.
-        self.helm.upgrade(work, values, self.time_left()).await.map_err(Failure::after_change)?;
-        let outputs = self.helm.outputs().await.map_err(Failure::after_change)?;
-        Ok(Done { outputs, ..Done::default() })
+        self.upgrade(values, &plan.objects).await.map_err(Failure::after_change)
+    }
+
+    /// Upgrades the release, and sets the labels of the install on its objects.
+    async fn upgrade(&self, values: &[String], objects: &[Object]) -> Result<Done, Failure> {
+        self.helm.upgrade(self.work, values, self.time_left()).await?;
+        until_stopped(self.job, async {
+            labels::set(self.job, self.api, self.helm.release(), objects).await;
+            Ok(())
+        })
+        .await?;
+        Ok(Done { outputs: self.helm.outputs().await?, ..Done::default() })
     }
 
     /// Uninstalls the release, also when a killed attempt left it pending. Refuses a release that somebody else is

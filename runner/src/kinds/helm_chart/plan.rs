@@ -211,7 +211,7 @@ fn is_test(when: &str) -> bool {
 }
 
 /// Returns the name and the namespace of the release to which a live object belongs.
-fn owner(live: &Value) -> Option<(&str, &str)> {
+pub(super) fn owner(live: &Value) -> Option<(&str, &str)> {
     let text = |path: &str| live.pointer(path).and_then(Value::as_str);
     Some((text(RELEASE_NAME)?, text(RELEASE_NAMESPACE)?))
 }

@@ -37,6 +37,7 @@ pub(super) fn make(job: &Job, work: &RunKubernetesJob, templates: &Templates, im
         }
     }
     let annotations = json!({ COMPONENT: owner(job, work) });
+    let labels = job.order.labels();
     let value = json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -44,6 +45,7 @@ pub(super) fn make(job: &Job, work: &RunKubernetesJob, templates: &Templates, im
             "name": format!("{}{}", prefix(work, &job.order.job), job.fence.dispatch),
             "namespace": job.order.install.as_str(),
             "annotations": annotations,
+            "labels": labels,
         },
         "spec": {
             "backoffLimit": 0,
@@ -51,7 +53,7 @@ pub(super) fn make(job: &Job, work: &RunKubernetesJob, templates: &Templates, im
             "parallelism": 1,
             "activeDeadlineSeconds": job.order.timeout_secs.saturating_sub(REST_SECS).max(1),
             "template": {
-                "metadata": { "annotations": annotations },
+                "metadata": { "annotations": annotations, "labels": labels },
                 "spec": { "restartPolicy": "Never", "containers": [container] },
             },
         },

@@ -67,7 +67,8 @@ impl Run<'_> {
     /// Makes the Kubernetes Job, and its namespace if that is missing.
     pub(super) async fn create(&self, wanted: &Object) -> Result<(), Failure> {
         let namespace = wanted.id.namespace.as_deref().unwrap_or_default();
-        if self.api.make_namespace(namespace).await.map_err(|error| self.refused(&error))? {
+        let labels = self.job.order.shared_labels();
+        if self.api.make_namespace(namespace, &labels).await.map_err(|error| self.refused(&error))? {
             self.job.log.line(&format!("created namespace `{namespace}`"));
         }
         self.api.apply(wanted, Applied::Done).await.map_err(|error| self.refused(&error))?;

@@ -31,8 +31,9 @@ pub(super) struct Rollout<'a> {
 }
 
 impl Rollout<'_> {
-    /// Reads the objects of the manifest and sets their namespaces and the component's annotation. Returns them in the
-    /// order in which they must be applied. Fails for a kind that neither the cluster nor the manifest defines.
+    /// Reads the objects of the manifest and sets their namespaces, the component's annotation and the labels of the
+    /// install. Returns them in the order in which they must be applied. Fails for a kind that neither the cluster nor the
+    /// manifest defines.
     pub(super) async fn objects(&self, text: &str) -> Result<Vec<Object>, Failure> {
         let mut objects = read_objects("manifest", text).map_err(|why| self.failure(why))?;
         if objects.is_empty() {
@@ -55,12 +56,24 @@ impl Rollout<'_> {
             object.place_in(namespaced.then_some(namespace.as_str()));
             object.name_protocols();
             object.annotate(COMPONENT, &self.owner());
+            self.label(object).await?;
         }
         if let Some(twice) = twice(&objects) {
             return Err(self.failure(format!("{}: {} is in the manifest twice", twice.place, twice.id)));
         }
         objects.sort_by_key(|object| stage(&object.id.kind));
         Ok(objects)
+    }
+
+    /// Sets the labels of the install on an object and on its pods.
+    async fn label(&self, object: &mut Object) -> Result<(), Failure> {
+        let labels = self.job.order.labels();
+        object.label(&labels);
+        if object.pod_template().is_some() {
+            let live = self.api.get(&object.id).await?;
+            object.label_pods(&labels, live.as_ref());
+        }
+        Ok(())
     }
 
     fn unknown_kind(&self, object: &Object) -> Failure {
@@ -144,7 +157,7 @@ impl Rollout<'_> {
     /// Makes the component's namespace if it is missing. The namespace stays when the component is removed, because
     /// other components may use it.
     async fn make_namespace(&self) -> Result<(), Failure> {
-        let made = self.api.make_namespace(self.namespace).await;
+        let made = self.api.make_namespace(self.namespace, &self.job.order.shared_labels()).await;
         let made = made.map_err(|error| self.failure(format!("`namespace`: {}", freehold_aws_errors::chain(&error))));
         if made? {
             self.job.log.line(&format!("created namespace `{}`", self.namespace));

@@ -131,6 +131,7 @@ async fn a_release_is_installed_changed_and_said_object_by_object() {
     let first = outputs(execute(&bench.job).await);
     let first_log = bench.log();
     let settings = cluster.object("configmap", "globex-prod", "settings")["data"].clone();
+    let web = cluster.object("deployment", "globex-prod", "web");
     bench.next_attempt();
     let again = outputs(execute(&bench.job).await);
     let again_log = bench.log();
@@ -142,12 +143,18 @@ async fn a_release_is_installed_changed_and_said_object_by_object() {
     bench.change_order(|order| order.work = with(json!({ "text": "value" })));
     let changed = outputs(execute(&bench.job).await);
     let changed_log = bench.log();
+    let settings_after = cluster.object("configmap", "globex-prod", "settings");
 
     println!("{first_log}\n{again_log}\n{changed_log}");
     let outputs_at = |revision: u32| json!({ "release": "web", "namespace": "globex-prod", "revision": revision, "chart": "web-0.1.0", "app_version": "9" });
     assert_eq!([first, again, skipped, changed], [outputs_at(1), outputs_at(2), outputs_at(2), outputs_at(3)]);
     assert!(skipped_log.contains("nothing is applied (`skip_noops`)"), "{skipped_log}");
     assert_eq!(settings, json!({ "text": "file", "port": "443" }));
+    let ours = json!({ "freehold.dev/component": "network", "freehold.dev/install": "globex-prod",
+        "app.kubernetes.io/managed-by": "Helm" });
+    assert_eq!(web["metadata"]["labels"], ours);
+    assert_eq!(web["spec"]["template"]["metadata"]["labels"], json!({ "app": "web", "fake-kubelet": "run" }));
+    assert_eq!(settings_after["metadata"]["labels"], ours, "an upgrade keeps the labels");
     assert!(
         first_log.contains("3 to create, 0 to update, 0 to delete, 0 unchanged\n  + ConfigMap globex-prod/settings")
     );

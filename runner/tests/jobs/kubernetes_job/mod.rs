@@ -124,6 +124,9 @@ async fn a_program_runs_to_its_end_and_the_next_deploy_replaces_it() {
     assert!(first["image"].as_str().unwrap().ends_with(artifact.digest.as_str()), "{first}");
     let container = &made["spec"]["template"]["spec"]["containers"][0];
     assert_eq!((&container["image"], &container["args"]), (&first["image"], &json!(["--to", NAMESPACE])));
+    for labelled in [&made, &made["spec"]["template"]] {
+        assert_eq!(labelled["metadata"]["labels"]["freehold.dev/component"], "network");
+    }
     assert_eq!((&made["spec"]["backoffLimit"], &made["status"]["succeeded"]), (&json!(0), &json!(1)));
     assert!(first_log.contains("1 to create, 0 to update, 0 to delete, 0 unchanged\n  + Job globex-prod/network-"));
     assert_eq!((again, once), (first.clone(), 1), "{again_log}");

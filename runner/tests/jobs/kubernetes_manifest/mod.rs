@@ -72,6 +72,8 @@ async fn objects_are_applied_and_those_that_are_gone_are_pruned() {
 
     let first = outputs(execute(&bench.job).await);
     let first_log = bench.log();
+    // As an object that an earlier version of the runner made.
+    cluster.kubectl(&["label", "configmap", "one", "--namespace=globex-prod", "freehold.dev/install-"]).unwrap();
     bench.next_attempt();
     outputs(execute(&bench.job).await);
     let again_log = bench.log();
@@ -107,6 +109,11 @@ async fn objects_are_applied_and_those_that_are_gone_are_pruned() {
     assert_ne!(cluster.object("configmap", "globex-prod", "three"), Value::Null);
     let web = cluster.object("deployment", "globex-prod", "web");
     assert_eq!(web["spec"]["template"]["spec"]["volumes"][0]["configMap"]["defaultMode"], 420);
+    let labels = json!({ "freehold.dev/component": "network", "freehold.dev/install": "globex-prod" });
+    assert_eq!((&one["metadata"]["labels"], &web["metadata"]["labels"]), (&labels, &labels));
+    let pods = &web["spec"]["template"]["metadata"]["labels"];
+    assert_eq!((&pods["app"], &pods["freehold.dev/install"]), (&json!("web"), &json!("globex-prod")));
+    assert_eq!(web["spec"]["selector"], json!({ "matchLabels": { "app": "web" } }));
 }
 
 #[tokio::test]

@@ -25,6 +25,11 @@ async fn what_somebody_changed_in_the_cluster_is_found_without_values_and_repair
     };
     let detect = [&["drift", "detect", "globex"][..], &PARTS].concat();
     let before = contents().await?;
+    for (made, component) in [(GREETING, "greeter"), (POLICY, "limits")] {
+        let labels = object(&cluster, made).await?["metadata"]["labels"].clone();
+        let ours = ["app", "component", "install"].map(|name| labels[format!("freehold.dev/{name}")].clone());
+        ensure!(ours == [json!("demo"), json!(component), json!("globex")], "{labels}");
+    }
 
     // Before anybody has changed something, nothing differs.
     world.run(&detect).await?.ended_with(0)?;
