@@ -10,7 +10,7 @@ import linting
 import templates
 from boundaries import BOUNDARIES, size_of_boundary
 from intrinsics import Evaluator, statements
-from templates import ACCOUNT, INSTALL, TENANT, TENANT_ACCOUNT, as_list, of_type, properties
+from templates import ACCOUNT, APP, INSTALL, TENANT, TENANT_ACCOUNT, as_list, of_type, properties
 
 USUAL_MODES = ("Provision", "Maintenance")
 TYPES = {
@@ -394,8 +394,8 @@ class Install(unittest.TestCase):
         self.assertEqual(assertion["Assert"], {"Fn::Equals": [{"Ref": "AcceptedContract"}, own]})
         self.assertIn(own, assertion["AssertDescription"])
 
-    def test_everything_taggable_carries_tenant_and_install(self):
-        expected = {"freehold:tenant": TENANT, "freehold:install": INSTALL}
+    def test_everything_taggable_carries_tenant_app_and_install(self):
+        expected = {"freehold:tenant": TENANT, "freehold:app": APP, "freehold:install": INSTALL}
 
         self.assertEqual(linting.untagged(self.template, expected), [])
 

@@ -114,7 +114,7 @@ class Inputs(unittest.TestCase):
         self.assertEqual(resources["SecretInputOtpSeed"]["Condition"], "HasInputOtpSeed")
         self.assertEqual(properties(self.template, "SecretInputApiToken")["SecretString"], {"Ref": "InputApiToken"})
         self.assertNotIn("InputApiToken", str(self.template["Outputs"]))
-        tags = {"freehold:tenant": "acme", "freehold:install": "globex"}
+        tags = {"freehold:tenant": "acme", "freehold:app": "demo", "freehold:install": "globex"}
         self.assertEqual(linting.untagged(self.template, tags), [])
 
 
