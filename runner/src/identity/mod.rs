@@ -3,6 +3,7 @@
 pub mod consent;
 pub mod credentials_endpoint;
 pub mod denial;
+pub mod install_values;
 pub mod job_aws;
 pub mod mode;
 pub mod order_claims;

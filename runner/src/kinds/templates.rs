@@ -1,4 +1,5 @@
-//! Renders the templates of a job. Their values are the tree in the order and the outputs of the install stack.
+//! Renders the templates of a job. Their values are the tree in the order, the outputs of the install stack, and the tags
+//! and labels of the install.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use freehold_protocol::order::Work;
 use freehold_template::{Error, Limits, RenderErrorKind};
 use serde_json::{Value, json};
 
-use crate::identity::stack_outputs;
+use crate::identity::{install_values, stack_outputs};
 use crate::job::Job;
 use crate::job::failure::Failure;
 
@@ -27,6 +28,7 @@ impl Templates {
         let context = job.order.context.clone();
         let mut tree = if context.get("nuon").is_some() { context } else { json!({ "nuon": context }) };
         stack_outputs::add(&mut tree, &job.config);
+        install_values::add(&mut tree, &job.order);
         let empty = ways_to_fill(&job.order.secrets, &tree);
         Self { tree, owner: owner(&job.order.work), empty }
     }

@@ -33,7 +33,7 @@ const TREE: [&str; 14] = [
 /// The keys that templates can read below places of the tree.
 const KEYS_BELOW: [(&[&str], &[&str]); 9] = [
     (&["nuon", "org"], &["id", "name"]),
-    (INSTALL, &["id", "name", "inputs", "sandbox"]),
+    (INSTALL, &["id", "name", "inputs", "sandbox", "namespace", "tags", "labels", "node_labels"]),
     (&["nuon", "install", "sandbox"], &["outputs"]),
     (&["nuon", "sandbox"], &["outputs"]),
     (&["nuon", "install_stack"], &["outputs"]),

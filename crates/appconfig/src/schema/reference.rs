@@ -95,14 +95,15 @@ directory is an error.
 fetched when an app version is made.
 
 **Templates** are written in Go's template language, with the functions of Sprig that configs use. They read one tree, `.nuon`
-(`.freehold` is another name of the same tree). It holds `org`, `app`, `install` (`id`, `name`, `inputs`, `sandbox`),
-`inputs.inputs`, `install_stack.outputs`, `sandbox.outputs`, `components.<name>.outputs`, `actions.workflows.<name>.outputs`,
-`secrets`, `runner`, `domain` and `cloud_account`; the steps of an action have `action.inputs.<name>` too, and those of a runbook's
-run `runbook.inputs.<name>`. A reference to
-the outputs of another component is a dependency on it. A reference to something that does not exist is an error, which
-suggests the nearest name. A template that reads a whole subtree, such as `toJson .nuon.install`, refers to everything below it
-that is an input, a secret, or an output of the sandbox or of a
-component, and its job gets the sensitive values too.
+(`.freehold` is another name of the same tree). It holds `org`, `app`, `install` (`id`, `name`, `inputs`, `sandbox`,
+and [its tags and labels](#tags-and-labels)), `inputs.inputs`, `install_stack.outputs`, `sandbox.outputs`,
+`components.<name>.outputs`, `actions.workflows.<name>.outputs`, `secrets`, `runner`, `domain` and `cloud_account`; the steps of
+an action have `action.inputs.<name>` too, and those of a runbook's run `runbook.inputs.<name>`.
+
+A reference to the outputs of another component is a dependency on it. A reference to something that does not exist is an
+error, which suggests the nearest name. A template that reads a whole subtree, such as `toJson .nuon.install`, refers to
+everything below it that is an input, a secret, or an output of the sandbox or of a component, and its job gets the sensitive
+values too.
 
 `install_stack.outputs` has `account_id`, `region`, `prefix`, `boundary_arn` and `role_path`. `prefix` is
 `<tenant>--<install>--`, which keeps names of two installs apart. Every role, policy and instance profile that a component
@@ -140,6 +141,20 @@ labels of Helm stay.
 A resource or an object that an earlier version of the runner made gets the tags or labels in the next apply that also changes
 something else ([decision 0108](decisions/0108-tags-and-labels.md)). A CloudFormation stack keeps the keys that it was made
 with, and the pods of a workload keep the labels that they were made with.
+
+Templates read the same values, for what the runner does not mark itself: the pods of a chart, the nodes of a cluster, the
+machines of an Auto Scaling group. The runner adds them to the tree, so policies of roles cannot read them.
+
+| value | contents |
+|---|---|
+| `.nuon.install.tags` | a map of the tags, all five, without `freehold:component` in an action |
+| `.nuon.install.labels` | a map of the labels |
+| `.nuon.install.node_labels` | the labels without the component, for nodes and for selectors of nodes |
+| `.nuon.install.namespace` | the install's id, the namespace of its jobs and by default of its charts |
+
+In a values file, `podLabels: {{ .nuon.install.labels | toJson }}` labels the pods of a chart that has such a value, and
+`nodeSelector: {{ .nuon.install.node_labels | toJson }}` puts them on the nodes to which the sandbox gave these labels. New
+labels in the template of pods replace the running pods once.
 
 ## What a check looks at
 

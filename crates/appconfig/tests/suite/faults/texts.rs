@@ -131,7 +131,9 @@ fn a_key_that_the_tree_does_not_have_is_a_warning_with_the_nearest() {
         format!("{place}`.nuon.install.sandbox.vpc` does not exist; below `.nuon.install.sandbox` are: outputs\n")
     );
     assert_eq!(read(".nuon.id"), format!("{place}`.nuon.id` does not exist; did you mean `.nuon.install.id`?\n"));
-    assert_eq!(read(".nuon.cloud_account.aws.region"), "");
+    for path in [".nuon.cloud_account.aws.region", ".nuon.install.node_labels | toJson", ".nuon.install.namespace"] {
+        assert_eq!(read(path), "", "{path}");
+    }
 }
 
 #[test]
