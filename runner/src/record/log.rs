@@ -6,8 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use freehold_protocol::limits::MAX_LOG_BYTES_PER_REPORT;
-
-use crate::record::redact::Secrets;
+use freehold_redaction::Secrets;
 
 /// The maximum size, in bytes, of the log text that waits for the next report. Text beyond it is left out of reports.
 const PENDING_MAX: usize = 128 * 1024;
@@ -76,7 +75,7 @@ impl JobLog {
     }
 
     /// Redacts `secret`, in the forms that programs print, in text that is written later or not yet reported. Texts of
-    /// fewer than [`crate::record::redact::SHORTEST`] bytes are not redacted, because they are too common.
+    /// fewer than [`freehold_redaction::SHORTEST`] bytes are not redacted, because they are too common.
     pub fn add_secret(&self, secret: &str) {
         self.add(|secrets| secrets.add(secret));
     }

@@ -3,5 +3,4 @@
 pub mod audit;
 pub mod log;
 pub mod log_store;
-pub mod redact;
 pub mod unstarted_notes;

@@ -11,12 +11,13 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 /// What each crate may know of the others. `tests` may know all of them, and `features` and `house` have no code.
-const ARROWS: [(&str, &[&str]); 23] = [
+const ARROWS: [(&str, &[&str]); 24] = [
     ("skips", &[]),
     ("aws-errors", &[]),
     ("log-filter", &[]),
     ("policy", &[]),
     ("protocol", &[]),
+    ("redaction", &["protocol"]),
     ("sealing", &["protocol"]),
     ("windows", &["protocol"]),
     ("template", &["skips"]),
@@ -43,6 +44,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
             "permissions",
             "policy",
             "protocol",
+            "redaction",
             "sealing",
             "skips",
             "template",

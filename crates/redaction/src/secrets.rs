@@ -1,25 +1,18 @@
-//! Finds secrets in output and replaces them, in all forms in which programs print them.
-//!
-//! Escapes (percent, backslash, XML entities) are decoded before the search, so that any mixture of them is found. For
-//! credentials, parts are found too, even with separators inside: hex dumps, wrapped lines, quotes. The search does not
-//! find compressed or encrypted text, base64 of base64, or parts with fewer than 15 letters or digits.
-
-mod forms;
-mod fragments;
-mod views;
+//! The secrets that somebody knows, and the search for all their forms.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, BuildError, MatchKind};
 
-use fragments::Fragments;
-use views::{LEVELS, View, may_have_escapes};
+use crate::forms;
+use crate::fragments::Fragments;
+use crate::spans::{masked, merged};
+use crate::views::{LEVELS, View, may_have_escapes};
 
 /// The shortest secret that is redacted, in bytes. A shorter one would redact half of every log.
 pub const SHORTEST: usize = 4;
 
-const MASK: &str = "[redacted]";
 /// The maximum number of bytes that an escape uses for one byte: `\u{2b}` and `&#x2b;`, with a backslash before them.
 const ESCAPED: usize = 7;
 
@@ -74,15 +67,7 @@ impl Secrets {
 
     /// Returns `bytes` with each secret replaced by a mask.
     pub fn redact(&self, bytes: &[u8]) -> Vec<u8> {
-        let mut out = Vec::with_capacity(bytes.len());
-        let mut at = 0;
-        for span in self.find(bytes) {
-            out.extend_from_slice(bytes.get(at..span.start).unwrap_or_default());
-            out.extend_from_slice(MASK.as_bytes());
-            at = span.end;
-        }
-        out.extend_from_slice(bytes.get(at..).unwrap_or_default());
-        out
+        masked(bytes, &self.find(bytes))
     }
 
     /// Returns a place where `bytes` can be cut when more bytes will follow: no secret extends across it.
@@ -162,19 +147,6 @@ impl Secrets {
         }
         is_new
     }
-}
-
-/// Joins overlapping spans.
-fn merged(mut spans: Vec<Range<usize>>) -> Vec<Range<usize>> {
-    spans.sort_unstable_by_key(|span| (span.start, span.end));
-    let mut apart: Vec<Range<usize>> = Vec::with_capacity(spans.len());
-    for span in spans.into_iter().filter(|span| !span.is_empty()) {
-        match apart.last_mut() {
-            Some(last) if span.start < last.end => last.end = last.end.max(span.end),
-            Some(_) | None => apart.push(span),
-        }
-    }
-    apart
 }
 
 #[cfg(test)]

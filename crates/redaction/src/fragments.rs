@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, BuildError};
 
-use super::views::View;
+use crate::views::View;
 
 /// The length of the pieces to search for. A form of a credential is split into such pieces, so a part of a form that
 /// has `2 * PIECE - 1` characters contains a whole piece.

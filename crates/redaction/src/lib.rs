@@ -1,0 +1,13 @@
+//! Finds secrets in output and replaces them, in all forms in which programs print them.
+//!
+//! Escapes (percent, backslash, XML entities) are decoded before the search, so that any mixture of them is found. For
+//! credentials, parts are found too, even with separators inside: hex dumps, wrapped lines, quotes. The search does not
+//! find compressed or encrypted text, base64 of base64, or parts with fewer than 15 letters or digits.
+
+mod forms;
+mod fragments;
+mod secrets;
+mod spans;
+mod views;
+
+pub use secrets::{SHORTEST, Secrets};
