@@ -7,7 +7,9 @@
 mod forms;
 mod fragments;
 mod secrets;
+mod shape;
 mod spans;
 mod views;
 
 pub use secrets::{SHORTEST, Secrets};
+pub use shape::{Redacted, redact_by_shape, redact_json_by_shape};

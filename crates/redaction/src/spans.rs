@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-const MASK: &str = "[redacted]";
+/// The text that replaces a secret.
+pub(crate) const MASK: &str = "[redacted]";
 
 /// Returns `bytes` with a mask in place of each of `spans`, which are in order and do not overlap.
 pub(crate) fn masked(bytes: &[u8], spans: &[Range<usize>]) -> Vec<u8> {

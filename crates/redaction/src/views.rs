@@ -72,6 +72,17 @@ impl View {
         compact
     }
 
+    /// Returns the text without quotes and backslashes, which shells accept between the characters of a word.
+    pub(super) fn unquoted(&self) -> Self {
+        let mut unquoted = self.empty();
+        for (at, byte) in self.bytes.iter().enumerate() {
+            if !matches!(byte, b'\'' | b'"' | b'\\') {
+                unquoted.push(*byte, self, at..at + 1);
+            }
+        }
+        unquoted
+    }
+
     /// Returns the text with its escapes decoded, or `None` when the text has no escapes.
     pub(super) fn decoded(&self) -> Option<Self> {
         if !may_have_escapes(&self.bytes) {

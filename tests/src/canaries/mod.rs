@@ -119,6 +119,8 @@ fn is_in(spelled: &Spelled, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use freehold_redaction::redact_by_shape;
+
     use super::*;
 
     #[tokio::test]
@@ -142,5 +144,28 @@ mod tests {
         let leaked = Canary::draw(&mut draw).leaks(&mut draw).await.unwrap();
 
         assert!(leaked.is_empty(), "{leaked:?}");
+    }
+
+    /// A support bundle contains texts of which nobody knows the secrets.
+    #[test]
+    fn no_spelling_of_a_thousand_secrets_that_nobody_knows_is_left_by_a_redaction_by_shape() {
+        let mut left = Vec::new();
+        for number in 0..1_000 {
+            let mut draw = Draw::new(2, number);
+            let canary = Canary::draw(&mut draw);
+            let token = (number % 20 == 0).then_some(&canary.token);
+            for spelling in SPELLINGS {
+                for secret in [&canary.id, &canary.secret].into_iter().chain(token) {
+                    let spelled = spelling.spell(&mut draw, secret);
+                    let noise = "n ".repeat(draw.below(20));
+                    let text = redact_by_shape(&format!("{noise}{}\n{noise}", spelled.text)).text;
+                    if is_in(&spelled, &text) {
+                        left.push((number, spelling, spelled.text, text));
+                    }
+                }
+            }
+        }
+
+        assert!(left.is_empty(), "{left:#?}");
     }
 }

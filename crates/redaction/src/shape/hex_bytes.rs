@@ -1,0 +1,63 @@
+//! Finds bytes in hex with something between them, as debuggers and `xxd` print them.
+
+use std::ops::Range;
+
+/// The fewest bytes. A MAC address has six, and a time has fewer.
+const LEAST: usize = 8;
+/// The most characters between two bytes, without `0x`.
+const SEPARATOR: usize = 3;
+
+/// Returns the places of such bytes in `text`.
+pub(super) fn find(text: &[u8]) -> Vec<Range<usize>> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < text.len() {
+        let in_word = at.checked_sub(1).and_then(|before| text.get(before)).is_some_and(u8::is_ascii_alphanumeric);
+        let dump = if in_word { None } else { dump(text.get(at..).unwrap_or_default()) };
+        if let Some(length) = dump {
+            found.push(at..at + length);
+        }
+        at += dump.unwrap_or(1);
+    }
+    found
+}
+
+/// Returns the length of the bytes at the start of `text`, if there are enough of them.
+fn dump(text: &[u8]) -> Option<usize> {
+    let (mut count, mut end, mut next) = (0, 0, 0);
+    while let Some(length) = one_byte(text.get(next..).unwrap_or_default()) {
+        count += 1;
+        end = next + length;
+        let rest = text.get(end..).unwrap_or_default();
+        let between = rest.iter().take(SEPARATOR).take_while(|byte| b" \t\r\n:,-".contains(byte)).count();
+        if between == 0 && !rest.starts_with(b"\\x") {
+            break;
+        }
+        next = end + between;
+    }
+    (count >= LEAST).then_some(end)
+}
+
+/// Returns the length of the two hex digits at the start of `text`, with `0x` or `\x` before them.
+fn one_byte(text: &[u8]) -> Option<usize> {
+    let prefix = if text.starts_with(b"0x") || text.starts_with(b"\\x") { 2 } else { 0 };
+    let is_end = !text.get(prefix + 2).is_some_and(u8::is_ascii_alphanumeric);
+    let digits = text.get(prefix..prefix + 2)?;
+    (is_end && digits.iter().all(u8::is_ascii_hexdigit)).then_some(prefix + 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_found_with_every_separator_and_a_time_is_not() {
+        for separator in [":", " ", "-", ", 0x", "\\x", "  ", "\n"] {
+            let text = ["68", "75", "6E", "74", "65", "72", "32", "21"].join(separator);
+
+            assert_eq!(find(format!("x {text} y").as_bytes()), [2..2 + text.len()], "{text}");
+        }
+        for text in ["2026-11-30 22:50:55 10", "0a:1b:2c:3d:4e:5f", "10.0.0.1, 10.0.0.2"] {
+            assert!(find(text.as_bytes()).is_empty(), "{text}");
+        }
+    }
+}
