@@ -1,20 +1,22 @@
 //! Seals the vendor's sensitive inputs to the key of an install's runner, and opens them in the runner: sealed boxes of
 //! NaCl (X25519, XSalsa20-Poly1305) with an ephemeral key for each value. The tenant, the install and the input are
-//! sealed with the value, so that a sealed value cannot be used at another place.
+//! sealed with the value, so that a sealed value cannot be used at another place. Seals support bundles too.
 
-use crypto_box::aead::rand_core::{CryptoRng, Error as RandomError, RngCore};
-use crypto_box::{PublicKey, SecretKey};
-use curve25519_dalek::MontgomeryPoint;
+mod bundle;
+mod sealed_box;
+
 use freehold_protocol::sealing::{SealedValue, SealingKey};
 use freehold_protocol::{InstallId, TenantName};
 use serde_json::{Value, json};
-use zeroize::{Zeroize as _, Zeroizing};
+use zeroize::Zeroizing;
+
+pub use bundle::{OpenBundleError, seal_bundle};
+pub use sealed_box::{OpeningKey, SealError};
+
+use crate::sealed_box::{KEY_BYTES, sealed};
 
 /// A value is padded to a multiple of this many bytes, so that the length reveals little about the value.
 const BLOCK: usize = 64;
-
-/// The size of an X25519 key, in bytes.
-const KEY_BYTES: usize = 32;
 
 /// The place of a sealed value: an input of an install of a tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,21 +24,6 @@ pub struct Place<'a> {
     pub tenant: &'a TenantName,
     pub install: &'a InstallId,
     pub input: &'a str,
-}
-
-/// The private half of a sealing key.
-#[derive(Clone)]
-pub struct OpeningKey(SecretKey);
-
-/// The reason why a value cannot be sealed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SealError {
-    #[error("the sealing key of the install is not a usable X25519 key")]
-    Key,
-    #[error("the value cannot be written as JSON")]
-    Unwritable,
-    #[error("the system gave no random bytes")]
-    Random,
 }
 
 /// The reason why a sealed value cannot be opened.
@@ -55,18 +42,7 @@ pub enum OpenError {
 /// # Errors
 /// A [`SealError`].
 pub fn seal(value: &Value, key: &SealingKey, place: Place<'_>) -> Result<SealedValue, SealError> {
-    // With a point of small order, everybody knows the secret that both sides share (RFC 7748 section 6.1).
-    let point = MontgomeryPoint(*key.as_bytes()).to_edwards(0).ok_or(SealError::Key)?;
-    if point.is_small_order() {
-        return Err(SealError::Key);
-    }
-    let plain = padded(value, place)?;
-    let mut random = SystemRandom { has_failed: false };
-    let sealed = PublicKey::from_bytes(*key.as_bytes()).seal(&mut random, &plain);
-    if random.has_failed {
-        return Err(SealError::Random);
-    }
-    let sealed = sealed.map_err(|_| SealError::Key)?;
+    let sealed = sealed(&padded(value, place)?, key)?;
     let (ephemeral, ciphertext) = sealed.split_first_chunk::<KEY_BYTES>().ok_or(SealError::Key)?;
     Ok(SealedValue::new(key.clone(), *ephemeral, ciphertext.to_vec()))
 }
@@ -85,16 +61,6 @@ fn padded(value: &Value, place: Place<'_>) -> Result<Zeroizing<Vec<u8>>, SealErr
 }
 
 impl OpeningKey {
-    /// Returns the key with these bytes, which must be random.
-    pub fn from_bytes(bytes: &[u8; KEY_BYTES]) -> Self {
-        Self(SecretKey::from_bytes(*bytes))
-    }
-
-    /// Returns the public half.
-    pub fn sealing_key(&self) -> SealingKey {
-        SealingKey::from_bytes(self.0.public_key().to_bytes())
-    }
-
     /// Returns the value that was sealed for `place`.
     ///
     /// # Errors
@@ -104,10 +70,8 @@ impl OpeningKey {
             return Err(OpenError::OtherKey);
         }
         let sealed = [sealed.ephemeral(), sealed.ciphertext()].concat();
-        let mut plain = self.0.unseal(&sealed).map_err(|_| OpenError::Refused)?;
-        let all: Result<Value, _> = serde_json::from_slice(&plain);
-        plain.zeroize();
-        let mut all = all.map_err(|_| OpenError::Refused)?;
+        let plain = self.unsealed(&sealed).ok_or(OpenError::Refused)?;
+        let mut all: Value = serde_json::from_slice(&plain).map_err(|_| OpenError::Refused)?;
         let is = |name: &str, expected: &str| all.get(name).and_then(Value::as_str) == Some(expected);
         if !is("tenant", place.tenant.as_str()) || !is("install", place.install.as_str()) || !is("input", place.input) {
             return Err(OpenError::Refused);
@@ -115,42 +79,6 @@ impl OpeningKey {
         all.get_mut("value").map(Value::take).ok_or(OpenError::Refused)
     }
 }
-
-impl std::fmt::Debug for OpeningKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "OpeningKey of {:?}", self.sealing_key())
-    }
-}
-
-/// The randomness of the operating system, for a library whose generators cannot fail.
-struct SystemRandom {
-    has_failed: bool,
-}
-
-impl RngCore for SystemRandom {
-    fn next_u32(&mut self) -> u32 {
-        let mut bytes = [0; 4];
-        self.fill_bytes(&mut bytes);
-        u32::from_le_bytes(bytes)
-    }
-
-    fn next_u64(&mut self) -> u64 {
-        let mut bytes = [0; 8];
-        self.fill_bytes(&mut bytes);
-        u64::from_le_bytes(bytes)
-    }
-
-    fn fill_bytes(&mut self, bytes: &mut [u8]) {
-        self.has_failed |= getrandom::fill(bytes).is_err();
-    }
-
-    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), RandomError> {
-        self.fill_bytes(bytes);
-        Ok(())
-    }
-}
-
-impl CryptoRng for SystemRandom {}
 
 #[cfg(test)]
 mod tests {
