@@ -9,7 +9,7 @@ use crate::context::{Context, Global};
 use crate::error::{EXIT_CODES, Result};
 use crate::{
     action, app, artifact, build, channel, check, contract, cost, customer, deploy, doctor, drift, health, history,
-    install, job, lineage, policy, release, runbook, subscription, teardown, tenant, tools, webhook, workflow,
+    install, job, lineage, policy, release, runbook, subscription, support, teardown, tenant, tools, webhook, workflow,
 };
 
 const EXAMPLES: &str = "\
@@ -155,6 +155,9 @@ enum Command {
     /// For customers: answer questions about an install with your own AWS credentials, and stop the vendor's access.
     #[command(subcommand, args = Global::of_customer(), after_help = customer::questions())]
     Customer(customer::CustomerCommand),
+    /// Make a redacted file about an install for the vendor's support, and open it.
+    #[command(subcommand, args = Global::of_customer())]
+    Support(support::SupportCommand),
     Doctor(doctor::Doctor),
     /// Print a shell completion script.
     #[command(after_help = "\
@@ -237,6 +240,7 @@ impl Cli {
             Command::Tools(command) => command.run(&context).await,
             Command::Lineage(command) => command.run(&context).await,
             Command::Customer(command) => command.run(&context, Self::command()).await,
+            Command::Support(command) => command.run(&context).await,
             Command::Doctor(command) => command.run(&context).await,
             Command::Completions { shell } => {
                 let mut script = Vec::new();

@@ -100,11 +100,17 @@ pub(crate) fn create(path: &Path, text: &str, force: bool) -> Result<()> {
     }
 }
 
+/// Refuses a path at which a file exists. Writes nothing: callers use this function before a long work.
+pub(crate) fn must_be_free(path: &Path) -> Result<()> {
+    let is_free = path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    if is_free { Ok(()) } else { Err(exists(path).or("name another file")) }
+}
+
 /// Writes a new file that only this user can read. An existing file is an error.
-pub(crate) fn create_secret(path: &Path, text: &str) -> Result<()> {
-    match beside_with(path, text, 0o600)?.persist_noclobber(path) {
+pub(crate) fn create_secret(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
+    match beside_with(path, content.as_ref(), 0o600)?.persist_noclobber(path) {
         Ok(_) => Ok(()),
-        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Err(exists(path)),
+        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Err(exists(path).or("name another file")),
         Err(error) => Err(error.error).doing(writing(path)),
     }
 }
@@ -129,10 +135,10 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
 /// Writes the text to a temporary file in the directory of `path`. The caller renames it to `path`, so a reader never
 /// sees a partly written file.
 fn beside(path: &Path, text: &str) -> Result<NamedTempFile> {
-    beside_with(path, text, 0o666)
+    beside_with(path, text.as_bytes(), 0o666)
 }
 
-fn beside_with(path: &Path, text: &str, mode: u32) -> Result<NamedTempFile> {
+fn beside_with(path: &Path, content: &[u8], mode: u32) -> Result<NamedTempFile> {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !directory.is_dir() {
         let (shown, directory) = (path.display(), directory.display());
@@ -148,7 +154,7 @@ fn beside_with(path: &Path, text: &str, mode: u32) -> Result<NamedTempFile> {
     // The error of `tempfile` names the temporary file, which the user does not know.
     let plain = |error: std::io::Error| std::io::Error::from(error.kind());
     let mut file = options.tempfile_in(directory).map_err(plain).doing(writing(path))?;
-    file.write_all(text.as_bytes()).doing(writing(path))?;
+    file.write_all(content).doing(writing(path))?;
     file.as_file().sync_all().doing(writing(path))?;
     Ok(file)
 }

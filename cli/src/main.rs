@@ -37,6 +37,7 @@ mod release;
 mod runbook;
 mod runner_config_file;
 mod subscription;
+mod support;
 mod teardown;
 mod tenant;
 mod tools;

@@ -5,12 +5,13 @@ mod events;
 mod parameters;
 mod stack;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws_config::SdkConfig;
 use aws_sdk_cloudformation::Client;
 use aws_sdk_cloudformation::error::ProvideErrorMetadata;
-use aws_sdk_cloudformation::types::{ResourceStatus, StackStatus};
+use aws_sdk_cloudformation::types::{ResourceStatus, StackEvent, StackStatus};
 
 pub(crate) use apply::{Change, Outcome, Template};
 pub(crate) use parameters::{ACCEPTED_CONTRACT, BREAK_GLASS_UNTIL};
@@ -83,6 +84,20 @@ impl Stacks {
             }
         }
         Ok(resources)
+    }
+
+    /// Returns the names of a stack's parameters whose values CloudFormation shows to nobody (`NoEcho`).
+    pub(crate) async fn hidden_parameters(&self, name: &str) -> Result<BTreeSet<String>> {
+        let found = self.client.get_template_summary().stack_name(name).send().await;
+        let found = found.doing(format!("read the parameters of stack `{name}`"))?;
+        let hidden = found.parameters().iter().filter(|parameter| parameter.no_echo() == Some(true));
+        Ok(hidden.filter_map(|parameter| parameter.parameter_key().map(str::to_owned)).collect())
+    }
+
+    /// Returns the newest events of a stack, the newest first.
+    pub(crate) async fn newest_events(&self, id: &str) -> Result<Vec<StackEvent>> {
+        let page = self.client.describe_stack_events().stack_name(id).send().await;
+        Ok(page.doing("read the stack's events")?.stack_events().to_vec())
     }
 
     /// Returns the names of all stacks in the account and region.

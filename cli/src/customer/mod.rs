@@ -22,7 +22,11 @@ use clap::Subcommand;
 
 use self::log::{approvals, asked, audit, origin, outside, ran, sent};
 
+pub(crate) use self::log::evidence::Evidence;
+pub(crate) use self::log::history::records;
+pub(crate) use self::own_install::OwnInstall;
 pub(crate) use self::question::questions;
+pub(crate) use self::windows::change_windows;
 use crate::context::Context;
 use crate::error::Result;
 

@@ -18,16 +18,16 @@ const ORDERS_QUEUE_URL: &str = "OrdersQueueUrl";
 
 /// An install in the customer's own account.
 #[derive(Debug)]
-pub(super) struct OwnInstall {
-    pub(super) config: SdkConfig,
-    pub(super) tenant: TenantName,
-    pub(super) install: InstallId,
-    pub(super) account: AccountId,
+pub(crate) struct OwnInstall {
+    pub(crate) config: SdkConfig,
+    pub(crate) tenant: TenantName,
+    pub(crate) install: InstallId,
+    pub(crate) account: AccountId,
 }
 
 impl OwnInstall {
     /// Looks up the account of the credentials. The vendor's name comes from `--tenant`.
-    pub(super) async fn find(context: &Context, install: &InstallId) -> Result<Self> {
+    pub(crate) async fn find(context: &Context, install: &InstallId) -> Result<Self> {
         let tenant = context.named_tenant()?.ok_or_else(|| {
             Error::invalid("the vendor's name is missing")
                 .or("pass `--tenant NAME` with the vendor's name, as the template gives it")
@@ -37,21 +37,21 @@ impl OwnInstall {
         Ok(Self { config, tenant, install: install.clone(), account })
     }
 
-    pub(super) fn stack_name(&self) -> String {
+    pub(crate) fn stack_name(&self) -> String {
         names::install_stack(&self.tenant, &self.install)
     }
 
-    pub(super) fn bucket(&self) -> String {
+    pub(crate) fn bucket(&self) -> String {
         names::install_bucket(&self.tenant, &self.install, &self.account)
     }
 
-    pub(super) fn s3(&self) -> Client {
+    pub(crate) fn s3(&self) -> Client {
         let settings = aws_sdk_s3::config::Builder::from(&self.config).force_path_style(true).build();
         Client::from_conf(settings)
     }
 
     /// Returns the launched stack.
-    pub(super) async fn stack(&self) -> Result<Stack> {
+    pub(crate) async fn stack(&self) -> Result<Stack> {
         let name = self.stack_name();
         Stacks::new(&self.config).find(&name).await?.ok_or_else(|| {
             let (account, region) = (&self.account, crate::aws::region(&self.config));
@@ -61,14 +61,14 @@ impl OwnInstall {
     }
 
     /// Returns the account of the queues that the launched stack names.
-    pub(super) async fn queue_account(&self) -> Result<Option<String>> {
+    pub(crate) async fn queue_account(&self) -> Result<Option<String>> {
         let stack = Stacks::new(&self.config).find(&self.stack_name()).await?;
         let url = stack.as_ref().and_then(|stack| stack.outputs.get(ORDERS_QUEUE_URL));
         Ok(url.and_then(|url| names::account_of_queue(url)).map(str::to_owned))
     }
 
     /// Returns the vendor's root key that the launched stack names, and the only key that may follow it.
-    pub(super) async fn roots(&self) -> Result<Option<Roots>> {
+    pub(crate) async fn roots(&self) -> Result<Option<Roots>> {
         let Some(stack) = Stacks::new(&self.config).find(&self.stack_name()).await? else { return Ok(None) };
         let key = |output: &str| -> Result<Option<PublicKey>> {
             let text = stack.outputs.get(output).filter(|text| *text != "none");

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::own_install::OwnInstall;
 use crate::clock;
+use crate::cloudformation::Stack;
 use crate::context::Context;
 use crate::error::{Error, Result};
 
@@ -41,6 +42,11 @@ impl Windows {
             None => Ok(()),
         }
     }
+}
+
+/// Returns when changes may start, as `--json` prints it.
+pub(crate) fn change_windows(stack: &Stack, now: Timestamp) -> Result<Value> {
+    Ok(Shown::of(&stack.name, &stack.parameters, now)?.json)
 }
 
 /// A stack's rules about changes, as the command shows them.

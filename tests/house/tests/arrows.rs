@@ -62,6 +62,7 @@ const ARROWS: [(&str, &[&str]); 24] = [
             "permissions",
             "policy",
             "protocol",
+            "redaction",
             "sealing",
             "stackcheck",
             "template",

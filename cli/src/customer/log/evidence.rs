@@ -53,9 +53,9 @@ pub(crate) struct Records {
 /// The records, and the result of their verification.
 #[derive(Debug)]
 pub(crate) struct Evidence {
-    pub(super) copy: RecordsCopy,
+    pub(crate) copy: RecordsCopy,
     pub(super) skipped: BTreeMap<String, usize>,
-    pub(super) chain: Verified,
+    pub(crate) chain: Verified,
     pub(super) roots: Option<Roots>,
     /// Whether the customer named the keys of the runners.
     pub(super) knows_runners: bool,
@@ -110,6 +110,25 @@ impl Records {
 }
 
 impl Evidence {
+    /// Reads and verifies the records in the bucket of an install. If the stack cannot be read, the signatures of the vendor
+    /// are not verified.
+    pub(crate) async fn of_install(own: &OwnInstall) -> Result<Self> {
+        let (client, name) = (own.s3(), own.bucket());
+        let copy = download(&client, &name).await?;
+        let mut roots = own.roots().await.ok().flatten();
+        if let Some(roots) = &mut roots {
+            learn(roots, &copy)?;
+        }
+        let chain = verify(&copy, Known { runners: &[], seen: &[], roots: roots.as_ref() });
+        let (skipped, whose) = (BTreeMap::new(), format!("bucket `{name}`"));
+        Ok(Self { copy, skipped, chain, roots, knows_runners: false, whose, place: Place::Bucket { client, name } })
+    }
+
+    /// Returns whether the signatures of the vendor were verified with a root key.
+    pub(crate) const fn knows_root(&self) -> bool {
+        self.roots.is_some()
+    }
+
     /// Returns whether the place can have logs of jobs. A copy of `audit/` alone contains no logs.
     pub(super) fn has_logs(&self) -> bool {
         match &self.place {

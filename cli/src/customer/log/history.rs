@@ -68,7 +68,7 @@ impl Run {
 }
 
 /// Returns the records of a copy in their order. A record that cannot be read is a problem of the chain, and left out.
-pub(super) fn records(copy: &RecordsCopy) -> Vec<AuditRecord> {
+pub(crate) fn records(copy: &RecordsCopy) -> Vec<AuditRecord> {
     let numbered = copy.records.iter().filter(|(name, _)| record_number(name).is_some());
     numbered.filter_map(|(_, bytes)| Envelope::parse(bytes).ok()?.peek().ok()).collect()
 }

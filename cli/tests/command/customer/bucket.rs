@@ -141,7 +141,7 @@ impl Bucket {
         self.report(job, seq, AttemptEvent::Started)
     }
 
-    fn report(&self, job: &JobId, seq: u64, event: AttemptEvent) -> Digest {
+    pub(crate) fn report(&self, job: &JobId, seq: u64, event: AttemptEvent) -> Digest {
         let report = Report {
             tenant: "acme".parse().unwrap(),
             install: "globex".parse().unwrap(),

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::bucket::{Bucket, ROOT, Story, command, key};
 use crate::support::loopback::listen;
 
-const BUCKET: &str = "/fh-acme--globex--222222222222/";
+pub(super) const BUCKET: &str = "/fh-acme--globex--222222222222/";
 /// The number of keys on a page of a list.
 const PAGE: usize = 3;
-const CALLER: &str = "<GetCallerIdentityResponse><GetCallerIdentityResult>\
+pub(super) const CALLER: &str = "<GetCallerIdentityResponse><GetCallerIdentityResult>\
                       <Arn>arn:aws:sts::222222222222:assumed-role/audit/me</Arn><Account>222222222222</Account>\
                       </GetCallerIdentityResult></GetCallerIdentityResponse>";
 
@@ -74,7 +74,7 @@ fn serve(bucket: Bucket) -> String {
 }
 
 /// Returns a page of the list of the bucket, as S3 answers it.
-fn page(bucket: &Bucket, query: &str) -> String {
+pub(super) fn page(bucket: &Bucket, query: &str) -> String {
     let value = |name: &str| {
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
         pairs.find(|(key, _)| *key == name).map(|(_, value)| value.replace("%2F", "/")).unwrap_or_default()

@@ -3,6 +3,7 @@
 
 mod bucket;
 mod live;
+mod support_bundle;
 mod templates;
 
 use bucket::{AT, Bucket, Story, command, freehold};
