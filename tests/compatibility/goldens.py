@@ -15,6 +15,7 @@ _MESSAGES = {
     "cancel": "Cancel",
     "envelope": "Envelope",
     "grant": "ArtifactGrant",
+    "licence": "Licence",
     "lineage": "Lineage",
     "notification": "Notification",
     "order": "Order",

@@ -15,6 +15,7 @@ mod question;
 mod runner_checksum;
 mod stop;
 mod stopped;
+mod verify_licence;
 mod verify_template;
 mod windows;
 
@@ -33,6 +34,7 @@ use crate::error::Result;
 #[derive(Debug, Subcommand)]
 pub(crate) enum CustomerCommand {
     VerifyTemplate(verify_template::VerifyTemplate),
+    VerifyLicence(verify_licence::VerifyLicence),
     Permissions(permissions::Permissions),
     Changes(changes::Changes),
     Asked(asked::Asked),
@@ -63,6 +65,7 @@ impl CustomerCommand {
     pub(crate) async fn run(self, context: &Context, root: clap::Command) -> Result<()> {
         match self {
             Self::VerifyTemplate(args) => args.run(context),
+            Self::VerifyLicence(args) => args.run(context),
             Self::Permissions(args) => args.run(context).await,
             Self::Changes(args) => args.run(context).await,
             Self::Asked(args) => args.run(context).await,

@@ -55,10 +55,19 @@ pub(crate) fn refuse_reserved(install: &InstallId) -> Result<()> {
 
 /// Returns all inputs by name. Two values for the same name are an error.
 pub(crate) fn by_name(inputs: &[Input]) -> Result<BTreeMap<String, Value>> {
+    distinct("input", inputs)
+}
+
+/// Returns all facts of a licence by name. They have the form of inputs. Two values for the same name are an error.
+pub(crate) fn facts_by_name(facts: &[Input]) -> Result<BTreeMap<String, Value>> {
+    distinct("fact", facts)
+}
+
+fn distinct(noun: &str, given: &[Input]) -> Result<BTreeMap<String, Value>> {
     let mut all = BTreeMap::new();
-    for input in inputs {
-        if all.insert(input.name.clone(), input.value.clone()).is_some() {
-            return Err(Error::invalid(format!("input `{}` is given twice; give it once", input.name)));
+    for one in given {
+        if all.insert(one.name.clone(), one.value.clone()).is_some() {
+            return Err(Error::invalid(format!("{noun} `{}` is given twice; give it once", one.name)));
         }
     }
     Ok(all)

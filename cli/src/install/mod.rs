@@ -12,6 +12,7 @@ mod inputs;
 mod labels;
 mod launch;
 mod leftovers;
+mod licence;
 mod release;
 mod runner_config;
 mod show;
@@ -59,6 +60,7 @@ Examples:
     Inputs(Inputs),
     Toggles(Toggles),
     Labels(labels::Labels),
+    SetLicence(licence::SetLicence),
     Approvals(approvals::Approvals),
     Release(release::Release),
     Stack(Stack),
@@ -384,6 +386,7 @@ impl InstallCommand {
             Self::Inputs(args) => args.run(context).await,
             Self::Toggles(args) => args.run(context).await,
             Self::Labels(args) => args.run(context).await,
+            Self::SetLicence(args) => args.run(context).await,
             Self::Approvals(args) => args.run(context).await,
             Self::Release(args) => args.run(context).await,
             Self::Stack(args) => args.run(context).await,

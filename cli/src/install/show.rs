@@ -12,6 +12,7 @@ use crate::check::text::results;
 use crate::context::Context;
 use crate::drift::state_text;
 use crate::error::Result;
+use crate::install::licence::licence_text;
 use crate::job::plain;
 use crate::job::plan::waiting;
 use crate::output::{Output, Table, time};
@@ -135,7 +136,7 @@ fn render(view: &InstallView, out: Output) -> String {
     format!("{}{}", out.table(&facts.0), components.unwrap_or_default())
 }
 
-/// Adds the identity of the install, its labels, its place, and its running work.
+/// Adds the identity of the install, its labels, its licence, its place, and its running work.
 fn add_identity(facts: &mut Facts, view: &InstallView, out: Output) {
     facts.add("name", view.install.to_string());
     facts.add("state", out.state(&view.state));
@@ -147,6 +148,9 @@ fn add_identity(facts: &mut Facts, view: &InstallView, out: Output) {
     }
     if !view.labels.is_empty() {
         facts.add("labels", labels_text(&view.labels));
+    }
+    if let Some(licence) = &view.licence {
+        facts.add("licence", licence_text(licence));
     }
     facts.add("account", format!("{} in {}", view.account, view.region));
     if let Some(version) = &view.version {

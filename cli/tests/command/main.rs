@@ -20,6 +20,7 @@ mod tenant;
 #[cfg(target_os = "linux")]
 mod terminal;
 mod tools;
+mod verify_licence;
 mod verify_template;
 mod verify_template_contract;
 mod watch;

@@ -91,7 +91,7 @@ fn sandbox_why(sandbox: &Sandbox) -> Vec<String> {
             }
             Reference::Action(name) => why.push(format!("reads action `{name}`, but is deployed before all actions")),
             Reference::Sandbox(_) => why.push("reads its own outputs".into()),
-            Reference::Input(_) | Reference::Secret(_) | Reference::InstallStack(_) => {}
+            Reference::Input(_) | Reference::Secret(_) | Reference::InstallStack(_) | Reference::Licence => {}
         }
     }
     why

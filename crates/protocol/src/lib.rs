@@ -16,6 +16,7 @@ mod fence;
 mod flag;
 pub mod grant;
 pub mod ids;
+pub mod licence;
 pub mod limits;
 pub mod lineage;
 mod mode;

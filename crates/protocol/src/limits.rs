@@ -22,6 +22,13 @@ pub const MAX_INPUTS_BYTES: usize = 200 * 1024;
 /// the same limit of their own. Lists of installs contain both.
 pub const MAX_LABELS_BYTES: usize = 4 * 1024;
 
+/// The maximum size of the facts of a licence, as JSON, in bytes.
+pub const MAX_FACTS_BYTES: usize = 4 * 1024;
+
+/// The largest signed licence that is parsed, in bytes. It has room for the facts and, in the certificate, for
+/// [`MAX_SUCCESSIONS`] successions.
+pub const MAX_LICENCE_BYTES: usize = 32 * 1024;
+
 /// The largest API request body, in bytes, except for a request that carries an app version. The HTTP API itself
 /// accepts 10 MiB.
 pub const MAX_REQUEST_BYTES: usize = 1024 * 1024;

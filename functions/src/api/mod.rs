@@ -37,6 +37,7 @@ use freehold_app::install::forget_install::ForgetInstall;
 use freehold_app::install::set_approvals::SetApprovals;
 use freehold_app::install::set_inputs::SetInputs;
 use freehold_app::install::set_labels::SetLabels;
+use freehold_app::install::set_licence::SetLicence;
 use freehold_app::install::set_release::SetRelease;
 use freehold_app::install::set_toggles::SetToggles;
 use freehold_app::install::upgrade_runner::UpgradeRunner;
@@ -97,6 +98,7 @@ pub struct Api {
     set_approvals: SetApprovals,
     set_inputs: SetInputs,
     set_labels: SetLabels,
+    set_licence: SetLicence,
     set_toggles: SetToggles,
     deploy_components: DeployComponents,
     run_action: RunAction,
@@ -205,8 +207,7 @@ impl Api {
         let (store, clock, machines) = (settings.store()?, settings.clock(), settings.machines()?);
         let (account, region) = (settings.account()?, variable("AWS_REGION")?);
         let reports_queue_url = variable("FREEHOLD_REPORTS_QUEUE_URL")?;
-        let root = settings.signer(&[])?;
-        let versions = settings.versions(&store)?;
+        let (root, versions) = (settings.signer(&[])?, settings.versions(&store)?);
         let subscriptions: Arc<dyn Subscriptions> = settings.subscriptions()?;
         let advance = AdvanceRun::new(Arc::clone(&store), versions.clone(), machines.clone(), Arc::clone(&clock));
         let deploy_components = DeployComponents {
@@ -253,6 +254,7 @@ impl Api {
             },
             set_approvals: SetApprovals { store: Arc::clone(&store) },
             set_labels: SetLabels { store: Arc::clone(&store) },
+            set_licence: SetLicence { store: Arc::clone(&store), clock: Arc::clone(&clock) },
             set_inputs: SetInputs { store: Arc::clone(&store), versions: versions.clone(), clock: Arc::clone(&clock) },
             set_toggles: SetToggles {
                 store: Arc::clone(&store),

@@ -15,10 +15,11 @@ use freehold_protocol::api::{
     InstallDeleted, InstallDrift, InstallInputs, InstallRunbooks, InstallStack, InstallToggles, InstallView, JobView,
     LineagePage, LogPage, MoveChannelRequest, Page, ReasonRequest, RejectJobRequest, ReleaseView,
     RemoveSubscriptionRequest, ReportCheckRequest, ResumeWorkflowRequest, RetryJobRequest, Revoked, RunActionRequest,
-    RunRunbookRequest, RunView, SetApprovalsRequest, SetInputsRequest, SetLabelsRequest, SetReleaseRequest,
-    SetTogglesRequest, SkipNodeRequest, SourceUpload, SubscriptionView, SubscriptionsView, SyncAppRequest,
-    TeardownInstallRequest, TenantView, TestSent, TestSubscriptionsRequest, UpgradeRunnerRequest, UploadSourceRequest,
-    VersionDocument, VersionView, WebhookCalled, WebhookView, WebhooksView, WorkflowStarted, WorkflowView,
+    RunRunbookRequest, RunView, SetApprovalsRequest, SetInputsRequest, SetLabelsRequest, SetLicenceRequest,
+    SetReleaseRequest, SetTogglesRequest, SkipNodeRequest, SourceUpload, SubscriptionView, SubscriptionsView,
+    SyncAppRequest, TeardownInstallRequest, TenantView, TestSent, TestSubscriptionsRequest, UpgradeRunnerRequest,
+    UploadSourceRequest, VersionDocument, VersionView, WebhookCalled, WebhookView, WebhooksView, WorkflowStarted,
+    WorkflowView,
 };
 use freehold_protocol::contract::Terms;
 use freehold_protocol::limits::{KEPT_ANSWER_SECS, MAX_KEPT_REQUEST_BYTES};
@@ -343,6 +344,7 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Bod
         Operation::SetToggles => (Some(schema::<SetTogglesRequest>(g)), schema::<InstallToggles>(g)),
         Operation::SetRelease => (Some(schema::<SetReleaseRequest>(g)), schema::<InstallView>(g)),
         Operation::SetLabels => (Some(schema::<SetLabelsRequest>(g)), schema::<InstallView>(g)),
+        Operation::SetLicence => (Some(schema::<SetLicenceRequest>(g)), schema::<InstallView>(g)),
         Operation::SetApprovals => (Some(schema::<SetApprovalsRequest>(g)), schema::<InstallView>(g)),
         Operation::RenderStack | Operation::RenderStackOfVersion => (None, schema::<InstallStack>(g)),
         Operation::DeployComponents => (Some(schema::<DeployComponentsRequest>(g)), schema::<WorkflowStarted>(g)),

@@ -15,8 +15,8 @@ use freehold_protocol::api::{
     DeployComponentsRequest, DetectDriftRequest, ForgetInstallRequest, IgnoreDriftRequest, InstallCreated,
     MoveChannelRequest, ReasonRequest, RejectJobRequest, RemoveSubscriptionRequest, ReportCheckRequest,
     ResumeWorkflowRequest, RetryJobRequest, RunActionRequest, RunRunbookRequest, SetApprovalsRequest, SetInputsRequest,
-    SetLabelsRequest, SetReleaseRequest, SetTogglesRequest, SkipNodeRequest, SyncAppRequest, TeardownInstallRequest,
-    TestSubscriptionsRequest, UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted,
+    SetLabelsRequest, SetLicenceRequest, SetReleaseRequest, SetTogglesRequest, SkipNodeRequest, SyncAppRequest,
+    TeardownInstallRequest, TestSubscriptionsRequest, UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted,
 };
 use freehold_protocol::{AppName, Digest, InstallId, JobId, WorkflowId};
 
@@ -100,6 +100,11 @@ impl Api {
             Operation::SetLabels => {
                 let (install, by): (InstallId, _) = (call.install()?, call.asked_by()?);
                 self.set_labels.set(&install, &call.json::<SetLabelsRequest>()?, &by).await?;
+                to_json(&read::show_install(&self.versions, &install, now).await.map_err(AppError::after_change)?)
+            }
+            Operation::SetLicence => {
+                let (install, by): (InstallId, _) = (call.install()?, call.asked_by()?);
+                self.set_licence.set(&install, &call.json::<SetLicenceRequest>()?, &by).await?;
                 to_json(&read::show_install(&self.versions, &install, now).await.map_err(AppError::after_change)?)
             }
             Operation::SetRelease => {

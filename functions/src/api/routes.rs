@@ -29,6 +29,7 @@ pub enum Operation {
     SetToggles,
     SetApprovals,
     SetLabels,
+    SetLicence,
     SetRelease,
     RenderStack,
     RenderStackOfVersion,
@@ -114,6 +115,7 @@ impl Operation {
             | Self::SetToggles
             | Self::SetApprovals
             | Self::SetLabels
+            | Self::SetLicence
             | Self::SetRelease
             | Self::RenderStack
             | Self::RenderStackOfVersion
@@ -240,6 +242,12 @@ pub const ROUTES: [Route; 74] = [
         "Sets whether plans of an install wait until somebody at the vendor approves them",
     ),
     route(Operation::SetLabels, "POST", "/v1/installs/{install}/labels", "Sets and removes labels of an install"),
+    route(
+        Operation::SetLicence,
+        "POST",
+        "/v1/installs/{install}/licence",
+        "Sets or withdraws the licence of an install",
+    ),
     route(
         Operation::SetRelease,
         "POST",

@@ -1,10 +1,11 @@
-//! The role that a job runs under, and the consent of the customer.
+//! The role that a job runs under, the consent of the customer, and the licence of the install.
 
 pub mod consent;
 pub mod credentials_endpoint;
 pub mod denial;
 pub mod install_values;
 pub mod job_aws;
+pub mod licence;
 pub mod mode;
 pub mod order_claims;
 mod released_program;

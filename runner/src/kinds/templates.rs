@@ -45,6 +45,10 @@ impl Templates {
                     "{place}: {message}; {part} has no such output, or the output is sensitive and was deployed \
                      before this runner stored sensitive outputs: declare the output, and deploy {part} again"
                 )),
+                None if lacks_licence(error) => Failure::new(format!(
+                    "{place}: {message}; the install has no licence: the vendor sets one with `freehold install \
+                     set-licence`, or the template gives another value with the template function `default`"
+                )),
                 None => Failure::because(&place, error),
             },
         }
@@ -99,6 +103,17 @@ fn missing_output_of(error: &Error) -> Option<String> {
             }
             let (name, rest) = path.split_once(".components.")?.1.split_once('.')?;
             rest.starts_with("outputs.").then(|| format!("component `{name}`"))
+        }
+    }
+}
+
+/// Returns whether the error is that a template reads the licence of an install without one.
+fn lacks_licence(error: &Error) -> bool {
+    match error {
+        Error::Inside { source, .. } => lacks_licence(source),
+        Error::Parse(_) => false,
+        Error::Render(error) => {
+            matches!(&error.kind, RenderErrorKind::MissingKey { path, .. } if path.ends_with(".install.licence"))
         }
     }
 }
@@ -159,5 +174,17 @@ mod tests {
         assert_eq!(part(".nuon.sandbox.outputs.token").as_deref(), Some("the sandbox"));
         assert_eq!(part(".nuon.components.api.outputs.token"), None);
         assert_eq!(part(".nuon.inputs.inputs.size"), None);
+    }
+
+    #[test]
+    fn a_missing_licence_differs_from_other_values_that_are_missing() {
+        let tree = json!({ "nuon": { "install": { "id": "globex" } } });
+        let lacks = |path: &str| {
+            let error = freehold_template::render(&format!("{{{{ {path} }}}}"), &tree, &Limits::default()).unwrap_err();
+            lacks_licence(&error)
+        };
+
+        assert!(lacks(".nuon.install.licence") && lacks(".freehold.install.licence"));
+        assert!(!lacks(".nuon.install.sandbox"));
     }
 }

@@ -17,6 +17,7 @@ use crate::config::stack::StackSource;
 use crate::config::{Config, Role};
 use crate::files;
 use crate::identity::denial::{AwsAccount, StackState, Standing};
+use crate::identity::licence::NewestLicence;
 use crate::identity::mode::Roles;
 use crate::identity::role_proof::RoleProver;
 use crate::identity::trusts::{AppRoles, IamRoles};
@@ -203,10 +204,12 @@ fn assemble(
     let logs =
         LogStore::open(config.state_dir.join("logs"), bucket).map_err(|e| state_dir_error(&config.state_dir, e))?;
     let opening_key = sealing_key::load_or_make(&config.state_dir, identity.id()).map_err(RenewalError::from)?;
+    let trust = Trust::open(config)?;
     let app_roles = (config.role == Role::Install).then(|| Arc::new(IamRoles::new(config)) as Arc<dyn AppRoles>);
     Ok(Agent {
         config: config.clone(),
-        trust: Trust::open(config)?,
+        licence: NewestLicence::open(config, trust.clone()),
+        trust,
         inbox: Arc::new(SqsInbox::new(queues, &config.orders_queue_url, clock.clone())),
         clock,
         enrolled: Enrolled::open(&config.state_dir, identity.id().clone()),

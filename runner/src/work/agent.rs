@@ -13,6 +13,7 @@ use crate::approvals::plan_store::PlanStore;
 use crate::aws;
 use crate::config::Config;
 use crate::identity::denial::Standing;
+use crate::identity::licence::NewestLicence;
 use crate::identity::mode::Roles;
 use crate::identity::trusts::AppRoles;
 use crate::job::{Execute, StopReason};
@@ -54,6 +55,8 @@ pub struct Agent {
     pub sensitive_inputs: SensitiveInputs,
     pub app_secrets: AppSecrets,
     pub sensitive_outputs: SensitiveOutputs,
+    /// The newest licence that orders have brought.
+    pub licence: NewestLicence,
     /// The plans that wait for an approval.
     pub plans: PlanStore,
     /// Lists the roles that the app created; `None` for a build runner.

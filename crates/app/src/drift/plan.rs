@@ -60,6 +60,7 @@ pub(crate) async fn plan_drift(
             toggles: TogglesState::none(),
             deployed: &deployed,
             required: &sandbox_reads::required(version),
+            licence: install.licence_serial(),
             serial,
         };
         match drift_node(input, name)? {

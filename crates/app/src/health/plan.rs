@@ -56,6 +56,7 @@ pub(crate) async fn plan_health_check(
             toggles: TogglesState::none(),
             deployed: &deployed,
             required: &BTreeMap::new(),
+            licence: install.licence_serial(),
             serial,
         };
         match check_node(input, digest, &one.part.name)? {

@@ -15,6 +15,7 @@ mod report_shards;
 pub mod set_approvals;
 pub mod set_inputs;
 pub mod set_labels;
+pub mod set_licence;
 pub mod set_release;
 pub mod set_toggles;
 mod settings_change;

@@ -6,6 +6,7 @@ use freehold_domain::drift::DriftRule;
 use freehold_domain::health::{self, LastHealth};
 use freehold_domain::install::change_gate::Gate;
 use freehold_domain::install::connection::Connection;
+use freehold_domain::install::licence::InstallLicence;
 use freehold_domain::install::{Install, Serves, labels};
 use freehold_domain::job::{Job, JobState};
 use freehold_domain::plan::SkippedBy;
@@ -15,7 +16,7 @@ use freehold_domain::toggles;
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::api::{
     ChangesView, ConnectionView, DeployedView, Follows, HealthView, InputView, InstallHealthView, InstallView,
-    LeftoversView, Page, PartialView, RolesView, RunnerView, SkippedView, WaitingPlan,
+    LeftoversView, LicenceView, Page, PartialView, RolesView, RunnerView, SkippedView, WaitingPlan,
 };
 use freehold_protocol::report::ChangeTimes;
 use freehold_protocol::time::rfc3339;
@@ -34,8 +35,8 @@ use crate::app_version::versions::Versions;
 use crate::ports::Store;
 use crate::table::{
     self, AppRecord, ChangeTimesRecord, Contact, DeployedRecord, HEALTH_PREFIX, HealthRecord, InstallEntry,
-    LeftoversRecord, NotFollowed, OpenRun, RoleSwitchesRecord, SKIPPED_PREFIX, SkippedRun, Stored, install_pk, load,
-    load_all,
+    LeftoversRecord, LicenceRecord, NotFollowed, OpenRun, RoleSwitchesRecord, SKIPPED_PREFIX, SkippedRun, Stored,
+    install_pk, load, load_all,
 };
 
 /// The number of installs that are read concurrently.
@@ -68,9 +69,10 @@ pub async fn show_install_after(
         Some(live) if install.forgetting.is_none() => active_jobs(store, live).await?,
         Some(_) | None => Vec::new(),
     };
-    let rules = install.drift_rules.clone();
+    let (rules, licence_set) = (install.drift_rules.clone(), install.licence.clone());
     let mut view = install_view(store, install, now).await?;
     view.roles = roles(store, id).await?;
+    view.licence = licence(store, id, licence_set).await?;
     view.run = load::<OpenRun>(store, &table::open_run_key(id)).await?.map(|open| open.value.run);
     view.approvals = waiting_plans(&jobs);
     // The list of leftovers is from the last teardown of everything. The list is no longer valid when a component is
@@ -194,6 +196,7 @@ async fn install_view(store: &dyn Store, install: Install, now: Timestamp) -> Re
         connection: connection.filter(|_| install.runner.is_some()),
         changes,
         roles: None,
+        licence: None,
         runner: install.runner.map(|runner| RunnerView {
             key: runner.public_key.key_id(),
             version: runner.version,
@@ -246,6 +249,19 @@ async fn roles(store: &dyn Store, id: &InstallId) -> Result<Option<RolesView>, A
         let RoleSwitches { at, on } = record.value.switches;
         RolesView { on: on.into_iter().collect(), since: at }
     }))
+}
+
+/// Returns the licence of an install as it was set, with the signed text once an order has brought it.
+async fn licence(
+    store: &dyn Store,
+    id: &InstallId,
+    set: Option<InstallLicence>,
+) -> Result<Option<LicenceView>, AppError> {
+    let Some(InstallLicence { serial, issued_at, by, not_after, withdrawn, facts }) = set else { return Ok(None) };
+    let record = load::<LicenceRecord>(store, &table::licence_key(id)).await?;
+    let signed = record.filter(|record| record.value.serial == serial);
+    let signed = signed.map(|record| record.value.signed.envelope().to_json()).transpose()?;
+    Ok(Some(LicenceView { serial, facts, not_after, withdrawn, issued_at, by, signed }))
 }
 
 /// Returns the list of resources that the last teardown of everything left, if there is one.

@@ -51,6 +51,11 @@ pub fn tree(
     })
 }
 
+/// Returns the values about the install in a tree; `None` for a context without them, such as that of an upgrade.
+pub fn install_values(tree: &mut Value) -> Option<&mut Map<String, Value>> {
+    tree.pointer_mut("/nuon/install").and_then(Value::as_object_mut)
+}
+
 /// Adds the value of an input that the tree does not have.
 pub fn add_input(tree: &mut Value, name: &str, value: &Value) {
     for place in ["/nuon/inputs/inputs", "/nuon/install/inputs"] {

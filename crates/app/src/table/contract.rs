@@ -1,12 +1,13 @@
-//! The rows of terms that customers accept, and of the signed contracts of versions.
+//! The rows of terms that customers accept, of signed contracts of versions, and of signed licences of installs.
 
 use freehold_protocol::contract::{Contract, SignedContract};
-use freehold_protocol::{AppName, Digest, Envelope};
+use freehold_protocol::{AppName, Digest, Envelope, InstallId};
 use serde::{Deserialize, Serialize};
 
 use super::app::app_pk;
 use super::evidence::Signed;
-use super::record::{Record, Stored, load};
+use super::install::install_pk;
+use super::record::{Record, Stored, key, load};
 use crate::AppError;
 use crate::ports::{Key, Store};
 
@@ -51,6 +52,26 @@ pub async fn signed_contract(
         let SignedContract { contract, .. } = envelope.peek().ok()?;
         Some(ContractInEnvelope { contract, envelope })
     }))
+}
+
+/// The newest signed licence of an install.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LicenceRecord {
+    pub install: InstallId,
+    /// The serial of the licence.
+    pub serial: u64,
+    pub signed: Signed,
+}
+
+/// Returns the key of the row of an install's signed licence.
+pub fn licence_key(install: &InstallId) -> Key {
+    key(install_pk(install), "licence")
+}
+
+impl Record for LicenceRecord {
+    fn key(&self) -> Key {
+        licence_key(&self.install)
+    }
 }
 
 /// The terms of a current or former version of the app.

@@ -15,6 +15,7 @@
 //! | `install#<install>`, `reports` | `unbelievable` | how many messages that are not authentic were kept |
 //! | `install#<install>` | `changes` | when the customer lets changes start, as the runner announced it |
 //! | `install#<install>` | `roles` | the roles that the customer has switched on, as the runner announced them |
+//! | `install#<install>` | `licence` | the newest licence, signed |
 //! | `install#<install>` | `strangers` | the roles of the app that trust a stranger, as the runner reported them |
 //! | `install#<install>` | `role-runs` | the runs of actions that switches of roles started, as far as they count |
 //! | `install#<install>` | `skipped#<action>` | the newest run of an action, by cron or by the switch of a role, that the install refused |
@@ -66,7 +67,8 @@ pub use build::build_key;
 pub(crate) use change::contended;
 pub use change::{Decided, TRIES, change};
 pub use contract::{
-    ContractInEnvelope, ContractRecord, TermsRecord, contract_key, known_terms, signed_contract, terms_key,
+    ContractInEnvelope, ContractRecord, LicenceRecord, TermsRecord, contract_key, known_terms, licence_key,
+    signed_contract, terms_key,
 };
 pub use due_tasks::{Due, DueWhat, SKIPPED_PREFIX, SkippedRun, due, skipped_key};
 pub use forgotten_installs::{Forgetting, GoneInstalls, forgetting_key, gone_installs};

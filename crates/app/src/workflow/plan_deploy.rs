@@ -95,8 +95,8 @@ pub(crate) async fn plan_deploy(
     let secrets = SecretsState { digests: &install.secrets, copied: copied.as_ref().map(copies) };
     let has_gate = version.components.iter().filter_map(checked).any(|health| health.block_deploy);
     let healthy = &if has_gate { healthy(store, &install.id, deployed).await? } else { BTreeSet::new() };
-    let input =
-        DeployInput { version, builds, inputs, secrets, deployed, healthy, toggles, required, serial: of.serial };
+    let (licence, serial) = (install.licence_serial(), of.serial);
+    let input = DeployInput { version, builds, inputs, secrets, deployed, healthy, toggles, required, licence, serial };
     let nodes = deploy_nodes(input, &scope)?;
     check_not_revoked(&nodes, builds, deployed)?;
     Ok(nodes)

@@ -14,6 +14,7 @@ use freehold_app::install::enrol_build_runner::EnrolBuildRunner;
 use freehold_app::install::register_install::RegisterInstall;
 use freehold_app::install::set_approvals::SetApprovals;
 use freehold_app::install::set_labels::SetLabels;
+use freehold_app::install::set_licence::SetLicence;
 use freehold_app::install::set_release::SetRelease;
 use freehold_app::install::turn_queues::TurnQueues;
 use freehold_app::install::upgrade_runner::UpgradeRunner;
@@ -198,6 +199,10 @@ impl World {
 
     pub(crate) fn set_labels(&self) -> SetLabels {
         SetLabels { store: self.memory.clone() }
+    }
+
+    pub(crate) fn set_licence(&self) -> SetLicence {
+        SetLicence { store: self.memory.clone(), clock: self.memory.clone() }
     }
 
     pub(crate) fn set_release(&self) -> SetRelease {

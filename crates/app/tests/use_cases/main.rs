@@ -61,6 +61,7 @@ mod install {
     mod set_approvals;
     mod set_inputs;
     mod set_labels;
+    mod set_licence;
     mod set_release;
     mod set_toggles;
     mod upgrade_runner;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use freehold_protocol::ComponentName;
 
 use crate::check::index::Thing;
-use crate::check::references::{Target, all_components, misreference, run_input, target};
+use crate::check::references::{Target, all_components, misreference, run_input, target, unlicensed};
 use crate::kinds::Kind;
 use crate::read::document::{Data, Node};
 use crate::read::files::Place;
@@ -33,6 +33,7 @@ pub(crate) fn check(app: &mut App, index: &Index) -> Vec<Edge> {
         for reading in &checked.uses {
             drafts.extend(misreference(reading, index));
             drafts.extend(run_input(reading, checked));
+            drafts.extend(unlicensed(reading, checked));
         }
         drafts.extend(all_components(checked));
         let mut names = Names { checked, index, drafts: &mut drafts };
@@ -56,9 +57,12 @@ pub(crate) fn check(app: &mut App, index: &Index) -> Vec<Edge> {
 fn needs<'a>(checked: &'a Checked, index: &'a Index) -> impl Iterator<Item = (&'a str, Place)> {
     let read = checked.uses.iter().filter_map(|reading| match target(&reading.path)? {
         Target::Component(word, _) => Some((index.component(word)?, reading.place.clone())),
-        Target::Input(_) | Target::Action(..) | Target::Secret(_) | Target::Sandbox(_) | Target::InstallStack(_) => {
-            None
-        }
+        Target::Input(_)
+        | Target::Action(..)
+        | Target::Secret(_)
+        | Target::Sandbox(_)
+        | Target::InstallStack(_)
+        | Target::Licence => None,
     });
     let root = &checked.root;
     let declared = list(root, "dependencies")
@@ -81,7 +85,8 @@ pub(crate) fn needed_by_action(checked: &Checked, index: &Index) -> BTreeSet<Com
             | Target::Action(..)
             | Target::Secret(_)
             | Target::Sandbox(_)
-            | Target::InstallStack(_) => None,
+            | Target::InstallStack(_)
+            | Target::Licence => None,
         });
     let declared = list(&checked.root, "dependencies").iter().filter_map(Node::as_text);
     read.chain(declared).filter_map(|word| index.component(word)?.parse().ok()).collect()

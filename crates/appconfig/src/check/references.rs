@@ -33,7 +33,7 @@ const TREE: [&str; 14] = [
 /// The keys that templates can read below places of the tree.
 const KEYS_BELOW: [(&[&str], &[&str]); 9] = [
     (&["nuon", "org"], &["id", "name"]),
-    (INSTALL, &["id", "name", "inputs", "sandbox", "namespace", "tags", "labels", "node_labels"]),
+    (INSTALL, &["id", "name", "inputs", "sandbox", "licence", "namespace", "tags", "labels", "node_labels"]),
     (&["nuon", "install", "sandbox"], &["outputs"]),
     (&["nuon", "sandbox"], &["outputs"]),
     (&["nuon", "install_stack"], &["outputs"]),
@@ -43,6 +43,8 @@ const KEYS_BELOW: [(&[&str], &[&str]); 9] = [
     (&["nuon", "runbook"], &["inputs"]),
 ];
 const INSTALL: &[&str] = &["nuon", "install"];
+/// The place of the signed licence in the tree.
+const LICENCE: [&str; 3] = ["nuon", "install", "licence"];
 
 /// The keys that templates can read below `install_stack.outputs`.
 const STACK_OUTPUTS: [&str; 14] = [
@@ -78,6 +80,7 @@ pub(crate) enum Target<'a> {
     /// The name of one output of the sandbox; empty for all outputs.
     Sandbox(&'a str),
     InstallStack(&'a str),
+    Licence,
 }
 
 /// Returns the value that `path` refers to; `None` for a value that no [`Target`] describes.
@@ -94,6 +97,7 @@ pub(crate) fn target(path: &[String]) -> Option<Target<'_>> {
         ["nuon", "sandbox", "outputs" | "", ..] => return Some(Target::Sandbox(output(3))),
         ["nuon", "install", "sandbox", "outputs" | "", _] => return Some(Target::Sandbox(output(4))),
         ["nuon", "install_stack", "outputs" | "", ..] => return Some(Target::InstallStack(output(3))),
+        ["nuon", "install", "licence", ..] => return Some(Target::Licence),
         _ => return None,
     };
     (!matches!(found.0, "" | "*")).then_some(found.1)
@@ -119,7 +123,7 @@ pub(crate) fn misreference(reading: &Reading, index: &Index) -> Option<Draft> {
             .or_else(|| without_outputs(place.clone(), "components", name, rest))
             .or_else(|| unknown_output(place, name, rest, index)),
         Some(Target::InstallStack(output)) => unknown_stack_output(place, output, index),
-        Some(Target::Sandbox(_)) => None,
+        Some(Target::Sandbox(_) | Target::Licence) => None,
         None => short_input(reading, index),
     }
 }
@@ -269,6 +273,16 @@ pub(crate) fn run_input(reading: &Reading, checked: &Checked) -> Option<Draft> {
     }
 }
 
+/// Reports a template that reads the licence in a file whose templates are rendered without it.
+pub(crate) fn unlicensed(reading: &Reading, checked: &Checked) -> Option<Draft> {
+    let has_licence = matches!(checked.kind, Kind::Component | Kind::Sandbox | Kind::Action | Kind::Runbook);
+    if has_licence || reading.guarded || target(&reading.path) != Some(Target::Licence) {
+        return None;
+    }
+    let draft = Draft::warning(reading.place.clone(), "`.nuon.install.licence` does not exist here");
+    Some(draft.help("read it in a component, the sandbox, an action or a runbook"))
+}
+
 /// Reports `name` when the file has no input of this name.
 fn missing_input(place: Place, kind: &str, name: &str, checked: &Checked) -> Option<Draft> {
     let known: Vec<&str> = checked.root.tables("inputs").iter().filter_map(|node| node.text("name")).collect();
@@ -293,8 +307,8 @@ pub(crate) fn references(checked: &Checked, index: &Index) -> BTreeSet<Reference
 const COMPONENTS: [&str; 2] = ["nuon", "components"];
 
 /// Returns the values that a template of a component, an action or the sandbox can read by a path without their names,
-/// such as `.nuon.secrets` or `.nuon.install`: inputs, secrets, the outputs of the sandbox, and the outputs of all
-/// other components.
+/// such as `.nuon.secrets` or `.nuon.install`: inputs, secrets, the licence, the outputs of the sandbox, and the
+/// outputs of all other components.
 fn unnamed(path: &[String], checked: &Checked, index: &Index) -> Vec<Reference> {
     let mut found = Vec::new();
     if takes_in(path, &["nuon", "inputs", "inputs"]) || takes_in(path, &["nuon", "install", "inputs"]) {
@@ -302,6 +316,9 @@ fn unnamed(path: &[String], checked: &Checked, index: &Index) -> Vec<Reference> 
     }
     if takes_in(path, &["nuon", "secrets"]) {
         found.extend(index.secrets.keys().cloned().map(Reference::Secret));
+    }
+    if takes_in(path, &LICENCE) {
+        found.push(Reference::Licence);
     }
     // The sandbox is made before all components, so it reads none of their outputs.
     if checked.kind == Kind::Sandbox {
@@ -354,5 +371,6 @@ fn reference(target: Target<'_>, index: &Index) -> Option<Reference> {
         Target::Secret(name) => index.secrets.contains_key(name).then(|| Reference::Secret(name.to_owned())),
         Target::Sandbox(output) => Some(Reference::Sandbox(output.to_owned())),
         Target::InstallStack(output) => Some(Reference::InstallStack(output.to_owned())),
+        Target::Licence => Some(Reference::Licence),
     }
 }

@@ -41,7 +41,8 @@ fn output_of<'a>(owner: &Checked, path: &'a [String]) -> Option<&'a str> {
         | Target::Action(..)
         | Target::Secret(_)
         | Target::Sandbox(_)
-        | Target::InstallStack(_) => return None,
+        | Target::InstallStack(_)
+        | Target::Licence => return None,
     };
     (!matches!(name, "" | "*")).then_some(name)
 }

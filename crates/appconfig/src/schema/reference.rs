@@ -95,7 +95,7 @@ directory is an error.
 fetched when an app version is made.
 
 **Templates** are written in Go's template language, with the functions of Sprig that configs use. They read one tree, `.nuon`
-(`.freehold` is another name of the same tree). It holds `org`, `app`, `install` (`id`, `name`, `inputs`, `sandbox`,
+(`.freehold` is another name of the same tree). It holds `org`, `app`, `install` (`id`, `name`, `inputs`, `sandbox`, `licence`
 and [its tags and labels](#tags-and-labels)), `inputs.inputs`, `install_stack.outputs`, `sandbox.outputs`,
 `components.<name>.outputs`, `actions.workflows.<name>.outputs`, `secrets`, `runner`, `domain` and `cloud_account`; the steps of
 an action have `action.inputs.<name>` too, and those of a runbook's run `runbook.inputs.<name>`.
@@ -104,6 +104,9 @@ A reference to the outputs of another component is a dependency on it. A referen
 error, which suggests the nearest name. A template that reads a whole subtree, such as `toJson .nuon.install`, refers to
 everything below it that is an input, a secret, or an output of the sandbox or of a component, and its job gets the sensitive
 values too.
+
+`install.licence` is the signed licence that the vendor set for the install, as one line of JSON, in components, the sandbox, actions
+and runbooks. It does not exist in an install without a licence ([licences](licences.md)).
 
 `install_stack.outputs` has `account_id`, `region`, `prefix`, `boundary_arn` and `role_path`. `prefix` is
 `<tenant>--<install>--`, which keeps names of two installs apart. Every role, policy and instance profile that a component

@@ -52,6 +52,27 @@ fn outputs_of_the_sandbox_and_the_install_stack_are_references_in_both_spellings
 }
 
 #[test]
+fn the_licence_of_the_install_is_a_reference_in_both_spellings() {
+    for template in ["{{ .nuon.install.licence }}", "{{ .freehold.install.licence | default \"\" }}"] {
+        let config = with_var(template);
+
+        assert_eq!(config.faults().to_string(), "", "{template}");
+        assert_eq!(config.load().version.components[0].references, [Reference::Licence].into(), "{template}");
+    }
+}
+
+#[test]
+fn a_licence_is_not_read_where_templates_are_rendered_without_it() {
+    let place = "[[secret]]\nname = \"api_key\"\ndescription = \"A key\"\nkubernetes_sync = true\n\
+                 kubernetes_secret_namespace = \"{{ .nuon.install.licence }}\"\nkubernetes_secret_name = \"key\"\n";
+
+    let text = good().with("secrets.toml", place).check().to_string();
+
+    assert!(text.contains("warning: `.nuon.install.licence` does not exist here\n --> secrets.toml:5:35"), "{text}");
+    assert!(text.contains("read it in a component, the sandbox, an action or a runbook"), "{text}");
+}
+
+#[test]
 fn a_thousand_components_are_checked_fast() {
     let mut config = good();
     for at in 0..1000 {

@@ -143,7 +143,8 @@ fn action_terms(version: &AppVersion, action: &Action) -> ActionTerms {
         event_modes,
         other_roles: other_roles(version, action),
         schedules: action.triggers.iter().filter_map(schedule).collect(),
-        reads: action.references.clone(),
+        // The licence is a statement of the vendor, and contains no value of the customer.
+        reads: action.references.iter().filter(|one| **one != Reference::Licence).cloned().collect(),
         cluster: action.enable_kube_config,
         image: action.image.clone().unwrap_or_default(),
         steps: executed(action),

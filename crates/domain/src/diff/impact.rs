@@ -131,7 +131,8 @@ type DeployedAs = (Digest, BTreeSet<String>);
 /// source takes its place.
 fn deployed_as(version: &AppVersion, component: &Component, inputs: &BTreeMap<String, Value>) -> Option<DeployedAs> {
     let artifact = component.source_digest().ok()?;
-    Some((fingerprint(version, component, &artifact, inputs, &BTreeMap::new()).ok()?, component.sandbox_reads()))
+    let fingerprint = fingerprint(version, component, &artifact, inputs, &BTreeMap::new(), None).ok()?;
+    Some((fingerprint, component.sandbox_reads()))
 }
 
 /// The names of the inputs that count as answered in an install of the first version: the vendor answered the required

@@ -175,7 +175,8 @@ fn components_in(references: &BTreeSet<Reference>) -> impl Iterator<Item = Compo
         | Reference::Action(_)
         | Reference::Secret(_)
         | Reference::Sandbox(_)
-        | Reference::InstallStack(_) => None,
+        | Reference::InstallStack(_)
+        | Reference::Licence => None,
     })
 }
 
@@ -188,7 +189,7 @@ fn reads(references: &BTreeSet<Reference>) -> Reads {
             Reference::Action(name) => drop(reads.actions.insert(name.clone())),
             Reference::Sandbox(_) => reads.sandbox = true,
             Reference::InstallStack(_) => reads.install_stack = true,
-            Reference::Component(_) => {}
+            Reference::Component(_) | Reference::Licence => {}
         }
     }
     reads

@@ -4,6 +4,7 @@ pub mod change_gate;
 pub mod connection;
 pub mod follows;
 pub mod labels;
+pub mod licence;
 pub mod name;
 pub mod strangers;
 
@@ -19,6 +20,7 @@ use serde_json::Value;
 
 use crate::drift::DriftRule;
 use crate::sealed_inputs::Sealing;
+use licence::InstallLicence;
 
 /// The reserved install whose runner builds artifacts in the tenant's own account.
 pub const BUILD_INSTALL: &str = "build";
@@ -56,6 +58,9 @@ pub struct Install {
     /// The install's own labels; [`labels::with_defaults`] adds the default labels of its app.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// The newest licence that the vendor set or withdrew; absent before the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub licence: Option<InstallLicence>,
     /// Whether plans wait until somebody at the vendor approves them.
     #[serde(default, skip_serializing_if = "ApprovalOption::approves_all")]
     pub approval_option: ApprovalOption,
@@ -242,6 +247,7 @@ impl Install {
             sealed_at: Timestamp::default(),
             toggles: BTreeMap::new(),
             labels: BTreeMap::new(),
+            licence: None,
             approval_option: ApprovalOption::default(),
             follows: Follows::Latest,
             follows_since: Timestamp::default(),
@@ -311,6 +317,11 @@ impl Install {
     /// [`InstallError::NoApp`] for the tenant's build runner.
     pub fn require_app(&self) -> Result<&AppName, InstallError> {
         self.app().ok_or_else(|| InstallError::NoApp(self.id.clone()))
+    }
+
+    /// Returns the serial of the newest licence.
+    pub fn licence_serial(&self) -> Option<u64> {
+        self.licence.as_ref().map(|licence| licence.serial)
     }
 
     /// Returns the install's name and the key to which its sensitive inputs are sealed.

@@ -21,8 +21,8 @@ pub enum NoCheck {
     )]
     Partial(ComponentName),
     #[error(
-        "inputs, secrets or outputs that `{0}` reads have changed since its deploy, so a check would find more than \
-         drift; deploy the part with `freehold deploy`"
+        "inputs, secrets, outputs or the licence that `{0}` reads have changed since its deploy, so a check would find \
+         more than drift; deploy the part with `freehold deploy`"
     )]
     Behind(ComponentName),
 }
@@ -43,7 +43,7 @@ pub fn drift_node(input: DeployInput<'_>, name: &ComponentName) -> Result<Result
     if live.partial {
         return Ok(Err(NoCheck::Partial(name.clone())));
     }
-    let present = fingerprint(version, &part, &live.artifact, input.inputs, input.secrets.digests)?;
+    let present = fingerprint(version, &part, &live.artifact, input.inputs, input.secrets.digests, input.licence)?;
     if input.is_changed(&part, &present)? {
         return Ok(Err(NoCheck::Behind(name.clone())));
     }

@@ -151,6 +151,8 @@ pub struct DeployInput<'a> {
     /// The sandbox outputs that the templates of each component need to be rendered. The caller finds them by parsing
     /// the templates.
     pub required: &'a BTreeMap<ComponentName, BTreeSet<String>>,
+    /// The serial of the install's licence; `None` without a licence.
+    pub licence: Option<u64>,
     pub serial: u64,
 }
 

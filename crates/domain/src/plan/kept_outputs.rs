@@ -24,7 +24,11 @@ pub fn kept_outputs(
     let read = references.unwrap_or_default().into_iter().filter_map(|reference| match reference {
         Reference::Component(name) => Some(name),
         Reference::Sandbox(_) => version.sandbox.as_ref().map(|_| ComponentName::sandbox()),
-        Reference::Input(_) | Reference::Action(_) | Reference::Secret(_) | Reference::InstallStack(_) => None,
+        Reference::Input(_)
+        | Reference::Action(_)
+        | Reference::Secret(_)
+        | Reference::InstallStack(_)
+        | Reference::Licence => None,
     });
     let named: BTreeSet<ComponentName> = read.chain(work.component().cloned()).collect();
     named.into_iter().filter_map(|part| kept(version, deployed.get(&part)?)).collect()

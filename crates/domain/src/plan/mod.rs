@@ -48,8 +48,9 @@ pub fn check_deployable(version: &AppVersion) -> Result<(), PlanError> {
 }
 
 /// Returns a digest of everything that a deploy of `component` depends on: its artifact, its own values, its cluster, the
-/// policies that its deploy applies to the cluster, and the inputs and secrets that its templates refer to. While the
-/// digest is the same, a new deploy would change nothing.
+/// policies that its deploy applies to the cluster, and the inputs, the secrets and the licence that its templates
+/// refer to. `licence` is the serial of the install's licence. While the digest is the same, a new deploy would change
+/// nothing.
 ///
 /// # Errors
 /// [`PlanError::Unwritable`].
@@ -59,6 +60,7 @@ pub fn fingerprint(
     artifact: &Digest,
     inputs: &BTreeMap<String, Value>,
     secrets: &BTreeMap<String, Digest>,
+    licence: Option<u64>,
 ) -> Result<Digest, PlanError> {
     let used: BTreeMap<&str, Option<&Value>> = component
         .references
@@ -69,7 +71,8 @@ pub fn fingerprint(
             | Reference::Action(_)
             | Reference::Secret(_)
             | Reference::Sandbox(_)
-            | Reference::InstallStack(_) => None,
+            | Reference::InstallStack(_)
+            | Reference::Licence => None,
         })
         .collect();
     let secrets = secrets::used(&component.references, secrets);
@@ -81,6 +84,10 @@ pub fn fingerprint(
     };
     let policies = cluster_policies(version, component);
     let digest = digest.and_then(|own| if policies.is_empty() { Ok(own) } else { canonical::digest(&(own, policies)) });
+    let digest = match licence.filter(|_| component.references.contains(&Reference::Licence)) {
+        Some(serial) => digest.and_then(|own| canonical::digest(&(own, "licence", serial))),
+        None => digest,
+    };
     digest.map_err(|e| PlanError::Unwritable(e.to_string()))
 }
 
@@ -275,7 +282,7 @@ fn part_target(version: &AppVersion, part: &Component, input: DeployInput<'_>) -
     let built = built.and_then(|build| Some((build.id.clone(), build.usable()?.digest.clone())));
     let (build, artifact) =
         built.ok_or_else(|| PlanError::NotBuilt { component: part.name.clone(), app: version.app.to_string() })?;
-    let fingerprint = fingerprint(version, part, &artifact, input.inputs, input.secrets.digests)?;
+    let fingerprint = fingerprint(version, part, &artifact, input.inputs, input.secrets.digests, input.licence)?;
     let target = if version.sandbox.is_some() && part.name.is_sandbox() {
         Target::Sandbox { build, artifact, fingerprint: fingerprint.clone() }
     } else {

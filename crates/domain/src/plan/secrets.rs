@@ -22,7 +22,8 @@ pub(super) fn used<'a>(
         | Reference::Component(_)
         | Reference::Action(_)
         | Reference::Sandbox(_)
-        | Reference::InstallStack(_) => None,
+        | Reference::InstallStack(_)
+        | Reference::Licence => None,
     });
     names.map(|name| (name, digests.get(name))).collect()
 }

@@ -329,6 +329,7 @@ pub fn describe_reference(reference: &Reference) -> String {
         Reference::Secret(name) => format!("secret `{name}`"),
         Reference::Sandbox(name) => outputs("the sandbox", name),
         Reference::InstallStack(name) => outputs("the install stack", name),
+        Reference::Licence => "the licence of the install".to_owned(),
     }
 }
 

@@ -65,6 +65,46 @@ pub struct SetLabelsRequest {
     pub labels: BTreeMap<String, Option<String>>,
 }
 
+/// `POST /v1/installs/{install}/licence`: sets the licence of an install, or withdraws it. The new licence replaces the
+/// former one as a whole. The next order of the install brings it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SetLicenceRequest {
+    /// The facts by name, of at most 4 KiB as JSON: texts, booleans, integers of at most 2^53 - 1, and lists of texts.
+    /// A name has up to 64 lower-case letters, digits, `_`, `-` and `.`, and begins with a letter.
+    #[serde(default)]
+    pub facts: BTreeMap<String, Value>,
+    /// The time after which the licence is over; absent for a licence without an end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_after: Option<Timestamp>,
+    /// Whether to withdraw the licence. The request then has neither facts nor an end.
+    #[serde(default, skip_serializing_if = "crate::flag::is_false")]
+    pub withdraw: bool,
+}
+
+/// The newest licence of an install.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LicenceView {
+    /// The number of the licence, from 1. Each later licence of the install has the next number.
+    pub serial: u64,
+    pub facts: BTreeMap<String, Value>,
+    /// The time after which the licence is over; absent for a licence without an end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_after: Option<Timestamp>,
+    /// Whether the licence was withdrawn. It then has no facts, and was over at once.
+    #[serde(default, skip_serializing_if = "crate::flag::is_false")]
+    pub withdrawn: bool,
+    /// The time at which the licence was set or withdrawn.
+    pub issued_at: Timestamp,
+    /// Who set or withdrew the licence.
+    pub by: AskedBy,
+    /// The signed licence as the app reads it: an envelope as one line of JSON. Absent until the first order after the
+    /// licence was set, which brings it to the customer's account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<String>,
+}
+
 /// `GET /v1/installs`, `GET /v1/installs/{install}`: an install.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -108,6 +148,9 @@ pub struct InstallView {
     /// and before the runner announced them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roles: Option<RolesView>,
+    /// The newest licence that was set or withdrawn. Absent in lists, and before the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub licence: Option<LicenceView>,
     /// Whether plans wait until somebody at the vendor approves them.
     #[serde(default, skip_serializing_if = "ApprovalOption::approves_all")]
     pub approval_option: ApprovalOption,

@@ -50,8 +50,8 @@ pub use history::HistoryEntry;
 pub use inputs::{AnsweredBy, InputView, InputsSchema, InstallInputs, SetInputsRequest};
 pub use installs::{
     ChangesView, ConnectionView, CreateInstallRequest, DeployedView, ForgetInstallRequest, ForgetStarted, HealthView,
-    InstallCreated, InstallDeleted, InstallHealthView, InstallStack, InstallView, LeftoversView, PartialView,
-    RolesView, RunnerView, SetLabelsRequest, SkippedView, WaitingPlan,
+    InstallCreated, InstallDeleted, InstallHealthView, InstallStack, InstallView, LeftoversView, LicenceView,
+    PartialView, RolesView, RunnerView, SetLabelsRequest, SetLicenceRequest, SkippedView, WaitingPlan,
 };
 pub use runbooks::{InstallRunbooks, ResumedView, RunRunbookRequest, RunStepView, RunView, RunbookView};
 pub use subscriptions::{

@@ -62,7 +62,8 @@ impl Component {
             | Reference::Component(_)
             | Reference::Action(_)
             | Reference::Secret(_)
-            | Reference::InstallStack(_) => None,
+            | Reference::InstallStack(_)
+            | Reference::Licence => None,
         });
         sandbox.collect()
     }
@@ -149,6 +150,8 @@ pub enum Reference {
     Sandbox(String),
     /// `.nuon.install_stack.outputs.<name>`. An empty name means all outputs.
     InstallStack(String),
+    /// `.nuon.install.licence`, the signed licence of the install.
+    Licence,
 }
 
 /// The settings of one kind of component. String values are templates.

@@ -23,6 +23,8 @@ pub enum KeyUse {
     Contracts,
     /// Receipts of the last audit records that runners reported.
     Receipts,
+    /// Licences of installs.
+    Licences,
     /// A use that this version does not know. It permits nothing.
     #[serde(other)]
     Unknown,
@@ -30,8 +32,8 @@ pub enum KeyUse {
 
 impl KeyUse {
     /// Every use that permits something.
-    pub const ALL: [Self; 6] =
-        [Self::Orders, Self::Cancels, Self::Notices, Self::Grants, Self::Contracts, Self::Receipts];
+    pub const ALL: [Self; 7] =
+        [Self::Orders, Self::Cancels, Self::Notices, Self::Grants, Self::Contracts, Self::Receipts, Self::Licences];
 
     /// Returns the name in messages; also that in certificates, except for [`Self::Unknown`].
     pub const fn as_str(self) -> &'static str {
@@ -42,6 +44,7 @@ impl KeyUse {
             Self::Grants => "grants",
             Self::Contracts => "contracts",
             Self::Receipts => "receipts",
+            Self::Licences => "licences",
             Self::Unknown => "something unknown",
         }
     }

@@ -7,6 +7,7 @@ use freehold_protocol::audit::Receipt;
 use freehold_protocol::contract::SignedContract;
 use freehold_protocol::envelope::{Delegate, PublicKey};
 use freehold_protocol::grant::ArtifactGrant;
+use freehold_protocol::licence::Licence;
 use freehold_protocol::order::{Cancel, Order, Retired};
 use freehold_protocol::{Delegated, Envelope, EnvelopeError, KeyUse, KeyUses, Payload, TenantName, Timestamp};
 use proptest::prelude::*;
@@ -70,7 +71,7 @@ fn outcome<P: Delegated + Debug>(text: &str, cert: &Envelope) -> (KeyUse, Result
 }
 
 /// Returns what became of one statement of each kind.
-fn outcomes(cert: &Envelope) -> [(KeyUse, Result<(), String>); 6] {
+fn outcomes(cert: &Envelope) -> [(KeyUse, Result<(), String>); 7] {
     [
         outcome::<Order>(include_str!("../../golden/order-container-image.json"), cert),
         outcome::<Cancel>(include_str!("../../golden/cancel.json"), cert),
@@ -78,6 +79,7 @@ fn outcomes(cert: &Envelope) -> [(KeyUse, Result<(), String>); 6] {
         outcome::<ArtifactGrant>(include_str!("../../golden/grant.json"), cert),
         outcome::<SignedContract>(include_str!("../../golden/signed-contract.json"), cert),
         outcome::<Receipt>(include_str!("../../golden/receipt.json"), cert),
+        outcome::<Licence>(include_str!("../../golden/licence.json"), cert),
     ]
 }
 
@@ -119,7 +121,7 @@ proptest! {
     /// Names that later versions may add neither grant anything nor take anything away.
     #[test]
     fn names_that_are_not_known_change_nothing(
-        known in proptest::sample::subsequence(KeyUse::ALL.to_vec(), 0..=6),
+        known in proptest::sample::subsequence(KeyUse::ALL.to_vec(), 0..=7),
         others in proptest::collection::vec("[a-z_*]{0,12}", 0..4),
     ) {
         let is_known = |name: &String| KeyUse::ALL.iter().any(|one| one.as_str() == name);

@@ -5,6 +5,7 @@
 mod golden;
 mod inputs;
 mod key_uses;
+mod licence;
 mod lineage;
 mod provenance;
 mod succession;

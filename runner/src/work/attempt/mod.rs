@@ -337,7 +337,8 @@ impl Attempt<'_> {
         })
     }
 
-    /// Returns an empty workspace, and the order with the sensitive inputs, secrets and sensitive outputs of this account.
+    /// Returns an empty workspace, and the order with the sensitive inputs, secrets and sensitive outputs of this
+    /// account, and with the newest licence.
     async fn prepare(&self, log: &JobLog) -> Result<(Workspace, Arc<Order>, FirstBox), String> {
         let (workspace, first_box) =
             self.workspace().await.map_err(|error| format!("cannot make a workspace in `state_dir`: {error}"))?;
@@ -348,6 +349,7 @@ impl Attempt<'_> {
         let order = order.map_err(|error| format!("{owner}: {error}"))?;
         let order = self.agent.sensitive_outputs.add_to(order, log).await;
         let order = order.map_err(|error| format!("{owner}: {error}"))?;
+        let order = self.agent.licence.add_to(order).map_err(|error| format!("{owner}: {error}"))?;
         Ok((workspace, Arc::new(order), first_box))
     }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{files, read, top};
 
 /// Commands whose words are not those of their operation, with the reason.
-const OTHER_COMMANDS: [(&str, &str, &str); 11] = [
+const OTHER_COMMANDS: [(&str, &str, &str); 12] = [
     (
         "EnrolBuildRunner",
         "tenant build-runner",
@@ -18,6 +18,7 @@ const OTHER_COMMANDS: [(&str, &str, &str); 11] = [
     ("SetApprovals", "install approvals", "it has one word to set, as `install toggles` has those to switch"),
     ("SetInputs", "install inputs", "without `--input` it shows the inputs, as `app inputs` does"),
     ("SetLabels", "install labels", "without `--label` and `--remove` it shows the labels, as `install inputs` does"),
+    ("SetLicence", "install set-licence", "a licence has no name of its own, and is named by its install"),
     ("SetRelease", "install release", "without an option it shows what the install follows, as `install inputs` does"),
     (
         "SetToggles",

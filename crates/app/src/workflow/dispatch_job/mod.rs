@@ -2,6 +2,7 @@
 
 pub(crate) mod change_windows;
 pub(crate) mod expiry;
+mod licence;
 mod sending;
 mod size;
 mod task;
@@ -163,6 +164,7 @@ impl DispatchJob {
         let Unsigned { mut order, part, reads_in_removal } = self.order(job, install, dispatch).await?;
         let delegate = self.signer.delegate(order.not_after).await?;
         order.receipt = self.receipt(install, &delegate, now).await?;
+        self.add_licence(&mut order.context, install, &delegate, now).await?;
         let mut envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
         // The order can be sent without the documents of its terms: a runner that needs them reports that. The order
         // cannot be sent without its work.

@@ -31,8 +31,8 @@ struct Claim {
 impl DispatchJob {
     /// The kinds of messages that the use case signs with a delegate key. It signs contracts for
     /// [`SignContract`](crate::contract::sign_contract).
-    pub const SIGNS: [KeyUse; 5] =
-        [KeyUse::Orders, KeyUse::Cancels, KeyUse::Notices, KeyUse::Contracts, KeyUse::Receipts];
+    pub const SIGNS: [KeyUse; 6] =
+        [KeyUse::Orders, KeyUse::Cancels, KeyUse::Notices, KeyUse::Contracts, KeyUse::Receipts, KeyUse::Licences];
 
     /// Sends the order of a job. Does not send it again when the first try is so old that SQS would no longer drop a
     /// duplicate. Returns whether the order was sent.

@@ -33,7 +33,7 @@ pub(super) fn check_one_set_of_values(
     let off = toggles::off(version, &ran.toggles);
     for live in later {
         let Some(part) = version.part(&live.component) else { continue };
-        let former = fingerprint(version, &part, &live.artifact, &inputs, &install.secrets)?;
+        let former = fingerprint(version, &part, &live.artifact, &inputs, &install.secrets, install.licence_serial())?;
         if former != live.fingerprint || off.contains(&live.component) {
             let (id, name) = (&install.id, &live.component);
             return Err(AppError::conflict(format!(

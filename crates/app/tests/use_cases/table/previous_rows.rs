@@ -76,7 +76,7 @@ struct Tenant {
 type ReadAndWrite = fn(&Kept) -> (Key, Value);
 
 /// The types of rows. The tests of their modules read those that only their modules know, and a workflow has two rows.
-const TYPES: [(&str, ReadAndWrite); 52] = [
+const TYPES: [(&str, ReadAndWrite); 53] = [
     ("AppRecord", again::<table::AppRecord>),
     ("BudgetRecord", again::<table::BudgetRecord>),
     ("Build", again::<Build>),
@@ -100,6 +100,7 @@ const TYPES: [(&str, ReadAndWrite); 52] = [
     ("Job", again::<Job>),
     ("KnownSender", again::<table::KnownSender>),
     ("LeftoversRecord", again::<table::LeftoversRecord>),
+    ("LicenceRecord", again::<table::LicenceRecord>),
     ("LogRecord", again::<table::LogRecord>),
     ("MadeBy", again::<MadeBy>),
     ("NextSweep", again::<table::NextSweep>),

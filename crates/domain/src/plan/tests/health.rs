@@ -59,6 +59,7 @@ fn nodes_of(
         toggles: TogglesState::none(),
         deployed,
         required: &BTreeMap::new(),
+        licence: None,
         serial: 5,
     };
     let nodes = deploy_nodes(input, scope).unwrap();

@@ -6,6 +6,7 @@ use serde_json::json;
 
 mod dependents;
 mod health;
+mod licence;
 mod sandbox;
 mod toggles;
 
@@ -88,6 +89,7 @@ fn planned(given: Value, deployed: &BTreeMap<ComponentName, Deployed>, scope: &D
         toggles: TogglesState::none(),
         deployed,
         required: &BTreeMap::new(),
+        licence: None,
         serial: 5,
     };
     deploy_nodes(input, scope).unwrap()

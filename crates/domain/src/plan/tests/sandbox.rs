@@ -42,6 +42,7 @@ fn try_planned(
         toggles: TogglesState::none(),
         deployed,
         required: &required,
+        licence: None,
         serial: 5,
     };
     deploy_nodes(input, scope)
@@ -153,6 +154,7 @@ fn a_sandbox_that_was_not_built_stops_the_plan() {
         inputs: &BTreeMap::new(),
         deployed: &BTreeMap::new(),
         required: &BTreeMap::new(),
+        licence: None,
         serial: 1,
     };
 

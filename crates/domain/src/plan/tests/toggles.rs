@@ -84,6 +84,7 @@ impl Site {
             toggles: TogglesState { off: &off, on: &on, there: &there },
             deployed: &self.deployed,
             required: &BTreeMap::new(),
+            licence: None,
             serial: self.serial,
         };
         deploy_nodes(input, &DeployScope { first: self.deployed.is_empty(), ..DeployScope::default() })
@@ -332,6 +333,7 @@ fn a_deploy_of_named_components_refuses_those_that_are_off_and_removes_nothing()
         toggles: TogglesState { off: &off, on: &BTreeSet::new(), there: &there },
         deployed: &site.deployed,
         required: &BTreeMap::new(),
+        licence: None,
         serial: 3,
     };
     let only = |at: usize| DeployScope { only: [name_of(at)].into(), ..DeployScope::default() };
@@ -408,6 +410,7 @@ fn copies_of_secrets_that_no_version_wants_go_after_all_deploys_and_removals() {
         toggles: TogglesState { off: &off, on: &BTreeSet::new(), there: &there },
         deployed: &site.deployed,
         required: &BTreeMap::new(),
+        licence: None,
         serial: 3,
     };
 

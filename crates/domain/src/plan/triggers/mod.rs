@@ -415,7 +415,11 @@ fn needed(action: &Action, nodes: &[Node]) -> BTreeSet<String> {
     let reads = action.references.iter().filter_map(|reference| match reference {
         Reference::Component(name) => Some(name.clone()),
         Reference::Sandbox(_) => Some(ComponentName::sandbox()),
-        Reference::Input(_) | Reference::Action(_) | Reference::Secret(_) | Reference::InstallStack(_) => None,
+        Reference::Input(_)
+        | Reference::Action(_)
+        | Reference::Secret(_)
+        | Reference::InstallStack(_)
+        | Reference::Licence => None,
     });
     let needs: BTreeSet<ComponentName> = action.dependencies.iter().cloned().chain(reads).collect();
     let deploys = |node: &&Node| node.target.deploys().is_some_and(|one| needs.contains(&one.part));

@@ -2,6 +2,7 @@
 //! `FREEHOLD_UPDATE=1` writes the files anew; read the difference before you accept it.
 
 mod approvals;
+mod licences;
 mod orders;
 mod previous_version;
 

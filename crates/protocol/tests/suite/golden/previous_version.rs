@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use freehold_protocol::approval::{PlanRecord, WrittenDecision};
 use freehold_protocol::audit::{AuditEvent, AuditRecord};
+use freehold_protocol::licence::Licence;
 use freehold_protocol::lineage::Lineage;
 use freehold_protocol::notification::Notification;
 use freehold_protocol::order::drift::DriftFound;
@@ -23,7 +24,7 @@ type ReadAndWrite = fn(&Value) -> Result<Value, serde_json::Error>;
 
 /// The types of messages, each with the word with which the names of its golden files begin; `-` for a type that only
 /// `golden/fields` has.
-const TYPES: [(&str, &str, ReadAndWrite); 23] = [
+const TYPES: [(&str, &str, ReadAndWrite); 24] = [
     ("AppVersion", "app", as_type::<AppVersion>),
     ("ArtifactGrant", "grant", as_type::<ArtifactGrant>),
     ("AuditRecord", "-", as_known_record),
@@ -35,6 +36,7 @@ const TYPES: [(&str, &str, ReadAndWrite); 23] = [
     ("Findings", "preflight", as_type::<Vec<Finding>>),
     ("Health", "-", as_type::<Health>),
     ("Leftovers", "-", as_type::<Leftovers>),
+    ("Licence", "licence", as_type::<Licence>),
     ("Lineage", "lineage", as_type::<Lineage>),
     ("Notification", "notification", as_type::<Notification>),
     ("Order", "order", as_type::<Order>),

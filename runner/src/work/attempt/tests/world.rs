@@ -232,17 +232,19 @@ impl World {
         let account = Arc::new(AccountDouble::with("EnableRunner", "true"));
         let roles = Arc::new(AppRolesDouble::default());
         let standing = Standing::new(&crate::testing::config(path.to_str().unwrap(), Role::Install), account.clone());
+        let trust = Trust {
+            role: Role::Install,
+            tenant: tenant.clone(),
+            install: install.clone(),
+            roots: crate::keys::known_roots::KnownRoots::given(freehold_protocol::succession::Roots::given(
+                tenant.clone(),
+                root().verifying_key().into(),
+                None,
+            )),
+        };
         let agent = Agent {
-            trust: Trust {
-                role: Role::Install,
-                tenant: tenant.clone(),
-                install: install.clone(),
-                roots: crate::keys::known_roots::KnownRoots::given(freehold_protocol::succession::Roots::given(
-                    tenant.clone(),
-                    root().verifying_key().into(),
-                    None,
-                )),
-            },
+            licence: crate::identity::licence::NewestLicence::open(&config, trust.clone()),
+            trust,
             clock: Arc::new(ServerClock::default()),
             enrolled: Enrolled::open(path, identity.id().clone()),
             inbox: queue.clone(),
