@@ -50,6 +50,36 @@ fn every_route_has_an_answer_and_the_one_error_shape() {
         for status in ["403", "429"] {
             assert!(shared(&document, &responses[status])["content"].is_object(), "{status}");
         }
+        assert_eq!(responses["413"].is_object(), operation["requestBody"].is_object(), "{}", operation["operationId"]);
+    }
+}
+
+#[test]
+fn every_request_is_signed_by_a_principal_except_calls_of_webhooks() {
+    let document = openapi::document();
+
+    let schemes = document["components"]["securitySchemes"].as_object().unwrap();
+    for operation in operations(&document) {
+        let security = operation.get("security").unwrap_or(&document["security"]);
+        let named: Vec<&String> =
+            security.as_array().unwrap().iter().flat_map(|one| one.as_object().unwrap().keys()).collect();
+        let is_call = operation["operationId"] == "CallWebhook";
+        assert_eq!(named, [if is_call { "webhook" } else { "sigv4" }], "{}", operation["operationId"]);
+        assert!(named.iter().all(|name| schemes.contains_key(*name)), "{named:?}");
+    }
+}
+
+#[test]
+fn every_response_names_its_request_and_has_an_example() {
+    let document = openapi::document();
+
+    for operation in operations(&document) {
+        for (status, response) in operation["responses"].as_object().unwrap() {
+            let response = if response["$ref"].is_string() { shared(&document, response) } else { response };
+            assert!(response["headers"]["apigw-requestid"].is_object(), "{status} of {}", operation["operationId"]);
+            let example = &response["content"]["application/json"]["example"];
+            assert!(!example.is_null(), "{status} of {} has no example", operation["operationId"]);
+        }
     }
 }
 
@@ -80,6 +110,7 @@ fn every_parameter_says_what_the_code_takes() {
                 schema => schema,
             };
             assert!(schema["pattern"].is_string(), "{} of {}", parameter["name"], operation["operationId"]);
+            assert!(parameter["description"].is_string(), "{} of {}", parameter["name"], operation["operationId"]);
         }
     }
 }

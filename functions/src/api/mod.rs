@@ -5,6 +5,8 @@ mod caller;
 mod idempotency;
 #[cfg(feature = "openapi")]
 pub mod openapi;
+#[cfg(feature = "openapi")]
+mod openapi_description;
 pub mod operations;
 mod placeholders;
 pub mod routes;

@@ -31,8 +31,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::placeholders;
 use super::routes::{Operation, ROUTES, Route};
+use super::{openapi_description, placeholders};
 
 type Examples = Map<String, Value>;
 
@@ -50,16 +50,15 @@ pub fn document() -> Value {
     }
     json!({
         "openapi": "3.1.0",
-        "info": {
-            "title": "Freehold tenant API",
-            "version": env!("CARGO_PKG_VERSION"),
-            "description": "Requests are signed with AWS Signature Version 4 (service `execute-api`).",
-            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
-        },
+        "info": openapi_description::info(),
+        "servers": openapi_description::servers(),
+        "security": openapi_description::security(false),
         "paths": paths,
         "components": {
+            "headers": { REQUEST_ID: request_id() },
             "schemas": generator.take_definitions(true),
             "responses": shared_responses(&error, &examples),
+            "securitySchemes": openapi_description::security_schemes(),
         },
     })
 }
@@ -128,12 +127,15 @@ fn operation(route: &Route, examples: &Examples, generator: &mut SchemaGenerator
     let mut operation = json!({
         "operationId": format!("{:?}", route.operation),
         "summary": route.summary,
+        "tags": [route.path.split('/').nth(2)],
         "parameters": parameters,
-        "responses": responses(&answer.schema, example),
+        "responses": responses(&answer.schema, example, request.is_some()),
     });
-    if let (Some(request), Some(operation)) = (request, operation.as_object_mut()) {
-        let content = content(&request.schema, examples.get(request.name()));
-        operation.insert("requestBody".into(), json!({ "required": true, "content": content }));
+    let content = request.map(|request| content(&request.schema, examples.get(request.name())));
+    let body = content.map(|content| ("requestBody", json!({ "required": true, "content": content })));
+    let security = route.operation.is_open().then(|| ("security", openapi_description::security(true)));
+    if let Some(operation) = operation.as_object_mut() {
+        operation.extend(body.into_iter().chain(security).map(|(name, value)| (name.to_owned(), value)));
     }
     operation
 }
@@ -145,7 +147,8 @@ fn parameters(route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
         .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
         .map(|name| {
             let schema = placeholders::schema(name, generator);
-            json!({ "name": name, "in": "path", "required": true, "schema": schema })
+            let description = placeholders::description(name);
+            json!({ "name": name, "in": "path", "required": true, "description": description, "schema": schema })
         })
         .collect();
     if route.operation.is_open() {
@@ -209,17 +212,28 @@ fn signature_parameters() -> [Value; 3] {
 }
 
 /// Returns the responses of an operation by status: the response to success, and the errors that all operations share.
-fn responses(answer: &Value, example: Option<&Value>) -> Value {
+/// Only a request with a body can be too large.
+fn responses(answer: &Value, example: Option<&Value>, has_body: bool) -> Value {
     let mut responses = Map::new();
     responses.insert("200".into(), response("Done", answer, example));
-    for (status, name) in ErrorKind::ALL.map(|kind| (kind.status(), describe(kind).0)).into_iter().chain(GATEWAY) {
+    let errors = ErrorKind::ALL.map(|kind| (kind.status(), describe(kind).0)).into_iter().chain(GATEWAY);
+    for (status, name) in errors.filter(|(status, _)| has_body || *status != TOO_LARGE) {
         responses.insert(status.to_string(), json!({ "$ref": format!("#/components/responses/{name}") }));
     }
     Value::Object(responses)
 }
 
+/// The status of a response to a request that is too large for API Gateway.
+const TOO_LARGE: u16 = 413;
 /// The statuses of responses that API Gateway sends itself, without calling the function.
-const GATEWAY: [(u16, &str); 2] = [(403, "Forbidden"), (429, "TooManyRequests")];
+const GATEWAY: [(u16, &str); 3] = [(403, "Forbidden"), (TOO_LARGE, "TooLarge"), (429, "TooManyRequests")];
+/// The header with the id that API Gateway gives to a request.
+const REQUEST_ID: &str = "apigw-requestid";
+
+fn request_id() -> Value {
+    let description = "The id that API Gateway gave to the request, for questions to whoever runs the tenant.";
+    json!({ "description": description, "schema": { "type": "string" } })
+}
 
 /// Returns the responses that every operation shares, by name.
 fn shared_responses(error: &Value, examples: &Examples) -> Value {
@@ -239,6 +253,7 @@ fn shared_responses(error: &Value, examples: &Examples) -> Value {
     }
     let descriptions = [
         "The signature is missing or wrong, or its principal may not `execute-api:Invoke`",
+        "The body has more than the 10 MB that API Gateway takes; a body that is too large for the operation gets 400",
         "Too many requests; try again later",
     ];
     for ((_, name), description) in GATEWAY.into_iter().zip(descriptions) {
@@ -248,7 +263,8 @@ fn shared_responses(error: &Value, examples: &Examples) -> Value {
 }
 
 fn response(description: &str, schema: &Value, example: Option<&Value>) -> Value {
-    json!({ "description": description, "content": content(schema, example) })
+    let headers = json!({ REQUEST_ID: { "$ref": format!("#/components/headers/{REQUEST_ID}") } });
+    json!({ "description": description, "headers": headers, "content": content(schema, example) })
 }
 
 fn content(schema: &Value, example: Option<&Value>) -> Value {

@@ -1,5 +1,5 @@
 //! The placeholders of paths, one line each. The type of a placeholder parses the value in a request, and the OpenAPI
-//! document publishes its schema.
+//! document publishes its schema and what it names.
 
 use freehold_app::AppError;
 use freehold_protocol::{
@@ -10,7 +10,7 @@ use freehold_protocol::{
 use super::Call;
 
 macro_rules! placeholders {
-    ($($name:ident: $type:ty,)*) => {
+    ($($name:ident: $type:ty = $what:literal,)*) => {
         impl Call {$(
             /// Returns the value of the placeholder.
             ///
@@ -44,25 +44,34 @@ macro_rules! placeholders {
                 _ => None,
             }
         }
+
+        /// Returns what the placeholder `name` names, or `None` when there is no such placeholder.
+        #[cfg(feature = "openapi")]
+        pub(super) fn description(name: &str) -> Option<&'static str> {
+            match name {
+                $(stringify!($name) => Some($what),)*
+                _ => None,
+            }
+        }
     };
 }
 
 placeholders! {
-    action: ActionName,
-    app: AppName,
-    artifact: Digest,
-    channel: ChannelName,
-    check: CheckName,
-    component: ComponentName,
-    install: InstallId,
-    job: JobId,
-    release: ReleaseName,
-    run: RunId,
-    runbook: RunbookName,
-    terms: Digest,
-    version: Digest,
-    webhook: WebhookName,
-    workflow: WorkflowId,
+    action: ActionName = "The name of an action of the app.",
+    app: AppName = "The name of an app.",
+    artifact: Digest = "The digest of an artifact.",
+    channel: ChannelName = "The name of a channel of the app.",
+    check: CheckName = "The name of a required check of the component.",
+    component: ComponentName = "The name of a component of the app.",
+    install: InstallId = "The name of an install.",
+    job: JobId = "The id of a job.",
+    release: ReleaseName = "The name of a release of the app.",
+    run: RunId = "The id of a run of a runbook.",
+    runbook: RunbookName = "The name of a runbook of the app.",
+    terms: Digest = "The digest of terms.",
+    version: Digest = "The digest of a version of the app.",
+    webhook: WebhookName = "The name of a webhook.",
+    workflow: WorkflowId = "The id of a workflow.",
 }
 
 impl Call {

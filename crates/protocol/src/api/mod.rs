@@ -87,7 +87,7 @@ pub struct TenantView {
 
 /// One page of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "PageOf{T}"))]
 pub struct Page<T> {
     pub items: Vec<T>,
     /// The value of the parameter `after` for the next page; absent on the last page.
