@@ -1,6 +1,7 @@
 //! `freehold action`: runs an action of an install.
 
 use clap::{Args, Subcommand};
+use freehold_client::calls;
 use freehold_protocol::api::{RunActionRequest, WorkflowStarted};
 use freehold_protocol::{ActionName, InstallId};
 
@@ -45,10 +46,10 @@ impl ActionCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<()> {
         let Self::Run(args) = self;
         let api = context.api().await?;
-        let path = ["v1", "installs", args.install.as_str(), "actions", args.action.as_str(), "runs"];
         let inputs = texts_by_name(&args.inputs)?;
         let request = RunActionRequest { role: args.role, inputs, now: args.now };
-        let started: WorkflowStarted = api.post(&path, &request).await?;
+        let call = calls::run_action(&args.install, &args.action, &request);
+        let started: WorkflowStarted = api.send(call).await?;
         let version = started.number.map(|number| format!(" (version {number})")).unwrap_or_default();
         let subject = format!("action `{}` of `{}`{version}", args.action, args.install);
         follow(&api, context.out, &started.workflow, &subject, !args.no_wait).await

@@ -1,6 +1,7 @@
 //! `freehold build`: starts the builds of a version's artifacts, which the build runner executes.
 
 use clap::Args;
+use freehold_client::calls;
 use freehold_protocol::AppName;
 use freehold_protocol::api::{BuildComponentsRequest, BuildStarted, BuildView};
 use serde::Serialize;
@@ -50,10 +51,10 @@ impl Build {
             Some(name) => Some(name.resolve(&api, &self.app).await?),
             None => None,
         };
-        let path = ["v1", "apps", self.app.as_str(), "builds"];
         let progress = Progress::start();
         let request = BuildComponentsRequest { version };
-        let mut started: BuildStarted = until_ready(&progress, async || api.post(&path, &request).await).await?;
+        let ask = async || api.send(calls::build_components(&self.app, &request)).await;
+        let mut started: BuildStarted = until_ready(&progress, ask).await?;
         let Some(workflow) = started.workflow.clone().filter(|_| !self.no_wait) else {
             drop(progress);
             let outcome = match &started.workflow {
@@ -69,7 +70,7 @@ impl Build {
         };
         let view = watch(&api, &workflow, &progress).await?;
         drop(progress);
-        started.builds = refresh(&api, &path, started.builds).await?;
+        started.builds = refresh(&api, &self.app, started.builds).await?;
         let built = Built { started, state: has_ended(&view).then(|| view.state.clone()) };
         context.out.show(&built, |built| render(&built.started.builds, context.out))?;
         context.out.line(&verdict(&view, &format!("build of app `{}`", self.app))?);
@@ -78,8 +79,8 @@ impl Build {
 }
 
 /// Returns the current state of the builds.
-async fn refresh(api: &Api, path: &[&str], builds: Vec<BuildView>) -> Result<Vec<BuildView>> {
-    let all: Vec<BuildView> = api.list(path).await?;
+async fn refresh(api: &Api, app: &AppName, builds: Vec<BuildView>) -> Result<Vec<BuildView>> {
+    let all: Vec<BuildView> = api.list(calls::list_builds(app)).await?;
     let now = |old: BuildView| all.iter().find(|new| new.build == old.build).cloned().unwrap_or(old);
     Ok(builds.into_iter().map(now).collect())
 }

@@ -2,6 +2,7 @@
 //! follow the channel.
 
 use clap::{Args, Subcommand};
+use freehold_client::calls;
 use freehold_protocol::api::{ChannelView, MoveChannelRequest};
 use freehold_protocol::{AppName, ChannelName, ReleaseName};
 
@@ -52,12 +53,12 @@ impl ChannelCommand {
         match self {
             Self::Move(Move { app, channel, release, again }) => {
                 let again_after = if again { Some(moves(&api, &app, &channel).await?) } else { None };
-                let path = ["v1", "apps", app.as_str(), "channels", channel.as_str()];
-                let view: ChannelView = api.post(&path, &MoveChannelRequest { release, again_after }).await?;
+                let request = MoveChannelRequest { release, again_after };
+                let view: ChannelView = api.send(calls::move_channel(&app, &channel, &request)).await?;
                 context.out.show(&view, moved)
             }
             Self::List { app } => {
-                let all: Vec<ChannelView> = api.get(&["v1", "apps", app.as_str(), "channels"]).await?;
+                let all: Vec<ChannelView> = api.send(calls::list_channels(&app)).await?;
                 context.out.show(&all, |all| list(&app, all, context.out))
             }
         }
@@ -66,7 +67,7 @@ impl ChannelCommand {
 
 /// Returns how often the channel was moved.
 async fn moves(api: &Api, app: &AppName, channel: &ChannelName) -> Result<u64> {
-    let all: Vec<ChannelView> = api.get(&["v1", "apps", app.as_str(), "channels"]).await?;
+    let all: Vec<ChannelView> = api.send(calls::list_channels(app)).await?;
     let known = all.iter().find(|one| one.channel == *channel);
     known.map(|known| known.moves).ok_or_else(|| {
         Error::not_found(format!(

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
+use freehold_client::calls;
 use freehold_protocol::api::{
-    AnsweredBy, DeployComponentsRequest, InstallInputs, InstallView, ReleaseView, RolledBackView, VersionDocument,
-    WorkflowStarted, WorkflowView,
+    AnsweredBy, DeployComponentsRequest, InstallInputs, InstallView, RolledBackView, VersionDocument, WorkflowStarted,
+    WorkflowView,
 };
 use freehold_protocol::{ComponentName, Digest, InstallId, ReleaseName, WorkflowId};
 use serde_json::Value;
@@ -92,8 +93,7 @@ impl Deploy {
         let components = self.components.iter().cloned().chain(sandbox).collect();
         let (all, now, verified) = (self.all, self.now, self.verified);
         let body = DeployComponentsRequest { version, release, inputs, components, all, role, now, verified };
-        let path = ["v1", "installs", self.install.as_str(), "deploys"];
-        let started: WorkflowStarted = api.post(&path, &body).await?;
+        let started: WorkflowStarted = api.send(calls::deploy_components(&self.install, &body)).await?;
         let subject = format!("deploy of `{}`", self.install);
         let ended = follow(&api, context.out, &started.workflow, &subject, !self.no_wait).await;
         if !self.no_wait {
@@ -123,10 +123,7 @@ impl Deploy {
         let app = self.app(api).await?;
         let version = match (version, &self.release) {
             (Some(version), _) => Some(version.clone()),
-            (None, Some(release)) => {
-                let path = ["v1", "apps", app.as_str(), "releases", release.as_str()];
-                Some(api.get::<ReleaseView>(&path).await?.contents.version)
-            }
+            (None, Some(release)) => Some(api.send(calls::show_release(&app, release)).await?.contents.version),
             (None, None) => None,
         };
         seal_inputs(api, &self.install, inputs, version.as_ref().map(|version| (&app, version))).await
@@ -134,7 +131,7 @@ impl Deploy {
 
     /// Prints whether a failed verified deploy is rolled back.
     async fn say_roll_back(&self, api: &Api, out: Output, deploy: &WorkflowId) -> Result<()> {
-        let view: WorkflowView = api.get(&["v1", "workflows", deploy.as_str()]).await?;
+        let view: WorkflowView = api.send(calls::show_workflow(deploy)).await?;
         if !out.is_json() {
             out.line(&roll_back_text(&self.install, view.rolled_back.as_ref()));
         }
@@ -146,7 +143,7 @@ impl Deploy {
         if out.is_json() || (self.inputs.is_empty() && self.version.is_none() && self.release.is_none()) {
             return Ok(());
         }
-        let shown: InstallInputs = api.get(&["v1", "installs", self.install.as_str(), "inputs"]).await?;
+        let shown: InstallInputs = api.send(calls::show_inputs(&self.install)).await?;
         if let Some(text) = inputs_that_stay(&shown) {
             out.line(&text);
         }
@@ -158,8 +155,7 @@ impl Deploy {
         let Some(version) = version.filter(|_| !out.is_json()) else { return Ok(()) };
         let install = api.install(&self.install).await?;
         let app = app_of(&install)?;
-        let path = ["v1", "apps", app.as_str(), "versions", version.as_str()];
-        let VersionDocument { view, document, .. } = api.get(&path).await?;
+        let VersionDocument { view, document, .. } = api.send(calls::show_version(&app, version)).await?;
         let has: BTreeSet<ComponentName> = document.parts().map(|part| part.name.clone()).collect();
         let left: Vec<&ComponentName> =
             install.components.iter().map(|one| &one.component).filter(|name| !has.contains(name)).collect();
@@ -170,7 +166,7 @@ impl Deploy {
     }
 
     async fn app(&self, api: &Api) -> Result<freehold_protocol::AppName> {
-        let view: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
+        let view: InstallView = api.send(calls::show_install(&self.install)).await?;
         app_of(&view)
     }
 }

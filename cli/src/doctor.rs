@@ -1,6 +1,7 @@
 //! `freehold doctor`: checks credentials, git and the tenant API.
 
 use clap::Args;
+use freehold_client::calls;
 use freehold_protocol::api::TenantView;
 use serde::Serialize;
 
@@ -84,7 +85,7 @@ async fn git() -> Result<String> {
 
 async fn api(context: &Context) -> Result<String> {
     let api = context.api().await?;
-    let view: TenantView = api.get(&["v1", "tenant"]).await?;
+    let view: TenantView = api.send(calls::show_tenant()).await?;
     Ok(format!("tenant `{}` of account {} at {}", view.tenant, view.account, api.base()))
 }
 

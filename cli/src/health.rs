@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use clap::{Args, Subcommand};
+use freehold_client::calls;
 use freehold_protocol::api::{CheckHealthRequest, InstallView, WorkflowStarted};
 use freehold_protocol::{ComponentName, InstallId};
 
@@ -47,8 +48,8 @@ impl HealthCommand {
 impl Check {
     async fn run(self, api: &Api, out: Output) -> Result<()> {
         let components: BTreeSet<ComponentName> = self.components.into_iter().collect();
-        let path = ["v1", "installs", self.install.as_str(), "health"];
-        let started: WorkflowStarted = api.post(&path, &CheckHealthRequest { components }).await?;
+        let request = CheckHealthRequest { components };
+        let started: WorkflowStarted = api.send(calls::check_health(&self.install, &request)).await?;
         let subject = format!("health check of `{}`", self.install);
         follow(api, out, &started.workflow, &subject, !self.no_wait).await?;
         if self.no_wait || out.is_json() {

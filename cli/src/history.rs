@@ -1,6 +1,7 @@
 //! `freehold history`: what happened to an install, newest first.
 
 use clap::Args;
+use freehold_client::calls;
 use freehold_protocol::InstallId;
 use freehold_protocol::api::{HistoryEntry, Page};
 
@@ -28,12 +29,12 @@ pub(crate) struct History {
 
 impl History {
     pub(crate) async fn run(self, context: &Context) -> Result<()> {
-        let path = ["v1", "installs", self.install.as_str(), "history"];
+        let call = calls::show_history(&self.install);
         let api = context.api().await?;
         let (items, is_more) = if self.all {
-            (api.list(&path).await?, false)
+            (api.list(call).await?, false)
         } else {
-            let page: Page<HistoryEntry> = api.get(&path).await?;
+            let page: Page<HistoryEntry> = api.send(call).await?;
             (page.items, page.next.is_some())
         };
         context.out.show(&items, |items| render(&self.install, items, is_more, context.out))

@@ -2,6 +2,7 @@
 //! never changes.
 
 use clap::{Args, Subcommand};
+use freehold_client::calls;
 use freehold_protocol::api::{CreateReleaseRequest, ReleaseView};
 use freehold_protocol::{AppName, ReleaseName};
 
@@ -59,18 +60,17 @@ impl ReleaseCommand {
                     None => None,
                 };
                 let request = CreateReleaseRequest { name: args.name, version };
-                let view: ReleaseView = api.post(&["v1", "apps", args.app.as_str(), "releases"], &request).await?;
+                let view: ReleaseView = api.send(calls::create_release(&args.app, &request)).await?;
                 context.out.show(&view, |view| {
                     format!("{}\n\nnext: freehold deploy INSTALL --release {}", render(view, context.out), view.name)
                 })
             }
             Self::List { app } => {
-                let all: Vec<ReleaseView> = api.list(&["v1", "apps", app.as_str(), "releases"]).await?;
+                let all: Vec<ReleaseView> = api.list(calls::list_releases(&app)).await?;
                 context.out.show(&all, |all| list(&app, all, context.out))
             }
             Self::Show { app, name } => {
-                let path = ["v1", "apps", app.as_str(), "releases", name.as_str()];
-                let view: ReleaseView = api.get(&path).await?;
+                let view: ReleaseView = api.send(calls::show_release(&app, &name)).await?;
                 context.out.show(&view, |view| render(view, context.out))
             }
         }

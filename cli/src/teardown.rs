@@ -1,6 +1,7 @@
 //! `freehold teardown`: removes deployed components and the sandbox from a customer's account.
 
 use clap::Args;
+use freehold_client::calls;
 use freehold_protocol::api::{InstallView, LeftoversView, TeardownInstallRequest, WorkflowStarted};
 use freehold_protocol::order::leftovers::type_and_name;
 use freehold_protocol::{ComponentName, InstallId};
@@ -69,15 +70,14 @@ impl Teardown {
             role: self.role.clone(),
             now: self.now,
         };
-        let path = ["v1", "installs", self.install.as_str(), "teardown"];
-        let started: WorkflowStarted = api.post(&path, &body).await?;
+        let started: WorkflowStarted = api.send(calls::teardown_install(&self.install, &body)).await?;
         let subject = format!("teardown of `{}`", self.install);
         follow(&api, context.out, &started.workflow, &subject, !self.no_wait).await?;
         if self.no_wait || context.out.is_json() || self.component.is_some() || self.sandbox {
             return Ok(());
         }
         // An error of this list is not the command's result, because everything was removed.
-        match api.get::<InstallView>(&["v1", "installs", self.install.as_str()]).await {
+        match api.send(calls::show_install(&self.install)).await {
             Ok(InstallView { leftovers: Some(leftovers), .. }) => context.out.line(&still_there(&leftovers)),
             Ok(_) => {}
             Err(error) => {

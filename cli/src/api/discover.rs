@@ -1,8 +1,11 @@
 //! Finds the address of the tenant API: from an option, or in the outputs of the tenant's stack.
 
 use aws_config::SdkConfig;
+use freehold_client::API_URL;
 use freehold_protocol::TenantName;
 use url::Url;
+
+pub(crate) use freehold_client::stack_name;
 
 use crate::cloudformation::{Stack, Stacks};
 use crate::error::{Error, Result};
@@ -23,10 +26,10 @@ impl Profile {
         }
         let tenant = self.tenant()?;
         let stack = tenant_stack(config, tenant).await?;
-        let url = stack.output("ApiUrl")?;
+        let url = stack.output(API_URL)?;
         url.parse().map_err(|e| {
             Error::internal(format!(
-                "output `ApiUrl` of stack `{}` is not a valid address: {e}; pass `--api URL`",
+                "output `{API_URL}` of stack `{}` is not a valid address: {e}; pass `--api URL`",
                 stack.name
             ))
         })
@@ -52,9 +55,4 @@ pub(crate) async fn tenant_stack(config: &SdkConfig, tenant: &TenantName) -> Res
         "check the tenant's name, AWS_PROFILE, and the region (`--aws-region`, or else AWS_REGION), or run `freehold tenant deploy \
          --name {tenant}`"
     )))
-}
-
-/// Returns the name of a tenant's stack.
-pub(crate) fn stack_name(tenant: &TenantName) -> String {
-    format!("freehold-{tenant}")
 }

@@ -1,14 +1,14 @@
-//! Retries of HTTP requests with backoff, waiting for a resource that the API reports as ready soon, and polling.
+//! Retries of HTTP requests to other servers, waiting for a resource that the API reports as ready soon, and polling.
 
 use std::time::Duration;
 
+use freehold_client::Backoff;
 use tokio::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 
-/// The maximum wait for a resource that will be ready soon, and for an earlier try of the same request. The API refuses
-/// another try for 16 seconds after the first one, even if the function that performed it was stopped.
+/// The maximum wait for a resource that will be ready soon.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 
 /// An error of one try, and whether another try can help.
@@ -34,7 +34,7 @@ pub(crate) async fn with_retries<T>(
     tries: u32,
     mut send: impl AsyncFnMut() -> std::result::Result<T, Failed>,
 ) -> Result<T> {
-    let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
+    let mut backoff = Backoff::of_request();
     for _ in 1..tries {
         match send().await {
             Err(Failed::ForNow(_)) => backoff.pause().await,
@@ -44,53 +44,6 @@ pub(crate) async fn with_retries<T>(
     Ok(send().await?)
 }
 
-/// Does the same as [`with_retries`]. Also waits, for at most [`READY_LIMIT`], while the API reports that it performs
-/// an earlier try of the same request, such as one whose connection was cut.
-pub(crate) async fn until_performed<T>(
-    tries: u32,
-    mut send: impl AsyncFnMut() -> std::result::Result<T, Failed>,
-) -> Result<T> {
-    let deadline = Instant::now() + READY_LIMIT;
-    let mut backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(2));
-    let mut progress: Option<Progress> = None;
-    loop {
-        let ended = with_retries(tries, async || match send().await {
-            Err(Failed::ForNow(error)) if error.is_being_performed() => Err(Failed::ForGood(error)),
-            ended => ended,
-        });
-        match ended.await {
-            Err(error) if error.is_being_performed() && Instant::now() + backoff.limit < deadline => {
-                let progress = progress.get_or_insert_with(Progress::start);
-                progress.now("waiting until an earlier try of this request has ended");
-                backoff.pause().await;
-            }
-            answer => return answer,
-        }
-    }
-}
-
-/// The pauses between tries: exponential backoff with full jitter. Each pause is a random part of a limit, or the whole
-/// limit if the system provides no random bytes. The limit doubles after each pause.
-#[derive(Debug)]
-struct Backoff {
-    limit: Duration,
-    longest: Duration,
-}
-
-impl Backoff {
-    /// Returns pauses whose limits begin at `first` and never exceed `longest`.
-    const fn new(first: Duration, longest: Duration) -> Self {
-        Self { limit: first, longest }
-    }
-
-    /// Waits for a random part of the limit, and doubles the limit.
-    async fn pause(&mut self) {
-        let random = getrandom::u32().unwrap_or(u32::MAX);
-        tokio::time::sleep(self.limit.mul_f64(f64::from(random) / f64::from(u32::MAX))).await;
-        self.limit = self.limit.saturating_mul(2).min(self.longest);
-    }
-}
-
 /// Repeats `ask` while the API reports that the resource will be ready soon, for at most [`READY_LIMIT`]. `ask` must be
 /// idempotent.
 pub(crate) async fn until_ready<T>(progress: &Progress, mut ask: impl AsyncFnMut() -> Result<T>) -> Result<T> {
@@ -98,7 +51,7 @@ pub(crate) async fn until_ready<T>(progress: &Progress, mut ask: impl AsyncFnMut
     let mut backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
     loop {
         match ask().await {
-            Err(error) if error.passes_soon() && Instant::now() + backoff.limit < deadline => {
+            Err(error) if error.passes_soon() && Instant::now() + backoff.limit() < deadline => {
                 progress.now(format!("waiting: {error}"));
                 backoff.pause().await;
             }
@@ -131,7 +84,8 @@ mod tests {
     use crate::error::Kind;
 
     fn not_yet() -> Error {
-        Error::from_api(409, br#"{"error":{"kind":"conflict","message":"queue is being made","soon":true}}"#)
+        let body = br#"{"error":{"kind":"conflict","message":"queue is being made","soon":true}}"#;
+        freehold_client::Error::of_answer(409, None, body).into()
     }
 
     /// Answers the tries in turn by `answers`. Returns the result, the number of tries and the time that they took.
@@ -193,36 +147,6 @@ mod tests {
         assert_eq!(polled(1).await, (Ok(1), 0));
         assert_eq!(polled(2).await, (Ok(2), 2));
         assert_eq!(polled(9).await, (Ok(3), 4));
-    }
-
-    fn being_performed() -> Error {
-        Error::from_api(503, br#"{"error":{"kind":"transient","message":"being performed; try again","soon":true}}"#)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_request_whose_first_try_was_cut_is_sent_again_until_the_api_performs_it() {
-        let (began, mut is_first) = (Instant::now(), true);
-
-        let answer = until_performed(5, async || {
-            if std::mem::take(&mut is_first) {
-                return Err(Failed::ForNow(Error::transient("the connection was cut")));
-            }
-            let is_free = began.elapsed() >= Duration::from_secs(16);
-            if is_free { Ok(7) } else { Err(Failed::ForNow(being_performed())) }
-        });
-
-        assert_eq!(answer.await, Ok(7));
-        assert!((16..20).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_request_that_stays_being_performed_is_given_up_after_a_minute() {
-        let began = Instant::now();
-
-        let ended = until_performed(5, async || Err::<(), _>(Failed::ForNow(being_performed())));
-
-        assert_eq!(ended.await, Err(being_performed()));
-        assert!((50..=60).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use freehold_client::calls;
 use freehold_protocol::api::{InstallView, JobView, RunnerView, TenantView, WorkflowView};
 use freehold_protocol::{InstallId, Partition, Timestamp, names};
 use tokio::time::Instant;
@@ -124,14 +125,14 @@ fn is_open(state: &str) -> bool {
 async fn oldest_untaken(api: &Api, view: &WorkflowView) -> Result<Option<Timestamp>> {
     let active: Vec<_> = view.nodes.iter().filter(|node| is_open(&node.state)).collect();
     if view.nodes.is_empty() {
-        let install: InstallView = api.get(&["v1", "installs", view.install.as_str()]).await?;
+        let install: InstallView = api.send(calls::show_install(&view.install)).await?;
         return Ok((install.runner.is_none() || missing_input(&install).is_some()).then_some(view.created_at));
     }
     // If one of these jobs has started, the runner is alive and only has no free slot for the other jobs. Any of the
     // jobs can be the started one: a runner does not take jobs in the order of the nodes.
     let mut oldest = None;
     for job in active.into_iter().filter_map(|node| node.job.as_ref()) {
-        let job: JobView = api.get(&["v1", "jobs", job.as_str()]).await?;
+        let job: JobView = api.send(calls::show_job(job)).await?;
         if !matches!(job.state.as_str(), "queued" | "waiting_for_runner") {
             return Ok(None);
         }
@@ -143,8 +144,8 @@ async fn oldest_untaken(api: &Api, view: &WorkflowView) -> Result<Option<Timesta
 
 async fn sentence(api: &Api, workflow: &WorkflowView, waited: u64, now: Timestamp) -> Result<String> {
     let install = &workflow.install;
-    let tenant: TenantView = api.get(&["v1", "tenant"]).await?;
-    let view: Option<InstallView> = api.get(&["v1", "installs", install.as_str()]).await.ok();
+    let tenant: TenantView = api.send(calls::show_tenant()).await?;
+    let view: Option<InstallView> = api.send(calls::show_install(install)).await.ok();
     if let Some(problem) = view.as_ref().filter(|_| workflow.nodes.is_empty()).and_then(missing_input) {
         return Ok(format!("waiting for {}: {problem}", duration(waited)));
     }

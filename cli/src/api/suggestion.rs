@@ -1,6 +1,6 @@
 //! Suggests the most similar name when an install or an app does not exist.
 
-use freehold_protocol::api::{AppView, InstallView};
+use freehold_client::calls;
 use freehold_template::nearest;
 
 use super::Api;
@@ -12,12 +12,7 @@ impl Api {
     pub(super) async fn with_nearest(&self, error: Error) -> Error {
         let text = error.to_string();
         let Some((noun, name)) = absent(&text).filter(|_| error.kind() == Kind::NotFound) else { return error };
-        let names: Vec<String> = match noun {
-            Noun::Install => {
-                self.list_of("installs").await.into_iter().map(|one: InstallView| one.install.to_string()).collect()
-            }
-            Noun::App => self.list_of("apps").await.into_iter().map(|one: AppView| one.app.to_string()).collect(),
-        };
+        let names = self.names(noun).await;
         let noun = noun.as_str();
         match nearest(name, names.iter().map(String::as_str)) {
             Some(near) => error.or(format!("did you mean `{near}`? `freehold {noun} list` shows all names")),
@@ -25,10 +20,19 @@ impl Api {
         }
     }
 
-    /// Returns the list of installs or apps. Returns an empty list after an error, so that the user sees the error
-    /// about the name.
-    async fn list_of<T: serde::de::DeserializeOwned>(&self, kind: &str) -> Vec<T> {
-        Box::pin(self.list(&["v1", kind])).await.unwrap_or_default()
+    /// Returns the names of all installs or apps. Returns none after an error, so that the user sees the error about the
+    /// name.
+    async fn names(&self, noun: Noun) -> Vec<String> {
+        match noun {
+            Noun::Install => {
+                let all = self.client.all(calls::list_installs()).await;
+                all.map(|all| all.items.iter().map(|one| one.install.to_string()).collect()).unwrap_or_default()
+            }
+            Noun::App => {
+                let all = self.client.all(calls::list_apps()).await;
+                all.map(|all| all.items.iter().map(|one| one.app.to_string()).collect()).unwrap_or_default()
+            }
+        }
     }
 }
 

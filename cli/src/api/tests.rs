@@ -1,7 +1,8 @@
 //! Tests against a server on loopback that gives prepared answers and records the requests.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
+use freehold_protocol::api::{DeployComponentsRequest, WorkflowStarted};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -51,37 +52,30 @@ async fn api(base: Url) -> Api {
     Api::connect(&profile, &config).await.unwrap()
 }
 
-fn header<'a>(request: &'a str, name: &str) -> &'a str {
-    request.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim_start_matches(": ")
+fn deploy() -> Call<WorkflowStarted> {
+    calls::deploy_components(&"globex".parse().unwrap(), &DeployComponentsRequest::default())
 }
 
 #[tokio::test]
-async fn a_retried_post_is_signed_and_carries_the_same_key() {
-    let busy = r#"{"error":{"kind":"transient","message":"busy; try again"}}"#;
-    let (base, asked) = server(vec![(503, busy), (502, ""), (200, r#"{"workflow":"wf_00000000000000000001"}"#)]).await;
+async fn all_calls_of_one_invocation_have_its_key_and_parts_have_it_with_their_name() {
+    let started = r#"{"workflow":"wf_00000000000000000001"}"#;
+    let (base, asked) = server(vec![(200, started), (200, started)]).await;
+    let api = api(base).await;
 
-    let started: freehold_protocol::api::WorkflowStarted =
-        api(base).await.post(&["v1", "installs", "globex", "deploys"], &serde_json::json!({})).await.unwrap();
+    api.send(deploy()).await.unwrap();
+    api.send_part(deploy(), "globex").await.unwrap();
 
-    assert_eq!(started.workflow.as_str(), "wf_00000000000000000001");
     let asked = asked.lock().unwrap();
-    assert_eq!(asked.len(), 3);
-    for request in asked.iter() {
-        assert!(request.starts_with("post /v1/installs/globex/deploys http/1.1"), "{request}");
-        assert_eq!(header(request, "idempotency-key"), "key-7");
-        let signature = header(request, "authorization");
-        assert!(signature.contains("/eu-west-1/execute-api/aws4_request"), "{signature}");
-        assert!(signature.contains("idempotency-key"), "the key is not signed: {signature}");
-        assert_eq!(header(request, "x-amz-security-token"), "session");
-    }
+    let keys =
+        asked.iter().filter_map(|request| request.lines().find_map(|line| line.strip_prefix("idempotency-key: ")));
+    assert_eq!(keys.collect::<Vec<_>>(), ["key-7", "key-7.globex"]);
 }
 
 #[tokio::test]
 async fn the_error_of_a_post_that_may_have_been_carried_out_names_its_key() {
     async fn way_out(answers: Vec<(u16, &'static str)>) -> String {
         let (base, _) = server(answers).await;
-        let path = ["v1", "installs", "globex", "deploys"];
-        let error = api(base).await.post::<_, serde_json::Value>(&path, &serde_json::json!({})).await.unwrap_err();
+        let error = api(base).await.send(deploy()).await.unwrap_err();
         error.way_out().unwrap_or_default().to_owned()
     }
     let denied = r#"{"error":{"kind":"unauthorized","message":"no signature; sign it"}}"#;
@@ -99,7 +93,7 @@ async fn a_request_that_is_still_being_performed_names_its_key() {
     let (base, _) = server(Vec::new()).await;
     let busy = br#"{"error":{"kind":"transient","message":"`key-7` is being performed; try again","soon":true}}"#;
 
-    let error = api(base).await.with_key(Error::from_api(503, busy));
+    let error = api(base).await.with_key(ClientError::of_answer(503, None, busy).into());
 
     assert_eq!(
         error.to_string(),
@@ -112,7 +106,7 @@ async fn a_conflict_is_reported_at_once_with_the_apis_message() {
     let conflict = r#"{"error":{"kind":"conflict","message":"install `globex` is busy; wait for `wf_1`"}}"#;
     let (base, asked) = server(vec![(409, conflict)]).await;
 
-    let error = api(base).await.get::<serde_json::Value>(&["v1", "installs", "globex"]).await.unwrap_err();
+    let error = api(base).await.send(calls::show_install(&"globex".parse().unwrap())).await.unwrap_err();
 
     assert_eq!(
         (error.kind().exit_code(), error.to_string().as_str()),
@@ -121,68 +115,9 @@ async fn a_conflict_is_reported_at_once_with_the_apis_message() {
     assert_eq!(asked.lock().unwrap().len(), 1);
 }
 
-#[tokio::test]
-async fn a_list_is_read_to_its_last_page() {
-    let (base, asked) = server(vec![(200, r#"{"items":[1,2],"next":"a b"}"#), (200, r#"{"items":[3]}"#)]).await;
-
-    let items: Vec<u32> = api(base).await.list(&["v1", "apps"]).await.unwrap();
-
-    assert_eq!(items, [1, 2, 3]);
-    assert!(asked.lock().unwrap()[1].starts_with("get /v1/apps?after=a+b "), "{asked:?}");
-}
-
-#[tokio::test]
-async fn an_install_is_read_with_all_of_its_components() {
-    fn page(component: &str, next: &str) -> (u16, &'static str) {
-        let (digest, job) = (format!("sha256:{}", "0".repeat(64)), "job_00000000000000000001");
-        let component =
-            serde_json::json!({ "component": component, "artifact": digest, "version": digest, "job": job, "at": 1 });
-        let mut view = serde_json::json!({ "install": "globex", "account": "222222222222", "region": "eu-west-1",
-            "state": "ready", "components": [component] });
-        if !next.is_empty() {
-            view["next"] = next.into();
-        }
-        let body: &'static str = view.to_string().leak();
-        (200, body)
-    }
-    let (base, asked) = server(vec![page("api", "component#api"), page("web", "")]).await;
-
-    let view = api(base).await.install(&"globex".parse().unwrap()).await.unwrap();
-
-    let names: Vec<&str> = view.components.iter().map(|one| one.component.as_str()).collect();
-    assert_eq!((names.as_slice(), &view.next), (&["api", "web"][..], &None));
-    assert!(asked.lock().unwrap()[1].starts_with("get /v1/installs/globex?after=component%23api "), "{asked:?}");
-}
-
-#[test]
-fn a_defect_of_the_function_is_not_retried_and_a_cut_off_one_is() {
-    let own = br#"{"error":{"kind":"internal","message":"a defect"}}"#;
-
-    assert!(!is_transient(StatusCode::INTERNAL_SERVER_ERROR, own));
-    assert!(is_transient(StatusCode::INTERNAL_SERVER_ERROR, br#"{"message":"Internal Server Error"}"#));
-    assert!(is_transient(StatusCode::SERVICE_UNAVAILABLE, own));
-    assert!(!is_transient(StatusCode::CONFLICT, own));
-}
-
 #[test]
 fn an_idempotency_key_with_a_line_end_is_refused() {
     assert!(checked_key("deploy-7").is_ok());
     assert!(checked_key("a\nb").is_err());
     assert!(checked_key("").is_err());
-}
-
-#[tokio::test]
-async fn an_upload_is_sent_again_after_a_fault_of_s3_and_not_after_a_refusal() {
-    let (base, asked) = server(vec![(503, ""), (200, ""), (403, "")]).await;
-    let address = format!("{base}source?signature=abc");
-    let api = api(base).await;
-
-    let sent = api.upload(&address, b"archive").await;
-    let refused = api.upload(&address, b"archive").await.unwrap_err();
-
-    assert_eq!(sent, Ok(()));
-    assert_eq!(refused.to_string(), "S3 refused the upload with 403 Forbidden; run the command again");
-    let asked = asked.lock().unwrap();
-    assert_eq!(asked.len(), 3);
-    assert!(asked.iter().all(|request| request.ends_with("\r\n\r\narchive")), "{asked:?}");
 }

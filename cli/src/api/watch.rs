@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use console::measure_text_width;
+use freehold_client::calls;
 use freehold_protocol::api::{NodeView, WorkflowStarted, WorkflowView};
 use freehold_protocol::{JobId, WorkflowId};
 
@@ -51,7 +52,7 @@ async fn until_ended(api: &Api, workflow: &WorkflowId, progress: &Progress) -> R
     let mut shown = String::new();
     let mut waiting = Waiting::new();
     loop {
-        let view: WorkflowView = api.get(&["v1", "workflows", workflow.as_str()]).await?;
+        let view: WorkflowView = api.send(calls::show_workflow(workflow)).await?;
         let state = format!("{} {}: {}", view.kind, view.workflow, view.state);
         if state != shown {
             progress.say(&state);

@@ -1,6 +1,7 @@
 //! `freehold app inputs`: shows the inputs of an app, or the JSON Schema of their values.
 
 use clap::Args;
+use freehold_client::calls;
 use freehold_protocol::AppName;
 use freehold_protocol::api::InputsSchema;
 use serde_json::Value;
@@ -30,8 +31,7 @@ impl Inputs {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let api = context.api().await?;
         let version = or_latest(&api, &self.app, self.version.as_ref()).await?;
-        let path = ["v1", "apps", self.app.as_str(), "versions", version.as_str(), "inputs-schema"];
-        let answer: InputsSchema = api.get(&path).await?;
+        let answer: InputsSchema = api.send(calls::show_inputs_schema(&self.app, &version)).await?;
         context.out.show(&answer.schema, |schema| render(schema, context.out))
     }
 }

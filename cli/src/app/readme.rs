@@ -1,6 +1,7 @@
 //! `freehold app readme`: prints the readme of an app or of one of its runbooks.
 
 use clap::Args;
+use freehold_client::calls;
 use freehold_protocol::api::VersionDocument;
 use freehold_protocol::{AppName, RunbookName};
 use serde_json::json;
@@ -35,8 +36,7 @@ impl Readme {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let api = context.api().await?;
         let version = or_latest(&api, &self.app, self.version.as_ref()).await?;
-        let path = ["v1", "apps", self.app.as_str(), "versions", version.as_str()];
-        let shown: VersionDocument = api.get(&path).await?;
+        let shown: VersionDocument = api.send(calls::show_version(&self.app, &version)).await?;
         let readme = readme(&shown, self.runbook.as_ref())?;
         let answer = json!({
             "app": self.app, "version": shown.view.version, "number": shown.view.number, "runbook": self.runbook,

@@ -1,6 +1,7 @@
 //! `freehold app list`, `show` and `versions`: lists apps and their versions, and shows one version.
 
 use clap::Args;
+use freehold_client::calls;
 use freehold_protocol::AppName;
 use freehold_protocol::api::{AppView, VersionDocument, VersionView};
 use freehold_protocol::app_version::AppVersion;
@@ -18,7 +19,7 @@ pub(crate) struct List {}
 
 impl List {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
-        let apps: Vec<AppView> = context.api().await?.list(&["v1", "apps"]).await?;
+        let apps: Vec<AppView> = context.api().await?.list(calls::list_apps()).await?;
         context.out.show(&apps, |apps| {
             if apps.is_empty() {
                 return "there is no app yet; `freehold app init DIR` writes an app to start from, and `freehold app sync DIR` \
@@ -44,8 +45,7 @@ pub(crate) struct Versions {
 
 impl Versions {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
-        let versions: Vec<VersionView> =
-            context.api().await?.list(&["v1", "apps", self.app.as_str(), "versions"]).await?;
+        let versions: Vec<VersionView> = context.api().await?.list(calls::list_versions(&self.app)).await?;
         context.out.show(&versions, |versions| {
             let mut table = Table::new(&["VERSION", "DIGEST", "COMPONENTS", "FIRST SYNCED"]);
             for one in versions {
@@ -84,8 +84,7 @@ impl Show {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let api = context.api().await?;
         let version = or_latest(&api, &self.app, self.version.as_ref()).await?;
-        let path = ["v1", "apps", self.app.as_str(), "versions", version.as_str()];
-        let mut document: VersionDocument = api.get(&path).await?;
+        let mut document: VersionDocument = api.send(calls::show_version(&self.app, &version)).await?;
         keep_labelled(&mut document, &self.labels);
         context.out.show(&document, |document| render(document, !self.labels.is_empty(), context.out))
     }

@@ -1,6 +1,7 @@
 //! `freehold app sync`: reads a config, resolves branches, uploads new sources and creates the version.
 
 use freehold_appconfig::Loaded;
+use freehold_client::calls;
 use freehold_protocol::api::{AppView, SourceUpload, SyncAppRequest, UploadSourceRequest, VersionView};
 use freehold_protocol::app_version::check_size;
 use freehold_protocol::limits::MAX_TABLE_VERSION_BYTES;
@@ -41,7 +42,7 @@ impl Sync {
         let uploaded = upload(&api, &app, &loaded, &progress).await?;
         progress.now("making the version");
         let body = SyncAppRequest { document: loaded.version };
-        let view: VersionView = api.post(&["v1", "apps", app.as_str(), "versions"], &body).await?;
+        let view: VersionView = api.send(calls::sync_app(&app, &body)).await?;
         drop(progress);
         if view.version != digest {
             return Err(Error::internal(format!(
@@ -76,7 +77,7 @@ pub(super) async fn resolve(loaded: &mut Loaded, progress: &Progress) -> Result<
 }
 
 async fn latest(api: &Api, app: &AppName) -> Result<Option<AppView>> {
-    match api.get(&["v1", "apps", app.as_str()]).await {
+    match api.send(calls::show_app(app)).await {
         Ok(view) => Ok(Some(view)),
         Err(error) if error.kind() == Kind::NotFound => Ok(None),
         Err(error) => Err(error),
@@ -94,8 +95,7 @@ async fn upload(api: &Api, app: &AppName, loaded: &Loaded, progress: &Progress) 
         progress.now(format!("uploading the source of {} ({})", source.owner, size_of(size)));
         let ask = UploadSourceRequest { digest: source.digest.clone(), size };
         let part: String = source.digest.hex().chars().take(16).collect();
-        let path = ["v1", "apps", app.as_str(), "sources"];
-        let place: SourceUpload = api.post_part(&path, &ask, &part).await?;
+        let place: SourceUpload = api.send_part(calls::upload_source(app, &ask), &part).await?;
         let sent = api.upload(&place.url, &source.archive).await;
         sent.map_err(|e| e.within(format!("source of {}", source.owner)))?;
         done.push(&source.digest);

@@ -3,7 +3,8 @@
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
-use freehold_protocol::api::{AppView, VersionView};
+use freehold_client::calls;
+use freehold_protocol::api::VersionView;
 use freehold_protocol::{AppName, Digest};
 
 use crate::api::Api;
@@ -58,7 +59,7 @@ impl VersionName {
         if let Self::Digest(digest) = self {
             return Ok(digest.clone());
         }
-        let all: Vec<VersionView> = api.list(&["v1", "apps", app.as_str(), "versions"]).await?;
+        let all: Vec<VersionView> = api.list(calls::list_versions(app)).await?;
         self.among(&all, app)
     }
 
@@ -85,7 +86,7 @@ impl VersionName {
 pub(super) async fn or_latest(api: &Api, app: &AppName, name: Option<&VersionName>) -> Result<Digest> {
     match name {
         Some(name) => name.resolve(api, app).await,
-        None => Ok(api.get::<AppView>(&["v1", "apps", app.as_str()]).await?.latest),
+        None => Ok(api.send(calls::show_app(app)).await?.latest),
     }
 }
 

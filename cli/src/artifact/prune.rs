@@ -1,11 +1,10 @@
 //! `freehold artifact prune`: shows why each artifact is kept, and marks unused artifacts.
 
 use clap::Args;
+use freehold_client::calls;
 use freehold_protocol::AppName;
-use freehold_protocol::api::{AppView, ArtifactView, ArtifactsView};
-use serde_json::json;
+use freehold_protocol::api::{ArtifactView, ArtifactsView};
 
-use crate::api::{Api, next_cursor};
 use crate::context::Context;
 use crate::error::Result;
 use crate::output::{Output, Table, bytes, plural, time};
@@ -37,30 +36,16 @@ impl Prune {
         let api = context.api().await?;
         let apps = match app {
             Some(app) => vec![app],
-            None => api.list::<AppView>(&["v1", "apps"]).await?.into_iter().map(|app| app.app).collect(),
+            None => api.list(calls::list_apps()).await?.into_iter().map(|app| app.app).collect(),
         };
         let mut all: Vec<ArtifactsView> = Vec::with_capacity(apps.len());
         for app in &apps {
-            let path = ["v1", "apps", app.as_str(), "artifacts"];
-            let first = if dry_run {
-                api.get(&path).await?
-            } else {
-                api.post(&["v1", "apps", app.as_str(), "artifacts", "prune"], &json!({})).await?
-            };
-            all.push(whole(&api, &path, first).await?);
+            let first = if dry_run { calls::list_artifacts(app) } else { calls::prune_artifacts(app) };
+            let first = api.send(first).await?;
+            all.push(api.complete(first, calls::list_artifacts(app)).await?);
         }
         context.out.show(&all, |all| render(all, dry_run, context.out))
     }
-}
-
-/// Returns the list that begins with the page `view`, with its other pages.
-async fn whole(api: &Api, path: &[&str], mut view: ArtifactsView) -> Result<ArtifactsView> {
-    while let Some(place) = view.next.take() {
-        let more: ArtifactsView = api.get_after(path, Some(&place)).await?;
-        view.artifacts.extend(more.artifacts);
-        view.next = next_cursor(more.next, Some(&place))?;
-    }
-    Ok(view)
 }
 
 fn render(all: &[ArtifactsView], dry_run: bool, out: Output) -> String {

@@ -1,6 +1,7 @@
 //! `freehold artifact revoke`: revokes an artifact.
 
 use clap::Args;
+use freehold_client::calls;
 use freehold_protocol::Digest;
 use freehold_protocol::api::{ReasonRequest, Revoked};
 
@@ -27,8 +28,7 @@ impl Revoke {
     pub(crate) async fn run(self, context: &Context) -> Result<()> {
         let Self { artifact, reason } = self;
         let api = context.api().await?;
-        let path = ["v1", "artifacts", artifact.as_str(), "revoke"];
-        let answer: Revoked = api.post(&path, &ReasonRequest { reason }).await?;
+        let answer: Revoked = api.send(calls::revoke_artifact(&artifact, &ReasonRequest { reason })).await?;
         context.out.show(&answer, |answer| {
             let builds: Vec<&str> = answer.builds.iter().map(|build| build.as_str()).collect();
             format!(

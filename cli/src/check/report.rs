@@ -1,6 +1,7 @@
 //! `freehold check report`: reports the result of a required check.
 
 use clap::{Args, ValueEnum};
+use freehold_client::calls;
 use freehold_protocol::api::{CheckResult, CheckView, ReportCheckRequest};
 use freehold_protocol::{CheckName, ComponentName, InstallId, JobId};
 
@@ -61,9 +62,8 @@ impl Word {
 impl Report {
     pub(super) async fn run(self, api: &Api, out: Output) -> Result<()> {
         let Self { install, component, check, result, reason, url, deploy } = self;
-        let parts = ["v1", "installs", install.as_str(), "components", component.as_str(), "checks", check.as_str()];
         let request = ReportCheckRequest { result: result.result(), reason, url, deploy };
-        let view: CheckView = api.post(&parts, &request).await?;
+        let view: CheckView = api.send(calls::report_check(&install, &component, &check, &request)).await?;
         out.show(&view, |view| {
             let of = view.deploy.as_ref().map(|job| format!(" for the deploy by {job}")).unwrap_or_default();
             format!(

@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use freehold_client::calls;
 use freehold_permissions::{TermsDiff, compare_terms};
-use freehold_protocol::api::{AppView, ContractView, InstallView, ReleaseView, TenantView};
+use freehold_protocol::api::{ContractView, InstallView, TenantView};
 use freehold_protocol::contract::{SignedContract, Terms};
 use freehold_protocol::envelope::PublicKey;
-use freehold_protocol::{ActionName, AppName, Digest, Envelope, KeyId, ReleaseName, TenantName, Timestamp};
+use freehold_protocol::{ActionName, AppName, Digest, Envelope, InstallId, KeyId, ReleaseName, TenantName, Timestamp};
 use serde::Serialize;
 
 use crate::api::{Api, app_of, poll_until};
@@ -218,10 +219,7 @@ impl Show {
     async fn run(&self, context: &Context) -> Result<()> {
         let api = vendors_api(context).await?;
         let version = match (&self.release, &self.version) {
-            (Some(release), _) => {
-                let path = ["v1", "apps", self.app.as_str(), "releases", release.as_str()];
-                api.get::<ReleaseView>(&path).await?.contents.version
-            }
+            (Some(release), _) => api.send(calls::show_release(&self.app, release)).await?.contents.version,
             (None, Some(name)) => name.resolve(&api, &self.app).await?,
             (None, None) => latest(&api, &self.app).await?,
         };
@@ -274,7 +272,7 @@ impl Signature {
 
 /// Verifies, with the tenant's key, that the signature is for the contract that the API returned.
 async fn signature(api: &Api, view: &ContractView, envelope: &Envelope) -> Result<Signature> {
-    let tenant: TenantView = api.get(&["v1", "tenant"]).await?;
+    let tenant: TenantView = api.send(calls::show_tenant()).await?;
     let signed = open(envelope, &tenant.tenant_key)?;
     if signed.tenant != tenant.tenant || signed.contract != view.contract {
         return Err(Error::failed(
@@ -384,7 +382,8 @@ fn as_agreed(
 /// Returns the two sides to compare: the terms that the customer accepted, and the terms of the latest version. Terms
 /// do not contain the files in which steps of actions run, so the first side has the files of the deployed version.
 async fn of_install(api: &Api, name: &str) -> Result<Sides> {
-    let view: InstallView = api.get(&["v1", "installs", name]).await?;
+    let install: InstallId = name.parse().map_err(|e| Error::invalid(format!("{e}")))?;
+    let view: InstallView = api.send(calls::show_install(&install)).await?;
     let app = app_of(&view)?;
     let accepted = view.accepted_contract.ok_or_else(|| {
         Error::conflict(format!(
@@ -392,7 +391,7 @@ async fn of_install(api: &Api, name: &str) -> Result<Sides> {
              stack is older than contracts; launch the template that `freehold install stack {name}` writes"
         ))
     })?;
-    let document: Terms = api.get(&["v1", "apps", app.as_str(), "terms", accepted.as_str()]).await?;
+    let document: Terms = api.send(calls::show_terms(&app, &accepted)).await?;
     let there = match &view.version {
         Some(version) => Some(load(api, &app, version).await?),
         None => None,
@@ -416,11 +415,11 @@ async fn of_version(api: &Api, app: &AppName, version: &Digest) -> Result<Side> 
 }
 
 async fn latest(api: &Api, app: &AppName) -> Result<Digest> {
-    Ok(api.get::<AppView>(&["v1", "apps", app.as_str()]).await?.latest)
+    Ok(api.send(calls::show_app(app)).await?.latest)
 }
 
 async fn load(api: &Api, app: &AppName, version: &Digest) -> Result<ContractView> {
-    let view: ContractView = api.get(&["v1", "apps", app.as_str(), "versions", version.as_str(), "contract"]).await?;
+    let view: ContractView = api.send(calls::show_contract(app, version)).await?;
     let found = digest(&view.contract.terms)?;
     if found != view.terms {
         return Err(Error::internal(format!(

@@ -12,8 +12,9 @@ mod tenant_forecast;
 mod work;
 
 use clap::Args;
+use freehold_client::calls;
 use freehold_protocol::AppName;
-use freehold_protocol::api::TenantView;
+use freehold_protocol::api::{AppView, TenantView};
 
 pub(crate) use explorer::Explorer;
 pub(crate) use forecast::{Part, Prices, Range, about_prices, of_install_stack, table, total};
@@ -67,10 +68,10 @@ impl Cost {
         let period = self.days.period()?;
         let config = context.config().await?;
         let api = context.api().await?;
-        let TenantView { tenant, account, .. } = api.get(&["v1", "tenant"]).await?;
+        let TenantView { tenant, account, .. } = api.send(calls::show_tenant()).await?;
         if let Some(app) = &self.app {
             // The error about an app that does not exist comes before a request that AWS bills.
-            let _: serde_json::Value = api.get(&["v1", "apps", app.as_str()]).await?;
+            let _: AppView = api.send(calls::show_app(app)).await?;
         }
         let work = work::count(&api, &period).await?;
         if self.forecast {

@@ -1,5 +1,6 @@
 //! The counted work of each install: its workflows and jobs in a period, which the tenant's API lists.
 
+use freehold_client::calls;
 use freehold_protocol::api::{InstallView, WorkflowView};
 use freehold_protocol::{AppName, InstallId};
 
@@ -48,13 +49,12 @@ impl Work {
 
 /// Counts the work of all installs in a period.
 pub(super) async fn count(api: &Api, period: &Period) -> Result<Vec<InstallWork>> {
-    let installs: Vec<InstallView> = api.list(&["v1", "installs"]).await?;
+    let installs: Vec<InstallView> = api.list(calls::list_installs()).await?;
     let mut counted = Vec::with_capacity(installs.len());
     for view in installs {
-        let path = ["v1", "installs", view.install.as_str(), "workflows"];
         // The newest workflow comes first.
         let is_wanted = |one: &WorkflowView| one.created_at >= period.starts_at;
-        let work = Work::of(&api.list_while(&path, is_wanted).await?, period);
+        let work = Work::of(&api.list_while(calls::list_workflows(&view.install), is_wanted).await?, period);
         counted.push(InstallWork { has_runner: view.runner.is_some(), app: view.app, install: view.install, work });
     }
     Ok(counted)

@@ -5,6 +5,7 @@ mod text;
 use std::collections::BTreeSet;
 
 use clap::{Args, Subcommand};
+use freehold_client::calls;
 use freehold_protocol::api::{
     AcknowledgeDriftRequest, DetectDriftRequest, IgnoreDriftRequest, InstallDrift, WorkflowStarted,
 };
@@ -104,17 +105,15 @@ impl DriftCommand {
         match self {
             Self::Detect(args) => args.run(&api, out).await,
             Self::List { install } => {
-                let found: InstallDrift = api.get(&["v1", "installs", install.as_str(), "drift"]).await?;
+                let found: InstallDrift = api.send(calls::list_drift(&install)).await?;
                 out.show(&found, |found| text::list(found, out))
             }
             Self::Acknowledge(Acknowledge { install, address, component, reason }) => {
-                let path = ["v1", "installs", install.as_str(), "drift", "acknowledge"];
                 let request = AcknowledgeDriftRequest { address, component, reason };
-                let found: InstallDrift = api.post(&path, &request).await?;
+                let found: InstallDrift = api.send(calls::acknowledge_drift(&install, &request)).await?;
                 out.show(&found, |found| text::list(found, out))
             }
             Self::Ignore(args) => {
-                let path = ["v1", "installs", args.install.as_str(), "drift", "ignore"];
                 let request = IgnoreDriftRequest {
                     address: args.address,
                     component: args.component,
@@ -122,7 +121,7 @@ impl DriftCommand {
                     reason: args.reason,
                     remove: args.remove,
                 };
-                let found: InstallDrift = api.post(&path, &request).await?;
+                let found: InstallDrift = api.send(calls::ignore_drift(&args.install, &request)).await?;
                 out.show(&found, |found| text::list(found, out))
             }
         }
@@ -131,15 +130,15 @@ impl DriftCommand {
 
 impl Detect {
     async fn run(self, api: &Api, out: Output) -> Result<()> {
-        let path = ["v1", "installs", self.install.as_str(), "drift"];
         let components: BTreeSet<ComponentName> = self.components.into_iter().collect();
-        let started: WorkflowStarted = api.post(&path, &DetectDriftRequest { components }).await?;
+        let call = calls::detect_drift(&self.install, &DetectDriftRequest { components });
+        let started: WorkflowStarted = api.send(call).await?;
         let subject = format!("drift check of `{}`", self.install);
         follow(api, out, &started.workflow, &subject, !self.no_wait).await?;
         if self.no_wait || out.is_json() {
             return Ok(());
         }
-        let found: InstallDrift = api.get(&path).await?;
+        let found: InstallDrift = api.send(calls::list_drift(&self.install)).await?;
         out.line(&text::list(&found, out));
         Ok(())
     }

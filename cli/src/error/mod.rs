@@ -1,5 +1,6 @@
 //! The error of a command: its kind, a sentence, and the exit code for scripts. All exit codes are defined here.
 
+mod api;
 mod aws;
 mod tip;
 mod usage;
@@ -7,7 +8,6 @@ mod usage;
 use std::fmt;
 
 pub(crate) use freehold_aws_errors::chain;
-use freehold_protocol::api::{ErrorBody, ErrorKind};
 use serde_json::{Value, json};
 
 pub(crate) use aws::no_credentials;
@@ -181,60 +181,10 @@ impl Error {
         self.soon && self.kind == Kind::Transient
     }
 
-    /// Converts an API response with `status` and `body` to an error.
-    pub(crate) fn from_api(status: u16, body: &[u8]) -> Self {
-        if let Ok(ErrorBody { error }) = serde_json::from_slice::<ErrorBody>(body) {
-            return Self { soon: error.soon, ..Self::of(kind_of_api(error.kind), &error.message) };
-        }
-        let detail = gateway_message(body);
-        match status {
-            401 | 403 => Self::denied(format!(
-                "the tenant API refused the request ({status}{detail}); use credentials of the tenant's account that may `execute-api:Invoke`"
-            )),
-            404 => {
-                Self::not_found(format!("the tenant API does not know this address ({status}{detail}); check `--api`"))
-            }
-            429 => {
-                Self::transient(format!("the tenant API gets too many requests ({status}{detail}); try again later"))
-            }
-            // The gateway sends a 504 while the function may still be running.
-            500..=599 => Self::transient(format!(
-                "the tenant API did not return the result of the request ({status}{detail}), which may have been carried \
-                 out; check whether it was before you try again"
-            )),
-            400..=499 => Self::invalid(format!(
-                "the tenant API refused the request ({status}{detail}); check `--api`, and use the `freehold` command of \
-                 the tenant's release"
-            )),
-            _ => Self::internal(format!(
-                "the tenant API returned a response that this version cannot read ({status}{detail}); update `freehold`"
-            )),
-        }
-    }
-
     /// Returns this error with `context` in front of its sentence.
     pub(crate) fn within(self, context: impl fmt::Display) -> Self {
         Self { message: format!("{context}: {}", self.message), ..self }
     }
-}
-
-const fn kind_of_api(kind: ErrorKind) -> Kind {
-    match kind {
-        ErrorKind::Invalid => Kind::Invalid,
-        ErrorKind::Unauthorized => Kind::Denied,
-        ErrorKind::NotFound => Kind::NotFound,
-        ErrorKind::Conflict => Kind::Conflict,
-        ErrorKind::Transient => Kind::Transient,
-        ErrorKind::Internal => Kind::Internal,
-    }
-}
-
-/// Returns the message in a response that the gateway sends without calling the API's function, such as `{"message":
-/// "Forbidden"}`.
-fn gateway_message(body: &[u8]) -> String {
-    let value: Option<serde_json::Value> = serde_json::from_slice(body).ok();
-    let message = value.as_ref().and_then(|v| v.get("message").or_else(|| v.get("Message"))).and_then(|m| m.as_str());
-    message.map(|m| format!(", `{}`", first_line(m))).unwrap_or_default()
 }
 
 fn first_line(text: &str) -> String {
@@ -311,35 +261,6 @@ mod tests {
         let block = page.split("```text\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap_or_default();
 
         assert_eq!(words(block), words(EXIT_CODES));
-    }
-
-    #[test]
-    fn an_error_body_of_the_api_is_one_sentence_with_its_kind() {
-        let body = br#"{"error":{"kind":"conflict","message":"install `globex` is being deployed; wait for it or cancel it"}}"#;
-
-        let error = Error::from_api(409, body);
-
-        assert_eq!(error.kind().exit_code(), 4);
-        assert_eq!(error.to_string(), "install `globex` is being deployed; wait for it or cancel it");
-    }
-
-    #[test]
-    fn an_answer_of_the_gateway_is_reported_by_its_status() {
-        assert_eq!(Error::from_api(403, br#"{"message":"Forbidden"}"#).kind(), Kind::Denied);
-        assert_eq!(Error::from_api(503, b"").kind(), Kind::Transient);
-        assert_eq!(Error::from_api(404, b"<html>").kind(), Kind::NotFound);
-        assert_eq!(
-            Error::from_api(504, br#"{"message":"Endpoint request timed out"}"#).to_string(),
-            "the tenant API did not return the result of the request (504, `Endpoint request timed out`), which may have been \
-             carried out; check whether it was before you try again"
-        );
-        assert_eq!(
-            Error::from_api(429, b"").to_string(),
-            "the tenant API gets too many requests (429); try again later"
-        );
-        for status in [302, 401, 404, 405, 413, 429, 502] {
-            assert!(Error::from_api(status, b"<html>").way_out().is_some(), "{status}");
-        }
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use freehold_protocol::api::{AnsweredBy, AppView, InputView, InputsSchema, InstallInputs, TenantView};
+use freehold_client::calls;
+use freehold_protocol::api::{AnsweredBy, InputView, InstallInputs, TenantView};
 use freehold_protocol::app_version::{Input, InputError, InputKind};
 use freehold_protocol::{AppName, Digest, InstallId, TenantName};
 use freehold_sealing::{Place, seal};
@@ -23,14 +24,14 @@ pub(crate) async fn seal_inputs(
     if inputs.is_empty() {
         return Ok(inputs);
     }
-    let mut shown: InstallInputs = api.get(&["v1", "installs", install.as_str(), "inputs"]).await?;
+    let mut shown: InstallInputs = api.send(calls::show_inputs(install)).await?;
     if let Some((app, version)) = version.filter(|(_, version)| **version != shown.version) {
         add_sensitive(&mut shown.inputs, &schema(api, app, version).await?);
     }
     if !shown.inputs.iter().any(|view| is_sealed(view) && given(&inputs, &view.name).is_some()) {
         return Ok(inputs);
     }
-    let tenant: TenantView = api.get(&["v1", "tenant"]).await?;
+    let tenant: TenantView = api.send(calls::show_tenant()).await?;
     with_sealed(&tenant.tenant, &shown, inputs)
 }
 
@@ -44,7 +45,7 @@ pub(crate) async fn refuse_sensitive(
     if inputs.is_empty() {
         return Ok(());
     }
-    let latest = api.get::<AppView>(&["v1", "apps", app.as_str()]).await?.latest;
+    let latest = api.send(calls::show_app(app)).await?.latest;
     let schema = schema(api, app, &latest).await?;
     let property = |name: &String| schema.get("properties")?.get(name);
     match inputs.keys().find(|name| property(name).is_some_and(is_sensitive)) {
@@ -55,8 +56,7 @@ pub(crate) async fn refuse_sensitive(
 
 /// Returns the schema of the inputs of a version.
 async fn schema(api: &Api, app: &AppName, version: &Digest) -> Result<Value> {
-    let path = ["v1", "apps", app.as_str(), "versions", version.as_str(), "inputs-schema"];
-    Ok(api.get::<InputsSchema>(&path).await?.schema)
+    Ok(api.send(calls::show_inputs_schema(app, version)).await?.schema)
 }
 
 /// Returns whether, according to its schema, the vendor sets the input and its value must be sealed.

@@ -1,6 +1,7 @@
 //! `freehold install approvals`: sets whether plans of an install wait until somebody at the vendor approves them.
 
 use clap::{Args, ValueEnum};
+use freehold_client::calls;
 use freehold_protocol::InstallId;
 use freehold_protocol::api::{ApprovalOption, InstallView, SetApprovalsRequest};
 
@@ -45,7 +46,7 @@ impl Approvals {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let body = SetApprovalsRequest { approval_option: self.choice.option() };
         let api = context.api().await?;
-        let view: InstallView = api.post(&["v1", "installs", self.install.as_str(), "approvals"], &body).await?;
+        let view: InstallView = api.send(calls::set_approvals(&self.install, &body)).await?;
         context
             .out
             .show(&view, |view| format!("approval option of `{}`: {}", self.install, view.approval_option.as_str()))

@@ -1,5 +1,6 @@
 //! `freehold install create`: creates an install.
 
+use freehold_client::calls;
 use freehold_protocol::api::{CreateInstallRequest, InstallCreated};
 
 use super::{Create, labels, release, toggles};
@@ -27,7 +28,7 @@ impl Create {
             release: release::of_new(self.pin.as_ref(), self.channel.as_ref()),
             labels,
         };
-        let created: InstallCreated = api.post(&["v1", "installs"], &body).await?;
+        let created: InstallCreated = api.send(calls::create_install(&body)).await?;
         labels::check_created(&created.install, &body.labels)?;
         context.out.show(&created, |created| {
             let install = &self.install;

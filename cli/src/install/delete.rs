@@ -1,7 +1,7 @@
 //! `freehold install delete`: deletes an install in which no job ever ran.
 
+use freehold_client::calls;
 use freehold_protocol::api::InstallDeleted;
-use serde_json::json;
 
 use super::Delete;
 use crate::confirm;
@@ -13,8 +13,7 @@ impl Delete {
         if let Some(name) = &self.confirm {
             confirm::install(&self.install, Some(name), "")?;
         }
-        let path = ["v1", "installs", self.install.as_str(), "delete"];
-        let deleted: InstallDeleted = context.api().await?.post(&path, &json!({})).await?;
+        let deleted: InstallDeleted = context.api().await?.send(calls::delete_install(&self.install)).await?;
         context.out.show(&deleted, render)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use freehold_client::calls;
 use freehold_protocol::api::{ForgetInstallRequest, ForgetStarted, InstallView};
 use serde_json::json;
 
@@ -21,8 +22,7 @@ impl Forget {
         let view = api.install(&self.install).await?;
         self.confirmed(&view)?;
         let request = ForgetInstallRequest { customer_gone: self.customer_gone };
-        let path = ["v1", "installs", self.install.as_str(), "forget"];
-        let started: ForgetStarted = api.post(&path, &request).await?;
+        let started: ForgetStarted = api.send(calls::forget_install(&self.install, &request)).await?;
         if !self.no_wait {
             let progress = Progress::start();
             let what =
@@ -47,7 +47,7 @@ impl Forget {
 
     async fn look(&self, api: &Api) -> Result<()> {
         loop {
-            match api.get::<InstallView>(&["v1", "installs", self.install.as_str()]).await {
+            match api.send(calls::show_install(&self.install)).await {
                 Err(error) if error.kind() == Kind::NotFound => return Ok(()),
                 Err(error) => return Err(error),
                 Ok(_) => tokio::time::sleep(POLL_INTERVAL).await,

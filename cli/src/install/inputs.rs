@@ -1,5 +1,6 @@
 //! `freehold install inputs`: shows and changes the inputs of an install.
 
+use freehold_client::calls;
 use freehold_protocol::api::{InputView, InstallInputs, SetInputsRequest};
 
 use super::Inputs;
@@ -13,12 +14,11 @@ use crate::output::{Output, Table};
 impl Inputs {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let api = context.api().await?;
-        let path = ["v1", "installs", self.install.as_str(), "inputs"];
         let answer: InstallInputs = if self.inputs.is_empty() {
-            api.get(&path).await?
+            api.send(calls::show_inputs(&self.install)).await?
         } else {
             let inputs = seal_inputs(&api, &self.install, by_name(&self.inputs)?, None).await?;
-            api.post(&path, &SetInputsRequest { inputs }).await?
+            api.send(calls::set_inputs(&self.install, &SetInputsRequest { inputs })).await?
         };
         let changed = !self.inputs.is_empty();
         context.out.show(&answer, |answer| {

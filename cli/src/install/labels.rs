@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
+use freehold_client::calls;
 use freehold_protocol::InstallId;
 use freehold_protocol::api::{InstallView, SetLabelsRequest};
 
@@ -36,11 +37,11 @@ impl Labels {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let labels = self.changes()?;
         let api = context.api().await?;
-        let install = self.install.as_str();
+        let install = &self.install;
         let view: InstallView = if labels.is_empty() {
-            api.get(&["v1", "installs", install]).await?
+            api.send(calls::show_install(install)).await?
         } else {
-            api.post(&["v1", "installs", install, "labels"], &SetLabelsRequest { labels }).await?
+            api.send(calls::set_labels(install, &SetLabelsRequest { labels })).await?
         };
         context.out.show(&view, |view| render(view, context.out))
     }

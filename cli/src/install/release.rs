@@ -1,6 +1,7 @@
 //! `freehold install release`: shows or sets what a deploy without a version or release deploys to an install.
 
 use clap::Args;
+use freehold_client::calls;
 use freehold_protocol::api::{Follows, InstallView, SetReleaseRequest};
 use freehold_protocol::{ChannelName, InstallId, ReleaseName};
 
@@ -61,10 +62,10 @@ impl Release {
         let (api, install) = (context.api().await?, &self.install);
         let chosen = self.choice.follows();
         let view: InstallView = match &chosen {
-            None => api.get(&["v1", "installs", install.as_str()]).await?,
+            None => api.send(calls::show_install(install)).await?,
             Some(release) => {
                 let body = SetReleaseRequest { release: release.clone() };
-                api.post(&["v1", "installs", install.as_str(), "release"], &body).await?
+                api.send(calls::set_release(install, &body)).await?
             }
         };
         context.out.show(&view, |view| {

@@ -1,5 +1,6 @@
 //! `freehold install list` and `show`: lists the installs, and shows one install.
 
+use freehold_client::calls;
 use freehold_protocol::api::{
     ApprovalOption, ChangesView, ConnectionView, HealthView, InstallView, PartialView, RolesView, RunnerView,
     SkippedView,
@@ -20,7 +21,7 @@ use crate::teardown::still_there;
 
 /// Shows the installs that have all the labels in `wanted`.
 pub(super) async fn list(context: &Context, wanted: &[Label]) -> Result<()> {
-    let mut all: Vec<InstallView> = context.api().await?.list(&["v1", "installs"]).await?;
+    let mut all: Vec<InstallView> = context.api().await?.list(calls::list_installs()).await?;
     all.retain(|one| has_labels(&one.labels, wanted));
     context.out.show(&all, |all| match (all.is_empty(), wanted.is_empty()) {
         (true, true) => "there is no install yet; `freehold install create --help` shows how to create one".to_owned(),

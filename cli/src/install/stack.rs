@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use freehold_client::calls;
 use freehold_protocol::Digest;
 use freehold_protocol::api::{InstallStack, InstallView, TenantView};
 use serde::Serialize;
@@ -34,8 +35,8 @@ impl Stack {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let api = context.api().await?;
         let progress = Progress::start();
-        let path = ["v1", "installs", self.install.as_str(), "stack"];
-        let stack: InstallStack = until_ready(&progress, async || api.get(&path).await).await?;
+        let ask = async || api.send(calls::render_stack(&self.install)).await;
+        let stack: InstallStack = until_ready(&progress, ask).await?;
         drop(progress);
         check(&stack)?;
         if let Some(other) = &self.diff {
@@ -79,15 +80,15 @@ impl Stack {
                 (path.display().to_string(), text)
             }
             None => {
-                let install: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
+                let install: InstallView = api.send(calls::show_install(&self.install)).await?;
                 let deployed = install.version.ok_or_else(|| {
                     Error::conflict(format!(
                         "nothing is deployed to install `{}` yet; pass `--diff FILE` with a template to compare with",
                         self.install
                     ))
                 })?;
-                let path = ["v1", "installs", self.install.as_str(), "stacks", deployed.as_str()];
-                let before: InstallStack = api.get(&path).await?;
+                let call = calls::render_stack_of_version(&self.install, &deployed);
+                let before: InstallStack = api.send(call).await?;
                 check(&before)?;
                 (format!("version {}", before.version.short()), before.template)
             }
@@ -102,8 +103,8 @@ impl Stack {
     }
 
     async fn publish(&self, api: &Api, stack: &InstallStack) -> Result<String> {
-        let tenant: TenantView = api.get(&["v1", "tenant"]).await?;
-        let install: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
+        let tenant: TenantView = api.send(calls::show_tenant()).await?;
+        let install: InstallView = api.send(calls::show_install(&self.install)).await?;
         let config = crate::aws::config(Some(&tenant.region)).await?;
         let bucket = Bucket::new(&config, bucket_name(&tenant.tenant, &tenant.account, &tenant.region));
         let key = format!("templates/{}.yaml", stack.digest.hex());

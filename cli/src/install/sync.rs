@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use clap::Args;
 use freehold_appconfig::{InstallFile, load_for_comparison};
+use freehold_client::calls;
 use freehold_protocol::api::{
     AnsweredBy, ApprovalOption, CreateInstallRequest, Follows, InstallCreated, InstallInputs, InstallToggles,
     InstallView, SetApprovalsRequest, SetInputsRequest, SetLabelsRequest, SetTogglesRequest, ToggledBy,
@@ -189,7 +190,7 @@ impl Sync {
     /// Returns the changes that make an install match its file.
     async fn compare(&self, api: &Api, version: &AppVersion, file: &InstallFile) -> Result<Change> {
         let (install, app) = (&file.install, &version.app);
-        let known: Option<InstallView> = match api.get(&["v1", "installs", install.as_str()]).await {
+        let known: Option<InstallView> = match api.send(calls::show_install(install)).await {
             Ok(view) => Some(view),
             Err(error) if error.kind() == Kind::NotFound => None,
             Err(error) => return Err(error),
@@ -261,7 +262,7 @@ impl Sync {
         file: &InstallFile,
         change: &Change,
     ) -> Result<Option<WorkflowId>> {
-        let install = file.install.as_str();
+        let install = &file.install;
         let (inputs, toggles) = (values(&change.inputs), change.toggles.clone());
         if let Some(Place { account, region }) = &change.create {
             let body = CreateInstallRequest {
@@ -276,7 +277,7 @@ impl Sync {
                 release: Follows::Latest,
                 labels: file.labels.clone().unwrap_or_default(),
             };
-            let created: InstallCreated = api.post_part(&["v1", "installs"], &body, install).await?;
+            let created: InstallCreated = api.send_part(calls::create_install(&body), install.as_str()).await?;
             check_created(&created.install, &body.labels)?;
             return Ok(Some(created.workflow));
         }
@@ -287,28 +288,26 @@ impl Sync {
             done => error.within(format!("after its {} changed", done.join(" and "))),
         };
         if !inputs.is_empty() {
-            let path = ["v1", "installs", install, "inputs"];
-            let _: InstallInputs =
-                api.post_part(&path, &SetInputsRequest { inputs }, &format!("{install}.inputs")).await?;
+            let call = calls::set_inputs(install, &SetInputsRequest { inputs });
+            let _: InstallInputs = api.send_part(call, &format!("{install}.inputs")).await?;
             done.push("inputs");
         }
         if !toggles.is_empty() {
             let toggles = toggles.into_iter().map(|(name, on)| (name, Some(on))).collect();
-            let (path, body) = (["v1", "installs", install, "toggles"], SetTogglesRequest { toggles });
-            let set: Result<InstallToggles> = api.post_part(&path, &body, &format!("{install}.toggles")).await;
+            let call = calls::set_toggles(install, &SetTogglesRequest { toggles });
+            let set: Result<InstallToggles> = api.send_part(call, &format!("{install}.toggles")).await;
             set.map_err(|error| after(&done, error))?;
             done.push("toggles");
         }
         if let Some(approval_option) = change.approval_option {
-            let (path, body) = (["v1", "installs", install, "approvals"], SetApprovalsRequest { approval_option });
-            let set: Result<InstallView> = api.post_part(&path, &body, &format!("{install}.approvals")).await;
+            let call = calls::set_approvals(install, &SetApprovalsRequest { approval_option });
+            let set: Result<InstallView> = api.send_part(call, &format!("{install}.approvals")).await;
             set.map_err(|error| after(&done, error))?;
             done.push("approval option");
         }
         if !change.labels.is_empty() {
-            let (path, labels) = (["v1", "installs", install, "labels"], change.labels.clone());
-            let part = format!("{install}.labels");
-            let set: Result<InstallView> = api.post_part(&path, &SetLabelsRequest { labels }, &part).await;
+            let call = calls::set_labels(install, &SetLabelsRequest { labels: change.labels.clone() });
+            let set: Result<InstallView> = api.send_part(call, &format!("{install}.labels")).await;
             set.map_err(|error| after(&done, error))?;
         }
         Ok(None)
@@ -349,7 +348,7 @@ async fn inputs_to_change(api: &Api, file: &InstallFile) -> Result<BTreeMap<Stri
     if file.inputs.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let shown: InstallInputs = api.get(&["v1", "installs", file.install.as_str(), "inputs"]).await?;
+    let shown: InstallInputs = api.send(calls::show_inputs(&file.install)).await?;
     let mut changed = BTreeMap::new();
     for (name, text) in &file.inputs {
         let Some(view) = shown.inputs.iter().find(|view| view.name == *name) else {
@@ -376,7 +375,7 @@ async fn toggles_to_change(api: &Api, file: &InstallFile) -> Result<BTreeMap<Com
     if file.toggles.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let shown: InstallToggles = api.get(&["v1", "installs", file.install.as_str(), "toggles"]).await?;
+    let shown: InstallToggles = api.send(calls::show_toggles(&file.install)).await?;
     let mut changed = BTreeMap::new();
     for (name, on) in &file.toggles {
         let Some(known) = shown.toggles.iter().find(|toggle| toggle.component == *name) else {

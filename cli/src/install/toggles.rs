@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use freehold_client::calls;
 use freehold_protocol::ComponentName;
 use freehold_protocol::api::{InstallToggles, SetTogglesRequest, ToggleView};
 
@@ -14,10 +15,12 @@ impl Toggles {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let toggles = self.choices()?;
         let api = context.api().await?;
-        let path = ["v1", "installs", self.install.as_str(), "toggles"];
         let changed = !toggles.is_empty();
-        let answer: InstallToggles =
-            if changed { api.post(&path, &SetTogglesRequest { toggles }).await? } else { api.get(&path).await? };
+        let answer: InstallToggles = if changed {
+            api.send(calls::set_toggles(&self.install, &SetTogglesRequest { toggles })).await?
+        } else {
+            api.send(calls::show_toggles(&self.install)).await?
+        };
         context.out.show(&answer, |answer| {
             let text = render(answer, context.out);
             if changed { format!("{text}\n\nnext: freehold deploy {}", self.install) } else { text }

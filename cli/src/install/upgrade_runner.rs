@@ -6,11 +6,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use freehold_protocol::Digest;
+use freehold_client::calls;
 use freehold_protocol::api::{InstallView, SourceUpload, UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted};
 use freehold_protocol::limits::MAX_SOURCE_BYTES;
 use freehold_protocol::order::SignedSums;
 use freehold_protocol::order::upgrade::{RUNNER_PROGRAM, listed};
+use freehold_protocol::{AppName, Digest};
 
 use super::UpgradeRunner;
 use crate::api::{Api, follow};
@@ -33,14 +34,13 @@ impl UpgradeRunner {
             now: self.now,
         };
         let api = context.api().await?;
-        let install: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
+        let install: InstallView = api.send(calls::show_install(&self.install)).await?;
         let app = install.app.ok_or_else(|| {
             Error::invalid(format!("`{}` is the build runner, which this command cannot upgrade", self.install))
                 .or("name an install of an app")
         })?;
-        upload(&api, app.as_str(), &request, &archive).await?;
-        let path = ["v1", "installs", self.install.as_str(), "upgrade"];
-        let started: WorkflowStarted = api.post(&path, &request).await?;
+        upload(&api, &app, &request, &archive).await?;
+        let started: WorkflowStarted = api.send(calls::upgrade_runner(&self.install, &request)).await?;
         let subject = format!("upgrade of the runner of `{}` to {}", self.install, request.version);
         follow(&api, context.out, &started.workflow, &subject, !self.no_wait).await
     }
@@ -73,10 +73,10 @@ fn packed(program: &[u8]) -> std::io::Result<Vec<u8>> {
     tar.into_inner()?.finish()
 }
 
-async fn upload(api: &Api, app: &str, request: &UpgradeRunnerRequest, archive: &[u8]) -> Result<()> {
+async fn upload(api: &Api, app: &AppName, request: &UpgradeRunnerRequest, archive: &[u8]) -> Result<()> {
     let ask = UploadSourceRequest { digest: request.archive.clone(), size: request.archive_size };
     let part: String = request.archive.hex().chars().take(16).collect();
-    let place: SourceUpload = api.post_part(&["v1", "apps", app, "sources"], &ask, &part).await?;
+    let place: SourceUpload = api.send_part(calls::upload_source(app, &ask), &part).await?;
     api.upload(&place.url, archive).await.map_err(|error| error.within("the program of the runner"))
 }
 

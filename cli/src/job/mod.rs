@@ -5,6 +5,7 @@ pub(crate) mod plan;
 use std::collections::BTreeSet;
 
 use clap::{Args, Subcommand};
+use freehold_client::calls;
 use freehold_protocol::JobId;
 use freehold_protocol::api::{CancelJobRequest, JobView, LogPage};
 use freehold_protocol::preflight::{FINDINGS, Finding};
@@ -61,7 +62,7 @@ impl JobCommand {
         let api = context.api().await?;
         match self {
             Self::Show { job } => {
-                let view: JobView = api.get(&["v1", "jobs", job.as_str()]).await?;
+                let view: JobView = api.send(calls::show_job(&job)).await?;
                 context.out.show(&view, |view| show(view, context.out))
             }
             Self::Logs(args) => {
@@ -75,8 +76,7 @@ impl JobCommand {
             Self::Reject(args) => args.run(context).await,
             Self::Retry(retry) => retry.run(context).await,
             Self::Cancel { job, reason } => {
-                let path = ["v1", "jobs", job.as_str(), "cancel"];
-                let view: JobView = api.post(&path, &CancelJobRequest { reason }).await?;
+                let view: JobView = api.send(calls::cancel_job(&job, &CancelJobRequest { reason })).await?;
                 let open = (&[view.node.as_str()][..], view.ends_by);
                 let result = cancelled(job.as_str(), &view.state, open, "job show")?;
                 context.out.show(&view, |_| result)
@@ -106,7 +106,7 @@ impl Logs {
             }
         }
         if log.parts.is_empty() {
-            let view: JobView = api.get(&["v1", "jobs", self.job.as_str()]).await?;
+            let view: JobView = api.send(calls::show_job(&self.job)).await?;
             note(&without_log(&view));
         }
         Ok(())
@@ -131,7 +131,7 @@ impl Logs {
     }
 
     async fn page(&self, api: &Api, cursor: &str) -> Result<LogPage> {
-        api.get_after(&["v1", "jobs", self.job.as_str(), "logs"], Some(cursor)).await
+        api.send(calls::list_logs(&self.job).after(cursor)).await
     }
 }
 

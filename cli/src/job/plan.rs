@@ -2,6 +2,7 @@
 //! such plans.
 
 use clap::Args;
+use freehold_client::calls;
 use freehold_protocol::api::{ApproveJobRequest, JobView, PlanView, RejectJobRequest};
 use freehold_protocol::approval::{ChangeKind, OrderApproval, PlanSummary, Side};
 use freehold_protocol::{Digest, InstallId, JobId};
@@ -52,7 +53,7 @@ pub(crate) struct Reject {
 impl Approve {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let body = ApproveJobRequest { plan: self.plan.clone() };
-        let view: JobView = context.api().await?.post(&["v1", "jobs", self.job.as_str(), "approve"], &body).await?;
+        let view: JobView = context.api().await?.send(calls::approve_job(&self.job, &body)).await?;
         context.out.show(&view, |view| {
             let waits = view.plan.as_ref().map(|plan| plan.waits_for.clone()).unwrap_or_default();
             match waits.first() {
@@ -74,7 +75,7 @@ impl Approve {
 impl Reject {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let body = RejectJobRequest { plan: self.plan.clone(), reason: self.reason.clone() };
-        let view: JobView = context.api().await?.post(&["v1", "jobs", self.job.as_str(), "reject"], &body).await?;
+        let view: JobView = context.api().await?.send(calls::reject_job(&self.job, &body)).await?;
         context.out.show(&view, |_| format!("plan {} of `{}` is rejected; the job ended", self.plan, self.job))
     }
 }

@@ -8,13 +8,13 @@ mod verify;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use freehold_protocol::api::LineagePage;
+use freehold_client::calls;
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::lineage::{Lineage, ParseError, Used};
 use freehold_protocol::{ComponentName, Digest, InstallId, JobId, KeyId};
 use serde::Serialize;
 
-use crate::api::{Api, next_cursor};
+use crate::api::Api;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::output::{note, plural};
@@ -189,23 +189,12 @@ impl Verify {
 
 /// Returns the lineage with the uses of all pages: in all installs, or in one install.
 async fn load(api: &Api, artifact: &Digest, install: Option<&InstallId>) -> Result<Lineage> {
-    let path = ["v1", "artifacts", artifact.as_str(), "lineage"];
-    let query: Vec<_> = install.map(|install| ("install", install.as_str())).into_iter().collect();
-    let LineagePage { mut lineage, mut next } = api.get_after_with(&path, &query, None).await?;
-    while let Some(cursor) = next {
-        let page: LineagePage = api.get_after_with(&path, &query, Some(&cursor)).await?;
-        lineage.uses.extend(page.lineage.uses);
-        for made in page.lineage.builds {
-            // A page about one install contains only the builds of the uses on that page.
-            if !lineage.builds.iter().any(|known| known.app == made.app && known.build == made.build) {
-                lineage.builds.push(made);
-            }
-        }
-        next = next_cursor(page.next, Some(&cursor))?;
-    }
-    // Only the uses within one page are sorted by time.
-    lineage.uses.sort_by_key(|used| used.proof.at);
-    Ok(lineage)
+    let call = calls::show_lineage(artifact);
+    let call = match install {
+        Some(install) => call.in_install(install),
+        None => call,
+    };
+    Ok(api.all(call).await?.lineage)
 }
 
 fn write(path: &Path, lineage: &Lineage, force: bool) -> Result<()> {

@@ -4,9 +4,9 @@ mod run;
 mod text;
 
 use clap::{Args, Subcommand};
+use freehold_client::calls;
 use freehold_protocol::api::{InstallRunbooks, ReasonRequest, RunView};
 use freehold_protocol::{InstallId, RunId};
-use serde_json::json;
 
 use crate::app::{Label, has_labels};
 use crate::context::Context;
@@ -77,13 +77,13 @@ impl RunbookCommand {
         let (api, out) = (context.api().await?, context.out);
         match self {
             Self::List { install, labels } => {
-                let mut all: InstallRunbooks = api.get(&["v1", "installs", install.as_str(), "runbooks"]).await?;
+                let mut all: InstallRunbooks = api.send(calls::list_runbooks(&install)).await?;
                 all.runbooks.retain(|one| has_labels(&one.labels, &labels));
                 out.show(&all, |all| text::runbooks(&install, all, !labels.is_empty(), out))
             }
             Self::Run(args) => args.run(&api, out).await,
             Self::Runs { install } => {
-                let all: Vec<RunView> = api.list(&["v1", "installs", install.as_str(), "runs"]).await?;
+                let all: Vec<RunView> = api.list(calls::list_runs(&install)).await?;
                 out.show(&all, |all| text::runs(&install, all, out))
             }
             Self::Show(One { run }) => out.show(&fetch_run(&api, &run).await?, |view| text::run(view, out)),
@@ -92,12 +92,11 @@ impl RunbookCommand {
                 follow_run(&api, out, view, true).await
             }
             Self::Resume(Resume { run, reason, no_wait }) => {
-                let path = ["v1", "runs", run.as_str(), "resume"];
-                let view: RunView = api.post(&path, &ReasonRequest { reason }).await?;
+                let view: RunView = api.send(calls::resume_run(&run, &ReasonRequest { reason })).await?;
                 follow_run(&api, out, view, !no_wait).await
             }
             Self::Cancel(One { run }) => {
-                let view: RunView = api.post(&["v1", "runs", run.as_str(), "cancel"], &json!({})).await?;
+                let view: RunView = api.send(calls::cancel_run(&run)).await?;
                 let result = text::cancelled(&view)?;
                 out.show(&view, |_| result)
             }

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use console::measure_text_width;
+use freehold_client::calls;
 use freehold_protocol::api::{RunRunbookRequest, RunView, WorkflowView};
 use freehold_protocol::{InstallId, RunId, RunbookName};
 
@@ -39,8 +40,8 @@ pub(crate) struct RunRunbook {
 impl RunRunbook {
     pub(super) async fn run(self, api: &Api, out: Output) -> Result<()> {
         let inputs = texts_by_name(&self.inputs)?;
-        let path = ["v1", "installs", self.install.as_str(), "runbooks", self.runbook.as_str(), "runs"];
-        let view: RunView = api.post(&path, &RunRunbookRequest { inputs, now: self.now }).await?;
+        let request = RunRunbookRequest { inputs, now: self.now };
+        let view: RunView = api.send(calls::run_runbook(&self.install, &self.runbook, &request)).await?;
         follow_run(api, out, view, !self.no_wait).await
     }
 }
@@ -98,11 +99,11 @@ async fn until_ended(api: &Api, mut view: RunView, progress: &Progress) -> Resul
 /// requested again soon.
 async fn waits(api: &Api, view: &RunView) -> Option<String> {
     let running = view.steps.iter().find(|step| step.state == "running")?;
-    let workflow: WorkflowView = api.get(&["v1", "workflows", running.workflow.as_ref()?.as_str()]).await.ok()?;
+    let workflow: WorkflowView = api.send(calls::show_workflow(running.workflow.as_ref()?)).await.ok()?;
     describe_wait(api, &workflow).await
 }
 
 /// Fetches a run.
 pub(super) async fn fetch_run(api: &Api, run: &RunId) -> Result<RunView> {
-    api.get(&["v1", "runs", run.as_str()]).await
+    api.send(calls::show_run(run)).await
 }

@@ -3,6 +3,7 @@
 mod text;
 
 use clap::{Args, Subcommand};
+use freehold_client::calls;
 use freehold_protocol::api::{
     AddSubscriptionRequest, RemoveSubscriptionRequest, SubscriptionView, SubscriptionsView, TestSent,
     TestSubscriptionsRequest,
@@ -97,26 +98,26 @@ impl SubscriptionCommand {
             Self::Add(Add { endpoint, app, install, only }) => {
                 let filter = NotificationFilter { app, install, only: only.into_iter().collect() };
                 let request = AddSubscriptionRequest { endpoint, filter };
-                let added: SubscriptionView = api.post(&["v1", "subscriptions"], &request).await?;
+                let added: SubscriptionView = api.send(calls::add_subscription(&request)).await?;
                 out.show(&added, text::added)
             }
             Self::List => {
-                let all: SubscriptionsView = api.get(&["v1", "subscriptions"]).await?;
+                let all: SubscriptionsView = api.send(calls::list_subscriptions()).await?;
                 out.show(&all.subscriptions, |all| text::list(all, out))
             }
             Self::Remove(Remove { endpoint }) => {
-                let all: SubscriptionsView = api.get(&["v1", "subscriptions"]).await?;
+                let all: SubscriptionsView = api.send(calls::list_subscriptions()).await?;
                 if !all.subscriptions.iter().any(|one| one.endpoint == endpoint.as_str()) {
                     return Err(Error::not_found(format!("`{endpoint}` is not subscribed"))
                         .or("`freehold subscription list` shows the subscribers"));
                 }
                 let request = RemoveSubscriptionRequest { endpoint };
-                let left: SubscriptionsView = api.post(&["v1", "subscriptions", "remove"], &request).await?;
+                let left: SubscriptionsView = api.send(calls::remove_subscription(&request)).await?;
                 out.show(&left.subscriptions, |left| text::removed(&request.endpoint, left, out))
             }
             Self::Test(Test { app, install }) => {
                 let request = TestSubscriptionsRequest { app, install };
-                let sent: TestSent = api.post(&["v1", "subscriptions", "test"], &request).await?;
+                let sent: TestSent = api.send(calls::test_subscriptions(&request)).await?;
                 out.show(&sent, |sent| {
                     format!("test {} was sent to the subscribers that chose such notifications", sent.id)
                 })

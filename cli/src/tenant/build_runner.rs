@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use freehold_client::calls;
 use freehold_protocol::api::TenantView;
 use freehold_protocol::{InstallId, TenantName, names};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::BuildRunner;
 use crate::api::tenant_stack;
@@ -20,7 +21,7 @@ impl BuildRunner {
         let config = context.config().await?;
         let stack = tenant_stack(&config, &tenant).await?;
         let api = context.api_of(&tenant, &config).await?;
-        let view: TenantView = api.get(&["v1", "tenant"]).await?;
+        let view: TenantView = api.send(calls::show_tenant()).await?;
         if view.tenant != tenant {
             return Err(Error::invalid(format!(
                 "the API at {} belongs to tenant `{}`, not to `{tenant}`; correct `--api` or `--name`",
@@ -53,7 +54,7 @@ impl BuildRunner {
         let former = if self.force { Former::of(&runner, &self.out)? } else { Former::default() };
         let text = runner.to_toml(&self.machine, &former)?;
         crate::file::may_create(&self.out, &text, self.force)?;
-        let _: Value = api.post(&["v1", "build-runner"], &json!({})).await?;
+        let _: TenantView = api.send(calls::enrol_build_runner()).await?;
         crate::file::create(&self.out, &text, self.force)?;
         let role = stack.output("BuildRoleArn")?;
         let principal = stack.parameters.get("BuildRunnerPrincipal").filter(|arn| !arn.is_empty());

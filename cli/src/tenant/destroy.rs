@@ -3,6 +3,7 @@
 use std::io::{BufRead, IsTerminal};
 use std::time::Duration;
 
+use freehold_client::calls;
 use freehold_protocol::TenantName;
 use freehold_protocol::api::InstallView;
 use serde_json::json;
@@ -143,7 +144,7 @@ async fn list_installs(
     config: &aws_config::SdkConfig,
     tenant: &TenantName,
 ) -> Result<Vec<InstallView>> {
-    context.api_of(tenant, config).await?.list(&["v1", "installs"]).await
+    context.api_of(tenant, config).await?.list(calls::list_installs()).await
 }
 
 /// Returns the install whose orders queue has this URL.

@@ -4,17 +4,17 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use freehold_protocol::api::{CallWebhookRequest, WebhookCalled};
-use freehold_protocol::webhook::CallHeaders;
-use freehold_protocol::{ReleaseName, Timestamp};
+use freehold_client::{ANSWER, Error as ClientError, Webhook};
+use freehold_protocol::ReleaseName;
+use freehold_protocol::api::CallWebhookRequest;
 use url::Url;
 
 use super::{key, text};
-use crate::api::{ANSWER, Failed, TRIES, http_builder, with_retries};
+use crate::api::http_builder;
 use crate::error::{Error, Kind, Result, chain};
 use crate::inputs::{Input, texts_by_name};
 use crate::output::Output;
-use crate::{clock, random};
+use crate::random;
 
 /// Call a webhook: sign the call with the webhook's key file, and start what the webhook is for. Needs no AWS
 /// credentials.
@@ -79,58 +79,22 @@ impl Call {
     pub(super) async fn run(self, out: Output) -> Result<()> {
         let signer = key::private_of(&self.key_file)?;
         let request = CallWebhookRequest { inputs: texts_by_name(&self.inputs)?, release: self.release };
-        let body = serde_json::to_vec(&request)
-            .map_err(|error| Error::internal(format!("cannot write the call as JSON: {error}")))?;
         let id = match self.id {
             Some(id) => id,
             None => random::hex()?,
         };
-        let client = http_builder().timeout(ANSWER).redirect(reqwest::redirect::Policy::none()).build();
-        let client =
-            client.map_err(|error| Error::internal(format!("cannot make an HTTP client: {}", chain(&error))))?;
-        let answer = with_retries(TRIES, async || {
-            // Each try has its own time, so that the call is not too old after many tries.
-            let headers =
-                signed(&id, &body, &signer, clock::now().map_err(Failed::ForGood)?).map_err(Failed::ForGood)?;
-            send(&client, &self.url.0, &headers, &body).await
-        })
-        .await?;
-        let called: WebhookCalled = serde_json::from_slice(&answer).map_err(|error| {
-            Error::internal(format!("the response of the webhook cannot be read: {error}; update `freehold`"))
-        })?;
+        let http = http_builder().timeout(ANSWER).redirect(reqwest::redirect::Policy::none()).build();
+        let http = http.map_err(|error| Error::internal(format!("cannot make an HTTP client: {}", chain(&error))))?;
+        let called = Webhook::with_http(self.url.0, http).call(&id, &request, &signer).await.map_err(explained)?;
         out.show(&called, text::called)
     }
 }
 
-fn signed(id: &str, body: &[u8], key: &ed25519_dalek::SigningKey, now: Timestamp) -> Result<CallHeaders> {
-    let headers = CallHeaders::sign(id, body, key, now);
-    let [(_, id), (_, time), (_, signature)] = headers.named();
-    CallHeaders::parse(Some(&id), Some(&time), Some(&signature)).map_err(|_| {
-        Error::invalid(format!("`{id}` is not an id of a call"))
-            .or("pass 1 to 128 letters, digits, dashes or underscores in `--id`")
-    })
-}
-
-async fn send(client: &reqwest::Client, url: &Url, headers: &CallHeaders, body: &[u8]) -> Result<Vec<u8>, Failed> {
-    let mut request = client.post(url.clone()).header("content-type", "application/json");
-    for (name, value) in headers.named() {
-        request = request.header(name, value);
+/// Returns the error of a call. Who calls a webhook may have no other access to the tenant.
+fn explained(error: ClientError) -> Error {
+    if let ClientError::Unreachable { address, reason } = error {
+        return Error::quoting(Kind::Transient, format!("no server responds at {address} ({reason})"))
+            .or("compare the address with `freehold webhook list`, or check the network");
     }
-    let lost = |error: reqwest::Error| {
-        let message = format!("no server responds at {url} ({})", chain(&error.without_url()));
-        let lost = Error::quoting(Kind::Transient, message);
-        Failed::ForNow(lost.or("compare the address with `freehold webhook list`, or check the network"))
-    };
-    let answer = request.body(body.to_vec()).send().await.map_err(lost)?;
-    let status = answer.status().as_u16();
-    let bytes = answer.bytes().await.map_err(lost)?.to_vec();
-    match status {
-        200..=299 => Ok(bytes),
-        // If the route of webhooks is missing, API Gateway requires the signature of an IAM principal.
-        403 => Err(Failed::ForGood(Error::denied("the tenant takes no calls of webhooks at this address").or(
-            "compare the address with `freehold webhook list`; `freehold tenant deploy --webhooks on` opens the route",
-        ))),
-        429 | 502..=504 => Err(Failed::ForNow(Error::from_api(status, &bytes))),
-        _ => Err(Failed::ForGood(Error::from_api(status, &bytes))),
-    }
+    error.into()
 }

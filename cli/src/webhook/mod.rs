@@ -7,6 +7,7 @@ mod text;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use freehold_client::calls;
 use freehold_protocol::api::{AddWebhookRequest, WebhookTask, WebhookView, WebhooksView};
 use freehold_protocol::{ActionName, AppName, ChannelName, InstallId, RunbookName, WebhookName};
 
@@ -106,17 +107,16 @@ impl WebhookCommand {
                 if let Some(private) = is_new.then_some(key.private).flatten() {
                     crate::file::create_secret(&add.key_file, &private)?;
                 }
-                let added: WebhookView = api.post(&["v1", "webhooks"], &request).await?;
+                let added: WebhookView = api.send(calls::add_webhook(&request)).await?;
                 let shown = text::Added { view: &added, api: api.base(), key_file: &add.key_file, is_new };
                 out.show(&added, |_| shown.text())
             }
             Self::List => {
-                let all: WebhooksView = context.api().await?.get(&["v1", "webhooks"]).await?;
+                let all: WebhooksView = context.api().await?.send(calls::list_webhooks()).await?;
                 out.show(&all.webhooks, |all| text::list(all, out))
             }
             Self::Remove { webhook } => {
-                let path = ["v1", "webhooks", webhook.as_str(), "remove"];
-                let left: WebhooksView = context.api().await?.post(&path, &serde_json::json!({})).await?;
+                let left: WebhooksView = context.api().await?.send(calls::remove_webhook(&webhook)).await?;
                 out.show(&left.webhooks, |left| format!("webhook `{webhook}` is removed\n\n{}", text::list(left, out)))
             }
             Self::Call(call) => call.run(out).await,

@@ -1,6 +1,7 @@
 //! `freehold workflow resume` and `skip`, and `freehold job retry`: continue a workflow that has ended.
 
 use clap::Args;
+use freehold_client::calls;
 use freehold_protocol::api::{
     ContinuationView, ResumeWorkflowRequest, RetryJobRequest, SkipNodeRequest, WorkflowView, describe_act,
 };
@@ -81,30 +82,27 @@ pub(crate) struct Retry {
 
 impl Resume {
     pub(super) async fn run(self, context: &Context) -> Result<()> {
-        let path = ["v1", "workflows", self.workflow.as_str(), "resume"];
         let body = ResumeWorkflowRequest { reason: self.reason };
         let api = context.api().await?;
-        let view: WorkflowView = api.post(&path, &body).await?;
+        let view: WorkflowView = api.send(calls::resume_workflow(&self.workflow, &body)).await?;
         follow(&api, context.out, &view.workflow, "workflow", !self.no_wait).await
     }
 }
 
 impl Skip {
     pub(super) async fn run(self, context: &Context) -> Result<()> {
-        let path = ["v1", "workflows", self.workflow.as_str(), "skip"];
         let body = SkipNodeRequest { node: self.node, reason: self.reason };
         let api = context.api().await?;
-        let view: WorkflowView = api.post(&path, &body).await?;
+        let view: WorkflowView = api.send(calls::skip_node(&self.workflow, &body)).await?;
         follow(&api, context.out, &view.workflow, "workflow", !self.no_wait).await
     }
 }
 
 impl Retry {
     pub(crate) async fn run(self, context: &Context) -> Result<()> {
-        let path = ["v1", "jobs", self.job.as_str(), "retry"];
         let body = RetryJobRequest { reason: self.reason };
         let api = context.api().await?;
-        let view: WorkflowView = api.post(&path, &body).await?;
+        let view: WorkflowView = api.send(calls::retry_job(&self.job, &body)).await?;
         follow(&api, context.out, &view.workflow, "workflow", !self.no_wait).await
     }
 }

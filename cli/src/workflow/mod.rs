@@ -3,6 +3,7 @@
 mod continuation;
 
 use clap::{Args, Subcommand};
+use freehold_client::calls;
 use freehold_protocol::api::{CancelWorkflowRequest, NodeView, RolledBackView, WorkflowView};
 use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 use serde::Serialize;
@@ -84,11 +85,11 @@ impl WorkflowCommand {
         let api = context.api().await?;
         match self {
             Self::List { install } => {
-                let all: Vec<WorkflowView> = api.list(&["v1", "installs", install.as_str(), "workflows"]).await?;
+                let all: Vec<WorkflowView> = api.list(calls::list_workflows(&install)).await?;
                 context.out.show(&all, |all| list(&install, all, context.out))
             }
             Self::Show(One { workflow }) => {
-                let view: WorkflowView = api.get(&["v1", "workflows", workflow.as_str()]).await?;
+                let view: WorkflowView = api.send(calls::show_workflow(&workflow)).await?;
                 let waiting = describe_wait(&api, &view).await;
                 context.out.show(&Shown { view, waiting }, |shown| shown.text(context.out))
             }
@@ -96,8 +97,8 @@ impl WorkflowCommand {
             Self::Resume(resume) => resume.run(context).await,
             Self::Skip(skip) => skip.run(context).await,
             Self::Cancel { workflow, reason } => {
-                let path = ["v1", "workflows", workflow.as_str(), "cancel"];
-                let view: WorkflowView = api.post(&path, &CancelWorkflowRequest { reason }).await?;
+                let call = calls::cancel_workflow(&workflow, &CancelWorkflowRequest { reason });
+                let view: WorkflowView = api.send(call).await?;
                 let active: Vec<_> = view.nodes.iter().filter(|node| node.ends_by.is_some()).collect();
                 let names: Vec<&str> = active.iter().map(|node| &node.name[..]).collect();
                 let ends_by = active.iter().filter_map(|node| node.ends_by).max();

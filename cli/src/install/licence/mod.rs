@@ -1,6 +1,7 @@
 //! `freehold install set-licence`: sets the licence of an install, or withdraws it.
 
 use clap::Args;
+use freehold_client::calls;
 use freehold_protocol::api::{InstallView, LicenceView, SetLicenceRequest};
 use freehold_protocol::{InstallId, Timestamp};
 
@@ -48,7 +49,7 @@ impl SetLicence {
         let facts = facts_by_name(&self.facts)?;
         let request = SetLicenceRequest { facts, not_after: self.until, withdraw: self.withdraw };
         let api = context.api().await?;
-        let view: InstallView = api.post(&["v1", "installs", self.install.as_str(), "licence"], &request).await?;
+        let view: InstallView = api.send(calls::set_licence(&self.install, &request)).await?;
         context.out.show(&view, |view| match &view.licence {
             Some(licence) => format!("install `{}` has licence {}", view.install, licence_text(licence)),
             None => format!("install `{}` has no licence", view.install),

@@ -7,42 +7,48 @@ use aws_credential_types::Credentials;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
 use aws_sigv4::sign::v4;
+use freehold_aws_errors::chain;
 use tokio::sync::Mutex;
 use url::Url;
 
-use crate::error::{Error, Result, chain, no_credentials};
+use crate::error::Error;
 
 /// Credentials are refreshed this long before they expire.
 const MARGIN: Duration = Duration::from_secs(300);
 
 /// Signs requests. It caches the credentials, so that not every request runs the credential chain.
 #[derive(Debug)]
-pub(super) struct Signer {
+pub(crate) struct Signer {
     provider: SharedCredentialsProvider,
     region: String,
     known: Mutex<Option<Credentials>>,
 }
 
 impl Signer {
-    /// Returns the signer for the API at `base`.
-    pub(super) fn new(config: &SdkConfig, base: &Url) -> Result<Self> {
-        let provider = config
-            .credentials_provider()
-            .ok_or_else(|| Error::denied("no AWS credentials; set AWS_PROFILE or sign in"))?;
-        let region = region_of(base).unwrap_or_else(|| crate::aws::region(config));
+    /// Returns the signer for the API at `base`. The region is that of the address, or else that of `config`.
+    ///
+    /// # Errors
+    /// Credentials, when `config` has no provider of credentials.
+    pub(crate) fn new(config: &SdkConfig, base: &Url) -> Result<Self, Error> {
+        let provider = config.credentials_provider();
+        let provider = provider.ok_or_else(|| Error::Credentials("nothing provides any".to_owned()))?;
+        let configured = || config.region().map(|region| region.as_ref().to_owned()).unwrap_or_default();
+        let region = region_of(base).unwrap_or_else(configured);
         Ok(Self { provider, region, known: Mutex::new(None) })
     }
 
     /// Returns the headers to add to the request, which contain its signature.
-    pub(super) async fn sign(
+    ///
+    /// # Errors
+    /// Credentials or Signature.
+    pub(crate) async fn sign(
         &self,
         method: &str,
         url: &Url,
         headers: &[(&str, &str)],
         body: &[u8],
-    ) -> Result<Vec<(String, String)>> {
+    ) -> Result<Vec<(String, String)>, Error> {
         let identity = self.credentials().await?.into();
-        let broken = |what: String| Error::internal(format!("cannot sign the request: {what}"));
         let params = v4::SigningParams::builder()
             .identity(&identity)
             .region(&self.region)
@@ -50,22 +56,22 @@ impl Signer {
             .time(SystemTime::now())
             .settings(SigningSettings::default())
             .build()
-            .map_err(|e| broken(e.to_string()))?
+            .map_err(|e| Error::Signature(e.to_string()))?
             .into();
         let request = SignableRequest::new(method, url.as_str(), headers.iter().copied(), SignableBody::Bytes(body))
-            .map_err(|e| broken(chain(&e)))?;
-        let (instructions, _) = sign(request, &params).map_err(|e| broken(chain(&e)))?.into_parts();
+            .map_err(|e| Error::Signature(chain(&e)))?;
+        let (instructions, _) = sign(request, &params).map_err(|e| Error::Signature(chain(&e)))?.into_parts();
         Ok(instructions.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
-    async fn credentials(&self) -> Result<Credentials> {
+    async fn credentials(&self) -> Result<Credentials, Error> {
         let mut known = self.known.lock().await;
         let usable = |c: &&Credentials| c.expiry().is_none_or(|end| SystemTime::now() + MARGIN < end);
         if let Some(credentials) = known.as_ref().filter(usable) {
             return Ok(credentials.clone());
         }
         let fresh = self.provider.provide_credentials().await;
-        let fresh = fresh.map_err(|e| no_credentials(&chain(&e)))?;
+        let fresh = fresh.map_err(|e| Error::Credentials(chain(&e)))?;
         *known = Some(fresh.clone());
         Ok(fresh)
     }
