@@ -1,4 +1,5 @@
-"""Runs every command of docs/guides on a local cloud, and compares what follows with what the guides promise.
+"""Runs every command of docs/guides on a local cloud, and compares what follows with what the guides promise. Does the
+same with docs/api.md, the page about calls of the API without the command.
 
 Blocks of a guide:
 
@@ -29,14 +30,16 @@ from journey import PEOPLE, Journey
 from programs import BIN, CLOUD, ROOT, Failed
 
 GUIDES = ROOT / "docs" / "guides"
+PAGES = {guide: ROOT / "docs" / "api.md" if guide == "api" else GUIDES / f"{guide}.md" for guide in PEOPLE}
 STATE = ROOT / "target" / "guides" / "cloud"
-# Vendor and customer take turns: a guide, and its last heading in this turn.
+# Vendor, customer and the program that calls the API take turns: a guide, and its last heading in this turn.
 TURNS = [
     ("vendor", "Write to the customer"),
     ("customer", "Launch"),
     ("vendor", None),
     ("customer", "Watch"),
     ("operations", "When a deploy fails"),
+    ("api", None),
     ("customer", "Limit"),
     ("operations", "Continue after a failure"),
     ("customer", "Stop"),
@@ -48,12 +51,13 @@ TURNS = [
 
 def turns():
     """Yields each guide and its sections of this turn; every section of every guide comes up once."""
-    left = {guide: list(blocks.read(GUIDES / f"{guide}.md").items()) for guide in PEOPLE}
+    left = {guide: list(blocks.read(page).items()) for guide, page in PAGES.items()}
     for guide, last in TURNS:
         count, headings = len(left[guide]), [heading for heading, _ in left[guide]]
         if last is not None:
             if last not in headings:
-                raise Failed(f"docs/guides/{guide}.md has no heading `{last}`, after which the turn changes")
+                page = PAGES[guide].relative_to(ROOT)
+                raise Failed(f"{page} has no heading `{last}`, after which the turn changes")
             count = headings.index(last) + 1
         yield guide, left[guide][:count]
         left[guide] = left[guide][count:]
@@ -72,7 +76,7 @@ def compare_with_help():
 
 def missing_programs():
     """Returns what the guides ask a person to install, and this machine has not."""
-    wanted = {"Terraform or OpenTofu": "terraform|tofu", "bubblewrap": "bwrap"}
+    wanted = {"Terraform or OpenTofu": "terraform|tofu", "bubblewrap": "bwrap", "curl": "curl", "jq": "jq"}
     reasons = {name: skips.lacking([programs]) for name, programs in wanted.items()}
     return [f"{name} ({reason})" for name, reason in reasons.items() if reason]
 

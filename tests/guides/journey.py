@@ -1,4 +1,4 @@
-"""Two people and what they type: each block is done in its person's shell and compared with what the guide shows."""
+"""Two people and a program, and what they type: each block is done in a shell and compared with what is shown."""
 
 import hashlib
 import os
@@ -14,9 +14,9 @@ from programs import BIN, CUSTOMER, REGION, ROOT, VENDOR, Failed
 
 FOLDERS = ROOT / "target" / "guides" / "files"
 FUNCTIONS = ROOT / "target" / "lambda" / "local"
-# Who types the commands of a guide, and the profile and account of both people.
-PEOPLE = {"vendor": "vendor", "customer": "customer", "operations": "vendor"}
-PROFILES = {"vendor": ("acme", VENDOR), "customer": ("globex", CUSTOMER)}
+# Who types the commands of a guide, and the profile and account of each of them.
+PEOPLE = {"vendor": "vendor", "customer": "customer", "operations": "vendor", "api": "program"}
+PROFILES = {"vendor": ("acme", VENDOR), "customer": ("globex", CUSTOMER), "program": ("acme", VENDOR)}
 # What the vendor sends to the customer: files, and those of the release.
 SENT = ("globex.yaml", "my-app.contract.json", "release-key.pub")
 HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"

@@ -5,6 +5,7 @@ import unittest
 from pathlib import Path
 
 import blocks
+import guides
 import journey
 import promise
 
@@ -85,6 +86,15 @@ class Blocks(unittest.TestCase):
 
     def test_a_line_that_continues_an_item_is_not_a_block(self):
         self.assertEqual(self.read("# One\n\n- an item\n    that continues\n"), {"One": []})
+
+
+class Turns(unittest.TestCase):
+    def test_every_section_of_every_page_has_its_turn(self):
+        taken = [(page, heading) for page, sections in guides.turns() for heading, _ in sections]
+
+        wanted = [(page, heading) for page, path in guides.PAGES.items() for heading in blocks.read(path)]
+        self.assertEqual(sorted(taken), sorted(wanted))
+        self.assertIn(("api", "Read a log"), taken)
 
 
 class Local(unittest.TestCase):
