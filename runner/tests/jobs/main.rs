@@ -15,6 +15,7 @@ mod copy_secrets;
 mod fixture;
 mod health;
 mod helm_chart;
+mod killed_runner;
 mod kubernetes_job;
 mod kubernetes_manifest;
 mod leftovers;

@@ -1,6 +1,6 @@
 //! An attempt at a job in a runner of its own, which a test kills when the cluster has come to a chosen state.
 
-use freehold_protocol::order::{Artifact, Order, SyncImage, Work};
+use freehold_protocol::order::Order;
 use freehold_protocol::report::Fence;
 use freehold_runner::kinds::execute;
 use rustix::process::{Pid, Signal, kill_process};
@@ -9,7 +9,7 @@ use tokio::process::{Child, Command};
 use super::barrier::{Aim, Barrier};
 use super::{Cluster, DEPLOYER};
 use crate::cloud::Cloud;
-use crate::fixture::{Bench, descendants, eventually, outputs, processes};
+use crate::fixture::{Bench, descendants, eventually, processes};
 
 /// Does nothing unless its variable is set: it is the runner that other tests kill.
 #[tokio::test]
@@ -23,12 +23,6 @@ async fn a_runner_in_a_cluster() {
     Cluster::enter(&cloud, DEPLOYER, &mut bench).await;
     // Seen only when the runner is not killed, which a test that waits for something else wants to know.
     println!("{:?}\n{}", execute(&bench.job).await, bench.log());
-}
-
-/// Brings an artifact into the install registry, so that the runner to be killed needs no grant.
-pub(crate) async fn bring(cloud: &Cloud, artifact: &Artifact) {
-    let image = SyncImage { component: "network".parse().unwrap(), artifact: artifact.clone() };
-    outputs(execute(&cloud.bench(Work::ContainerImage(image), artifact).job).await);
 }
 
 /// Starts a runner with the next attempt of a bench.

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use super::{chart, work};
 use crate::cloud::Cloud;
 use crate::cluster::barrier::{Aim, Barrier, REVISION_DELETED};
-use crate::cluster::killed_runner::{bring, kill, kill_at, start};
+use crate::cluster::killed_runner::{kill, kill_at, start};
 use crate::cluster::{self, Cluster, DEPLOYER};
 use crate::fixture::{Bench, outputs, reason};
+use crate::killed_runner::bring;
 
 const RELEASE: (&str, &str) = ("globex-prod", "web");
 /// The number of ConfigMaps that an upgrade with another text changes: `settings`, and those of the value `texts`.

@@ -8,9 +8,10 @@ use tokio::process::Child;
 
 use super::{NAMESPACE, image, job_id, pods_made, until, work};
 use crate::cluster::barrier::{Aim, Barrier};
-use crate::cluster::killed_runner::{bring, freeze, kill, start};
+use crate::cluster::killed_runner::{freeze, kill, start};
 use crate::cluster::{self, Cluster, DEPLOYER};
 use crate::fixture::{Bench, eventually, outputs, reason};
+use crate::killed_runner::bring;
 
 /// The way in which the cluster comes to the state in which the runner is killed.
 #[derive(Debug, Clone, Copy)]

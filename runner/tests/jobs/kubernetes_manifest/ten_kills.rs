@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 use super::{manifest, work};
 use crate::cloud::Cloud;
 use crate::cluster::barrier::{Aim, Barrier};
-use crate::cluster::killed_runner::{bring, kill, kill_at, start};
+use crate::cluster::killed_runner::{kill, kill_at, start};
 use crate::cluster::{self, Cluster, DEPLOYER};
 use crate::fixture::{Bench, eventually, outputs};
+use crate::killed_runner::bring;
 
 const OBJECTS: usize = 30;
 /// A Deployment that never becomes healthy, because the fake kubelet holds its pod.

@@ -1,12 +1,13 @@
 //! A runner that is killed while Pulumi works, at chosen resources.
 
-use freehold_protocol::order::{Artifact, RemovePart, SyncImage, Work};
+use freehold_protocol::order::{Artifact, RemovePart, Work};
 use freehold_runner::kinds::execute;
 use serde_json::{Value, json};
 
 use super::{MARK, artifact, start, state, table, work};
 use crate::cloud::{Cloud, objects};
-use crate::fixture::{Bench, eventually, outputs, processes};
+use crate::fixture::outputs;
+use crate::killed_runner::kill_at;
 
 const RESOURCES: usize = 10;
 
@@ -33,28 +34,9 @@ async fn resources(cloud: &Cloud) -> Vec<Value> {
     state(cloud).await["checkpoint"]["latest"]["resources"].as_array().unwrap().clone()
 }
 
-/// Does nothing unless its variable is set: it is the runner that the next tests kill.
-#[tokio::test]
-async fn a_runner_with_a_stack() {
-    let Ok(work) = std::env::var("FREEHOLD_TEST_WORK") else { return };
-    execute(&Bench::new(serde_json::from_str(&work).unwrap()).job).await;
-}
-
-/// Starts an attempt in a runner of its own and kills that runner at the resource that takes this many seconds.
-async fn kill_at(cloud: &Cloud, seconds: &str, work: Work, artifact: &Artifact) {
-    // Brings the artifact into the install registry, so that the runner to be killed needs no grant.
-    let image = SyncImage { component: "network".parse().unwrap(), artifact: artifact.clone() };
-    outputs(execute(&cloud.bench(Work::ContainerImage(image), artifact).job).await);
-    let mut runner = tokio::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "pulumi::ten_kills::a_runner_with_a_stack"])
-        .env("FREEHOLD_TEST_WORK", serde_json::to_string(&work).unwrap())
-        .stdout(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
-    let hold = format!("sleep\u{0}{seconds}");
-    eventually("the resource is being changed", || !processes(&hold).is_empty()).await;
-    runner.kill().await.unwrap();
-    eventually("pulumi is gone", || processes(&hold).is_empty()).await;
+/// Returns what is in the command line of the resource that takes this many seconds.
+fn hold(seconds: &str) -> String {
+    format!("sleep\u{0}{seconds}")
 }
 
 /// Ends what a killed runner began, and returns the log.
@@ -76,7 +58,7 @@ async fn an_update_resumes_wherever_it_was_killed_and_makes_nothing_twice() {
     for point in 0..RESOURCES {
         let seconds = format!("3153700{point}");
         let slow = artifact(&cloud, &program(Some((point, "hold", seconds.as_str())))).await;
-        kill_at(&cloud, &seconds, Work::Pulumi(work(&slow)), &slow).await;
+        kill_at(&cloud, &hold(&seconds), Work::Pulumi(work(&slow)), &slow).await;
         assert_eq!(resources(&cloud).await.len(), point);
 
         take_up(&cloud, Work::Pulumi(work(&quick)), &quick, json!({ "made": "ten" })).await;
@@ -102,7 +84,7 @@ async fn a_removal_resumes_wherever_it_was_killed_and_leaves_nothing() {
         cloud.put_object(MARK, "").await;
         let seconds = format!("3153730{point}");
         let slow = artifact(&cloud, &program(Some((point, "hold_removal", seconds.as_str())))).await;
-        kill_at(&cloud, &seconds, remove(&slow), &slow).await;
+        kill_at(&cloud, &hold(&seconds), remove(&slow), &slow).await;
         let left = resources(&cloud).await.len();
 
         let log = take_up(&cloud, remove(&quick), &quick, json!({})).await;

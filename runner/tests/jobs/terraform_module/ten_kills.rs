@@ -1,13 +1,14 @@
 //! A runner that is killed while Terraform works, at each of ten resources.
 
-use freehold_protocol::order::{Artifact, RemovePart, SyncImage, Work};
+use freehold_protocol::order::{Artifact, RemovePart, Work};
 use freehold_runner::kinds::execute;
 use freehold_skips::have;
 use serde_json::{Value, json};
 
 use super::{artifact, work};
 use crate::cloud::Cloud;
-use crate::fixture::{Bench, eventually, outputs, processes};
+use crate::fixture::outputs;
+use crate::killed_runner::kill_at;
 
 const RESOURCES: usize = 10;
 
@@ -39,30 +40,6 @@ async fn ids(cloud: &Cloud) -> Vec<String> {
     resources.iter().map(id).collect()
 }
 
-/// Does nothing unless its variables are set: it is the runner that the next tests kill.
-#[tokio::test]
-async fn a_runner_that_applies() {
-    let Ok(work) = std::env::var("FREEHOLD_TEST_WORK") else { return };
-    execute(&Bench::new(serde_json::from_str(&work).unwrap()).job).await;
-}
-
-/// Starts an attempt in a runner of its own and kills that runner at the resource that takes this many seconds.
-async fn kill_at(cloud: &Cloud, seconds: &str, work: Work, artifact: &Artifact) {
-    // Brings the artifact into the install registry, so that the runner to be killed needs no grant.
-    let image = SyncImage { component: "network".parse().unwrap(), artifact: artifact.clone() };
-    outputs(execute(&cloud.bench(Work::ContainerImage(image), artifact).job).await);
-    let mut runner = tokio::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "terraform_module::ten_kills::a_runner_that_applies"])
-        .env("FREEHOLD_TEST_WORK", serde_json::to_string(&work).unwrap())
-        .stdout(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
-    let hold = format!("sleep {seconds}");
-    eventually("the resource is being made", || !processes(&hold).is_empty()).await;
-    runner.kill().await.unwrap();
-    eventually("terraform is gone", || processes(&hold).is_empty()).await;
-}
-
 fn remove(artifact: &Artifact) -> Work {
     Work::Remove(RemovePart { what: Box::new(work(artifact, json!({}))), destroy_data: false, removes_policies: false })
 }
@@ -87,7 +64,7 @@ async fn an_apply_is_taken_up_at_each_resource_and_keeps_what_earlier_jobs_made(
         // Each job adds one resource to the state of the jobs before, and is killed while it makes this one.
         let seconds = format!("3153720{point}");
         let slow = artifact(&cloud, &module(point + 1, Some((point, seconds.as_str())))).await;
-        kill_at(&cloud, &seconds, work(&slow, json!({})), &slow).await;
+        kill_at(&cloud, &format!("sleep {seconds}"), work(&slow, json!({})), &slow).await;
         assert!(cloud.object(super::LOCK).await.is_some(), "point {point}: a killed attempt leaves its lock");
         assert_eq!(ids(&cloud).await, before, "point {point}: the state is kept");
 
@@ -119,7 +96,7 @@ async fn a_first_apply_ends_right_after_a_kill_in_its_middle_and_makes_anew_what
     for point in [1, 5, 9] {
         let seconds = format!("3153721{point}");
         let slow = artifact(&cloud, &module(RESOURCES, Some((point, seconds.as_str())))).await;
-        kill_at(&cloud, &seconds, work(&slow, json!({})), &slow).await;
+        kill_at(&cloud, &format!("sleep {seconds}"), work(&slow, json!({})), &slow).await;
         let left = ids(&cloud).await;
 
         let (made, log) = take_up(&cloud, &quick).await;
@@ -152,7 +129,7 @@ async fn a_removal_is_taken_up_after_a_kill() {
     let quick = artifact(&cloud, &held.replace("SECONDS", "0")).await;
     outputs(execute(&cloud.bench(work(&slow, json!({})), &slow).job).await);
     cloud.put_object(super::MARK, "").await;
-    kill_at(&cloud, seconds, remove(&slow), &slow).await;
+    kill_at(&cloud, &format!("sleep {seconds}"), remove(&slow), &slow).await;
     assert_eq!(ids(&cloud).await.len(), 2);
 
     let mut bench = cloud.bench(remove(&quick), &quick);
