@@ -110,6 +110,10 @@ pub enum Bug {
     PutBackExcludesStarted,
     /// A start that was put back counts although its message was refused after that.
     PutBackOfRefusedCounts,
+    /// A machine does not look into the audit chain between the record that it gives an order back and the report.
+    GivenBackIsNotLookedUp,
+    /// An order that was given back excludes only later messages, like an order that was refused.
+    GivenBackCountsAsRefused,
     /// A machine does not compare the message group of an order with the group of the order.
     GroupIsNotCompared,
     /// The journal does not name the message that was put back.
@@ -242,7 +246,7 @@ impl Bug {
     ];
 
     /// Every mistake about copies of orders, which have a model of their own.
-    pub const OF_COPIES: [Self; 16] = [
+    pub const OF_COPIES: [Self; 18] = [
         Self::CopyTakesOverLease,
         Self::StartIsNotLookedUp,
         Self::StartExcludesRedelivery,
@@ -256,6 +260,8 @@ impl Bug {
         Self::PutBackCountsAsStart,
         Self::PutBackExcludesStarted,
         Self::PutBackOfRefusedCounts,
+        Self::GivenBackIsNotLookedUp,
+        Self::GivenBackCountsAsRefused,
         Self::GroupIsNotCompared,
         Self::JournalNamesNoMessage,
         Self::NoteNamesNoMessage,

@@ -153,16 +153,21 @@ impl Agent {
     /// Records and reports a refused message, which the queue took at `sent_at`. Returns whether the message may be
     /// deleted.
     pub fn refuse(&self, refusal: Refusal, sent_at: Option<Timestamp>) -> bool {
+        if let Err(error) = self.audit.record(AuditEvent::Refused { refusal: refusal.clone(), sent_at }) {
+            error!("{}", aws::explain(&error));
+            return false;
+        }
+        self.report_refusal(refusal)
+    }
+
+    /// Reports a refused message, whose refusal is recorded. Returns whether the message may be deleted.
+    pub fn report_refusal(&self, refusal: Refusal) -> bool {
         warn!(
             reason = refusal.reason.as_str(),
             message.digest = %refusal.message,
             "Refused a message: {}",
             refusal.detail
         );
-        if let Err(error) = self.audit.record(AuditEvent::Refused { refusal: refusal.clone(), sent_at }) {
-            error!("{}", aws::explain(&error));
-            return false;
-        }
         match self.reporter.refused(refusal) {
             Ok(()) => true,
             Err(error) => {

@@ -3,13 +3,13 @@
 //! The product's own code decides what the records exclude (`freehold_protocol::audit::exclusion`).
 
 use freehold_protocol::Timestamp;
-pub use freehold_protocol::audit::exclusion::End;
 use freehold_protocol::audit::exclusion::{Attempt, OrderDelivery, attempts, excluding};
+pub use freehold_protocol::audit::exclusion::{End, Exclusion};
 use freehold_protocol::report::Fence;
 
 use crate::bug::{Seed, seeded};
 
-/// The most records: each delivery has two, its start and its end.
+/// The most records: each delivery has its start and its end, and may be given back.
 const RECORDS: usize = 12;
 
 /// One delivery of a message.
@@ -55,10 +55,10 @@ impl Chain {
         before
     }
 
-    /// Returns whether a record excludes the delivery; those of the machine `own` do not.
-    pub fn excludes(self, seed: Seed, own: Option<u8>, delivery: Delivery) -> bool {
+    /// Returns how the records exclude the delivery; those of the machine `own` do not.
+    pub fn excluding(self, seed: Seed, own: Option<u8>, delivery: Delivery) -> Option<Exclusion> {
         let attempts = self.misread(seed, attempts(self.attempts()));
-        excluding(&attempts, own, delivery.of_order()).is_some()
+        excluding(&attempts, own, delivery.of_order())
     }
 
     fn attempts(self) -> impl Iterator<Item = Attempt<u8>> {
@@ -78,6 +78,7 @@ impl Chain {
                 (End::Outcome, _) if seeded!(seed, OutcomeIsForgotten) => End::None,
                 (End::PutBack, _) if seeded!(seed, PutBackCountsAsStart) => End::None,
                 (End::PutBack, _) if seeded!(seed, PutBackExcludesStarted) => End::Refused,
+                (End::GivenBack, _) if seeded!(seed, GivenBackCountsAsRefused) => End::Refused,
                 (end, _) => end,
             };
             if attempt.end == End::None && seeded!(seed, StartExcludesRedelivery) {
@@ -88,7 +89,7 @@ impl Chain {
             let counts = match one.end {
                 End::None => seeded!(seed, ContinuedStartCounts),
                 End::PutBack => seeded!(seed, PutBackOfRefusedCounts),
-                End::Excluded | End::Refused | End::Outcome => false,
+                End::Excluded | End::Refused | End::GivenBack | End::Outcome => false,
             };
             counts && self.recorded(*one) == one.end && !attempts.iter().any(|other| is_same(other, one))
         };

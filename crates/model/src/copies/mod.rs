@@ -13,8 +13,12 @@
 //! attempts, and not their messages: with three receives, it may not accept an outcome because an attempt by the
 //! other message had a higher fence.
 //!
-//! Left out: orders that expire or are cancelled, other orders of the job, the control plane, reports (the outcome
-//! is in the reports queue when the job ends), and when a machine has noticed another one: here each looks after
+//! In one space, a machine gives an order back, because it is too late or the customer lets no change start. The control
+//! plane then orders the work again. So nothing may start the order after that, and the order must not be given back
+//! while another machine works on it.
+//!
+//! Left out: when orders expire, orders that are cancelled, other orders of the job, the control plane, reports (the
+//! outcome is in the reports queue when the job ends), and when a machine has noticed another one: here each looks after
 //! the record of the start. What a machine records is in the chain at once.
 
 pub mod chain;
@@ -45,7 +49,8 @@ impl Model for Space {
         for r in (0..MACHINES).filter(|r| world.machines[*r].is_up) {
             actions.extend((0..MESSAGES).map(|m| Action::Receive { r, m }));
             actions.extend([Action::Decide { r }, Action::Announce { r }, Action::Start { r }, Action::Drop { r }]);
-            actions.extend([Action::PutBack { r }, Action::StopForLease { r }, Action::Finish { r }]);
+            actions.extend([Action::PutBack { r }, Action::GiveBack { r }]);
+            actions.extend([Action::StopForLease { r }, Action::Finish { r }]);
             actions.extend([Action::Conclude { r }, Action::Delete { r }, Action::Crash { r }, Action::Lose { r }]);
         }
     }

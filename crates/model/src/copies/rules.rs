@@ -15,6 +15,8 @@ pub enum Rule {
     CopyStartsNothing,
     BegunIsResumed,
     InterruptsNobody,
+    GivenBackStartsNothing,
+    StartedIsNotGivenBack,
 }
 
 impl Rule {
@@ -51,9 +53,16 @@ pub(super) fn properties(space: &Space) -> Vec<Property<Space>> {
         holds("no machine ends the job as interrupted while another one works on it", |_, world| {
             keeps(world, Rule::InterruptsNobody)
         }),
-        holds("no order is deleted in all its messages before it has an outcome", |_, world| {
+        holds("an order that was given back is not started", |_, world| keeps(world, Rule::GivenBackStartsNothing)),
+        holds(
+            "no order is given back that a machine works on, or that must not start twice and has started",
+            |_, world| keeps(world, Rule::StartedIsNotGivenBack),
+        ),
+        holds("no order is deleted in all its messages before it has an outcome or is given back", |_, world| {
             let is_deleted = |place: Place| matches!(place, Place::Deleted | Place::Unsent);
-            world.has_outcome() || !world.messages.iter().all(|message| is_deleted(message.place))
+            world.has_outcome()
+                || world.is_given_back
+                || !world.messages.iter().all(|message| is_deleted(message.place))
         }),
     ];
     all.extend(possible(space));
@@ -71,6 +80,11 @@ fn possible(space: &Space) -> Vec<Property<Space>> {
     }
     if space.put_backs > 0 {
         possible.push(is_possible("a machine starts an action that another one put back", starts_after_put_back));
+    }
+    if space.give_backs > 0 {
+        possible.push(is_possible("a machine gives back what another one has given back", |_, world| {
+            world.machines.iter().filter(|machine| machine.gave_back).count() > 1
+        }));
     }
     if !space.accepts_copy() {
         possible.push(is_possible("the copy is refused while the original is in flight", |_, world| {

@@ -1,7 +1,7 @@
 //! What each action does to a world.
 
 use crate::bug::seeded;
-use crate::copies::chain::{Chain, Delivery, End, Record};
+use crate::copies::chain::{Chain, Delivery, End, Exclusion, Record};
 use crate::copies::rules::Rule;
 use crate::copies::world::{
     Action, COPY, MACHINES, MESSAGES, Machine, Message, ORIGINAL, OWNER, Place, Space, Stage, World,
@@ -43,6 +43,7 @@ impl Step<'_> {
                 take(&mut self.world.put_backs, self.space.put_backs)?;
                 self.let_go(r, true)
             }
+            Action::GiveBack { r } => self.give_back(r),
             Action::StopForLease { r } => {
                 self.at(r, Stage::Working)?;
                 take(&mut self.world.lapses, self.space.lapses)?;
@@ -108,6 +109,7 @@ impl Step<'_> {
             Some((Stage::Working | Stage::Done { started: true }, _)) => self.refuse(r, delivery),
             Some(_) if seeded!(self.space.seed, CopyIsRefusedBeforeStart) => self.refuse(r, delivery),
             Some((Stage::Taken | Stage::Accepted | Stage::Announced | Stage::Done { started: false }, _)) => {}
+            Some((Stage::GoesBack | Stage::GivenBack, _)) => {}
         }
         Some(())
     }
@@ -116,15 +118,23 @@ impl Step<'_> {
     /// looks into the chain only when it has recorded the start, or if no start would follow.
     fn decide(&mut self, r: usize) -> Option<()> {
         let delivery = self.leased(r, Stage::Taken)?;
+        (!self.world.machines[r].gave_back).then_some(())?;
         self.learn(r, delivery);
         let machine = self.world.machines[r];
         let decision = decide(self.space.seed, machine.journal, self.delivery(delivery));
-        let is_ours = r == OWNER || machine.knows_order();
         let is_ended = decision == Decision::Interrupted && !machine.knows_order();
-        let looks = !is_ours || (is_ended && !seeded!(self.space.seed, InterruptedIsNotLookedUp));
-        if looks && self.world.chain.excludes(self.space.seed, is_ours.then_some(r as u8), delivery) {
-            self.refuse_as_excluded(r, delivery);
-            return Some(());
+        let looks = !self.is_ours(r) || (is_ended && !seeded!(self.space.seed, InterruptedIsNotLookedUp));
+        let seen = if looks { self.seen(r, delivery) } else { None };
+        match seen {
+            None => {}
+            Some(Exclusion::GivenBack { .. }) => {
+                self.hold(r, Stage::GoesBack, delivery);
+                return Some(());
+            }
+            Some(_) => {
+                self.refuse_as_excluded(r, delivery);
+                return Some(());
+            }
         }
         match decision {
             Decision::Start | Decision::Resume => self.hold(r, Stage::Accepted, delivery),
@@ -144,14 +154,86 @@ impl Step<'_> {
         let delivery = self.leased(r, Stage::Announced)?;
         let before = self.world.chain.before(Record { machine: r as u8, delivery, end: End::None });
         let looks = !seeded!(self.space.seed, StartIsNotLookedUp);
-        if looks && before.excludes(self.space.seed, Some(r as u8), delivery) {
-            self.refuse_as_excluded(r, delivery);
-            return Some(());
+        let seen = if looks { before.excluding(self.space.seed, Some(r as u8), delivery) } else { None };
+        match seen {
+            None => {}
+            Some(Exclusion::GivenBack { .. }) => {
+                self.record(r, delivery, End::Excluded);
+                self.hold(r, Stage::GoesBack, delivery);
+                return Some(());
+            }
+            Some(_) => {
+                self.refuse_as_excluded(r, delivery);
+                return Some(());
+            }
         }
         self.watch_start(r, delivery, before);
         self.journal(r, Phase::Started);
         self.hold(r, Stage::Working, delivery);
         Some(())
+    }
+
+    /// Takes the next step of a machine that gives the order back, as long as no start of the order is known to it. It may
+    /// have lost the lease without noticing it.
+    fn give_back(&mut self, r: usize) -> Option<()> {
+        let (stage, delivery) = self.world.machines[r].attempt?;
+        match stage {
+            Stage::Taken => return self.look_before_give_back(r),
+            Stage::GoesBack => {
+                self.record(r, delivery, End::GivenBack);
+                self.hold(r, Stage::GivenBack, delivery);
+            }
+            Stage::GivenBack if self.world.machines[r].gave_back => {
+                if self.world.has_lease(r, delivery) {
+                    self.leave(delivery, Place::Deleted);
+                }
+                self.world.machines[r].attempt = None;
+            }
+            Stage::GivenBack => self.report_give_back(r, delivery),
+            Stage::Accepted | Stage::Announced | Stage::Working | Stage::Done { .. } => return None,
+        }
+        Some(())
+    }
+
+    /// Looks into the chain before the order is given back. An order that its machine has given back is given back again.
+    fn look_before_give_back(&mut self, r: usize) -> Option<()> {
+        let delivery = self.leased(r, Stage::Taken)?;
+        if !self.world.machines[r].gave_back {
+            take(&mut self.world.give_backs, self.space.give_backs)?;
+            self.learn(r, delivery);
+            let machine = self.world.machines[r];
+            match decide(self.space.seed, machine.journal, self.delivery(delivery)) {
+                Decision::Start => {}
+                Decision::Resume if !machine.knows_order() => {}
+                Decision::Resume | Decision::Interrupted | Decision::Again(_) => return None,
+                Decision::Cancelled | Decision::GiveBack | Decision::Replayed => return None,
+            }
+        }
+        match self.seen(r, delivery) {
+            None | Some(Exclusion::GivenBack { .. }) => self.hold(r, Stage::GoesBack, delivery),
+            Some(_) => self.refuse_as_excluded(r, delivery),
+        }
+        Some(())
+    }
+
+    /// Journals and reports that the order is given back, unless the chain has something before the record of it that
+    /// excludes this.
+    fn report_give_back(&mut self, r: usize, delivery: Delivery) {
+        let before = self.world.chain.before(Record { machine: r as u8, delivery, end: End::GivenBack });
+        let excluding = before.excluding(self.space.seed, Some(r as u8), delivery);
+        let is_excluded = excluding.is_some_and(|one| !one.is_given_back());
+        if is_excluded && !seeded!(self.space.seed, GivenBackIsNotLookedUp) {
+            if self.world.has_lease(r, delivery) {
+                self.refuse_as_excluded(r, delivery);
+            } else {
+                self.record(r, delivery, End::Excluded);
+                self.world.machines[r].attempt = None;
+            }
+            return;
+        }
+        self.watch_give_back(r);
+        self.world.machines[r].gave_back = true;
+        self.world.is_given_back = true;
     }
 
     /// Lets go of a delivery that is not started, and journals and notes that. The machine has its lease or not, as
@@ -162,7 +244,16 @@ impl Step<'_> {
         match stage {
             Stage::Taken | Stage::Accepted => {}
             Stage::Announced => self.record(r, delivery, End::PutBack),
+            Stage::GoesBack | Stage::GivenBack if has_lease => return None,
+            Stage::GoesBack | Stage::GivenBack => {
+                self.world.machines[r].attempt = None;
+                return Some(());
+            }
             Stage::Working | Stage::Done { .. } => return None,
+        }
+        if self.world.machines[r].gave_back {
+            self.world.machines[r].attempt = None;
+            return Some(());
         }
         self.learn(r, delivery);
         let entry = self.world.machines[r].journal;
@@ -174,6 +265,16 @@ impl Step<'_> {
         }
         self.world.machines[r].attempt = None;
         Some(())
+    }
+
+    /// Returns whether the order was made for the key of the machine, or its journal has it.
+    fn is_ours(&self, r: usize) -> bool {
+        r == OWNER || self.world.machines[r].knows_order()
+    }
+
+    /// Returns how the chain excludes the delivery to machine `r`.
+    fn seen(&self, r: usize, delivery: Delivery) -> Option<Exclusion> {
+        self.world.chain.excluding(self.space.seed, self.is_ours(r).then_some(r as u8), delivery)
     }
 
     /// Looks for the note of another machine about the delivery before this one.
@@ -304,15 +405,26 @@ impl Step<'_> {
         self.watch(Rule::StartsOnce, is_second);
         self.watch(Rule::EndedStartsNoMore, self.world.has_ended);
         self.watch(Rule::CopyStartsNothing, is_copy);
+        self.watch(Rule::GivenBackStartsNothing, self.world.is_given_back);
         self.world.started[m] |= 1 << r;
         self.world.newest_start = self.world.newest_start.max(delivery.receive);
     }
 
+    /// Watches machine `r` reporting that the order is given back.
+    fn watch_give_back(&mut self, r: usize) {
+        let is_second = self.world.redelivery == Redelivery::Interrupted && self.world.started != [0; MESSAGES];
+        self.watch(Rule::StartedIsNotGivenBack, is_second || self.is_worked_on_beside(r));
+    }
+
     /// Watches machine `r` ending the job as interrupted.
     fn watch_interruption(&mut self, r: usize) {
+        self.watch(Rule::InterruptsNobody, self.is_worked_on_beside(r));
+    }
+
+    /// Returns whether another machine than `r` works on the order.
+    fn is_worked_on_beside(&self, r: usize) -> bool {
         let mut others = self.world.machines.iter().enumerate().filter(|(q, _)| *q != r);
-        let works = others.any(|(_, machine)| matches!(machine.attempt, Some((Stage::Working, _))));
-        self.watch(Rule::InterruptsNobody, works);
+        others.any(|(_, machine)| matches!(machine.attempt, Some((Stage::Working, _))))
     }
 
     /// Watches a machine refusing a delivery because of the chain. If a machine that began the order went over to the

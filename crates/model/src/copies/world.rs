@@ -47,6 +47,10 @@ pub enum Stage {
     Accepted,
     /// The chain has the record of the start.
     Announced,
+    /// It will give the order back, and has looked into the chain.
+    GoesBack,
+    /// The chain has the record that it gives the order back.
+    GivenBack,
     /// The job runs, and the journal has its start.
     Working,
     /// The job has ended: the journal and the reports queue have its outcome.
@@ -63,6 +67,8 @@ pub struct Machine {
     /// The delivery that it has in flight.
     pub attempt: Option<(Stage, Delivery)>,
     pub journal: Entry,
+    /// The journal has the record that the order was given back.
+    pub gave_back: bool,
 }
 
 /// One state.
@@ -78,6 +84,9 @@ pub struct World {
     pub crashes: u8,
     pub losses: u8,
     pub put_backs: u8,
+    pub give_backs: u8,
+    /// Watched: the reports queue has the report that the order was given back, so the work is ordered again.
+    pub is_given_back: bool,
     /// Watched: by message, the machines that started the job under it, by bit.
     pub started: [u8; MESSAGES],
     /// Watched: the highest receive of an attempt that started; 0 for none.
@@ -120,6 +129,10 @@ pub enum Action {
     },
     /// Puts a delivery back that is not started: the machine drains, is switched off, or cannot read the chain.
     PutBack {
+        r: usize,
+    },
+    /// Takes the next step to give the order back: looks into the chain, records it, reports it, or deletes the message.
+    GiveBack {
         r: usize,
     },
     /// Stops the job before the lease ends.
@@ -166,6 +179,9 @@ pub struct Space {
     pub losses: u8,
     /// Times that a machine puts an order back although it has the lease.
     pub put_backs: u8,
+    /// Times that a machine gives an order back although no other one has done so: it is too late, or the customer lets
+    /// no change start.
+    pub give_backs: u8,
     pub seed: Seed,
 }
 
@@ -175,6 +191,7 @@ impl Machine {
         is_up: true,
         attempt: None,
         journal: Entry { dispatch: 0, phase: Phase::Accepted, cancelled: 0, accepted: false },
+        gave_back: false,
     };
 
     /// A machine that is lost, or was never there.
@@ -200,6 +217,8 @@ impl World {
             crashes: 0,
             losses: 0,
             put_backs: 0,
+            give_backs: 0,
+            is_given_back: false,
             started: [0; MESSAGES],
             newest_start: 0,
             newest_outcome: 0,
@@ -248,6 +267,7 @@ impl Space {
         crashes: 1,
         losses: 1,
         put_backs: 0,
+        give_backs: 0,
         seed: NO_SEED,
     };
     /// The same, and machines put orders back.
@@ -263,13 +283,16 @@ impl Space {
     /// The same, and machines put orders back, but are neither killed nor lost.
     pub const BESIDE_PUT_BACK: Self =
         Self { name: "copies: beside, put back", crashes: 0, losses: 0, put_backs: 1, ..Self::BESIDE };
+    /// The same as `BESIDE`, and a machine gives the order back, but none is lost.
+    pub const GIVEN_BACK: Self = Self { name: "copies: given back", losses: 0, give_backs: 1, ..Self::BESIDE };
     /// The same as `BESIDE` with a third machine.
     pub const THREE_MACHINES: Self = Self { name: "copies: three machines", machines: 3, lapses: 0, ..Self::BESIDE };
 
     /// Every space. Mistakes are hunted in this order, which begins with the spaces that are small.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::OTHER_GROUP,
         Self::BESIDE_PUT_BACK,
+        Self::GIVEN_BACK,
         Self::BEHIND,
         Self::BEHIND_PUT_BACK,
         Self::THREE_MACHINES,

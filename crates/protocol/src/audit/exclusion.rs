@@ -23,8 +23,10 @@ pub enum End {
     PutBack,
     /// The job did not start, because something else that is recorded excluded it. Its message does not come back.
     Excluded,
-    /// The order was refused for another reason or given back, and no copy of it may start.
+    /// The order was refused for another reason, and no copy of it may start.
     Refused,
+    /// The order was given back, so the control plane orders the work again, and no message with this order may start it.
+    GivenBack,
     /// The reports queue has the outcome of the job.
     Outcome,
 }
@@ -44,11 +46,22 @@ pub enum Exclusion {
     Delivery { receive: u32 },
     /// The job has an outcome from this earlier delivery of the message.
     Outcome { receive: u32 },
+    /// The order was given back at this delivery of one of its messages. Its machine may have been lost before the
+    /// control plane knew, so the order must be given back again.
+    GivenBack { receive: u32 },
     /// The order came before in another message, which the queue took at another time. If the machine that handled the
     /// other message is lost, SQS delivers that message again.
     OtherMessage,
     /// A later dispatch of the job was started.
     LaterDispatch(u32),
+}
+
+impl Exclusion {
+    /// Returns whether the order was given back, so that it must be given back again.
+    #[must_use]
+    pub const fn is_given_back(&self) -> bool {
+        matches!(self, Self::GivenBack { .. })
+    }
 }
 
 /// Returns the attempts at a job, the oldest first. `recorded` has their starts and ends as the chain records them, the
@@ -57,12 +70,15 @@ pub fn attempts<M: Copy + PartialEq>(recorded: impl IntoIterator<Item = Attempt<
     let mut attempts: Vec<Attempt<M>> = Vec::new();
     for Attempt { machine, delivery, mut end } in recorded {
         let mut others = attempts.iter().filter(|earlier| earlier.machine != machine);
+        let excluded = || excluding(&attempts, Some(machine), delivery);
         match end {
             // The chain excluded this start when it was recorded, so its machine did not start the job.
-            End::None if excluding(&attempts, Some(machine), delivery).is_some() => end = End::Excluded,
+            End::None if excluded().is_some() => end = End::Excluded,
+            // The same, but several machines may give an order back. Each of them may be the only one that reports it.
+            End::GivenBack if excluded().is_some_and(|by| !by.is_given_back()) => end = End::Excluded,
             // A later delivery had started before this end, so the control plane does not accept the outcome.
             End::Outcome if others.any(|later| later.is_started() && later.supersedes(delivery)) => end = End::None,
-            End::None | End::PutBack | End::Excluded | End::Refused | End::Outcome => {}
+            End::None | End::PutBack | End::Excluded | End::Refused | End::GivenBack | End::Outcome => {}
         }
         let newest = Attempt { machine, delivery, end };
         attempts.retain(|earlier| !newest.replaces(earlier));
@@ -96,7 +112,9 @@ impl<M: PartialEq> Attempt<M> {
         let continues = is_own && earlier.end == End::None && self.end == End::None && is_same_dispatch;
         // A message that was put back before does not come back any more.
         let is_gone = is_message && earlier.end == End::PutBack && self.end == End::Excluded;
-        has_ended || continues || is_gone
+        // A machine that was killed before it could report that it gave the order back may start it nevertheless.
+        let starts_after_all = is_own && earlier.end == End::GivenBack && self.end == End::None && is_same_dispatch;
+        has_ended || continues || is_gone || starts_after_all
     }
 }
 
@@ -123,6 +141,9 @@ impl<M> Attempt<M> {
         }
         if dispatch > delivery.fence.dispatch {
             return Some(Exclusion::LaterDispatch(dispatch));
+        }
+        if self.end == End::GivenBack {
+            return Some(Exclusion::GivenBack { receive });
         }
         match self.delivery.sent_at.zip(delivery.sent_at).map(|(known, own)| own.cmp(&known)) {
             // Without a time, the number of the delivery decides.
@@ -180,6 +201,37 @@ mod tests {
             assert_eq!(by(Some(50)), [DELIVERY, DELIVERY, None], "{end:?}");
             assert_eq!((by(Some(40)), by(Some(60))), ([copy; 3], [NONE; 3]), "{end:?}");
         }
+    }
+
+    #[test]
+    fn an_order_that_was_given_back_excludes_every_delivery_of_each_of_its_messages() {
+        let by = |known| [1, 2, 3].map(|receive| excluded(known, receive, End::GivenBack));
+
+        for known in [Some(40), Some(50), Some(60), None] {
+            assert_eq!(by(known), [Some(Exclusion::GivenBack { receive: 2 }); 3], "{known:?}");
+        }
+    }
+
+    /// Whoever is first in the chain decides: the machine that gives an order back, or the one that starts it.
+    #[test]
+    fn of_a_start_and_an_order_that_is_given_back_the_first_one_counts() {
+        let one =
+            |machine, (receive, sent_at), end| Attempt { machine, delivery: delivery(receive, Some(sent_at)), end };
+        let ends = |recorded: [Attempt<u8>; 2]| attempts(recorded).iter().map(|one| one.end).collect::<Vec<End>>();
+        let given_back = |machine, of| one(machine, of, End::GivenBack);
+        let start = |machine, of| one(machine, of, End::None);
+
+        let (copy, lapsed) = ((1, 60), (1, 50));
+        assert_eq!(ends([start(3, (1, 50)), given_back(4, copy)]), [End::None, End::Excluded]);
+        assert_eq!(ends([start(3, (2, 50)), given_back(4, lapsed)]), [End::None, End::Excluded]);
+        assert_eq!(ends([given_back(4, copy), start(3, (1, 50))]), [End::GivenBack, End::Excluded]);
+        assert_eq!(ends([given_back(4, lapsed), start(3, (2, 50))]), [End::GivenBack, End::Excluded]);
+        let begun = ends([start(3, (1, 50)), given_back(4, (2, 50))]);
+        assert_eq!(begun, [End::None, End::GivenBack], "the machine that had begun may be lost");
+        assert_eq!(ends([given_back(4, (1, 50)), start(4, (2, 50))]), [End::None], "it was not reported");
+        let both = attempts([given_back(4, lapsed), given_back(3, copy), start(4, (2, 50))]);
+        let both: Vec<End> = both.iter().map(|one| one.end).collect();
+        assert_eq!(both, [End::GivenBack, End::GivenBack, End::Excluded], "the other one may have reported it");
     }
 
     #[test]

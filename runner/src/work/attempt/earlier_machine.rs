@@ -2,7 +2,7 @@
 //! audit chain in the customer's bucket does.
 
 use freehold_protocol::Timestamp;
-use freehold_protocol::audit::AuditRecord;
+use freehold_protocol::audit::{AuditEvent, AuditRecord};
 use freehold_protocol::order::Order;
 
 use super::exclusion::{Seen, concerns, excluding};
@@ -35,27 +35,41 @@ impl Attempt<'_> {
                 Decision::Cancelled => !self.is_known() || others_may_know(),
                 Decision::Again(_) | Decision::Replayed { .. } => false,
             };
-        if is_looked_up { self.look().await } else { None }
+        if !is_looked_up {
+            return None;
+        }
+        match self.seen().await {
+            Ok(Some(seen)) if seen.is_given_back() => Some(self.give_back_again(others).await),
+            seen => self.end_if_seen(seen).await,
+        }
     }
 
     /// Ends this delivery, which is about to be given back or refused as cancelled, if another machine has the order
     /// from another message. The control plane orders the work again when the order is given back, and ends the job
-    /// when it is refused, but the other machine may still do it.
+    /// when it is refused, but the other machine may still do it. If another machine has given the order back, it may be
+    /// given back again.
     pub(super) async fn end_if_others_have_it(&self) -> Option<Message> {
-        if self.is_known() { None } else { self.look().await }
+        if self.is_known() {
+            return None;
+        }
+        match self.seen().await {
+            Ok(Some(seen)) if seen.is_given_back() => None,
+            seen => self.end_if_seen(seen).await,
+        }
     }
 
-    /// Reads what other machines did with the order, and ends this delivery if that excludes it, or cannot be read.
-    async fn look(&self) -> Option<Message> {
-        let own = self.is_ours().then(|| self.agent.audit.key());
-        let excluded = match self.records().await {
-            Ok(records) => excluding(records.iter(), own, self.held),
-            Err(error) => Err(error),
-        };
-        match excluded {
+    /// Ends this delivery if what other machines did excludes it, or cannot be read.
+    pub(super) async fn end_if_seen(&self, seen: Result<Option<Seen>, AuditError>) -> Option<Message> {
+        match seen {
             Ok(seen) => seen.map(|seen| self.refuse(seen.reason(), &seen.to_string())),
             Err(error) => Some(self.leave_unstarted(&aws::explain(&error)).await),
         }
+    }
+
+    /// Returns what other machines did with the order, if that excludes this delivery.
+    async fn seen(&self) -> Result<Option<Seen>, AuditError> {
+        let own = self.is_ours().then(|| self.agent.audit.key());
+        excluding(self.records().await?.iter(), own, self.held)
     }
 
     /// Returns whether the order was made for this runner's key, or the journal has it.
@@ -67,13 +81,19 @@ impl Attempt<'_> {
         self.agent.journal().state().knows(&self.held.order)
     }
 
-    /// Returns what other machines recorded before the recorded start of this attempt, if that excludes the start. The chain
-    /// has one order for all machines, so of two that start an order at once, only the second one is excluded.
-    pub(super) async fn seen_before_start(&self) -> Result<Option<Seen>, AuditError> {
+    /// Returns whether this process has noticed more of other machines than `before`.
+    pub(super) fn has_noticed_more_than(&self, before: Option<Others>) -> bool {
+        let noticed = |others: Option<Others>| others.map_or(0, |others| others.noticed);
+        noticed(self.agent.audit.others()) != noticed(before)
+    }
+
+    /// Returns what other machines recorded before this machine recorded `event` about the order, if that excludes the
+    /// delivery. The chain has one order for all machines, so of two that start an order at once, only the second one is
+    /// excluded.
+    pub(super) async fn seen_before(&self, event: &AuditEvent) -> Result<Option<Seen>, AuditError> {
         let (audit, held) = (&self.agent.audit, self.held);
         let records = self.records().await?;
-        let start = held.announcement();
-        let place = records.iter().position(|record| record.runner == *audit.key() && record.event == start);
+        let place = records.iter().position(|record| record.runner == *audit.key() && record.event == *event);
         let earlier = records.get(place.map_or(0, |place| place + 1)..).unwrap_or_default();
         excluding(earlier.iter(), Some(audit.key()), held)
     }

@@ -25,6 +25,11 @@ pub(super) enum Seen {
 }
 
 impl Seen {
+    /// Returns whether the order was given back, so that it must be given back again.
+    pub(super) const fn is_given_back(&self) -> bool {
+        matches!(self, Self::Attempt(exclusion) if exclusion.is_given_back())
+    }
+
     pub(super) const fn reason(&self) -> RefusalReason {
         match self {
             Self::Attempt(_) | Self::HigherSerial(_) => RefusalReason::Replayed,
@@ -42,6 +47,9 @@ impl fmt::Display for Seen {
             }
             Self::Attempt(Exclusion::Outcome { receive }) => {
                 write!(f, "the job has ended: its delivery {receive} was handled by {by}")
+            }
+            Self::Attempt(Exclusion::GivenBack { receive }) => {
+                write!(f, "the order was given back: its delivery {receive} was handled by {by}")
             }
             Self::Attempt(Exclusion::OtherMessage) => {
                 write!(f, "the order is a copy: another message with it was handled by {by}")
@@ -129,7 +137,11 @@ fn attempt_in(event: &AuditEvent, of: &JobId) -> Option<(OrderDelivery, End)> {
         }
         AuditEvent::Refused { refusal, sent_at } => {
             let (job, fence) = refusal.job.as_ref()?;
-            let end = if refusal.reason == RefusalReason::Replayed { End::Excluded } else { End::Refused };
+            let end = match (refusal.given_back, refusal.reason == RefusalReason::Replayed) {
+                (true, _) => End::GivenBack,
+                (false, true) => End::Excluded,
+                (false, false) => End::Refused,
+            };
             (job, fence, sent_at, end)
         }
         AuditEvent::Cancelled { .. }
@@ -149,6 +161,7 @@ fn attempt_in(event: &AuditEvent, of: &JobId) -> Option<(OrderDelivery, End)> {
 
 #[cfg(test)]
 mod tests {
+    use freehold_protocol::report::Refusal;
     use freehold_protocol::{Digest, Timestamp};
     use tokio::time::Instant;
 
@@ -256,6 +269,21 @@ mod tests {
             assert_eq!(after(records, 2, 60), NONE, "{records:?}");
         }
         assert_eq!((after(&lost, 2, 50), after(&stopped, 2, 50)), (OTHER, OTHER));
+    }
+
+    #[test]
+    fn an_order_that_was_given_back_starts_by_no_other_message() {
+        let of = held(1, 60);
+        let refused = Refused { reason: RefusalReason::Expired, detail: String::new() };
+        let refusal = refused.of(of.message.clone(), Some((job_id(1), of.fence)));
+        let refusal = Refusal { given_back: true, ..refusal };
+        let event = AuditEvent::Refused { refusal, sent_at: of.sent_at };
+        let records = [AuditRecord { event, ..record(3, (1, 1), None) }];
+
+        for (receive, sent_at) in [(1, 50), (2, 60), (1, 70)] {
+            let seen = after(&records, receive, sent_at);
+            assert!(seen.as_ref().is_some_and(Seen::is_given_back), "{receive} {sent_at}: {seen:?}");
+        }
     }
 
     #[test]

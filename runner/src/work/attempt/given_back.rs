@@ -1,13 +1,16 @@
 //! Gives back an order whose work does not start: it came too late, or the customer lets no change start now.
 
 use freehold_protocol::Timestamp;
+use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::report::{Refusal, RefusalReason};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use super::exclusion::Seen;
 use super::{Attempt, Message};
 use crate::aws;
 use crate::process::clock;
+use crate::record::audit::{AuditError, BUCKET_LIMIT, Others};
 use crate::wire::verify;
 use crate::work::change_rules::KeptBack;
 use crate::work::in_flight::HeldOrder;
@@ -32,12 +35,14 @@ impl Attempt<'_> {
 
     /// Gives back an order that came too late to be started, so that the control plane orders its work again.
     pub(super) async fn give_back_late(&self) -> Message {
+        let others = self.agent.audit.others();
         if let Some(message) = self.end_if_others_have_it().await {
             return message;
         }
         let detail = "the order waited for its runner for longer than it is valid; the work may be ordered again";
-        let message = self.put_back(Message::Done).await;
-        self.refuse_unstarted(RefusalReason::Expired, detail, None, message).await
+        // A runner of an earlier version needs the note: it does not see in the chain that the order was given back.
+        self.put_back(Message::Done).await;
+        self.refuse_unstarted(self.given_back(RefusalReason::Expired, detail, None), others).await
     }
 
     /// Gives back an order that starts or resumes a change, if the customer does not let changes start now. Returns
@@ -47,8 +52,7 @@ impl Attempt<'_> {
     pub(super) async fn outside_window(&self, decision: &Decision) -> Option<Message> {
         let (agent, order) = (self.agent, &self.held.order);
         if agent.journal().state().is_given_back(order) {
-            let detail = "an earlier delivery of the order was given back, since no change could start; the work may be \
-                          ordered again";
+            let detail = "an earlier delivery of the order was given back; the work may be ordered again";
             return Some(self.give_back_for_good(detail, agent.clock.now(Instant::now())).await);
         }
         let begins = match decision {
@@ -90,40 +94,73 @@ impl Attempt<'_> {
         self.put_back(Message::Leave).await
     }
 
+    /// Gives back an order that another machine has given back. That machine may have been lost before the control plane
+    /// knew. `others` is what was noticed of other machines before the last look at the chain.
+    pub(super) async fn give_back_again(&self, others: Option<Others>) -> Message {
+        let detail = "another runner of the install has given the order back; the work may be ordered again";
+        let now = self.agent.clock.now(Instant::now());
+        self.refuse_unstarted(self.given_back(RefusalReason::OutsideWindow, detail, now), others).await
+    }
+
     /// Gives back an order that is still valid, but of which no attempt may start any more, because the control plane
-    /// orders the work again. So the journal records this first, and other machines get no note that they may start the
-    /// order.
+    /// orders the work again. So other machines get no note that they may start the order.
     async fn give_back_for_good(&self, detail: &str, until: Option<Timestamp>) -> Message {
+        let others = self.agent.audit.others();
         if let Some(message) = self.end_if_others_have_it().await {
             return message;
         }
-        let given_back = Record::given_back(&self.held.order);
-        let written = self.agent.journal().append(&[given_back]);
+        self.refuse_unstarted(self.given_back(RefusalReason::OutsideWindow, detail, until), others).await
+    }
+
+    /// Returns the refusal that gives the order back.
+    pub(super) fn given_back(&self, reason: RefusalReason, detail: &str, until: Option<Timestamp>) -> Refusal {
+        let HeldOrder { order, fence, message, .. } = &**self.held;
+        let refused = verify::Refused { reason, detail: detail.to_owned() };
+        let refusal = refused.of(message.clone(), Some((order.job.clone(), *fence)));
+        Refusal { given_back: true, until, ..refusal }
+    }
+
+    /// Reports that no attempt works under the order, and that none will. `others` is what was noticed of other machines
+    /// before the last look at the chain.
+    ///
+    /// Another machine may have started the order since then, from another message, or because this machine has lost the
+    /// lease and does not know it. Then the control plane would order the work a second time. So the chain decides, as
+    /// for a start: this machine records first that it gives the order back, and then looks for an earlier start.
+    /// Whoever starts the order after this record finds the record. The journal has it before the report is sent, so
+    /// that this machine does not start the order either.
+    pub(super) async fn refuse_unstarted(&self, refusal: Refusal, others: Option<Others>) -> Message {
+        let event = AuditEvent::Refused { refusal: refusal.clone(), sent_at: self.held.sent_at };
+        let seen = tokio::select! {
+            biased;
+            () = self.held.signal.lease_lost() => return Message::Leave,
+            seen = self.record_given_back(&event, others) => seen,
+        };
+        if let Some(message) = self.end_if_seen(seen).await {
+            return message;
+        }
+        let written = self.agent.journal().append(&[Record::given_back(&self.held.order)]);
         if let Err(error) = written {
             return self.leave_unstarted(&aws::explain(&error)).await;
         }
-        self.refuse_unstarted(RefusalReason::OutsideWindow, detail, until, Message::Done).await
-    }
-
-    /// Reports that no attempt works under the order: the lease of an earlier delivery has ended, and no other machine has
-    /// the order from another message. Returns `message` when the report is sent.
-    async fn refuse_unstarted(
-        &self,
-        reason: RefusalReason,
-        detail: &str,
-        until: Option<Timestamp>,
-        message: Message,
-    ) -> Message {
-        let HeldOrder { order, fence, sent_at, .. } = &**self.held;
-        let refused = verify::Refused { reason, detail: detail.to_owned() };
-        let refusal = refused.of(self.held.message.clone(), Some((order.job.clone(), *fence)));
-        if !self.agent.refuse(Refusal { given_back: true, until, ..refusal }, *sent_at) {
+        if !self.agent.report_refusal(refusal) {
             return Message::Leave;
         }
         // The spool may be lost with the machine's disk, so the order stays until the reports queue has the report.
         tokio::select! {
-            () = self.agent.reporter.delivered() => message,
+            () = self.agent.reporter.delivered() => Message::Done,
             () = self.held.signal.lease_lost() => Message::Leave,
         }
+    }
+
+    /// Records that the order is given back. Returns what other machines recorded before this, if it excludes that. An
+    /// order that another machine has given back may be given back again.
+    async fn record_given_back(&self, event: &AuditEvent, others: Option<Others>) -> Result<Option<Seen>, AuditError> {
+        let audit = &self.agent.audit;
+        audit.record(event.clone())?;
+        audit.flush(BUCKET_LIMIT).await?;
+        if !self.has_noticed_more_than(others) {
+            return Ok(None);
+        }
+        Ok(self.seen_before(event).await?.filter(|seen| !seen.is_given_back()))
     }
 }

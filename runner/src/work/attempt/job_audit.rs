@@ -23,11 +23,11 @@ impl Attempt<'_> {
         let audit = &self.agent.audit;
         let messages = async { tokio::join!(self.keep_order(), self.keep_receipt()).0 };
         self.unless_stopped(messages, Start::NotRecorded).await?;
-        let announced = audit.announce(self.held.announcement());
+        let start = self.held.announcement();
+        let announced = audit.announce(start.clone());
         announced.map_err(|error| not_announced(error, Start::NotRecorded))?;
         self.unless_stopped(audit.flush(BUCKET_LIMIT), Start::Recorded).await?;
-        let noticed = |others: Option<Others>| others.map_or(0, |others| others.noticed);
-        if noticed(audit.others()) == noticed(others) {
+        if !self.has_noticed_more_than(others) {
             return Ok(());
         }
         let looked = tokio::select! {
@@ -35,7 +35,7 @@ impl Attempt<'_> {
             reason = self.held.signal.stopped() => {
                 return Err(NotAnnounced::Stopped { reason, start: Start::Recorded });
             }
-            looked = self.seen_before_start() => looked,
+            looked = self.seen_before(&start) => looked,
         };
         match looked {
             Ok(seen) => seen.map_or(Ok(()), |seen| Err(NotAnnounced::Seen(seen))),
@@ -94,6 +94,9 @@ impl Attempt<'_> {
             }
             NotAnnounced::Seen(seen) => {
                 self.record_no_start(REFUSED);
+                if seen.is_given_back() {
+                    return self.give_back_again(None).await;
+                }
                 self.refuse(seen.reason(), &seen.to_string())
             }
             NotAnnounced::Unread(error) | NotAnnounced::Unrecorded(error) => {

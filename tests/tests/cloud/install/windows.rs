@@ -81,11 +81,11 @@ async fn a_change_outside_the_window_waits_and_says_until_when_whatever_the_vend
     world.provisioned(&install).await?;
     assert!(waiting(&world, &workflow).await?.is_empty());
 
-    // Another message with the order that was given back starts nothing, although the window is open. The order names no
-    // runner's key, so the chain decides.
+    // Another message with the order that was given back starts nothing, although the window is open. It is
+    // given back once more.
     let starts = runner.log().matches("Started job").count();
     send(&world, &forger.sign(&forged)?.to_json()?, "again").await?;
-    runner.logs("the order is a copy", SOON).await?;
+    runner.logs("an earlier delivery of the order was given back", SOON).await?;
     assert_eq!(runner.log().matches("Started job").count(), starts, "the order that was given back ran");
 
     // A hold is one command, and lifting it is another.

@@ -4,31 +4,30 @@ use freehold_protocol::KeyId;
 use freehold_protocol::audit::{AuditEvent, record_name};
 
 use super::*;
-use crate::identity::denial::StackState;
 use crate::operate::start;
 use crate::process::watchdog::Beat;
 use crate::record::audit::memory::{Memory, author};
 
-const FIRST: u8 = 3;
-const SECOND: u8 = 4;
+pub(super) const FIRST: u8 = 3;
+pub(super) const SECOND: u8 = 4;
 /// The time at which the queue takes a copy. Other messages are sent a minute earlier.
-const COPIED_AT: Timestamp = Timestamp::from_millis(2_060_000);
+pub(super) const COPIED_AT: Timestamp = Timestamp::from_millis(2_060_000);
 
-fn key(seed: u8) -> KeyId {
+pub(super) fn key(seed: u8) -> KeyId {
     author(seed).identity.id().clone()
 }
 
 /// An order that was made for the runner with the key of `seed`.
-fn made_for(seed: u8, order: Order) -> Order {
+pub(super) fn made_for(seed: u8, order: Order) -> Order {
     Order { runner: Some(key(seed)), ..order }
 }
 
 /// A machine of the install with an empty disk, after `first` was lost.
-fn next(first: &World, bucket: &Arc<Memory>) -> World {
+pub(super) fn next(first: &World, bucket: &Arc<Memory>) -> World {
     first.beside().with_bucket(bucket)
 }
 
-async fn first_machine(play: Play) -> (World, Arc<Memory>) {
+pub(super) async fn first_machine(play: Play) -> (World, Arc<Memory>) {
     let bucket = Arc::new(Memory::default());
     (World::new(play).with_bucket(&bucket), bucket)
 }
@@ -100,24 +99,6 @@ async fn a_copy_in_another_message_group_starts_nothing_and_its_refusal_is_not_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_copy_of_an_order_that_was_given_back_is_refused_at_its_second_delivery() {
-    let (first, bucket) = first_machine(Play::Succeed).await;
-    let late = made_for(FIRST, Order { start_by: Some(Timestamp::from_millis(1_999_999)), ..order(1, 7) });
-    first.queue.send(sealed(&late));
-    first.until_deleted().await;
-    first.agent.audit.flush(Duration::from_secs(1)).await.unwrap();
-
-    let second = next(&first, &bucket);
-    second.queue.send_at(sealed(&late), COPIED_AT);
-    let lost = second.queue.take();
-    second.until_deleted().await;
-
-    assert_eq!((lost.len(), second.begun()), (1, 0));
-    assert_eq!(second.sent().first().map(String::as_str), Some("given back expired"));
-    assert_eq!(second.sent_by(&key(SECOND)), ["refused replayed"]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_copy_that_comes_first_does_not_keep_the_order_of_a_lost_machine_from_being_resumed() {
     let (first, bucket) = first_machine(Play::Wait).await;
     let kept = sealed(&made_for(FIRST, order(1, 7)));
@@ -158,50 +139,6 @@ async fn an_order_that_comes_back_while_a_copy_of_it_waits_is_resumed_after_the_
 
     let sent = ["1.1 started", "1.1 cancelled", "refused replayed", "1.3 started", "1.3 succeeded"];
     assert_eq!((second.begun(), second.sent_by(&key(SECOND))), (3, sent.map(str::to_owned).to_vec()));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_copy_that_came_too_late_to_be_started_is_refused_if_another_machine_has_done_the_order() {
-    let (first, bucket) = first_machine(Play::Succeed).await;
-    let kept = made_for(FIRST, order(1, 7));
-    first.queue.send(sealed(&kept));
-    first.until_deleted().await;
-
-    let second = next(&first, &bucket);
-    second.queue.send(sealed(&Order { not_after: Timestamp::from_millis(1_999_999), ..kept }));
-    second.until_deleted().await;
-
-    assert_eq!((second.begun(), second.sent_by(&key(SECOND))), (1, vec!["refused replayed".to_owned()]));
-}
-
-/// If the copy were given back, the control plane would order the work again while the first machine does it.
-#[tokio::test(start_paused = true)]
-async fn a_copy_of_an_order_that_another_machine_works_on_is_not_given_back() {
-    let start_by = Some(COPIED_AT);
-    for (sent_at, windows, is_second) in [
-        // Too late to be started, which the time of the message shows.
-        (COPIED_AT.plus_secs(1), "", false),
-        // While the customer lets no change start. Only a later delivery is newer than the attempt that runs.
-        (COPIED_AT, "UTC: Thu 01:00-02:00", true),
-    ] {
-        for runner in [FIRST, SECOND] {
-            let (first, bucket) = first_machine(Play::Wait).await;
-            let kept = sealed(&made_for(runner, Order { start_by, ..order(1, 7) }));
-            first.queue.send(kept.clone());
-            first.until("the start", |world| world.begun() == 1).await;
-
-            let second = next(&first, &bucket);
-            second.agent.clock.observe(sent_at, Instant::now());
-            let parameters = [("ChangeWindows".to_owned(), windows.to_owned())];
-            second.account.become_stack(StackState::Launched(parameters.into()));
-            second.queue.send_at(kept, sent_at);
-            let lost = if is_second { second.queue.take().len() } else { 0 };
-            second.until("the refusal", |world| world.queue.len() == 1).await;
-
-            assert_eq!((lost, second.begun()), (usize::from(is_second), 1));
-            assert_eq!(second.sent_by(&key(SECOND)), ["refused replayed"], "windows `{windows}`, made for {runner}");
-        }
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,6 +5,7 @@ mod change_windows;
 mod copies;
 mod enrolment;
 mod full_disk;
+mod given_back;
 mod missing_values;
 mod queues;
 mod retirement;
