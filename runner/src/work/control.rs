@@ -1,4 +1,4 @@
-//! Handles cancels, grants and notices of a replaced key as soon as they arrive, while jobs run.
+//! Handles cancels, grants, notices of a replaced key and refused messages as soon as they arrive, while jobs run.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use freehold_protocol::Digest;
 use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::grant::ArtifactGrant;
 use freehold_protocol::order::{Cancel, Retired};
+use freehold_protocol::report::Refusal;
 use tracing::{error, info, warn};
 
 use crate::aws;
@@ -83,6 +84,13 @@ pub fn retired(agent: &Arc<Agent>, notice: &Retired, delivery: Delivery) {
         agent.retire(notice.replaced_by.clone());
     }
     delete_later(agent, delivery.handle);
+}
+
+/// Refuses a message and deletes it. A refusal that cannot be recorded leaves the message in the queue.
+pub fn refuse(agent: &Arc<Agent>, refusal: Refusal, delivery: &Delivery) {
+    if agent.refuse(refusal, delivery.known_sent_at()) {
+        delete_later(agent, delivery.handle.clone());
+    }
 }
 
 /// Deletes a message in the background.

@@ -9,6 +9,7 @@ pub mod hand_over;
 pub mod in_flight;
 pub mod journal;
 pub mod lease;
+mod not_understood;
 pub mod poll;
 pub mod presence;
 pub mod role_switches;

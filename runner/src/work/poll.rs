@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use freehold_protocol::report::{AwayReason, Refusal, RefusalReason};
+use freehold_protocol::report::{AwayReason, RefusalReason};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
@@ -21,6 +21,7 @@ use crate::work::agent::Agent;
 use crate::work::attempt;
 use crate::work::control;
 use crate::work::in_flight::Taken;
+use crate::work::not_understood;
 use crate::work::standby::{self, Standby};
 
 /// The time that one poll waits for messages, in seconds. An idle runner makes one request in this time.
@@ -224,19 +225,15 @@ pub(crate) fn take(agent: &Arc<Agent>, delivery: Delivery) {
     match agent.trust.verify(&delivery.body, arrival) {
         Ok(Message::Order(order)) => match message_group::refusal(&order, &delivery) {
             None => take_order(agent, *order, &delivery),
-            Some(refusal) => refuse(agent, refusal, &delivery),
+            Some(refusal) => control::refuse(agent, refusal, &delivery),
         },
         Ok(Message::Cancel(cancel)) => control::cancel(agent, &cancel, delivery),
         Ok(Message::Grant(grant)) => control::grant(agent, *grant, delivery),
         Ok(Message::Retired(notice)) => control::retired(agent, &notice, delivery),
-        Err(refusal) => refuse(agent, refusal, &delivery),
-    }
-}
-
-/// Refuses a message and deletes it. A refusal that cannot be recorded leaves the message in the queue.
-fn refuse(agent: &Arc<Agent>, refusal: Refusal, delivery: &Delivery) {
-    if agent.refuse(refusal, delivery.known_sent_at()) {
-        control::delete_later(agent, delivery.handle.clone());
+        Err(refusal) if not_understood::is_about_order(&refusal) => {
+            tokio::spawn(not_understood::settle(agent.clone(), refusal, delivery));
+        }
+        Err(refusal) => control::refuse(agent, refusal, &delivery),
     }
 }
 
@@ -257,7 +254,7 @@ fn take_order(agent: &Arc<Agent>, order: freehold_protocol::order::Order, delive
         Taken::Copy(copy) => {
             let detail = "the order is a copy: this runner has the order from another message".to_owned();
             let refused = verify::Refused { reason: RefusalReason::Replayed, detail };
-            refuse(agent, refused.of(copy.message.clone(), Some((job, copy.fence))), delivery);
+            control::refuse(agent, refused.of(copy.message.clone(), Some((job, copy.fence))), delivery);
         }
     }
 }

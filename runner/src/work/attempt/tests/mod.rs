@@ -7,6 +7,7 @@ mod enrolment;
 mod full_disk;
 mod given_back;
 mod missing_values;
+mod not_understood;
 mod queues;
 mod retirement;
 mod revocation;
