@@ -1,7 +1,7 @@
 //! The orders in flight on this runner, waiting or running, each with its lease and its stop signal.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use freehold_protocol::audit::AuditEvent;
@@ -33,6 +33,8 @@ pub struct HeldOrder {
     stop: watch::Sender<Option<StopReason>>,
     running: AtomicBool,
     started: AtomicBool,
+    /// The number of the last delivery of the message to this runner.
+    last_receive: AtomicU32,
 }
 
 impl HeldOrder {
@@ -71,7 +73,14 @@ impl HeldOrder {
             stop,
             running: AtomicBool::new(false),
             started: AtomicBool::new(false),
+            last_receive: AtomicU32::new(delivery.receive),
         }
+    }
+
+    /// Notes a further delivery of the message. Returns whether another machine may have had one in between, and may have
+    /// started the job.
+    fn was_elsewhere(&self, receive: u32) -> bool {
+        receive > self.last_receive.fetch_max(receive, Ordering::Relaxed).saturating_add(1)
     }
 
     /// Asks the attempt to stop. The first reason remains, but a lost lease replaces any other reason.
@@ -148,6 +157,10 @@ impl InFlight {
             if known.sent_at.zip(held.sent_at).is_some_and(|(known, own)| known != own) {
                 let has_started = known.started.load(Ordering::Relaxed);
                 return if has_started { Taken::Copy(Arc::new(held)) } else { Taken::Undecided };
+            }
+            if known.was_elsewhere(delivery.receive) {
+                known.stop(StopReason::LeaseLost);
+                return Taken::Stopping;
             }
             known.lease.adopt(delivery.handle.clone(), delivery.leased_at);
             return Taken::Adopted;
@@ -258,6 +271,19 @@ mod tests {
         assert!(matches!(again, Taken::Adopted));
         assert_eq!(held.lease.handle(), "handle-2");
         assert_eq!(held.fence.receive, 1);
+    }
+
+    /// The lease had ended twice, and this runner did not know it.
+    #[test]
+    fn an_order_that_another_machine_had_in_between_does_not_continue() {
+        let in_flight = InFlight::default();
+        let Taken::New(held) = in_flight.take(order(1, 7), &delivery(1)) else { panic!("not new") };
+        let second = in_flight.take(order(1, 7), &delivery(2));
+
+        let fourth = in_flight.take(order(1, 7), &delivery(4));
+
+        assert!(matches!((second, fourth), (Taken::Adopted, Taken::Stopping)));
+        assert_eq!((held.signal.reason(), held.lease.handle().as_str()), (Some(StopReason::LeaseLost), "handle-2"));
     }
 
     fn sent_at(millis: u64) -> Delivery {

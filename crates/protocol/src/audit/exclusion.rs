@@ -59,7 +59,7 @@ pub enum Exclusion {
 impl Exclusion {
     /// Returns whether the order was given back, so that it must be given back again.
     #[must_use]
-    pub const fn is_given_back(&self) -> bool {
+    pub const fn is_given_back(self) -> bool {
         matches!(self, Self::GivenBack { .. })
     }
 }

@@ -167,7 +167,8 @@ pub struct Cancel {
     /// two attempts with the same fence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive: Option<u32>,
-    /// When present, only this runner stops the job.
+    /// The runner that has the attempt, as far as the control plane knows; absent when it knows of none. Another runner
+    /// leaves the message in the queue for this one. If `receive` is present, it does nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<KeyId>,
     /// Who asked for the cancel, as the control plane states; absent when nobody did, and in messages of earlier

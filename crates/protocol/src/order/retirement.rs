@@ -20,6 +20,12 @@ pub struct Retired {
     pub not_after: Timestamp,
 }
 
+impl Retired {
+    /// The message group of notices in the orders queue. A notice waits there for its runner, and no other message waits
+    /// behind it.
+    pub const MESSAGE_GROUP: &'static str = "retired";
+}
+
 impl Payload for Retired {
     const TYPE: &'static str = "application/vnd.freehold.retired.v1+json";
 }

@@ -181,6 +181,14 @@ impl State {
         self.jobs.get(&order.job).is_some_and(|entry| entry.phase == given_back)
     }
 
+    /// Returns whether this machine has started this attempt at a job, or a later one.
+    pub fn has_attempted(&self, job: &JobId, fence: Fence) -> bool {
+        match self.jobs.get(job).map(|entry| &entry.phase) {
+            Some(Phase::Started { fence: own } | Phase::Finished { fence: own, .. }) => *own >= fence,
+            Some(Phase::Accepted | Phase::PutBack { .. }) | None => false,
+        }
+    }
+
     /// Returns the attempt that ended a job, if it ended on this machine.
     pub fn ended_by(&self, job: &JobId) -> Option<Fence> {
         match self.jobs.get(job)?.phase {
@@ -383,6 +391,18 @@ mod tests {
         assert_eq!(state.decide(&order(1, 7), 2, None), Decision::Again(outcome));
         assert_eq!((state.ended_by(&job_id(1)), state.ended_by(&job_id(2))), (Some(fence(1, 1)), None));
         assert_eq!(state.decide(&next, 1, None), Decision::Start);
+    }
+
+    #[test]
+    fn a_machine_has_attempted_what_it_started_and_nothing_later() {
+        let state = state([Record::Started { job: job_id(1), fence: fence(2, 3) }]);
+        let attempted = |job, (dispatch, receive)| state.has_attempted(&job_id(job), fence(dispatch, receive));
+
+        assert_eq!(
+            [(1, 9), (2, 2), (2, 3), (2, 4), (3, 1)].map(|of| attempted(1, of)),
+            [true, true, true, false, false]
+        );
+        assert!(!attempted(2, (1, 1)));
     }
 
     #[test]

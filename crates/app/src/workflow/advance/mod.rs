@@ -291,7 +291,8 @@ pub async fn dispatch(outbox: &dyn Outbox, workflow: &Workflow, jobs: &[JobId]) 
 }
 
 /// Asks `dispatch-job` to cancel a job at its runner. Does nothing for a job without a cancel request and for an ended
-/// job.
+/// job. The cancel of a running job names the runner that has it, so that another machine of the install leaves the
+/// message to that runner.
 ///
 /// # Errors
 /// The queue's errors.
@@ -300,6 +301,7 @@ pub async fn dispatch_cancel(outbox: &dyn Outbox, job: &Job) -> Result<(), AppEr
         return Ok(());
     }
     let dispatch = job.state.dispatch();
-    let cancel = DispatchMessage::Cancel { job: job.id.clone(), dispatch, receive: None, runner: None };
+    let runner = if let JobState::Running { runner, .. } = &job.state { Some(runner.clone()) } else { None };
+    let cancel = DispatchMessage::Cancel { job: job.id.clone(), dispatch, receive: None, runner };
     Ok(outbox.dispatch(&[cancel]).await?)
 }

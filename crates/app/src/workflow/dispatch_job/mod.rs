@@ -89,7 +89,7 @@ impl DispatchJob {
             DispatchMessage::Cancel { job, dispatch, receive, runner } => {
                 let Some(job) = self.job(job).await? else { return Ok(false) };
                 // The cancel of a single stale attempt has no requester.
-                let asked = job.cancel_asked.filter(|_| receive.is_none() && runner.is_none()).unwrap_or_default();
+                let asked = job.cancel_asked.filter(|_| receive.is_none()).unwrap_or_default();
                 let cancel = Cancel {
                     tenant: self.tenant.clone(),
                     install: job.install.clone(),
@@ -198,7 +198,8 @@ impl DispatchJob {
         let delegate = self.signer.delegate(cancel.not_after).await?;
         let envelope = Envelope::seal_delegated(cancel, &delegate.key, &delegate.certificate)?;
         let receive = cancel.receive.map(|receive| format!(".{receive}")).unwrap_or_default();
-        let dedup = format!("cancel.{}.{}{receive}", cancel.job, cancel.dispatch);
+        let runner = cancel.runner.as_ref().map(|runner| format!(".{runner}")).unwrap_or_default();
+        let dedup = format!("cancel.{}.{}{receive}{runner}", cancel.job, cancel.dispatch);
         self.orders.send(url, "control", &dedup, &envelope.to_json()?).await?;
         Ok(())
     }
@@ -220,7 +221,7 @@ impl DispatchJob {
         let delegate = self.signer.delegate(notice.not_after).await?;
         let envelope = Envelope::seal_delegated(&notice, &delegate.key, &delegate.certificate)?;
         let dedup = format!("retired.{runner}.{}", at.as_millis());
-        self.orders.send(queue_url(&install)?, "retired", &dedup, &envelope.to_json()?).await?;
+        self.orders.send(queue_url(&install)?, Retired::MESSAGE_GROUP, &dedup, &envelope.to_json()?).await?;
         Ok(())
     }
 

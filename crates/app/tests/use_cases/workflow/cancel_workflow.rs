@@ -6,6 +6,7 @@ use freehold_app::messages::DispatchMessage;
 use freehold_app::new_workflow::Asked;
 use freehold_app::table;
 use freehold_app::workflow::cancel_workflow::CancelWorkflow;
+use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::report::{AttemptEvent, Fence, Outcome};
 use futures_util::FutureExt as _;
 
@@ -123,7 +124,8 @@ async fn a_report_of_a_cancelled_job_is_answered_with_the_cancel() {
 
     world.accept_report().accept(&progress, world.now()).await.unwrap();
 
-    let cancel = DispatchMessage::Cancel { job, dispatch: 1, receive: None, runner: None };
+    let key: PublicKey = world.runners["globex"].key.verifying_key().into();
+    let cancel = DispatchMessage::Cancel { job, dispatch: 1, receive: None, runner: Some(key.key_id()) };
     assert_eq!(world.memory.take_dispatched(), [cancel]);
 }
 

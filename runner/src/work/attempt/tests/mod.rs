@@ -8,6 +8,7 @@ mod full_disk;
 mod given_back;
 mod missing_values;
 mod not_understood;
+mod other_machine;
 mod queues;
 mod retirement;
 mod revocation;
@@ -275,13 +276,10 @@ async fn a_panic_in_a_job_ends_that_job_only() {
     assert_eq!(world.sent(), ["1.1 started", "1.1 failed (partial)"]);
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_artifact_is_asked_for_and_the_answer_reaches_the_job() {
-    let world = World::new(Play::Ask);
-    world.queue.send(sealed(&order(1, 7)));
-    world.until("the request", |world| world.sent().len() == 2).await;
+/// Returns the answer to the request of the first attempt at job 1.
+fn grant() -> ArtifactGrant {
     let (artifact, fence) = (Digest::of(b"artifact"), Fence { dispatch: 1, receive: 1 });
-    let grant = ArtifactGrant {
+    ArtifactGrant {
         tenant: "acme".parse().unwrap(),
         install: "globex-prod".parse().unwrap(),
         grant: GrantId::derive(&job_id(1), 1, 1, &artifact),
@@ -291,9 +289,16 @@ async fn an_artifact_is_asked_for_and_the_answer_reaches_the_job() {
         issued_at: Timestamp::from_millis(2_000_000),
         not_after: Timestamp::from_millis(3_000_000),
         answer: GrantAnswer::Granted { manifests: Vec::new(), blobs: Vec::new() },
-    };
+    }
+}
 
-    world.queue.send(sealed(&grant));
+#[tokio::test(start_paused = true)]
+async fn an_artifact_is_asked_for_and_the_answer_reaches_the_job() {
+    let world = World::new(Play::Ask);
+    world.queue.send(sealed(&order(1, 7)));
+    world.until("the request", |world| world.sent().len() == 2).await;
+
+    world.queue.send(sealed(&grant()));
     world.until_deleted().await;
 
     assert_eq!(world.sent(), ["1.1 started", "grant request", "1.1 succeeded"]);

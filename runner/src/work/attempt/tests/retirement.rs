@@ -256,7 +256,7 @@ async fn a_notice_that_is_forged_foreign_stale_or_for_another_key_changes_nothin
     ];
     notices.into_iter().for_each(|notice| world.queue.send(notice));
     world.queue.send(sealed(&order(1, 7)));
-    world.until_deleted().await;
+    world.until("all but the notice for another key", |world| world.queue.len() == 1).await;
 
     assert!(!world.agent.is_retired() && world.begun() == 1);
     assert_eq!(std::fs::read(world.state.path().join("runner.key")).unwrap(), before);
@@ -265,15 +265,33 @@ async fn a_notice_that_is_forged_foreign_stale_or_for_another_key_changes_nothin
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_notice_for_another_runner_is_left_to_it_for_some_deliveries() {
+async fn a_notice_for_another_runner_is_left_to_it_until_it_expires() {
     let world = World::new(Play::Succeed);
     let other = KeyId::of(&SigningKey::from_bytes(&[9; 32]).verifying_key());
-    world.queue.send(sealed(&notice(&other)));
+    let notice = notice(&other);
+    world.agent.clock.observe(notice.issued_at, Instant::now());
+    let begun = Instant::now();
+    world.queue.send_in(Retired::MESSAGE_GROUP, sealed(&notice), notice.issued_at);
 
-    world.until("seven deliveries", |world| world.queue.messages.lock().unwrap()[&0].receive == 7).await;
+    world.until("nine deliveries", |world| world.queue.messages.lock().unwrap()[&0].receive == 9).await;
     world.until_deleted().await;
 
-    assert_eq!(world.sent(), Vec::<String>::new());
+    let left = Duration::from_millis(notice.not_after.since(notice.issued_at)).checked_sub(begun.elapsed()).unwrap();
+    assert!((1..=60).contains(&left.as_secs()), "{left:?} before its end");
+    assert_eq!(world.sent(), Vec::<String>::new(), "an expired message would be refused");
+}
+
+/// Somebody sends a notice again where cancels or orders would wait behind it.
+#[tokio::test(start_paused = true)]
+async fn a_notice_for_another_runner_in_another_message_group_is_deleted_at_once() {
+    let world = World::new(Play::Succeed);
+    let other = KeyId::of(&SigningKey::from_bytes(&[9; 32]).verifying_key());
+    let begun = Instant::now();
+    world.queue.send_in("control", sealed(&notice(&other)), Timestamp::from_millis(2_000_000));
+
+    world.until_deleted().await;
+
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -286,7 +304,8 @@ async fn the_notice_that_a_former_key_got_means_nothing_to_the_new_key() {
     let world = world.restarted();
     let second = world.key.key_id();
     world.queue.send(replayed);
-    world.until_deleted().await;
+    let is_received = |world: &World| world.queue.messages.lock().unwrap().values().all(|one| one.receive > 1);
+    world.until("two deliveries", is_received).await;
 
     assert!(!world.agent.is_retired());
     assert_eq!(world.restarted().key.key_id(), second);
