@@ -1,15 +1,15 @@
 //! The state that journal records describe, and the decision about an order that follows from it. This module uses
 //! neither files nor a clock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::order::{Cancel, Order, Redelivery};
 use freehold_protocol::report::{Fence, Outcome};
 use freehold_protocol::{Group, JobId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// The number of jobs and cancels that the state remembers. SQS keeps a message for at most 14 days, so older ones are
-/// no longer in the queue. The newest order of each group is never forgotten, because it prevents replays.
+/// The number of jobs and cancels that the state remembers. The newest order of each group, and what became of it, is
+/// never forgotten: it excludes copies of older orders of the group, and a copy of itself must not start it again.
 const REMEMBERED: usize = 1_000;
 
 /// One event in the journal.
@@ -238,7 +238,9 @@ impl State {
     pub fn to_records(&self) -> Vec<Record> {
         let mut records: Vec<(u64, Record)> = Vec::new();
         let oldest_job = oldest_kept(self.jobs.values().map(|entry| entry.age));
-        for (job, entry) in self.jobs.iter().filter(|(_, entry)| entry.age >= oldest_job) {
+        let newest: BTreeSet<&JobId> = self.groups.values().map(|head| &head.job).collect();
+        let is_kept = |job: &JobId, entry: &Entry| entry.age >= oldest_job || newest.contains(job);
+        for (job, entry) in self.jobs.iter().filter(|(job, entry)| is_kept(job, entry)) {
             let job = job.clone();
             match &entry.phase {
                 Phase::Accepted => {}
@@ -463,5 +465,24 @@ mod tests {
 
         assert_eq!(kept.jobs.len(), REMEMBERED);
         assert_eq!(replayed(&kept, &order(1, 6)), Some(Accepted::HigherSerial(7)));
+    }
+
+    /// Jobs without a group of their own here come after it, as health checks come after the deploy of a component.
+    #[test]
+    fn a_copy_of_the_newest_order_of_a_group_starts_nothing_however_many_jobs_came_after_it() {
+        let newest = order(9_999, 7);
+        let mut all = state([Record::accepted(&newest), finished(9_999)]);
+        for n in 0..1_500 {
+            all.apply(finished(n));
+        }
+
+        let kept = state(all.to_records());
+
+        assert_eq!(kept.jobs.len(), REMEMBERED + 1);
+        assert_eq!(kept.decide(&newest, 2, None), Decision::Again(Outcome::Cancelled));
+    }
+
+    fn finished(job: u32) -> Record {
+        Record::Finished { job: job_id(job), fence: fence(1, 1), outcome: Outcome::Cancelled }
     }
 }
