@@ -19,15 +19,15 @@ use crate::work::journal::Record;
 /// The number of deliveries of a message until it is deleted, if it is for another machine of the install. The machines
 /// receive from one queue, so the other one may receive the message later, or may no longer exist.
 const LEFT_TO_OTHERS: u32 = 8;
-/// The time, in seconds, after which a message that is left to another machine is delivered again. Other messages of its
-/// message group wait meanwhile.
+/// The time, in seconds, after which a message that is left to another machine is delivered again. Other messages of
+/// its message group wait meanwhile.
 const LEFT_SECS: u64 = 2;
-/// A notice that expires within this time, in seconds, is not left to another machine: at its next delivery it could have
-/// expired.
+/// A notice that expires within this time, in seconds, is not left to another machine: at its next delivery it could
+/// have expired.
 const NOTICE_ENDS_SECS: u64 = 2 * limits::LEASE_SECS;
 
-/// Records the cancel, so that the order does not start later, and stops the attempt that the cancel names. A cancel for
-/// another runner is left to that runner, unless the attempt is here.
+/// Records the cancel, so that the order does not start later, and stops the attempt that the cancel names. A cancel
+/// for another runner is left to that runner, unless the attempt is here.
 pub fn cancel(agent: &Arc<Agent>, cancel: &Cancel, delivery: Delivery) {
     let is_for_other = cancel.runner.as_ref().is_some_and(|runner| runner != agent.reporter.runner());
     // An attempt of this runner may have the same fence as that of the other one.
@@ -59,8 +59,8 @@ pub fn cancel(agent: &Arc<Agent>, cancel: &Cancel, delivery: Delivery) {
     delete_later(agent, delivery.handle);
 }
 
-/// Delivers the grant to the attempt that waits for it, and deletes the message. If no attempt waits, the grant may be for
-/// an attempt of another machine.
+/// Delivers the grant to the attempt that waits for it, and deletes the message. If no attempt waits, the grant may be
+/// for an attempt of another machine.
 pub fn grant(agent: &Arc<Agent>, grant: ArtifactGrant, delivery: Delivery) {
     let (id, job, fence) = (grant.grant.clone(), grant.job.clone(), grant.fence);
     if !agent.grants.deliver(grant) {

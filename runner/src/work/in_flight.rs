@@ -77,8 +77,8 @@ impl HeldOrder {
         }
     }
 
-    /// Notes a further delivery of the message. Returns whether another machine may have had one in between, and may have
-    /// started the job.
+    /// Notes a further delivery of the message. Returns whether another machine may have had one in between, and may
+    /// have started the job.
     fn was_elsewhere(&self, receive: u32) -> bool {
         receive > self.last_receive.fetch_max(receive, Ordering::Relaxed).saturating_add(1)
     }

@@ -1,5 +1,5 @@
-//! Decides about an order that this version of the runner does not understand. A machine of the install with a newer version
-//! may understand it, so the order is left to that machine for as long as it may be there.
+//! Decides about an order that this version of the runner does not understand. A machine of the install with a newer
+//! version may understand it, so the order is left to that machine for as long as it may be there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +19,8 @@ use crate::work::control;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The time limit for reading the audit chain. The lease of the order, which is not renewed, is longer.
 const READ_LIMIT: Duration = Duration::from_secs(15);
-/// How long before the order was made a newer machine may have written its last record, in seconds. A runner sends a hello
-/// at least once an hour, and records it. The clocks of the bucket and of the control plane may differ.
+/// How long before the order was made a newer machine may have written its last record, in seconds. A runner sends a
+/// hello at least once an hour, and records it. The clocks of the bucket and of the control plane may differ.
 const RECENT_SECS: u64 = 2 * 3600;
 
 /// Returns whether the refused message is an order for this install that this version does not understand.
@@ -81,8 +81,8 @@ async fn left(agent: &Agent, head: &OrderHead) -> Option<Left> {
     }
 }
 
-/// Returns how long the order is left to the machine that wrote the record, if this is another machine than `own` and may
-/// understand the order.
+/// Returns how long the order is left to the machine that wrote the record, if this is another machine than `own` and
+/// may understand the order.
 fn left_because_of(record: &AuditRecord, own: &KeyId, head: &OrderHead) -> Option<Left> {
     if record.runner == *own {
         return None;

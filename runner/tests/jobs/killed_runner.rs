@@ -20,8 +20,8 @@ pub(crate) async fn bring(cloud: &Cloud, artifact: &Artifact) {
     outputs(execute(&cloud.bench(Work::ContainerImage(image), artifact).job).await);
 }
 
-/// Starts an attempt in a runner of its own, and kills the runner when a process has `hold` in its command line. Returns
-/// when no process has it any more.
+/// Starts an attempt in a runner of its own, and kills the runner when a process has `hold` in its command line.
+/// Returns when no process has it any more.
 pub(crate) async fn kill_at(cloud: &Cloud, hold: &str, work: Work, artifact: &Artifact) {
     bring(cloud, artifact).await;
     let mut runner = Command::new(std::env::current_exe().unwrap())

@@ -13,13 +13,13 @@
 //! attempts, and not their messages: with three receives, it may not accept an outcome because an attempt by the
 //! other message had a higher fence.
 //!
-//! In one space, a machine gives an order back, because it is too late or the customer lets no change start. The control
-//! plane then orders the work again. So nothing may start the order after that, and the order must not be given back
-//! while another machine works on it.
+//! In one space, a machine gives an order back, because it is too late or the customer lets no change start. The
+//! control plane then orders the work again. So nothing may start the order after that, and the order must not be given
+//! back while another machine works on it.
 //!
 //! Left out: when orders expire, orders that are cancelled, other orders of the job, the control plane, reports (the
-//! outcome is in the reports queue when the job ends), and when a machine has noticed another one: here each looks after
-//! the record of the start. What a machine records is in the chain at once.
+//! outcome is in the reports queue when the job ends), and when a machine has noticed another one: here each looks
+//! after the record of the start. What a machine records is in the chain at once.
 
 pub mod chain;
 pub mod rules;

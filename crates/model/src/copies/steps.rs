@@ -173,8 +173,8 @@ impl Step<'_> {
         Some(())
     }
 
-    /// Takes the next step of a machine that gives the order back, as long as no start of the order is known to it. It may
-    /// have lost the lease without noticing it.
+    /// Takes the next step of a machine that gives the order back, as long as no start of the order is known to it. It
+    /// may have lost the lease without noticing it.
     fn give_back(&mut self, r: usize) -> Option<()> {
         let (stage, delivery) = self.world.machines[r].attempt?;
         match stage {
@@ -195,7 +195,8 @@ impl Step<'_> {
         Some(())
     }
 
-    /// Looks into the chain before the order is given back. An order that its machine has given back is given back again.
+    /// Looks into the chain before the order is given back. An order that its machine has given back is given back
+    /// again.
     fn look_before_give_back(&mut self, r: usize) -> Option<()> {
         let delivery = self.leased(r, Stage::Taken)?;
         if !self.world.machines[r].gave_back {

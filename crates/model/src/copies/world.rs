@@ -131,7 +131,8 @@ pub enum Action {
     PutBack {
         r: usize,
     },
-    /// Takes the next step to give the order back: looks into the chain, records it, reports it, or deletes the message.
+    /// Takes the next step to give the order back: looks into the chain, records it, reports it, or deletes the
+    /// message.
     GiveBack {
         r: usize,
     },

@@ -25,7 +25,8 @@ pub enum End {
     Excluded,
     /// The order was refused for another reason, and no copy of it may start.
     Refused,
-    /// The order was given back, so the control plane orders the work again, and no message with this order may start it.
+    /// The order was given back, so the control plane orders the work again, and no message with this order may start
+    /// it.
     GivenBack,
     /// The reports queue has the outcome of the job.
     Outcome,

@@ -1,5 +1,6 @@
 //! The part of an order or a cancel that every version of a runner reads first: the recipient, and the features that a
-//! runner has to know to act on the message correctly. Of an order also how long it waits, and for which runner it was made.
+//! runner has to know to act on the message correctly. Of an order also how long it waits, and for which runner it was
+//! made.
 
 use serde::{Deserialize, Serialize};
 

@@ -21,8 +21,8 @@ pub struct Retired {
 }
 
 impl Retired {
-    /// The message group of notices in the orders queue. A notice waits there for its runner, and no other message waits
-    /// behind it.
+    /// The message group of notices in the orders queue. A notice waits there for its runner, and no other message
+    /// waits behind it.
     pub const MESSAGE_GROUP: &'static str = "retired";
 }
 

@@ -46,8 +46,8 @@ impl Attempt<'_> {
 
     /// Ends this delivery, which is about to be given back or refused as cancelled, if another machine has the order
     /// from another message. The control plane orders the work again when the order is given back, and ends the job
-    /// when it is refused, but the other machine may still do it. If another machine has given the order back, it may be
-    /// given back again.
+    /// when it is refused, but the other machine may still do it. If another machine has given the order back, it may
+    /// be given back again.
     pub(super) async fn end_if_others_have_it(&self) -> Option<Message> {
         if self.is_known() {
             return None;
@@ -88,8 +88,8 @@ impl Attempt<'_> {
     }
 
     /// Returns what other machines recorded before this machine recorded `event` about the order, if that excludes the
-    /// delivery. The chain has one order for all machines, so of two that start an order at once, only the second one is
-    /// excluded.
+    /// delivery. The chain has one order for all machines, so of two that start an order at once, only the second one
+    /// is excluded.
     pub(super) async fn seen_before(&self, event: &AuditEvent) -> Result<Option<Seen>, AuditError> {
         let (audit, held) = (&self.agent.audit, self.held);
         let records = self.records().await?;

@@ -94,8 +94,8 @@ impl Attempt<'_> {
         self.put_back(Message::Leave).await
     }
 
-    /// Gives back an order that another machine has given back. That machine may have been lost before the control plane
-    /// knew. `others` is what was noticed of other machines before the last look at the chain.
+    /// Gives back an order that another machine has given back. That machine may have been lost before the control
+    /// plane knew. `others` is what was noticed of other machines before the last look at the chain.
     pub(super) async fn give_back_again(&self, others: Option<Others>) -> Message {
         let detail = "another runner of the install has given the order back; the work may be ordered again";
         let now = self.agent.clock.now(Instant::now());
@@ -120,12 +120,12 @@ impl Attempt<'_> {
         Refusal { given_back: true, until, ..refusal }
     }
 
-    /// Reports that no attempt works under the order, and that none will. `others` is what was noticed of other machines
-    /// before the last look at the chain.
+    /// Reports that no attempt works under the order, and that none will. `others` is what was noticed of other
+    /// machines before the last look at the chain.
     ///
-    /// Another machine may have started the order since then, from another message, or because this machine has lost the
-    /// lease and does not know it. Then the control plane would order the work a second time. So the chain decides, as
-    /// for a start: this machine records first that it gives the order back, and then looks for an earlier start.
+    /// Another machine may have started the order since then, from another message, or because this machine has lost
+    /// the lease and does not know it. Then the control plane would order the work a second time. So the chain decides,
+    /// as for a start: this machine records first that it gives the order back, and then looks for an earlier start.
     /// Whoever starts the order after this record finds the record. The journal has it before the report is sent, so
     /// that this machine does not start the order either.
     pub(super) async fn refuse_unstarted(&self, refusal: Refusal, others: Option<Others>) -> Message {

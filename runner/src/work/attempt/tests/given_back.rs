@@ -24,7 +24,8 @@ async fn a_copy_of_an_order_that_was_given_back_is_given_back_at_its_second_deli
     assert_eq!(second.sent_by(&key(SECOND)), ["given back outside_window"]);
 }
 
-/// The control plane orders the work again when a copy of its order was given back, so the order itself must not start it.
+/// The control plane orders the work again when a copy of its order was given back, so the order itself must not start
+/// it.
 #[tokio::test(start_paused = true)]
 async fn an_order_is_given_back_after_another_machine_has_given_a_copy_of_it_back() {
     let (first, bucket) = first_machine(Play::Succeed).await;
