@@ -17,8 +17,8 @@
 //! - Orders that somebody keeps and sends again when they are gone, to either machine, and the audit chain in which a
 //!   machine looks first for what the other one recorded.
 //! - Copies of an order that is still there, in a model of their own ([`copies`]): both messages in the queue or in
-//!   flight at once, orders that are put back, processes that are killed around the record of a start, and what the order
-//!   of the records decides.
+//!   flight at once, orders that are put back or given back, processes that are killed around the record of a start, and
+//!   what the order of the records decides.
 //! - Hellos, in a model of their own ([`hellos`]): whose key is believed when they arrive late, twice and in any order, while
 //!   machines are lost and live beside each other. In the model above, the second machine's hello is accepted in one step.
 //!

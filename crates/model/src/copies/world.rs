@@ -284,13 +284,16 @@ impl Space {
     /// The same, and machines put orders back, but are neither killed nor lost.
     pub const BESIDE_PUT_BACK: Self =
         Self { name: "copies: beside, put back", crashes: 0, losses: 0, put_backs: 1, ..Self::BESIDE };
-    /// The same as `BESIDE`, and a machine gives the order back, but none is lost.
-    pub const GIVEN_BACK: Self = Self { name: "copies: given back", losses: 0, give_backs: 1, ..Self::BESIDE };
+    /// The same as `BESIDE`, and a machine gives the order back, but none is killed or lost.
+    pub const GIVEN_BACK: Self =
+        Self { name: "copies: given back", crashes: 0, losses: 0, give_backs: 1, ..Self::BESIDE };
+    /// The same, and a process is killed.
+    pub const GIVEN_BACK_KILLED: Self = Self { name: "copies: given back, killed", crashes: 1, ..Self::GIVEN_BACK };
     /// The same as `BESIDE` with a third machine.
     pub const THREE_MACHINES: Self = Self { name: "copies: three machines", machines: 3, lapses: 0, ..Self::BESIDE };
 
     /// Every space. Mistakes are hunted in this order, which begins with the spaces that are small.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::OTHER_GROUP,
         Self::BESIDE_PUT_BACK,
         Self::GIVEN_BACK,
@@ -298,6 +301,7 @@ impl Space {
         Self::BEHIND_PUT_BACK,
         Self::THREE_MACHINES,
         Self::BESIDE,
+        Self::GIVEN_BACK_KILLED,
     ];
 
     /// Returns whether a machine may start the copy.
