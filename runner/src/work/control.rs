@@ -27,7 +27,7 @@ const LEFT_SECS: u64 = 2;
 const NOTICE_ENDS_SECS: u64 = 2 * limits::LEASE_SECS;
 
 /// Records the cancel, so that the order does not start later, and stops the attempt that the cancel names. A cancel
-/// for another runner is left to that runner, unless the attempt is here.
+/// for another runner is then left to that runner.
 pub fn cancel(agent: &Arc<Agent>, cancel: &Cancel, delivery: Delivery) {
     let is_for_other = cancel.runner.as_ref().is_some_and(|runner| runner != agent.reporter.runner());
     // An attempt of this runner may have the same fence as that of the other one.
@@ -43,7 +43,7 @@ pub fn cancel(agent: &Arc<Agent>, cancel: &Cancel, delivery: Delivery) {
     let job = cancel.job.clone();
     let stopped = agent.in_flight.cancel(&job, cancel.dispatch, cancel.receive);
     // The machine that deletes the message records the cancel.
-    if is_for_other && !stopped && delivery.receive < LEFT_TO_OTHERS {
+    if is_for_other && delivery.receive < LEFT_TO_OTHERS {
         leave_to_another(agent, delivery);
         return;
     }
