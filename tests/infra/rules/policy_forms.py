@@ -22,6 +22,10 @@ VALUES = {
     "pieces": {"Fn::Join": ["", ["{", "{resolve:ssm:x}}"]]},
     "an export": {"Fn::ImportValue": "x"},
     "an attribute": {"Fn::GetAtt": ["Key", "Arn"]},
+    "an attribute in a text": {"Fn::Sub": "${Key.Arn}"},
+    "a secret in a text": {"Fn::Sub": "x-${AppSecretApiKey}"},
+    "a parameter of the stack in a text": {"Fn::Sub": "x-${RunnerPrincipal}"},
+    "a part of the account in a text": {"Fn::Sub": "arn:${AWS::Partition}:s3:::x"},
     "an answer": {"Ref": INPUT},
 }
 # Each keeps every rule.
