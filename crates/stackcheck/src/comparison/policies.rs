@@ -1,10 +1,13 @@
 //! Checks the inline policies that an app gives to a role: their form, and that they name only the customer's account.
 //! The permissions in them are part of the contract and are not checked here.
 
+use serde_json::Value;
+
 use super::hole::{foreign_account, is_account_of_aws};
 use super::inputs::Inputs;
 use super::place::shown;
 use crate::node::{Kind, Node};
+use crate::scalar::is_text;
 
 /// The account and the inputs that a policy may name.
 pub(super) struct Context<'c> {
@@ -81,9 +84,14 @@ fn of_statement<'t>(statement: &'t Node, context: &Context<'_>, wrong: &mut Wron
     }
 }
 
-/// Checks a value in a policy: a text, an `Fn::Sub` with references to inputs, or a list of these.
+/// Checks a value in a policy: a text, a Boolean or number as JSON writes it, an `Fn::Sub` with references to inputs, or
+/// a list of these.
 fn value<'t>(node: &'t Node, context: &Context<'_>, wrong: &mut Wrong<'t>) {
     match &node.kind {
+        Kind::Text(text) if node.is_plain && !is_text(text) && !is_json(text) => {
+            let reason = format!("has `{}`, which YAML can read as another value; put it into quotes", shown(text));
+            wrong.push((node, reason));
+        }
         Kind::Text(text) => text_of(node, text, context, wrong),
         Kind::List(items) => items.iter().for_each(|item| match item.kind {
             Kind::List(_) => wrong.push((item, "has a list in a list".to_owned())),
@@ -104,6 +112,12 @@ fn value<'t>(node: &'t Node, context: &Context<'_>, wrong: &mut Wrong<'t>) {
             _ => wrong.push((node, "has a function or a map where Freehold renders a string".to_owned())),
         },
     }
+}
+
+/// Returns whether a scalar without quotes is a Boolean or a number as JSON writes it. In YAML, a number can have more
+/// notations, so `0xE8D4A50FFF` may be the account 999999999999.
+fn is_json(plain: &str) -> bool {
+    matches!(serde_json::from_str(plain), Ok(Value::Bool(_) | Value::Number(_)))
 }
 
 fn text_of<'t>(node: &'t Node, text: &str, context: &Context<'_>, wrong: &mut Wrong<'t>) {

@@ -5,4 +5,5 @@
 mod agreed_terms;
 mod answer;
 mod as_rendered;
+mod policy_values;
 mod rules;
