@@ -198,7 +198,8 @@ fn is_once(name: &str, object: &BTreeMap<String, Json>) -> bool {
 }
 
 fn limits(operator: &str, key: &str, values: &Json, home: &Home<'_>) -> bool {
-    let Some(values) = values.texts() else { return false };
+    // A list without values admits nobody or everybody, depending on the operator, so it counts as no limit.
+    let Some(values) = values.texts().filter(|values| !values.is_empty()) else { return false };
     match (operator, key.to_ascii_lowercase().as_str()) {
         ("StringEquals", "aws:principalaccount") => values.iter().all(|value| *value == home.account),
         ("ArnEquals" | "ArnLike" | "StringEquals" | "StringLike", "aws:principalarn") => {
@@ -299,6 +300,8 @@ mod tests {
             r#"{"ArnLikeIfExists":{"aws:PrincipalArn":"arn:aws:iam::222222222222:role/a"}}"#,
             r#"{"ArnNotLike":{"aws:PrincipalArn":"arn:aws:iam::222222222222:role/a"}}"#,
             r#"{"StringEquals":{"sts:ExternalId":"222222222222"}}"#,
+            r#"{"StringEquals":{"aws:PrincipalAccount":[]}}"#,
+            r#"{"ArnLike":{"aws:PrincipalArn":[]}}"#,
             r#"{"StringEquals":{"aws:PrincipalAccount":"222222222222","aws:principalaccount":"333333333333"}}"#,
             r#"{"StringEquals":{"aws:PrincipalAccount":"222222222222"},"stringEquals":{"aws:PrincipalAccount":"333333333333"}}"#,
             "{}",
