@@ -53,6 +53,8 @@ fn check_v4(address: Ipv4Addr) -> Result<Scope, Forbidden> {
         // The addresses of metadata services (instance, ECS task credentials, EKS Pod Identity), of the VPC's DNS
         // resolver and of the Amazon Time Sync Service.
         [169, 254, 169, 254 | 253 | 123] | [169, 254, 170, 2 | 23] => Err(Forbidden::Metadata),
+        // The same for a runner outside of AWS: the service of Azure that gives a machine its configuration.
+        [168, 63, 129, 16] => Err(Forbidden::Metadata),
         [169, 254, ..] => Err(Forbidden::LinkLocal),
         [192, 0, 0, _] => Err(Forbidden::Reserved),
         [255, 255, 255, 255] | [224..=239, ..] => Err(Forbidden::Multicast),
@@ -101,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    const FORBIDDEN: [&str; 38] = [
+    const FORBIDDEN: [&str; 39] = [
         "0.0.0.0",
         "0.1.2.3",
         "127.0.0.1",
@@ -112,6 +114,7 @@ mod tests {
         "169.254.169.253",
         "169.254.170.23",
         "169.254.169.123",
+        "168.63.129.16",
         "192.0.0.192",
         "224.0.0.1",
         "239.255.255.255",
