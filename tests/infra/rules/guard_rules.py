@@ -80,6 +80,10 @@ class Section(Clauses):
             self.same(section, self.plain[section], section)
         for name, mark in (("Tenant", TENANT), ("App", APP), ("Install", INSTALL), ("Version", VERSION)):
             self.leaf(f"Metadata.Freehold.{name}", [mark], "This name is another than the description has")
+        # The app of a tenant `fh-acme` could make roles with the names of those in the install stacks of tenant `acme`.
+        slug = "[a-z][a-z0-9]*(-[a-z0-9]+)*"
+        for name, pattern in (("Tenant", f"(?!fh(-|$)){slug}"), ("Install", slug)):
+            self.say(f"Metadata.Freehold.{name} == /^{pattern}$/", "Others have names that begin in this way")
 
     def metadata(self):
         meta, full = self.plain["Metadata"], self.full["Metadata"]

@@ -185,6 +185,16 @@ class AsRendered(unittest.TestCase):
         self.assertEqual(guard.broken_rules(later, whole=True), {})
         self.assertIn("as_rendered", guard.broken_rules(other, whole=True))
 
+    def test_a_vendor_or_an_install_that_has_the_names_of_another_is_found(self):
+        texts = {
+            other: templates.install_text().replace(ours, other)
+            for ours, other in (("acme", "fh-acme"), ("acme", "acme--globex"), ("globex-prod", "globex--prod"))
+        }
+
+        found = _found(texts, guard.differences_of_files)
+
+        self.assertEqual(found, dict.fromkeys(texts, {"as_rendered"}))
+
     def test_a_stack_in_a_region_of_another_partition_keeps_every_rule(self):
         text = templates.install_with_inputs_text()
         for ours, theirs in (

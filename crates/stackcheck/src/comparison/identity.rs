@@ -59,7 +59,7 @@ struct Source<'t> {
 
 impl Source<'_> {
     fn names(&mut self) -> Option<Names> {
-        let tenant: Option<TenantName> = self.parsed(&["Metadata", "Freehold", "Tenant"]);
+        let tenant = self.tenant();
         let app = self.parsed(&["Metadata", "Freehold", "App"]);
         let install: Option<InstallId> = self.parsed(&["Metadata", "Freehold", "Install"]);
         let version = self.text(&["Metadata", "Freehold", "Version"], |text| is_hex(text, 12));
@@ -97,6 +97,21 @@ impl Source<'_> {
             runner_url,
             runner_sha256,
         })
+    }
+
+    /// Returns the name of the tenant. Refuses a name with which the app of one tenant, such as `fh-acme`, could make
+    /// roles that have the names of those in the install stacks of another tenant, `acme`.
+    fn tenant(&mut self) -> Option<TenantName> {
+        let path = ["Metadata", "Freehold", "Tenant"];
+        let tenant: TenantName = self.parsed(&path)?;
+        if tenant.as_str() == "fh" || tenant.as_str().starts_with("fh-") {
+            self.refuse(
+                &path,
+                "no tenant may be called `fh` or `fh-...`, because stacks of other tenants have such names",
+            );
+            return None;
+        }
+        Some(tenant)
     }
 
     /// Returns the region and the account to which the template is bound.

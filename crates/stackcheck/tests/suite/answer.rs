@@ -171,3 +171,16 @@ fn an_answer_has_a_hundred_findings_and_the_number_of_the_others() {
     assert!(checked.left_out >= 200, "{}", checked.left_out);
     assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
 }
+
+/// The app of tenant `fh-acme` could make roles with the names of those in the install stacks of tenant `acme`.
+#[test]
+fn a_tenant_with_the_names_of_anothers_stacks_is_found() {
+    let of_tenant = |tenant: &str| reasons(&RENDERED.replace("acme", tenant));
+
+    assert_eq!(of_tenant("fhacme"), "");
+    for tenant in ["fh", "fh-acme"] {
+        let found = of_tenant(tenant);
+        assert!(found.starts_with("`Metadata.Freehold.Tenant`: no tenant may be called `fh`"), "{tenant}: {found}");
+        assert_eq!(found.lines().count(), 1, "{tenant}: {found}");
+    }
+}
