@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use freehold_app::metrics::Metric;
+use freehold_app::workflow::accept_report::{Accepted, Arrival};
+use freehold_protocol::Timestamp;
 use freehold_protocol::api::DetectDriftRequest;
 use freehold_protocol::approval::Side;
 use freehold_protocol::report::{Away, AwayReason, ReportBody};
@@ -82,7 +84,7 @@ async fn messages_that_are_delivered_again_in_any_order_count_nothing_twice() {
 }
 
 #[tokio::test]
-async fn a_job_that_fails_counts_as_retried_until_it_is_not() {
+async fn a_job_that_fails_without_a_retry_counts_once() {
     let mut world = World::with_install().await;
     world.runner("globex").behaviours.insert("storage".into(), Behaviour::FailsBefore(99));
     let recorded = Values::collect();
@@ -173,6 +175,27 @@ async fn a_report_that_is_not_authentic_counts_as_refused() {
 
     assert!(answered.is_err());
     assert_eq!(sum(&recorded.take(), Metric::ReportsRefused), 1);
+}
+
+#[tokio::test]
+async fn a_refused_report_counts_for_the_app_that_it_names_only_if_its_sender_is_known() {
+    let world = World::with_install().await;
+    let runner = &world.runners["globex"];
+    let report = runner.sign(&runner.report(ReportBody::Heartbeat, world.now()));
+    // The report came before the install was made, so it is refused before its signature is verified.
+    let stranger = Arrival::from(Timestamp::from_millis(0));
+    let known = Arrival { install: Some(globex()), ..stranger.clone() };
+    let recorded = Values::collect();
+
+    for arrival in [stranger, known] {
+        let answer = world.accept_report().accept(&report, arrival).await.unwrap();
+        assert!(matches!(answer, Accepted::Refused(_)), "{answer:?}");
+    }
+
+    let events = recorded.take();
+    let (app, install) = (app::document().app.as_str().to_owned(), globex().as_str().to_owned());
+    let refused = Recorded { values: vec![(Metric::ReportsRefused, 1)], ..Recorded::default() };
+    assert_eq!(events, [refused.clone(), Recorded { app: Some(app), install: Some(install), ..refused }]);
 }
 
 #[test]

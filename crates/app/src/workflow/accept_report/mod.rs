@@ -95,7 +95,7 @@ impl AcceptReport {
         Ok(accepted)
     }
 
-    /// Accepts one message, and sets `source` to its install if it exists.
+    /// Accepts one message, and sets `source` to the install that it names if this install exists.
     async fn accept_from(&self, body: &str, arrival: &Arrival, source: &mut Source) -> Result<Accepted, AppError> {
         let envelope = Envelope::parse(body.as_bytes()).map_err(unbelievable)?;
         let claimed: Report = envelope.peek().map_err(unbelievable)?;
@@ -109,7 +109,7 @@ impl AcceptReport {
         let Some(install) = install.filter(|install| install.value.forgetting.is_none()) else {
             return Ok(unknown_install(&claimed));
         };
-        *source = Source::from(&install.value);
+        *source = Source::claimed(&install.value, arrival.install.is_some());
         subject::note_install(&install.value);
         if arrival.sent_at < install.value.created_at {
             return Ok(of_a_namesake(&claimed));
@@ -125,9 +125,14 @@ impl AcceptReport {
             None if !install.value.retired.contains(&claimed.runner) => {
                 return self.wait_for_key(&install.value, &claimed.runner, arrival).await;
             }
-            None => return self.refuse_retired_key(&install.value, &claimed.runner, (&envelope, body)).await,
+            None => {
+                // It is refused only after its signature was verified.
+                source.prove();
+                return self.refuse_retired_key(&install.value, &claimed.runner, (&envelope, body)).await;
+            }
         };
         let report: Report = envelope.open(&key).map_err(unbelievable)?;
+        source.prove();
         let sent_at = arrival.sent_at;
         let (after_secs, head) = (contact_secs(&report), reported_head(&report, sent_at));
         if let ReportBody::Away(away) = report.body {

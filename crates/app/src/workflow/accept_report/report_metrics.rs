@@ -6,28 +6,36 @@ use freehold_protocol::{AppName, InstallId};
 
 use crate::metrics::{self, About, Metric};
 
-/// The install that a report names, if it exists, and its app.
+/// The install that sent a report, and its app.
 #[derive(Debug, Default)]
 pub(super) struct Source {
     app: Option<AppName>,
     install: Option<InstallId>,
-}
-
-impl From<&Install> for Source {
-    fn from(install: &Install) -> Self {
-        Self { app: install.app().cloned(), install: Some(install.id.clone()) }
-    }
+    /// Whether the sender's role or a signature shows that the report is from this install.
+    is_proven: bool,
 }
 
 impl Source {
+    /// Returns the install that a report names. It exists, but the report may be from somebody else.
+    pub(super) fn claimed(install: &Install, is_proven: bool) -> Self {
+        Self { app: install.app().cloned(), install: Some(install.id.clone()), is_proven }
+    }
+
+    /// Notes that the signature of the report was verified.
+    pub(super) const fn prove(&mut self) {
+        self.is_proven = true;
+    }
+
     /// Counts an accepted report, and records how long it waited, in milliseconds.
     pub(super) fn record_accepted(&self, delay: u64) {
         metrics::record(&[(Metric::ReportsAccepted, 1), (Metric::ReportDelay, delay)], self.about());
     }
 
-    /// Counts a refused report.
+    /// Counts a refused report. Without a proof the count has no app and no install, so that nobody counts against the
+    /// app of somebody else.
     pub(super) fn count_refused(&self) {
-        metrics::count(Metric::ReportsRefused, self.about());
+        let about = if self.is_proven { self.about() } else { About::default() };
+        metrics::count(Metric::ReportsRefused, about);
     }
 
     fn about(&self) -> About<'_> {
