@@ -15,7 +15,7 @@ use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::notification::{Notification, NotificationKind};
 use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 use futures_util::StreamExt as _;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use crate::AppError;
 use crate::app_version::versions::Versions;
@@ -143,7 +143,7 @@ impl HandleDueTasks {
                 continue;
             }
             let install = &row.value.install;
-            let handled = self.handle_one(row, call, &mut counts).instrument(subject::of_install(install)).await;
+            let handled = self.handle_one(row, call, &mut counts).instrument(work_on(&row.value)).await;
             let Err(error) = handled else { continue };
             tracing::warn!(install.id = %install, "Could not handle a task that is due in install `{install}`; a later call \
                                                    tries again: {error}");
@@ -354,6 +354,11 @@ impl HandleDueTasks {
             Committed::Done | Committed::Conflict(_) => Ok(()),
         }
     }
+}
+
+/// Returns the span of the work on a task. The task of a channel is about an app, and its row has the reserved install.
+fn work_on(due: &Due) -> Span {
+    if matches!(due.what, DueWhat::Channel { .. }) { subject::span() } else { subject::of_install(&due.install) }
 }
 
 /// Counts the event of a notification, if there is a metric of such events and no other place counts them.
