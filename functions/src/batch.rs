@@ -80,18 +80,20 @@ where
                     work.in_scope(|| tracing::warn!("{what}; the message is set aside for a later try: {why}"));
                 }
                 let charged = charged.or(waiting.charged);
-                move_to_dead_letters(&record, (None, charged), (queue, putter)).await
+                move_to_dead_letters(&record, (None, charged), (queue, putter)).instrument(work.clone()).await
             }
             Err(error) => {
                 work.in_scope(|| log_failure(what, &error));
                 error.kind == Kind::Invalid
-                    && move_to_dead_letters(&record, (Some(error.to_string()), None), (queue, putter)).await
+                    && move_to_dead_letters(&record, (Some(error.to_string()), None), (queue, putter))
+                        .instrument(work.clone())
+                        .await
             }
         };
         if is_moved {
             continue;
         }
-        pause(&record, queue).await;
+        pause(&record, queue).instrument(work).await;
         let mut failure = BatchItemFailure::default();
         failure.item_identifier = record.message_id.unwrap_or_default();
         answer.batch_item_failures.push(failure);
