@@ -6,15 +6,16 @@ import unittest
 import templates
 from templates import of_type, properties, resource_text
 
+EMBEDDED = (templates.ROOT / "functions/src/embedded_metrics.rs").read_text()
 METRICS = re.findall(r'Self::\w+ => "(\w+)",', (templates.ROOT / "crates/app/src/metrics.rs").read_text())
 # The names at the top of each log line (functions/src/log_line.rs), and the fields of Lambda and Step Functions.
 NAMES = {"tenant", "app", "install", "workflow", "job"}
-OTHERS = {"level", "fields.message", "type", "details.name", "execution_arn"}
+OTHERS = {"level", "fields.message", "type", "execution_arn"}
 # The fields that record values of metrics only if a parameter says so.
 BY_INSTALL = "FREEHOLD_INSTALL_METRICS"
 WORDS = {
     *("fields", "filter", "stats", "sort", "limit", "by", "as", "in", "or", "and", "not", "like", "asc", "desc"),
-    *("ispresent", "coalesce", "concat", "sum", "avg", "max"),
+    *("ispresent", "coalesce", "sum", "avg", "max"),
 }
 
 
@@ -63,6 +64,32 @@ class Alarms(unittest.TestCase):
         self.assertEqual((stuck["Namespace"], stuck["MetricName"]), (metric["MetricNamespace"], metric["MetricName"]))
         self.assertTrue(METRICS)
         self.assertEqual(own - set(METRICS), set())
+
+    def test_an_alarm_of_freehold_has_the_namespace_and_the_dimension_that_functions_write_with_each_value(self):
+        [namespace] = re.findall(r'const NAMESPACE: &str = "(\w+)";', EMBEDDED)
+        [dimension] = re.findall(r'let mut sets = vec!\[vec!\["(\w+)"\]\];', EMBEDDED)
+        functions = of_type(self.template, "AWS::Lambda::Function").values()
+        tenants = [one["Properties"]["Environment"]["Variables"]["FREEHOLD_TENANT"] for one in functions]
+
+        own = {name for name, metric in watched(self.template) if metric[0] == namespace}
+
+        self.assertEqual(own, {"FailedWorkflowsAlarm"})
+        [have] = [self.alarms[name]["Properties"]["Dimensions"] for name in own]
+        self.assertEqual(have, [{"Name": dimension, "Value": {"Ref": "TenantName"}}])
+        self.assertEqual(tenants, [{"Ref": "TenantName"}] * len(tenants))
+
+    def test_they_are_on_after_the_time_that_their_page_names(self):
+        on = {}
+        for name, alarm in self.alarms.items():
+            have = alarm["Properties"]
+            on[name] = (have["Statistic"], have["Period"] * have["EvaluationPeriods"], have["Threshold"])
+
+        self.assertEqual(on.pop("MissingSweepsAlarm"), ("Sum", 15 * 60, 1))
+        self.assertEqual(on.pop("OldReportsAlarm"), ("Maximum", 60, 15 * 60))
+        for name in ("Api", "DispatchJob", "AcceptReport"):
+            self.assertEqual(on.pop(f"{name}ThrottlesAlarm"), ("Sum", 5 * 60, 0))
+        # The others are on at the first value above 0, within five minutes.
+        self.assertEqual({name for name, (_, secs, threshold) in on.items() if secs > 300 or threshold > 1}, set())
 
     def test_they_cost_two_dollars_a_month_at_most(self):
         # An alarm on one metric costs 0.10 US dollars a month; one on an expression costs that for each of its metrics.
