@@ -7,7 +7,7 @@ use freehold_app::workflow::accept_report::{Accepted, Arrival};
 use freehold_protocol::Timestamp;
 use freehold_protocol::api::DetectDriftRequest;
 use freehold_protocol::approval::Side;
-use freehold_protocol::report::{Away, AwayReason, ReportBody};
+use freehold_protocol::report::{AttemptEvent, Away, AwayReason, Fence, Outcome, ReportBody};
 
 use crate::approval::approve_job::waiting;
 use crate::support::runner::{Behaviour, sick};
@@ -118,6 +118,23 @@ async fn a_job_that_is_lost_counts_with_the_app_of_its_install() {
     events.retain(|event| event.values.contains(&(Metric::JobsLost, 1)));
     let [lost] = &events[..] else { panic!("{events:?}") };
     assert_eq!((lost.app.as_deref(), lost.job.as_deref()), (Some(app::document().app.as_str()), Some(job.as_str())));
+}
+
+#[tokio::test]
+async fn an_end_that_is_reported_after_the_job_was_lost_counts_once_as_late_and_by_its_outcome() {
+    let (world, _, job) = World::with_lost_job().await;
+    let outcome = Outcome::Succeeded { outputs: Default::default(), sensitive: Default::default(), artifact: None };
+    let event = AttemptEvent::finished(outcome, "");
+    let end = world.runners["globex"].says(&job, Fence { dispatch: 1, receive: 1 }, 2, event, world.now());
+    let recorded = Values::collect();
+
+    for _ in 0..2 {
+        world.accept_report().accept(&end, world.now()).await.unwrap();
+    }
+
+    let events = recorded.take();
+    let counted = [Metric::ReportsLate, Metric::JobsSucceeded, Metric::JobsLost].map(|metric| sum(&events, metric));
+    assert_eq!(counted, [1, 1, 0]);
 }
 
 #[tokio::test]
