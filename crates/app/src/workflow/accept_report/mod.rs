@@ -125,11 +125,7 @@ impl AcceptReport {
             None if !install.value.retired.contains(&claimed.runner) => {
                 return self.wait_for_key(&install.value, &claimed.runner, arrival).await;
             }
-            None => {
-                // It is refused only after its signature was verified.
-                source.prove();
-                return self.refuse_retired_key(&install.value, &claimed.runner, (&envelope, body)).await;
-            }
+            None => return self.refuse_retired_key(&install.value, &claimed.runner, (&envelope, body)).await,
         };
         let report: Report = envelope.open(&key).map_err(unbelievable)?;
         source.prove();

@@ -21,7 +21,7 @@ impl Source {
         Self { app: install.app().cloned(), install: Some(install.id.clone()), is_proven }
     }
 
-    /// Notes that the signature of the report was verified.
+    /// Notes that the signature of the report was verified with a key of the install.
     pub(super) const fn prove(&mut self) {
         self.is_proven = true;
     }
