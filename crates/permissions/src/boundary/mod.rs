@@ -74,6 +74,8 @@ const OF_SEVERAL_VALUES: [&str; 5] =
 
 /// The condition key by which the install's own KMS key is recognized.
 const TAG: &str = "aws:ResourceTag/freehold:install";
+/// The condition key by which a key that the app made is recognized. It has [`TAG`] too.
+const OF_APP: &str = "aws:ResourceTag/freehold:owner";
 
 /// The resources that every role of an install uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -358,10 +360,10 @@ impl Denial<'_> {
             let missing = missing(need.actions);
             rest.extend(missing.clone());
             if !missing.is_empty() {
-                found.push(self.statement("Action", missing, Some(need))?);
+                found.extend(self.of_others(missing, need)?);
             }
         }
-        found.insert(0, self.statement("NotAction", rest.into_iter().collect(), None)?);
+        found.insert(0, self.statement("NotAction", rest.into_iter().collect(), &[], None)?);
         Ok(found)
     }
 
@@ -373,28 +375,43 @@ impl Denial<'_> {
             actions.iter().cloned().partition(|action| needs.iter().any(|need| of(need, action)));
         let mut found = Vec::new();
         if !rest.is_empty() {
-            found.push(self.statement("Action", rest, None)?);
+            found.push(self.statement("Action", rest, &[], None)?);
         }
         for need in &needs {
             let actions: Vec<String> = needed.iter().filter(|action| of(need, action)).cloned().collect();
             if !actions.is_empty() {
-                found.push(self.statement("Action", actions, Some(need))?);
+                found.extend(self.of_others(actions, need)?);
             }
         }
         Ok(found)
     }
 
-    /// Returns the statement that denies `actions`, or all others with `NotAction`, without the resources of `need`.
-    fn statement(&self, element: &str, actions: Vec<String>, need: Option<&Need<'_>>) -> Result<Value, String> {
-        let on = need.map(|need| need.on).unwrap_or_default();
+    /// Returns the statements that deny `actions` on everything but the resources of `need`.
+    fn of_others(&self, actions: Vec<String>, need: &Need<'_>) -> Result<Vec<Value>, String> {
+        if !need.on.is_empty() {
+            return Ok(vec![self.statement("Action", actions, need.on, None)?]);
+        }
+        let tests = [("StringNotEquals", TAG, self.own.install.as_str()), ("Null", OF_APP, "false")];
+        tests.into_iter().map(|test| self.statement("Action", actions.clone(), &[], Some(test))).collect()
+    }
+
+    /// Returns the statement that denies `actions`, or all others with `NotAction`, on everything but `on`. `test` is one more
+    /// test of its condition: an operator, a condition key and a value.
+    fn statement(
+        &self,
+        element: &str,
+        actions: Vec<String>,
+        on: &[String],
+        test: Option<(&str, &str, &str)>,
+    ) -> Result<Value, String> {
         let resources: Vec<&String> = self.kept.into_iter().flatten().chain(on).collect();
         let mut condition = self.condition.clone();
-        if need.is_some_and(|need| need.on.is_empty()) {
-            let tests = condition.entry("StringNotEquals").or_insert_with(|| json!({}));
-            let tests = tests.as_object_mut().ok_or("its condition `StringNotEquals` is not an object")?;
-            if tests.insert(TAG.to_owned(), json!(self.own.install)).is_some() {
+        if let Some((operator, key, value)) = test {
+            let tests = condition.entry(operator).or_insert_with(|| json!({}));
+            let tests = tests.as_object_mut().ok_or_else(|| format!("its condition `{operator}` is not an object"))?;
+            if tests.insert(key.to_owned(), json!(value)).is_some() {
                 return Err(format!(
-                    "its condition has `{TAG}`, by which the install's own key is recognized; use another tag"
+                    "its condition has `{key}`, by which the install's own key is recognized; use another tag"
                 ));
             }
         }

@@ -245,6 +245,8 @@ fn a_denial_of_all_keys_leaves_the_installs_own_and_no_other() {
     assert!(is_denied(&found, &key(None)));
     assert!(is_denied(&found, &key(Some("initech"))));
     assert!(!is_denied(&found, &key(Some("globex"))));
+    let of_app = Call { keys: vec![(TAG, "globex"), (OF_APP, "acme--globex")], ..key(None) };
+    assert!(is_denied(&found, &of_app));
 }
 
 #[test]
