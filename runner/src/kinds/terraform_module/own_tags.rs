@@ -22,11 +22,21 @@ pub(super) fn with_added_tags(before: &Value, after: &Value) -> Value {
     tagged
 }
 
-/// Returns whether an update only adds tags of the install. `unknown` has `true` for each attribute that is known only
-/// after the apply.
+/// Returns whether an update only adds tags of the install. `unknown` has `true` for each value that is known only after
+/// the apply: an update with such a value may change anything.
 pub(super) fn only_adds_tags(before: &Value, after: &Value, unknown: &Value) -> bool {
     let tagged = with_added_tags(before, after);
-    tagged != *before && differing(&tagged, after, Marks { unknown, ..Marks::NONE }).is_empty()
+    tagged != *before && !has_true(unknown) && differing(&tagged, after, Marks::NONE).is_empty()
+}
+
+/// Returns whether a value is `true`, or has `true` anywhere in it.
+fn has_true(value: &Value) -> bool {
+    match value {
+        Value::Bool(is_true) => *is_true,
+        Value::Array(items) => items.iter().any(has_true),
+        Value::Object(entries) => entries.values().any(has_true),
+        Value::Null | Value::Number(_) | Value::String(_) => false,
+    }
 }
 
 #[cfg(test)]
@@ -53,6 +63,11 @@ mod tests {
         let mut unknown = with("freehold:app", "shop");
         unknown.as_object_mut().unwrap().remove("name");
         assert!(!only_adds_tags(&before, &unknown, &json!({ "name": true })));
+        // Terraform leaves the value of a new entry out of `after` until the value is known.
+        let of_entry = json!({ "tags": { "build": true }, "rules": [{ "arn": true }] });
+        assert!(!only_adds_tags(&before, &with("freehold:app", "shop"), &of_entry));
+        let known = json!({ "tags": {}, "rules": [{ "arn": false }] });
+        assert!(only_adds_tags(&before, &with("freehold:app", "shop"), &known));
         let other_app = with("freehold:app", "other");
         assert!(!only_adds_tags(&other_app, &with("freehold:app", "shop"), &json!({})));
     }
