@@ -189,7 +189,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
 }
 
 /// All routes.
-pub const ROUTES: [Route; 74] = [
+pub const ROUTES: [Route; 75] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),

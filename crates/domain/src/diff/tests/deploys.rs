@@ -144,6 +144,7 @@ fn planned(
         toggles: TogglesState::none(),
         deployed,
         required: &BTreeMap::new(),
+        licence: None,
         serial: 1,
     };
     deploy_nodes(input, &DeployScope::default()).unwrap()

@@ -40,6 +40,7 @@ fn deploy(
         toggles: TogglesState::none(),
         deployed,
         required: &BTreeMap::new(),
+        licence: None,
         serial,
     };
     let nodes = deploy_nodes(input, &DeployScope::default()).unwrap();

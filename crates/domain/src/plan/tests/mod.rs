@@ -196,6 +196,7 @@ fn a_component_that_was_not_built_stops_the_plan_by_name() {
         secrets: SecretsState::none(),
         healthy: &BTreeSet::new(),
         toggles: TogglesState::none(),
+        licence: None,
         serial: 1,
     };
 
