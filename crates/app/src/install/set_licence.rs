@@ -10,7 +10,7 @@ use freehold_protocol::order::AskedBy;
 
 use crate::AppError;
 use crate::ports::{Clock, Expect, Store};
-use crate::table::{self, Decided, put};
+use crate::table::{self, Decided, LicenceRecord, Stored, licence_key, load, put};
 
 /// The use case that sets the licence of an install, with its ports.
 #[derive(Clone)]
@@ -31,7 +31,12 @@ impl SetLicence {
             let stored = table::install(&*self.store, id).await?;
             stored.value.check_kept()?;
             stored.value.require_app()?;
-            let next = InstallLicence::next(stored.value.licence.as_ref(), request, by, now);
+            // A row that a function of an earlier version has written may have lost its licence. An order has perhaps
+            // brought that licence, and the runner uses the highest serial.
+            let signed: Option<Stored<LicenceRecord>> = load(&*self.store, &licence_key(id)).await?;
+            let signed = signed.map_or(0, |signed| signed.value.serial);
+            let floor = InstallLicence::floor(stored.value.generation).max(signed);
+            let next = InstallLicence::next(stored.value.licence.as_ref(), floor, request, by, now);
             let Some(next) = next.map_err(|error| AppError::invalid(error.to_string()))? else {
                 return Ok(Decided::Keep(None));
             };

@@ -15,11 +15,15 @@ use serde_json::Value;
 const MAX_NAME_BYTES: usize = 64;
 /// The largest integer that every reader of JSON reads exactly, 2^53 - 1 (RFC 8259 section 6).
 const MAX_INTEGER: u64 = 9_007_199_254_740_991;
+/// The distance between the first serials of two installs of the same name. No install gets so many licences.
+const SERIALS_OF_INSTALL: u64 = 1_000_000;
+/// The number of licences before the newest one that [`InstallLicence::serials`] returns.
+const FORMER_SERIALS: usize = 1_000;
 
 /// The newest licence of an install, as the vendor set or withdrew it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InstallLicence {
-    /// The number of the licence, from 1. Each later licence of the install has the next number.
+    /// The number of the licence. Each later licence of the install has the next number.
     pub serial: u64,
     pub issued_at: Timestamp,
     /// Who set or withdrew the licence.
@@ -59,20 +63,32 @@ pub enum LicenceError {
 }
 
 impl InstallLicence {
+    /// Returns the serial that all licences of an install of this generation exceed. A runner or an app that served a
+    /// forgotten install of the same name knows the highest serial of that install, and refuses lower ones.
+    pub fn floor(generation: u32) -> u64 {
+        u64::from(generation) * SERIALS_OF_INSTALL
+    }
+
+    /// Returns the serials of this licence and of former licences of the install above `floor`, newest first.
+    pub fn serials(&self, floor: u64) -> impl Iterator<Item = u64> {
+        (floor + 1..=self.serial).rev().take(FORMER_SERIALS)
+    }
+
     /// Returns the licence that follows `former` when `by` sends `request` at `now`; `None` if the request changes
-    /// nothing.
+    /// nothing. Its serial is higher than `floor`.
     ///
     /// # Errors
     /// [`LicenceError`].
     pub fn next(
         former: Option<&Self>,
+        floor: u64,
         request: &SetLicenceRequest,
         by: &AskedBy,
         now: Timestamp,
     ) -> Result<Option<Self>, LicenceError> {
         let SetLicenceRequest { facts, not_after, withdraw } = request;
         let standing = former.filter(|former| !former.withdrawn);
-        let (serial, by) = (former.map_or(0, |former| former.serial) + 1, by.clone());
+        let (serial, by) = (former.map_or(floor, |former| former.serial.max(floor)) + 1, by.clone());
         if *withdraw {
             if !facts.is_empty() || not_after.is_some() {
                 return Err(LicenceError::WithdrawnWithFacts);
@@ -156,11 +172,11 @@ mod tests {
     }
 
     fn next(former: Option<&InstallLicence>, request: &SetLicenceRequest) -> Option<InstallLicence> {
-        InstallLicence::next(former, request, &AskedBy::Schedule, NOW).unwrap()
+        InstallLicence::next(former, 0, request, &AskedBy::Schedule, NOW).unwrap()
     }
 
     fn refused(request: &SetLicenceRequest) -> String {
-        InstallLicence::next(None, request, &AskedBy::Schedule, NOW).unwrap_err().to_string()
+        InstallLicence::next(None, 0, request, &AskedBy::Schedule, NOW).unwrap_err().to_string()
     }
 
     #[test]
@@ -179,6 +195,21 @@ mod tests {
             (next(Some(&first), &team), next(Some(&withdrawn), &withdraw), next(None, &withdraw)),
             (None, None, None)
         );
+    }
+
+    #[test]
+    fn a_later_install_of_the_name_and_a_row_that_lost_its_licence_get_higher_serials() {
+        let serial = |former: Option<&InstallLicence>, floor| {
+            let request = request(json!({ "seats": 1 }));
+            InstallLicence::next(former, floor, &request, &AskedBy::Schedule, NOW).unwrap().unwrap()
+        };
+
+        let (first, second) = (serial(None, InstallLicence::floor(0)), serial(None, InstallLicence::floor(2)));
+        let after_loss = serial(None, 7);
+
+        assert_eq!([first.serial, second.serial, after_loss.serial], [1, 2_000_001, 8]);
+        assert_eq!(InstallLicence { serial: 5, ..first.clone() }.serials(2).collect::<Vec<_>>(), [5, 4, 3]);
+        assert_eq!(first.serials(1).next(), None);
     }
 
     #[test]

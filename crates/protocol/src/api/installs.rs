@@ -86,7 +86,7 @@ pub struct SetLicenceRequest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LicenceView {
-    /// The number of the licence, from 1. Each later licence of the install has the next number.
+    /// The number of the licence. Each later licence of the install has the next number.
     pub serial: u64,
     pub facts: BTreeMap<String, Value>,
     /// The time after which the licence is over; absent for a licence without an end.

@@ -19,8 +19,8 @@ pub struct Licence {
     pub tenant: TenantName,
     pub install: InstallId,
     pub app: AppName,
-    /// The number of the licence, from 1. Each later licence of the install has a higher number, and an older licence
-    /// never replaces a newer one.
+    /// The number of the licence. Each later licence of the install has a higher number, also after the install was
+    /// forgotten and created again, and an older licence never replaces a newer one.
     pub serial: u64,
     /// The time at which the vendor set the licence.
     pub issued_at: Timestamp,

@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn a_licence_is_signed_again_after_another_root_key_and_when_its_key_was_not_certified_for_licences() {
         let request = SetLicenceRequest { not_after: Some(AT.plus_secs(1)), ..SetLicenceRequest::default() };
-        let licence = InstallLicence::next(None, &request, &AskedBy::Sweep, AT).unwrap().unwrap();
+        let licence = InstallLicence::next(None, 0, &request, &AskedBy::Sweep, AT).unwrap().unwrap();
         let (tenant, install, app) = ("acme".parse().unwrap(), "globex".parse().unwrap(), "shop".parse().unwrap());
         let statement = licence.statement(&tenant, &install, &app, AT);
         let signed = |by: &DelegateKey| Envelope::seal_delegated(&statement, &by.key, &by.certificate).unwrap();

@@ -1,6 +1,9 @@
 //! Setting a licence: each one gets the next serial, and orders bring the newest one to the install, signed once.
 
-use freehold_app::{Kind, read};
+use freehold_app::ports::{Expect, Store as _};
+use freehold_app::table::put;
+use freehold_app::{Kind, read, table};
+use freehold_domain::install::Install;
 use freehold_protocol::Envelope;
 use freehold_protocol::api::{InstallView, LicenceView, SetLicenceRequest};
 use freehold_protocol::app_version::Reference;
@@ -97,6 +100,22 @@ async fn orders_bring_the_newest_licence_and_all_of_them_the_same_text() {
     let licence = Licence::open_under(text.as_bytes(), &world.keys.public()).unwrap();
     assert!(licence.withdrawn && licence.serial == 2 && licence.facts.is_empty());
     assert_eq!(view(&world).await.licence.unwrap().signed, Some(text));
+}
+
+#[tokio::test]
+async fn a_row_that_lost_its_licence_gets_one_above_the_licence_that_orders_have_brought() {
+    let mut world = World::with_install().await;
+    set(&world, &seats(50)).await;
+    deployed(&mut world, 8, "deploy-1").await;
+    let row = table::install(&*world.memory, &globex()).await.unwrap();
+    let lost = Install { licence: None, ..row.value };
+    let _ = world.memory.commit(vec![put(&lost, Expect::Rev(row.rev)).unwrap()]).await.unwrap();
+
+    set(&world, &seats(50)).await;
+    let brought = deployed(&mut world, 9, "deploy-2").await;
+
+    let text = brought[0].clone().unwrap();
+    assert_eq!(Licence::open_under(text.as_bytes(), &world.keys.public()).unwrap().serial, 2);
 }
 
 #[tokio::test]
