@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 
 use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::Install;
-use freehold_domain::plan::{Deployed, fingerprint};
+use freehold_domain::install::licence::InstallLicence;
+use freehold_domain::plan::{Deployed, PlanError, fingerprint};
 use freehold_domain::toggles;
 use freehold_protocol::ComponentName;
-use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::app_version::{AppVersion, Component, Reference};
+use serde_json::Value;
 
 use crate::AppError;
 use crate::table::RanRecord;
@@ -33,8 +35,7 @@ pub(super) fn check_one_set_of_values(
     let off = toggles::off(version, &ran.toggles);
     for live in later {
         let Some(part) = version.part(&live.component) else { continue };
-        let former = fingerprint(version, &part, &live.artifact, &inputs, &install.secrets, install.licence_serial())?;
-        if former != live.fingerprint || off.contains(&live.component) {
+        if off.contains(&live.component) || !has_values(install, version, (&part, live), &inputs)? {
             let (id, name) = (&install.id, &live.component);
             return Err(AppError::conflict(format!(
                 "component `{name}` of install `{id}` runs with other values than the last deploy of all components \
@@ -44,4 +45,22 @@ pub(super) fn check_one_set_of_values(
         }
     }
     Ok(())
+}
+
+/// Returns whether a part was deployed with these inputs, and with any licence of the install: a roll back brings the newest
+/// licence, and never a former one.
+fn has_values(
+    install: &Install,
+    version: &AppVersion,
+    (part, live): (&Component, &Deployed),
+    inputs: &BTreeMap<String, Value>,
+) -> Result<bool, PlanError> {
+    let licence = install.licence.as_ref().filter(|_| part.references.contains(&Reference::Licence));
+    let serials = licence.into_iter().flat_map(|licence| licence.serials(InstallLicence::floor(install.generation)));
+    for serial in serials.map(Some).chain([None]) {
+        if fingerprint(version, part, &live.artifact, inputs, &install.secrets, serial)? == live.fingerprint {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use freehold_app::new_workflow::Asked;
 use freehold_app::{Kind, read, table};
 use freehold_domain::workflow::{RollBack, RolledBack, Workflow};
-use freehold_protocol::api::{DeployComponentsRequest, ReasonRequest, RetryJobRequest};
+use freehold_protocol::api::{DeployComponentsRequest, ReasonRequest, RetryJobRequest, SetLicenceRequest};
+use freehold_protocol::app_version::Reference;
 use freehold_protocol::order::Order;
 use freehold_protocol::report::Outcome;
 use freehold_protocol::{ComponentName, Digest, Envelope, Payload as _, WorkflowId};
 use serde_json::Value;
 
 use crate::support::runner::{Behaviour, sick};
-use crate::support::{World, globex, member, with_input};
+use crate::support::{World, app, globex, member, with_input};
 
 fn verified() -> DeployComponentsRequest {
     DeployComponentsRequest { verified: true, ..with_input("days", 8) }
@@ -225,6 +226,30 @@ async fn a_component_deployed_alone_with_the_same_values_may_be_gone_back_to() {
     let deploy = world.deploy(&verified(), "deploy-3").await;
 
     assert!(deploy.is_ok(), "{deploy:?}");
+}
+
+#[tokio::test]
+async fn a_licence_that_was_set_after_a_component_was_deployed_alone_is_not_another_value() {
+    let mut world = World::with_install().await;
+    let mut version = app::with_health(false);
+    let storage = version.components.iter_mut().find(|one| one.name.as_str() == "storage").unwrap();
+    storage.references.insert(Reference::Licence);
+    world.sync(&version).await;
+    world.build("build-2").await;
+    world.settle().await;
+    let only = DeployComponentsRequest { components: vec!["storage".parse().unwrap()], ..Default::default() };
+    for (seats, request, cause) in
+        [(50, DeployComponentsRequest::default(), "deploy-1"), (60, only, "deploy-2"), (70, verified(), "deploy-3")]
+    {
+        let facts = [("seats".to_owned(), Value::from(seats))].into();
+        let licence = SetLicenceRequest { facts, ..SetLicenceRequest::default() };
+        world.set_licence().set(&globex(), &licence, member()).await.unwrap();
+
+        let deploy = world.deploy(&request, cause).await;
+
+        assert!(deploy.is_ok(), "{cause}: {deploy:?}");
+        world.settle().await;
+    }
 }
 
 #[tokio::test]
