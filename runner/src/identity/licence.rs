@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use freehold_protocol::Timestamp;
 use freehold_protocol::licence::{Licence, LicenceError};
-use freehold_protocol::order::Order;
+use freehold_protocol::order::{Order, Work};
 use serde_json::Value;
 use tracing::{error, info, warn};
 
@@ -15,8 +16,10 @@ use crate::wire::verify::Trust;
 
 /// The name of the file with the newest licence that the runner accepted, as its signed text.
 const FILE: &str = "licence.json";
-/// The place of the licence in the values of an order.
-const PLACE: &str = "/nuon/install/licence";
+/// The place of the values about the install in the values of an order.
+const INSTALL: &str = "/nuon/install";
+/// The name of the licence in these values.
+const LICENCE: &str = "licence";
 
 /// The reason why the licence in an order cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +41,14 @@ pub struct NewestLicence {
 #[derive(Debug)]
 struct Accepted {
     serial: u64,
+    signed_at: Timestamp,
     text: String,
+}
+
+impl Accepted {
+    fn new(licence: &Licence, text: String) -> Self {
+        Self { serial: licence.serial, signed_at: licence.signed_at, text }
+    }
 }
 
 impl NewestLicence {
@@ -49,24 +59,46 @@ impl NewestLicence {
         Self { trust, file, accepted }
     }
 
-    /// Returns `order` with the newest licence in its values, if it brings a licence.
+    /// Returns `order` with the newest licence in its values, if it brings a licence. A licence never stops a removal: without
+    /// a licence that can be used, the templates of a removal read the licence that was accepted last, or an empty text.
     ///
     /// # Errors
-    /// [`UnusableLicence`].
+    /// [`UnusableLicence`], for an order that is not a removal.
     pub fn add_to(&self, mut order: Order) -> Result<Order, UnusableLicence> {
-        if let Some(value) = order.context.pointer_mut(PLACE) {
-            let newest = self.newest(value.as_str().ok_or(UnusableLicence::NotText)?)?;
-            *value = Value::String(newest);
-        }
+        let is_removal = matches!(order.work, Work::Remove(_));
+        let Some(install) = order.context.pointer_mut(INSTALL).and_then(Value::as_object_mut) else {
+            return Ok(order);
+        };
+        let newest = match install.get(LICENCE) {
+            Some(brought) => self.newest(brought),
+            None if is_removal => Ok(self.last()),
+            None => return Ok(order),
+        };
+        let used = match newest {
+            Err(error) if is_removal => {
+                warn!("The removal of a part does not use the licence in its order: {error}");
+                self.last()
+            }
+            newest => newest?,
+        };
+        install.insert(LICENCE.to_owned(), Value::String(used));
         Ok(order)
     }
 
+    /// Returns the text of the licence that was accepted last; empty before the first one.
+    fn last(&self) -> String {
+        let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
+        accepted.as_ref().map(|last| last.text.clone()).unwrap_or_default()
+    }
+
     /// Returns `brought`, or the newest licence if this runner has accepted a newer one.
-    fn newest(&self, brought: &str) -> Result<String, LicenceError> {
+    fn newest(&self, brought: &Value) -> Result<String, UnusableLicence> {
+        let brought = brought.as_str().ok_or(UnusableLicence::NotText)?;
         let licence = verified(brought, &self.trust)?;
         let mut accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
         match accepted.as_ref() {
-            Some(known) if known.serial > licence.serial => {
+            // The control plane signs a licence again, under the same serial, after another root key has followed.
+            Some(known) if (known.serial, known.signed_at) > (licence.serial, licence.signed_at) => {
                 warn!("Used licence {}: the order brings licence {}, which is older", known.serial, licence.serial);
                 Ok(known.text.clone())
             }
@@ -77,7 +109,7 @@ impl NewestLicence {
                     let file = self.file.display();
                     error!("Cannot write `{file}`; after a restart an order may bring an older licence: {error}");
                 }
-                *accepted = Some(Accepted { serial: licence.serial, text: brought.to_owned() });
+                *accepted = Some(Accepted::new(&licence, brought.to_owned()));
                 Ok(brought.to_owned())
             }
         }
@@ -103,7 +135,7 @@ fn read(file: &Path, trust: &Trust) -> Option<Accepted> {
         }
     };
     match verified(&text, trust) {
-        Ok(licence) => Some(Accepted { serial: licence.serial, text }),
+        Ok(licence) => Some(Accepted::new(&licence, text)),
         Err(error) => {
             warn!("Ignored the licence in `{}`: {error}", file.display());
             None
@@ -113,7 +145,8 @@ fn read(file: &Path, trust: &Trust) -> Option<Accepted> {
 
 #[cfg(test)]
 mod tests {
-    use freehold_protocol::{KeyUse, Timestamp};
+    use freehold_protocol::KeyUse;
+    use freehold_protocol::order::RemovePart;
     use serde_json::json;
 
     use super::*;
@@ -145,7 +178,11 @@ mod tests {
         let value: Value = value.into();
         let context = json!({ "nuon": { "install": { "id": "globex-prod", "licence": value } } });
         let order = newest.add_to(Order { context, ..order(1, 7) }).map_err(|error| error.to_string())?;
-        Ok(order.context.pointer(PLACE).unwrap().as_str().unwrap().to_owned())
+        Ok(licence_in(&order))
+    }
+
+    fn licence_in(order: &Order) -> String {
+        order.context.pointer("/nuon/install/licence").unwrap().as_str().unwrap().to_owned()
     }
 
     #[test]
@@ -196,7 +233,31 @@ mod tests {
         brought(&newest, sealed(&licence(1))).unwrap();
 
         assert_eq!(brought(&newest, again.as_str()).unwrap(), again);
+        assert_eq!(
+            brought(&newest, sealed(&licence(1))).unwrap(),
+            again,
+            "an order that waited has the former signature"
+        );
         assert_eq!(newest.add_to(bare.clone()).unwrap(), bare);
+    }
+
+    #[test]
+    fn a_licence_never_stops_a_removal() {
+        let state = tempfile::tempdir().unwrap();
+        let newest = open(&state);
+        let removal = |install: Value| {
+            let what = Box::new(order(1, 7).work);
+            let work = Work::Remove(RemovePart { what, destroy_data: false, removes_policies: false });
+            let context = json!({ "nuon": { "install": install } });
+            licence_in(&newest.add_to(Order { context, work, ..order(1, 7) }).unwrap())
+        };
+        let stranger = sealed_by(&ed25519_dalek::SigningKey::from_bytes(&[9; 32]), "acme", &licence(9));
+        let over = Licence { not_after: Some(Timestamp::from_millis(1)), ..licence(2) };
+
+        assert_eq!([removal(json!({})), removal(json!({ "licence": stranger }))], [String::new(), String::new()]);
+        let over = sealed(&over);
+        assert_eq!(removal(json!({ "licence": over })), over);
+        assert_eq!([removal(json!({ "licence": stranger })), removal(json!({}))], [over.clone(), over]);
     }
 
     #[test]
