@@ -101,7 +101,8 @@ pub(crate) struct Open {
 
 impl Pause {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let does = "the runner can neither receive orders nor assume roles, and no mode has permissions; the app keeps running";
+        let does = "the runner can neither receive orders nor assume roles, and the roles of its jobs have no permissions; \
+                    the app keeps running";
         set(context, &self.install, &|_| Ok(vec![("EnableRunner".to_owned(), "false".to_owned())]), does).await
     }
 }
