@@ -11,8 +11,8 @@ use crate::ports::{Expect, Store, Write};
 use crate::table::{self, DeployedRecord, PAGE, Stored, WorkflowEntry, deployed_key, install_pk, load, parse};
 
 /// Returns the condition under which the job's deploy of `part` is recorded. Returns `None` when a later workflow has
-/// worked on the part, because even a failed workflow may have changed it. The deploy of a job that is in turn
-/// ([`is_in_turn`]) is always recorded.
+/// worked on the part, because even a failed workflow may have changed it. While no later workflow can have begun to
+/// change something ([`is_in_turn`]), the deploy is always recorded.
 pub(crate) async fn deploy_condition(
     store: &dyn Store,
     job: &Job,
@@ -55,8 +55,8 @@ pub(crate) async fn removal_write(
     Ok(older.map(|record| Write::DeleteAt { key, rev: record.rev }))
 }
 
-/// Returns whether the job's result may be recorded in a place that every workflow of the install may change: the job
-/// is in turn, or no later workflow exists.
+/// Returns whether the job's result may be recorded in a place that every workflow of the install may change: no later
+/// workflow exists, or none can have begun to change something ([`is_in_turn`]).
 pub(crate) async fn is_latest(store: &dyn Store, job: &Job, workflow: &Workflow) -> Result<bool, AppError> {
     Ok(is_in_turn(job, workflow) || !has_later_workflow(store, workflow).await?)
 }

@@ -104,7 +104,8 @@ impl PutBackMessages {
                 }
             }
             for returned in join_all(returning).await {
-                // Such a message is still among the dead letters. It must not keep the others from their queues.
+                // A message that could not be put back is still among the dead letters. The others must return to their
+                // queues nevertheless.
                 *put_back += u32::from(returned.unwrap_or_else(|error| {
                     tracing::error!("Could not put a message back into its queue; the next sweep tries again: {error}");
                     false

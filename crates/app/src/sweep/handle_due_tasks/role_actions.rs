@@ -81,7 +81,7 @@ impl HandleDueTasks {
         if runs.is_empty() {
             return Ok(BTreeSet::new());
         }
-        table::change(&*self.store, ("the runs by roles of install", id), || async {
+        table::change(&*self.store, ("the count of runs for role switches of install", id), || async {
             let known: Option<Stored<RoleRunsRecord>> = load(&*self.store, &table::role_runs_key(id)).await?;
             let (mut counted, expect) = match known {
                 Some(Stored { value, rev }) => (value.counted, Expect::Rev(rev)),
@@ -126,7 +126,7 @@ impl HandleDueTasks {
         if table::find_workflow(&*self.store, run).await?.is_some() {
             return Ok(());
         }
-        table::change(&*self.store, ("the runs by roles of install", id), || async {
+        table::change(&*self.store, ("the count of runs for role switches of install", id), || async {
             let known: Option<Stored<RoleRunsRecord>> = load(&*self.store, &table::role_runs_key(id)).await?;
             let Some(Stored { value: mut record, rev }) = known else { return Ok(Decided::Keep(())) };
             record.counted.remove(run);

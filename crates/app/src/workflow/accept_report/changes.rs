@@ -23,7 +23,7 @@ impl AcceptReport {
         announced: Option<&ChangeTimes>,
         at: Timestamp,
     ) -> Result<(), AppError> {
-        table::change(&*self.store, ("the change windows of install", &install.id), || async {
+        table::change(&*self.store, ("the record of change windows of install", &install.id), || async {
             let known: Option<Stored<ChangeTimesRecord>> = load(&*self.store, &changes_key(&install.id)).await?;
             let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
             let keeps = match (known.as_ref().map(|known| &known.value), announced) {

@@ -33,7 +33,7 @@ impl AcceptReport {
             );
             return Ok(());
         }
-        table::change(&*self.store, ("the role switches of install", id), || async {
+        table::change(&*self.store, ("the record of role switches of install", id), || async {
             let known: Option<Stored<RoleSwitchesRecord>> = load(&*self.store, &role_switches_key(id)).await?;
             let (switches, changes, expect) = match known {
                 None => (RoleSwitches::first(at, announced), Vec::new(), Expect::Absent),

@@ -28,7 +28,7 @@ impl AcceptReport {
     ) -> Result<(), AppError> {
         let AttemptEvent::Finished { roles_trusting_strangers: Some(found), .. } = &report.event else { return Ok(()) };
         let id = &install.id;
-        table::change(&*self.store, ("the trusts of strangers in install", id), || async {
+        table::change(&*self.store, ("the record of roles that trust strangers, of install", id), || async {
             let known: Option<Stored<StrangerTrustsRecord>> = load(&*self.store, &stranger_trusts_key(id)).await?;
             let (before, expect) = match known {
                 Some(Stored { value, rev }) => (value.trusts, Expect::Rev(rev)),
