@@ -315,8 +315,9 @@ impl Workflow {
             && (self.nodes.is_empty() || !self.nodes.iter().all(|node| node.state.is_done()))
     }
 
-    /// Returns a text about the nodes that failed or were refused, if there are any. Nodes that were cancelled on
-    /// request are left out. A list of leftovers that failed is left out too: everything is removed by then. So is a
+    /// Returns a text about the nodes that failed, were refused or did not end, otherwise about the first node that was
+    /// not reached although nobody cancelled the workflow; `None` if there are no such nodes. Nodes that were cancelled
+    /// on request are left out. A list of leftovers that failed is left out too: everything is removed by then. So is a
     /// health check that is not a gate: the health is then not known.
     fn failure(&self) -> Option<String> {
         let cancelled = |outcome: &str| self.cancel_requested.is_some() && outcome == "cancelled";

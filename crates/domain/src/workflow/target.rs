@@ -213,7 +213,7 @@ impl Target {
             Self::Sandbox { .. } => "sandbox".parse(),
             Self::Teardown { sandbox: true, .. } => "sandbox".parse(),
             Self::Teardown { part, sandbox: false, .. } => format!("component:{part}").parse(),
-            // A group of its own, because a deploy with a lower serial may still be ordered again.
+            // A check for drift has a group of its own, because a deploy with a lower serial may still be ordered again.
             Self::DetectDrift { sandbox: true, .. } => "sandbox.drift".parse(),
             Self::DetectDrift { part, sandbox: false, .. } => format!("component:{part}.drift").parse(),
             Self::Action { action, .. } => format!("action:{action}").parse(),
@@ -224,7 +224,8 @@ impl Target {
             Self::Secrets { keeps_others: false, .. } => "secrets".parse(),
             Self::Preflight => "preflight".parse(),
             Self::Leftovers => "leftovers".parse(),
-            // A group of its own, because the check of a deploy with a lower serial may still be ordered again.
+            // A check without a deploy has a group of its own, because the check of a deploy may still be ordered again, and
+            // has a lower serial.
             Self::Health { component, version: Some(_), .. } => format!("health:{component}.check").parse(),
             Self::Health { component, version: None, .. } => format!("health:{component}").parse(),
             Self::Upgrade => "runner".parse(),
