@@ -93,7 +93,7 @@ impl Roles {
         }
     }
 
-    /// Finds out why the role of `session` denies the runner. STS returns the same error for every cause, so this
+    /// Finds out why the runner may not assume the role of `session`. STS returns the same error for every cause, so this
     /// function reads the stack.
     async fn denied(&self, session: &RoleSession, why: &str) -> NoCredentials {
         let (switch, role, stack) = (&session.switch, &session.role, self.standing.stack_name());
@@ -277,7 +277,7 @@ impl Switch {
         let value = parameters.get(&self.parameter)?;
         match (value.as_str(), self.ends) {
             ("false", _) => Some(&self.parameter),
-            // A break-glass role that is switched on denies the runner only because its end time has passed.
+            // The end time has passed: this is the only reason for which a break-glass role that is switched on is denied.
             (_, true) => Some("BreakGlassUntil"),
             (_, false) => None,
         }

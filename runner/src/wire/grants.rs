@@ -90,7 +90,7 @@ impl AttemptGrants {
         event: AttemptEvent,
     ) -> Result<GrantAnswer, GrantError> {
         let answer = self.pending.wait_for(&grant);
-        // The start of a job is reported a little later, but not after its requests.
+        // The start of the job may not have been reported yet. The control plane must get it before this request.
         self.reporter
             .start()
             .and_then(|()| self.reporter.event(event))

@@ -70,7 +70,7 @@ impl ChangeRules {
             StackState::Gone => return Ok(Arc::new(StackRules::without_stack())),
             StackState::Unreadable(reason) => {
                 return Err(format!(
-                    "cannot read in install stack `{}` when changes may start: {reason}",
+                    "install stack `{}`, which states when changes may start, cannot be read: {reason}",
                     standing.stack_name()
                 ));
             }

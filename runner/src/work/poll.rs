@@ -183,7 +183,7 @@ enum Cause {
     StackGone,
     /// The customer has revoked the runner's session, and a new session has permissions.
     Revoked,
-    /// The queue denies the runner for another reason.
+    /// The queue denies access to the runner for another reason.
     Denied,
     /// A temporary error.
     Passing,

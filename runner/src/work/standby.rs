@@ -93,7 +93,7 @@ impl Standby {
         if self.last_sent == Some(machines) {
             return;
         }
-        // After an error it is not known which number the group has.
+        // After an error, this machine does not know the capacity of its group.
         self.last_sent = None;
         let answer = tokio::time::timeout(ANSWER, self.member.group.set(machines)).await;
         match answer.unwrap_or_else(|_| Err(format!("no answer within {} s", ANSWER.as_secs()))) {

@@ -49,8 +49,8 @@ impl Commands {
         Ok(commands)
     }
 
-    /// Runs the command of a probe, which reasons name by `what`. A command that does not end in time counts as
-    /// unhealthy, and all of its processes are ended.
+    /// Runs the command of a probe. `what` is the name of the probe in reasons and in the log. A command that does not end
+    /// in time counts as unhealthy, and all of its processes are ended.
     ///
     /// # Errors
     /// A failure when a template cannot be rendered or the program does not exist, because a later check would fail as well;
