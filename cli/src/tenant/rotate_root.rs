@@ -58,7 +58,8 @@ pub(crate) struct RotateRoot {
     /// Only announce `--second`; the root key stays.
     #[arg(long, requires = "second")]
     announce: bool,
-    /// The old key is lost or stolen: it does not sign, and installs refuse messages under it that are sent from now on.
+    /// The old key is lost or stolen: only the new key signs the change, and installs refuse messages under the old key that
+    /// are sent from now on.
     #[arg(long, conflicts_with = "announce")]
     lost: bool,
     /// Minutes during which messages under the old root key may still be sent; 60 by default.
