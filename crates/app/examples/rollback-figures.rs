@@ -11,7 +11,12 @@ use serde_json::json;
 use support::histories::history;
 
 #[expect(dead_code, reason = "only the tests use the other functions of the module")]
-#[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "the module is written for tests, which may panic")]
+#[expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "the module is written for tests, which may panic"
+)]
 #[path = "../tests/support/mod.rs"]
 mod support;
 

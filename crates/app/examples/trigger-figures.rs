@@ -10,7 +10,12 @@ use serde_json::json;
 use support::events::life;
 
 #[expect(dead_code, reason = "only the tests use the other functions of the module")]
-#[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "the module is written for tests, which may panic")]
+#[expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "the module is written for tests, which may panic"
+)]
 #[path = "../tests/support/mod.rs"]
 mod support;
 

@@ -82,7 +82,7 @@ impl<T> Call<T> {
     }
 
     /// Returns this call for the page of a list that begins after `place`; an empty place is that of the first page.
-    pub(crate) fn from_place(self, place: String) -> Self {
+    pub(crate) fn starting_at(self, place: String) -> Self {
         self.with_query("after", place)
     }
 
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn another_place_replaces_the_one_before() {
-        let call = Call::<()>::new("GET", "/v1/apps", &[]).from_place("a".to_owned()).from_place("b".to_owned());
+        let call = Call::<()>::new("GET", "/v1/apps", &[]).starting_at("a".to_owned()).starting_at("b".to_owned());
 
         assert_eq!((call.query(), call.place()), (&[("after", "b".to_owned())][..], Some("b")));
     }

@@ -84,7 +84,7 @@ impl Paged for LogPage {
 impl<P: Paged> Call<P> {
     /// Returns this call for the page that begins after `place`; an empty place is that of the first page.
     pub fn after(self, place: impl Into<String>) -> Self {
-        self.from_place(place.into())
+        self.starting_at(place.into())
     }
 
     /// Returns this call for the next page, at `place`.

@@ -236,7 +236,9 @@ impl Bounds {
             | Bug::PutBackOfRefusedCounts
             | Bug::GroupIsNotCompared
             | Bug::JournalNamesNoMessage
-            | Bug::NoteNamesNoMessage => Self::KEPT_ORDERS,
+            | Bug::NoteNamesNoMessage
+            | Bug::GivenBackIsNotLookedUp
+            | Bug::GivenBackCountsAsRefused => Self::KEPT_ORDERS,
             Bug::RetiredKeyReturns | Bug::LateHelloWins | Bug::LateKeyIsForgotten | Bug::ReplacedIsNotTold => {
                 Self::ONE_JOB
             }

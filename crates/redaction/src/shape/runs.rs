@@ -186,6 +186,7 @@ mod tests {
 
         let found = find(text.as_bytes());
 
-        assert_eq!(found, [0..text.len() - "\nwords".len()]);
+        let run = 0..text.len() - "\nwords".len();
+        assert_eq!(found, std::slice::from_ref(&run));
     }
 }
