@@ -86,7 +86,17 @@ mod tests {
             ("https://hunter2@example.com/x", "https://[redacted]@example.com/x"),
             ("db_password = \"correct horse\" # x", "db_password = \"[redacted]\" # x"),
             ("Authorization: Basic dXNlcjpw YQ\nnext", "Authorization: [redacted]\nnext"),
+            ("Authorization:[Bearer a b] x\nnext", "Authorization:[[redacted]\nnext"),
             ("?token=abc&x=1", "?token=[redacted]&x=1"),
+            ("password=\"a\\\" b c\" d", "password=\"[redacted]\" d"),
+            ("{\\\"password\\\":\\\"a b\\\",\\\"n\\\":1}", "{\\\"password\\\":\\\"[redacted]\\\",\\\"n\\\":1}"),
+            ("\"password\": [\"hunter2\"]", "\"password\": [\"[redacted]\"]"),
+            ("password: |\n  a\n\n  b\nnext: c", "password: |\n[redacted]next: c"),
+            ("password => a", "password => [redacted]"),
+            ("mysql --db-password hunter2 --verbose", "mysql --db-password [redacted] --verbose"),
+            ("SMTP_PASS=hunter2 first_passed=3", "SMTP_PASS=[redacted] first_passed=3"),
+            ("\"app:hunter2@tcp(db:3306)/app\"", "\"[redacted]@tcp(db:3306)/app\""),
+            ("00000000: 6875 6e74 6572 3221  x", "00000000: [redacted]  x"),
             ("{\"client_secret\":\"abc\",\"n\":1}", "{\"client_secret\":\"[redacted]\",\"n\":1}"),
             ("68:75:6e:74:65:72:32:21 x", "[redacted] x"),
             (
@@ -96,6 +106,16 @@ mod tests {
             ("-----BEGIN RSA PRIVATE KEY-----\nabc def", "-----BEGIN RSA PRIVATE KEY-----[redacted]"),
         ] {
             assert_eq!(redacted(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_long_text_of_names_is_redacted_in_linear_time() {
+        for name in ["token=", "cookie:", "password", "secret=\\\"", "token: |\n  "] {
+            let text = name.repeat(300_000 / name.len());
+
+            // With quadratic time, this takes minutes.
+            assert!(redact_by_shape(&text).text.len() <= 2 * text.len(), "{name}");
         }
     }
 
