@@ -1,5 +1,6 @@
 //! The archive of a bundle: a gzipped tar with plain files only, whose names lead nowhere else.
 
+use std::collections::BTreeSet;
 use std::io::Read as _;
 
 use flate2::Compression;
@@ -13,7 +14,7 @@ use crate::output::bytes;
 
 /// The first file of an archive, which lists all others.
 pub(super) const LIST: &str = "bundle.json";
-/// The maximum size of all files of an archive, in bytes.
+/// The maximum size of an archive without its compression, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// The maximum number of characters of a name.
 const MAX_NAME: usize = 100;
@@ -25,6 +26,8 @@ const MODE: u32 = 0o600;
 pub(super) struct Packed {
     pub(super) name: String,
     pub(super) bytes: u64,
+    #[serde(skip)]
+    pub(super) content: Vec<u8>,
 }
 
 /// Returns an archive with these files, in this order.
@@ -44,22 +47,33 @@ pub(super) fn pack(files: &[(&str, &[u8])], now: Timestamp) -> Result<Vec<u8>> {
     tar.into_inner().and_then(GzEncoder::finish).doing("pack the bundle")
 }
 
-/// Returns the files of an archive, after a check that it can be unpacked without harm: plain files with plain names, not too
-/// large together, the list first.
+/// Returns the files of an archive, after a check that they can be written without harm: plain files with plain names, each
+/// name once, not too large together, the list first. Another program may find other files in the same bytes, such as in what
+/// follows the end of the tar, so only what [`pack`] makes of these files may be written.
 ///
 /// # Errors
 /// When it is not such an archive.
-pub(super) fn check(archive: &[u8]) -> Result<Vec<Packed>> {
-    let mut tar = tar::Archive::new(GzDecoder::new(archive).take(MAX_BYTES));
-    let mut files = Vec::new();
+pub(super) fn unpack(archive: &[u8]) -> Result<Vec<Packed>> {
+    let mut unzipped = Vec::new();
+    let read = GzDecoder::new(archive).take(MAX_BYTES + 1).read_to_end(&mut unzipped);
+    let size = u64::try_from(read.map_err(|error| broken(&error))?).unwrap_or(u64::MAX);
+    if size > MAX_BYTES {
+        return Err(refused(format!("it has more than {} when it is unpacked", bytes(MAX_BYTES))));
+    }
+    let mut tar = tar::Archive::new(unzipped.as_slice());
+    let (mut files, mut names) = (Vec::new(), BTreeSet::new());
     for entry in tar.entries().map_err(|error| broken(&error))? {
         let mut entry = entry.map_err(|error| broken(&error))?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         if !entry.header().entry_type().is_file() || !is_plain(&name) {
             return Err(refused(format!("its entry `{name}` is not a plain file of a support bundle")));
         }
-        let read = std::io::copy(&mut entry, &mut std::io::sink()).map_err(|error| broken(&error))?;
-        files.push(Packed { name, bytes: read });
+        if !names.insert(name.clone()) {
+            return Err(refused(format!("it has two entries `{name}`")));
+        }
+        let mut content = Vec::new();
+        let read = entry.read_to_end(&mut content).map_err(|error| broken(&error))?;
+        files.push(Packed { name, bytes: u64::try_from(read).unwrap_or(u64::MAX), content });
     }
     match files.first() {
         Some(first) if first.name == LIST => Ok(files),
@@ -78,7 +92,7 @@ fn is_plain(name: &str) -> bool {
 }
 
 fn broken(error: &std::io::Error) -> Error {
-    refused(format!("it cannot be unpacked, or has more than {} ({error})", bytes(MAX_BYTES)))
+    refused(format!("it cannot be unpacked ({error})"))
 }
 
 fn refused(why: String) -> Error {
@@ -109,7 +123,7 @@ mod tests {
 
         let packed = pack(&files, Timestamp::from_millis(1_000)).unwrap();
 
-        let names: Vec<(String, u64)> = check(&packed).unwrap().into_iter().map(|one| (one.name, one.bytes)).collect();
+        let names: Vec<(String, u64)> = unpack(&packed).unwrap().into_iter().map(|one| (one.name, one.bytes)).collect();
         assert_eq!(names, [(LIST.to_owned(), 2), ("logs/job_0a-1.1.log".to_owned(), 7)]);
     }
 
@@ -119,7 +133,7 @@ mod tests {
             assert!(pack(&[(name, &b""[..])], Timestamp::from_millis(0)).is_err(), "{name}");
         }
         for name in ["../x", "/etc/passwd", "logs/../../x", "a b", ".ssh/x"] {
-            let error = check(&raw(name, tar::EntryType::Regular)).unwrap_err();
+            let error = unpack(&raw(name, tar::EntryType::Regular)).unwrap_err();
             assert_eq!(error.kind().exit_code(), 1);
             assert!(error.to_string().contains("is not a plain file of a support bundle"), "{error}");
         }
@@ -128,13 +142,38 @@ mod tests {
     #[test]
     fn links_directories_and_other_archives_are_refused() {
         for kind in [tar::EntryType::Symlink, tar::EntryType::Link, tar::EntryType::Directory, tar::EntryType::Fifo] {
-            assert!(check(&raw("logs/x", kind)).is_err(), "{kind:?}");
+            assert!(unpack(&raw("logs/x", kind)).is_err(), "{kind:?}");
         }
-        assert!(check(&raw("logs/x", tar::EntryType::Regular)).is_ok());
+        assert!(unpack(&raw("logs/x", tar::EntryType::Regular)).is_ok());
         let other = pack(&[("a", &b""[..])], Timestamp::from_millis(0)).unwrap();
-        assert!(check(&other).unwrap_err().to_string().contains("its first entry is not `bundle.json`"));
-        assert!(check(b"PK").unwrap_err().to_string().contains("it cannot be unpacked"));
+        assert!(unpack(&other).unwrap_err().to_string().contains("its first entry is not `bundle.json`"));
+        assert!(unpack(b"PK").unwrap_err().to_string().contains("it cannot be unpacked"));
         let whole = raw("logs/x", tar::EntryType::Regular);
-        assert!(check(&whole[..whole.len() / 2]).is_err(), "half of an archive");
+        assert!(unpack(&whole[..whole.len() / 2]).is_err(), "half of an archive");
+        let twice = unpack(&raw(LIST, tar::EntryType::Regular)).unwrap_err();
+        assert!(twice.to_string().contains("it has two entries `bundle.json`"), "{twice}");
+    }
+
+    #[test]
+    fn a_small_archive_with_a_large_file_is_refused() {
+        let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
+        let mut header = tar::Header::new_gnu();
+        header.set_size(MAX_BYTES);
+        tar.append_data(&mut header, LIST, std::io::repeat(0).take(MAX_BYTES)).unwrap();
+        let bomb = tar.into_inner().unwrap().finish().unwrap();
+
+        let error = unpack(&bomb).unwrap_err().to_string();
+
+        assert!(bomb.len() < 1_000_000 && error.contains("it has more than 64.00 MiB when it is unpacked"), "{error}");
+    }
+
+    #[test]
+    fn what_follows_the_end_of_an_archive_is_not_unpacked() {
+        let archive = pack(&[(LIST, &b"{}"[..])], Timestamp::from_millis(0)).unwrap();
+        let more = [archive, raw("../x", tar::EntryType::Regular)].concat();
+
+        let names: Vec<String> = unpack(&more).unwrap().into_iter().map(|one| one.name).collect();
+
+        assert_eq!(names, [LIST]);
     }
 }

@@ -6,12 +6,12 @@ use clap::Args;
 use freehold_sealing::OpenBundleError;
 use serde::Serialize;
 
-use super::archive::{Packed, check};
+use super::archive::{Packed, pack, unpack};
 use super::key::opening_key;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
-use crate::file;
 use crate::output::{Output, Table, bytes};
+use crate::{clock, file};
 
 /// The end of the name of a sealed bundle.
 const SEALED: &str = ".sealed";
@@ -25,9 +25,9 @@ Examples:
   aws secretsmanager get-secret-value --secret-id support-key --query SecretString --output text \\
       | freehold support open globex.sealed --key /dev/stdin --out globex.tar.gz
 
-Writes the gzipped tar that the customer sealed, which only you can read, and lists its files. A bundle that was changed, is
-sealed to another key, or has a file with a name that leads elsewhere is refused, and nothing is written. The seal does not
-say who made the bundle: everybody who has the public key can seal one.
+Writes the files that the customer sealed into a gzipped tar, which only you can read, and lists them. A bundle that was
+changed, is sealed to another key, or has a file with a name that leads elsewhere is refused, and nothing is written. The seal
+does not say who made the bundle: everybody who has the public key can seal one.
 
 Exit code 1 when the bundle was changed or cannot be unpacked without harm, 2 when it is sealed to another key, 4 when the
 file exists.")]
@@ -55,8 +55,10 @@ impl Open {
         let sealed = file::read(&self.file, WAY_OUT)?;
         let key = opening_key(&self.key)?;
         let archive = key.open_bundle(&sealed).map_err(|error| self.refused(&error))?;
-        let entries = check(&archive)?;
-        file::create_secret(&to, archive.as_slice())?;
+        let entries = unpack(&archive)?;
+        let files: Vec<(&str, &[u8])> =
+            entries.iter().map(|entry| (entry.name.as_str(), entry.content.as_slice())).collect();
+        file::create_secret(&to, pack(&files, clock::now()?)?)?;
         context.out.show(&Opened { file: &to, entries }, |opened| opened.render(context.out))
     }
 
