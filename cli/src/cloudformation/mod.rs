@@ -94,10 +94,12 @@ impl Stacks {
         Ok(hidden.filter_map(|parameter| parameter.parameter_key().map(str::to_owned)).collect())
     }
 
-    /// Returns the newest events of a stack, the newest first.
-    pub(crate) async fn newest_events(&self, id: &str) -> Result<Vec<StackEvent>> {
+    /// Returns the newest events of a stack, the newest first, and whether there are older ones.
+    pub(crate) async fn newest_events(&self, id: &str) -> Result<(Vec<StackEvent>, bool)> {
         let page = self.client.describe_stack_events().stack_name(id).send().await;
-        Ok(page.doing("read the stack's events")?.stack_events().to_vec())
+        let page = page.doing("read the stack's events")?;
+        let has_older = page.next_token().is_some_and(|token| !token.is_empty());
+        Ok((page.stack_events().to_vec(), has_older))
     }
 
     /// Returns the names of all stacks in the account and region.

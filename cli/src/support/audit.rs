@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_s3::Client;
+use aws_sdk_s3::error::ProvideErrorMetadata as _;
 use freehold_protocol::audit::verify::RecordsCopy;
 use freehold_protocol::audit::{AuditEvent, AuditRecord};
 use freehold_protocol::report::{Fence, Report};
@@ -94,6 +95,10 @@ async fn add_logs(own: &OwnInstall, records: &[AuditRecord], parts: &mut Parts) 
 async fn log(client: &Client, bucket: &str, (job, fence): (&JobId, Fence)) -> Result<Vec<u8>> {
     let key = format!("logs/{job}/{fence}.log");
     let read = client.get_object().bucket(bucket).key(&key).range(format!("bytes=-{MAX_ENTRY_BYTES}")).send().await;
+    // S3 finds no such range in an object without bytes.
+    if read.as_ref().is_err_and(|error| error.code() == Some("InvalidRange")) {
+        return Ok(Vec::new());
+    }
     let mut body = read.doing(format!("read `{key}` of bucket `{bucket}`"))?.body;
     let mut end = Vec::new();
     loop {

@@ -35,10 +35,10 @@ pub(super) async fn settings(stacks: &Stacks, stack: &Stack) -> Result<Entry> {
 
 /// Returns the newest events of the stack, without the properties of resources.
 pub(super) async fn events(stacks: &Stacks, stack: &Stack) -> Result<Entry> {
-    let mut events = stacks.newest_events(&stack.id).await?;
+    let (mut events, has_older) = stacks.newest_events(&stack.id).await?;
     events.reverse();
     let events = events.iter().map(event).collect();
-    Entry::lines("stack/events.jsonl", "newest events of the stack", events, true)
+    Entry::lines("stack/events.jsonl", "newest events of the stack", events, has_older)
 }
 
 fn event(event: &StackEvent) -> Value {
