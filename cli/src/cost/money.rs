@@ -177,8 +177,8 @@ mod tests {
 
                 let sum: Decimal = parts.iter().map(|part| part.of("USD")).sum();
                 assert_eq!(sum, parse(text).unwrap(), "{text} by {weights:?}");
-                let of_zero = parts.iter().zip(weights).filter(|(_, weight)| **weight == 0);
-                assert!(of_zero.into_iter().all(|(part, _)| part.of("USD").is_zero()), "{text} by {weights:?}");
+                let mut of_zero = parts.iter().zip(weights).filter(|(_, weight)| **weight == 0);
+                assert!(of_zero.all(|(part, _)| part.of("USD").is_zero()), "{text} by {weights:?}");
             }
         }
         let thirds = money(&[("USD", "1")]).split(&[1, 1, 1]).unwrap();

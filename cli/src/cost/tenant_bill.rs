@@ -25,6 +25,8 @@ pub(super) struct TenantBill {
     is_final: bool,
     /// Whether the shared costs are split by counted work; otherwise no work was counted.
     is_split: bool,
+    /// Whether an amount has the tag of an install; otherwise the tag may not be activated.
+    is_tagged: bool,
     installs: Vec<InstallCost>,
     apps: Vec<AppCost>,
     /// What AWS billed for resources without the tag of an install, by service.
@@ -94,6 +96,7 @@ impl TenantBill {
             sum.add(&one.currency, one.amount)?;
             total.add(&one.currency, one.amount)?;
         }
+        let is_tagged = !tagged.is_empty();
         let mut installs = split(&shared, work)?;
         for (install, billed) in tagged {
             match installs.iter_mut().find(|one| one.install == install) {
@@ -116,6 +119,7 @@ impl TenantBill {
             until: period.until.to_string(),
             is_final: billed.iter().all(|one| one.is_final),
             is_split: work.iter().any(|one| one.work.weight() > 0),
+            is_tagged,
             installs,
             apps: apps.into_iter().map(|(app, cost)| AppCost { app, cost }).collect(),
             shared,
@@ -186,7 +190,16 @@ impl TenantBill {
         } else {
             "No workflow began in these days, so the shared costs are not split."
         };
-        format!("{billed} {share} Builds count for no install.")
+        let untagged = if self.is_tagged {
+            String::new()
+        } else {
+            format!(
+                " No amount has this tag. If it is not activated as a cost allocation tag, a billing administrator activates \
+                 it with `aws ce update-cost-allocation-tags-status --cost-allocation-tags-status \
+                 TagKey={INSTALL},Status=Active`."
+            )
+        };
+        format!("{billed}{untagged} {share} Builds count for no install.")
     }
 }
 
@@ -293,6 +306,18 @@ mod tests {
         let text = bill.text(Output::plain());
         assert!(text.contains("No workflow began in these days, so the shared costs are not split."), "{text}");
         assert_eq!(bill.installs[0].cost.estimated_share, Money::default());
+    }
+
+    #[test]
+    fn a_bill_without_the_tag_of_an_install_says_how_to_activate_it() {
+        let all = [work("globex", "web-shop", 1, 2)];
+
+        let untagged = bill(&[billed("", "AWS Lambda", "1", "USD")], &all, None).text(Output::plain());
+        let tagged = bill(&november(), &all, Some("wiki")).text(Output::plain());
+
+        let way_out = "--cost-allocation-tags-status TagKey=freehold:install,Status=Active`.";
+        assert!(untagged.contains("No amount has this tag.") && untagged.contains(way_out), "{untagged}");
+        assert!(!tagged.contains("No amount has this tag."), "{tagged}");
     }
 
     #[test]
