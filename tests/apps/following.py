@@ -71,6 +71,7 @@ def leave_out_lacking(app, view):
             define_kinds(app, reason)
             or use_older_kinds(app, node["name"], reason)
             or drop_field(app, node["name"], reason)
+            or drop_empty_defaults(app, node["name"], reason)
         ):
             found = True
         elif what := lacks.of(reason, lacks.OF_PARTS):
@@ -107,6 +108,15 @@ def drop_field(app, name, reason):
     if not app.config.remove_field(name, key):
         return False
     app.changed.setdefault(name, []).append(f"without `{found[1]}`")
+    return True
+
+
+def drop_empty_defaults(app, name, reason):
+    """Removes the empty defaults of definitions of kinds, which the API server reads as null, from a component; returns
+    whether there were any."""
+    if not lacks.EMPTY_DEFAULT.search(reason) or not sources.drop_empty_defaults(app, name):
+        return False
+    app.changed.setdefault(name, []).append("without defaults that are empty texts")
     return True
 
 

@@ -22,6 +22,8 @@ NOT_FOUND = re.compile(r'\(NotFound\): [\w.]+ "([^"]+)" not found')
 NONE_FOUND = re.compile(r"array index out of bounds: index 0, length 0")
 # What the API server says of a field that came after it.
 FIELD = re.compile(r"(\.[\w.\[\]-]+): field not declared in schema")
+# What the API server says of a definition of a kind with a default that is an empty text.
+EMPTY_DEFAULT = re.compile(r'openAPIV3Schema\S*\.default: Invalid value: "null"')
 # What a component may ask for that is not there: kinds of a newer API server or an operator, values of the stack.
 OF_PARTS = (
     (
@@ -30,6 +32,10 @@ OF_PARTS = (
     ),
     (re.compile(r"has no kind `([^`]+)` of `([^`]+)`"), "needs `{}` of `{}`, which the cluster here lacks"),
     (FIELD, "sets `{}`, which the API server here is too old for"),
+    (
+        re.compile(r'failed calling webhook "([^"]+)"'),
+        "needs the webhook `{}`, which a program in the cluster serves, and none runs here",
+    ),
     (
         re.compile(r"no install stack has an output `([^`]+)`"),
         "reads `{}` of the install stack, which has no such output",

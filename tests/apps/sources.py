@@ -115,6 +115,18 @@ def invent(app, repositories, name, table):
 
 def write_version(app, name, version, older):
     """Writes an older version of an API into the files of a component; returns whether there was one to write."""
+    # As it is, or as the helpers of a chart print it.
+    pattern = re.compile(rf"(apiVersion:\s*|[\"']){re.escape(version)}(?=[\"'\s]|$)")
+    return _rewrite(app, name, pattern, rf"\g<1>{older}")
+
+
+def drop_empty_defaults(app, name):
+    """Removes defaults that are empty texts from the files of a component; returns whether there were any."""
+    return _rewrite(app, name, re.compile(r"^[ \t]*default: (\"\"|'')[ \t]*\n", re.MULTILINE), "")
+
+
+def _rewrite(app, name, pattern, new):
+    """Replaces what matches in the config and the sources of a component; returns whether something did."""
     file, table = app.config.entries("component").get(name, (None, {}))
     source, manifest = source_of(table), table.get("manifest", "")
     files = [file] if file else []
@@ -123,13 +135,11 @@ def write_version(app, name, version, older):
     if source and source.repository:
         folder = app.repositories.copy(source.repository) / source.directory
         files += [one for one in folder.rglob("*") if one.suffix in (".yaml", ".yml", ".tpl")]
-    # As it is, or as the helpers of a chart print it.
-    pattern = re.compile(rf"(apiVersion:\s*|[\"']){re.escape(version)}(?=[\"'\s]|$)")
     changed = False
     for one in files:
         text = one.read_text(errors="surrogateescape")
-        if (new := pattern.sub(rf"\g<1>{older}", text)) != text:
-            one.write_text(new, errors="surrogateescape")
+        if (rewritten := pattern.sub(new, text)) != text:
+            one.write_text(rewritten, errors="surrogateescape")
             changed = True
     if changed and source and source.repository:
         app.repositories.commit(source.repository, {source.reference})

@@ -291,6 +291,16 @@ class Sources(WithFolder):
         )
         self.assertEqual('{{- print "policy/v1beta1" -}}\n', (chart / "_helpers.tpl").read_text())
 
+    def test_empty_defaults_leave_the_manifest_of_a_component(self):
+        self.add("crds", 'type = "kubernetes_manifest"\nmanifest = "./crds.yaml"\n')
+        file = self.config.folder / "components/crds.yaml"
+        file.write_text('name:\n  default: ""\n  type: string\nother:\n  default: "x"\n')
+
+        first, again = (sources.drop_empty_defaults(self.app, "crds") for _ in range(2))
+
+        self.assertEqual((True, False), (first, again))
+        self.assertEqual('name:\n  type: string\nother:\n  default: "x"\n', file.read_text())
+
     def test_text_at_an_address_that_cannot_be_read_gets_a_stand_in(self):
         self.add("crds", 'type = "kubernetes_manifest"\nmanifest = "https://x.example/crds"\n')
         file, message = "components/crds.toml", "cannot fetch `https://x.example/crds`: no answer"

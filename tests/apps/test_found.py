@@ -160,6 +160,8 @@ class Lacking(unittest.TestCase):
             "`.spec.internalTrafficPolicy`, which the API server here is too old for",
             "object: .spec.versions[0].x-kubernetes-validations: field not declared in schema": "sets "
             "`.spec.versions[0].x-kubernetes-validations`, which the API server here is too old for",
+            'Internal error occurred: failed calling webhook "mutate.x.sh": Post "https://x.y.svc:443/mutate"': "needs "
+            "the webhook `mutate.x.sh`, which a program in the cluster serves, and none runs here",
         }
 
         found = [lacks.of(reason, lacks.OF_PARTS) for reason in reasons]
