@@ -84,9 +84,10 @@ impl Files {
     }
 
     /// Returns the path, relative to the app's directory, that `word` in file `file` names. If `file` is in a
-    /// directory, the path is searched in this directory, then in the app's directory. For a root file, it is searched
-    /// in the app's directory, in the directory with the name of the file, and in `permissions/`. If nothing is found,
-    /// the first of these paths is returned. Returns `None` for a path that leads out of the app's directory.
+    /// directory, the path is searched in this directory, then in the directory of the file's kind, such as
+    /// `components/`, then in the app's directory. For a root file, it is searched in the app's directory, in the
+    /// directory with the name of the file, and in `permissions/`. If nothing is found, the first of these paths is
+    /// returned. Returns `None` for a path that leads out of the app's directory.
     pub(crate) fn named(&self, file: usize, word: &str) -> Option<String> {
         let candidates = self.candidates(file, word);
         let found = candidates.iter().position(|path| self.tree.exists(path)).unwrap_or_default();
@@ -109,8 +110,10 @@ impl Files {
         }
         let path = self.path(file);
         let stem = path.trim_end_matches(".toml");
+        // Other tools look for the files of `components/web/web.toml` in `components/`.
+        let of_kind = path.split('/').next().unwrap_or_default();
         let directories = match path.rsplit_once('/') {
-            Some((directory, _)) => [directory, "", ""],
+            Some((directory, _)) => [directory, of_kind, ""],
             None => ["", stem, "permissions"],
         };
         directories.iter().filter_map(|directory| normal(&format!("./{directory}/{word}"))).collect()

@@ -88,8 +88,8 @@ const FEATURES: &str = "\
 | values | a table of any values; strings in it are templates |
 | any | any value |
 
-**Files.** `./path` is looked for beside the config file, then in the app's directory. A path outside of the app's
-directory is an error.
+**Files.** `./path` is looked for beside the config file, then in the directory of its kind, such as `components/`, then in the
+app's directory. A path outside of the app's directory is an error.
 
 **Addresses.** `https://...`, `file://...` and `git::...//path?ref=...` are replaced by the text at the address, which is
 fetched when an app version is made.

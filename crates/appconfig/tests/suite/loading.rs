@@ -42,6 +42,16 @@ fn a_trigger_keeps_its_lowest_index() {
 }
 
 #[test]
+fn a_file_in_a_nested_directory_names_files_from_the_directory_of_its_kind() {
+    let action = "name = \"greet\"\n[[steps]]\nname = \"s\"\ninline_contents = \"./greet/run.sh\"\n";
+    let config = good().with("actions/greet/action.toml", action).with("actions/greet/run.sh", "echo hello\n");
+
+    let loaded = config.load();
+
+    assert_eq!(loaded.version.actions[0].steps[0].inline_contents, "echo hello\n");
+}
+
+#[test]
 fn dependencies_are_those_declared_and_those_found_in_templates() {
     let config = good().with(
         "components/app.toml",
