@@ -1,4 +1,4 @@
-//! Reads the name, description, default labels and clusters of an app from `metadata.toml`.
+//! Reads the name, description, default labels and clusters of an app: `metadata.toml`, and `kubernetes_contexts.toml`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
-/// The values of `metadata.toml` that belong to the app version.
+/// The values of these files that belong to the app version.
 #[derive(Debug, Default)]
 pub(crate) struct Metadata {
     pub(crate) display_name: String,
@@ -41,7 +41,7 @@ pub(crate) fn build(app: &mut App, index: &Index) -> Metadata {
             description: text("description"),
             readme: root.get("readme").and_then(|node| checked.content(node)).unwrap_or_default().to_owned(),
             default_labels: default_labels.unwrap_or_default(),
-            kubernetes_contexts: contexts(app, checked, index, &mut drafts),
+            kubernetes_contexts: contexts(app, index, &mut drafts),
         }
     });
     app.drafts.extend(drafts);
@@ -58,9 +58,12 @@ fn other_version(checked: &Checked) -> Option<Draft> {
 }
 
 /// Returns the Kubernetes contexts whose components exist. The other contexts are reported by [`crate::check::links`].
-fn contexts(app: &App, checked: &Checked, index: &Index, drafts: &mut Vec<Draft>) -> Vec<KubernetesContext> {
+fn contexts(app: &App, index: &Index, drafts: &mut Vec<Draft>) -> Vec<KubernetesContext> {
     let mut found = Vec::new();
-    for node in checked.root.tables("kubernetes_context") {
+    let files = app.of(Kind::Metadata).chain(app.of(Kind::KubernetesContexts));
+    let nodes =
+        files.flat_map(|checked| checked.root.tables("kubernetes_context").iter().map(move |node| (checked, node)));
+    for (checked, node) in nodes {
         let (Some(name), Some(word)) = (node.text("name"), node.text("component")) else { continue };
         let Some(component) = index.component(word) else { continue };
         drafts.extend(no_cluster(app, checked, node, component));

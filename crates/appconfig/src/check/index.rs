@@ -68,7 +68,7 @@ pub(crate) struct Index {
     pub(crate) has_sandbox: bool,
     /// Whether the install stack is for another cloud than AWS.
     pub(crate) other_cloud: bool,
-    /// The Kubernetes contexts that `metadata.toml` defines.
+    /// The Kubernetes contexts that `metadata.toml` or `kubernetes_contexts.toml` define.
     pub(crate) contexts: Names,
     /// The name of the component that creates the cluster of each Kubernetes context.
     context_components: BTreeMap<String, String>,
@@ -183,7 +183,7 @@ const fn named_by(kind: Kind) -> &'static [Thing] {
         Kind::Inputs | Kind::Input => &[Thing::Input, Thing::InputGroup],
         Kind::InputGroup => &[Thing::InputGroup],
         Kind::Secrets | Kind::Secret => &[Thing::Secret],
-        Kind::Metadata => &[Thing::KubernetesContext],
+        Kind::Metadata | Kind::KubernetesContexts => &[Thing::KubernetesContext],
         Kind::Permissions | Kind::Role => &[Thing::Role],
         Kind::BreakGlass => &[Thing::Role, Thing::BreakGlassRole],
         Kind::OperationRoles
@@ -232,7 +232,7 @@ impl Collector<'_> {
                 self.take(checked, |index| &mut index.secrets, "secret", root);
             }
             Kind::Secrets | Kind::Secret => self.each(checked, "secret", |index| &mut index.secrets, "secret"),
-            Kind::Metadata => self.contexts(checked),
+            Kind::Metadata | Kind::KubernetesContexts => self.contexts(checked),
             Kind::Permissions | Kind::Role | Kind::BreakGlass => self.roles(checked),
             Kind::OperationRoles
             | Kind::Sandbox

@@ -127,7 +127,7 @@ impl Names<'_> {
                 self.each(steps.iter().filter_map(|step| step.get("action_name")), Thing::Action);
                 steps.iter().for_each(|step| self.role(step.get("role"), Thing::Role));
             }
-            Kind::Metadata => {
+            Kind::Metadata | Kind::KubernetesContexts => {
                 let contexts = root.tables("kubernetes_context");
                 self.each(contexts.iter().filter_map(|context| context.get("component")), Thing::Component);
             }

@@ -28,9 +28,13 @@ pub(super) const METADATA: &[Key] = &[
     may("onboarding", Any)
         .doc("The entry of the app in a catalogue of another tool")
         .never("Freehold has no catalogue of apps"),
-    may("kubernetes_context", Tables(KUBERNETES_CONTEXT))
-        .doc("Clusters that components create, each with a name by which other components deploy into it"),
+    KUBERNETES_CONTEXT_LIST,
 ];
+
+const KUBERNETES_CONTEXT_LIST: Key = may("kubernetes_context", Tables(KUBERNETES_CONTEXT))
+    .doc("Clusters that components create, each with a name by which other components deploy into it");
+
+pub(super) const KUBERNETES_CONTEXTS: &[Key] = &[KUBERNETES_CONTEXT_LIST];
 
 const KUBERNETES_CONTEXT: &[Key] = &[
     must("name", Text).filled().doc("The name that components write under `kubernetes_context`; unique in the app"),

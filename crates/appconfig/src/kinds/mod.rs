@@ -30,6 +30,8 @@ pub(crate) enum Kind {
     Role,
     BreakGlass,
     OperationRoles,
+    /// Clusters that components create: `kubernetes_contexts.toml`, or a file of `kubernetes_contexts/` with one of them.
+    KubernetesContexts,
     Sandbox,
     Runner,
     Stack,
@@ -44,13 +46,14 @@ pub(crate) enum Kind {
 }
 
 /// The kinds of the files in the app's directory, by file name.
-pub(crate) const ROOT: [(&str, Kind); 14] = [
+pub(crate) const ROOT: [(&str, Kind); 15] = [
     ("metadata.toml", Kind::Metadata),
     ("inputs.toml", Kind::Inputs),
     ("secrets.toml", Kind::Secrets),
     ("permissions.toml", Kind::Permissions),
     ("break_glass.toml", Kind::BreakGlass),
     ("operation_roles.toml", Kind::OperationRoles),
+    ("kubernetes_contexts.toml", Kind::KubernetesContexts),
     ("sandbox.toml", Kind::Sandbox),
     ("runner.toml", Kind::Runner),
     ("stack.toml", Kind::Stack),
@@ -62,7 +65,7 @@ pub(crate) const ROOT: [(&str, Kind); 14] = [
 ];
 
 /// The kinds of the TOML files in directories, by directory name. Files in nested directories are read too.
-pub(crate) const DIRECTORIES: [(&str, Kind); 11] = [
+pub(crate) const DIRECTORIES: [(&str, Kind); 12] = [
     ("components", Kind::Component),
     ("actions", Kind::Action),
     ("installs", Kind::Install),
@@ -72,6 +75,7 @@ pub(crate) const DIRECTORIES: [(&str, Kind); 11] = [
     ("secrets", Kind::Secret),
     ("policies", Kind::Policies),
     ("break_glass", Kind::BreakGlass),
+    ("kubernetes_contexts", Kind::KubernetesContexts),
     ("runbooks", Kind::Runbook),
     ("branches", Kind::Branch),
 ];
@@ -101,6 +105,7 @@ impl Kind {
             Self::Role => permissions::ROLE_FILE,
             Self::BreakGlass => permissions::BREAK_GLASS,
             Self::OperationRoles => permissions::OPERATION_ROLES,
+            Self::KubernetesContexts => app::KUBERNETES_CONTEXTS,
             Self::Sandbox => settings::SANDBOX,
             Self::Runner => settings::RUNNER,
             Self::Stack => settings::STACK,

@@ -5,8 +5,8 @@ use crate::kinds::Kind;
 use crate::read::document::{Data, Entry, Node};
 
 /// Returns the kind and the content of a file, as its keys show them. A file in a directory such as `secrets/` is
-/// treated as a `secrets.toml` if it has the form of this file. A single role or policy is treated as a list with one
-/// element.
+/// treated as a `secrets.toml` if it has the form of this file. A single role, cluster or policy is treated as a
+/// list with one element.
 pub(crate) fn of(kind: Kind, root: Node) -> (Kind, Node) {
     let has = |key: &str| root.get(key).is_some();
     let tables = |key: &str| root.get(key).is_some_and(|node| matches!(node.data, Data::List(_)));
@@ -19,6 +19,9 @@ pub(crate) fn of(kind: Kind, root: Node) -> (Kind, Node) {
     };
     let root = match kind {
         Kind::BreakGlass if !has("role") && has("name") => list_of_one("role", root),
+        Kind::KubernetesContexts if !has("kubernetes_context") && has("name") => {
+            list_of_one("kubernetes_context", root)
+        }
         Kind::Policies if !has("policy") && has("contents") => list_of_one("policy", root),
         _ => root,
     };

@@ -75,6 +75,7 @@ impl SchemaKind {
                 Kind::Role => "role",
                 Kind::BreakGlass => "break_glass",
                 Kind::OperationRoles => "operation_roles",
+                Kind::KubernetesContexts => "kubernetes_contexts",
                 Kind::Sandbox => "sandbox",
                 Kind::Runner => "runner",
                 Kind::Stack => "stack",
@@ -138,6 +139,10 @@ pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
              without `[[role]]`.",
         ),
         Kind::OperationRoles => ("Which operation runs with which role", "Rules that choose the roles of operations."),
+        Kind::KubernetesContexts => (
+            "Clusters of components",
+            "The same list as in `metadata.toml`; a single cluster may be written without `[[kubernetes_context]]`.",
+        ),
         Kind::Sandbox => ("The sandbox", "The infrastructure that is created before any component."),
         Kind::Runner => ("The runner", "The program in the customer's account that deploys the app."),
         Kind::Stack => ("The install stack", "The stack that the customer deploys to begin an install."),

@@ -105,6 +105,7 @@ fn forms(kind: Kind) -> Vec<(Value, &'static [Key], Value)> {
             form(json!({ "anyOf": keys }), "permissions", Kind::Permissions)
         }
         Kind::BreakGlass => one_of("role", "break_glass", "name"),
+        Kind::KubernetesContexts => one_of("kubernetes_context", "kubernetes_contexts", "name"),
         Kind::Policies => one_of("policy", "policies", "contents"),
         Kind::Metadata
         | Kind::Secrets

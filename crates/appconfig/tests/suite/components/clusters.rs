@@ -75,3 +75,28 @@ fn an_app_that_may_have_a_cluster_is_left_alone() {
     assert_eq!(lines(&good().with("stack.toml", stack).with("components/c.toml", CHART)), "");
     assert!(!lines(&good().with("sandbox.toml", "x =").with("components/c.toml", CHART)).contains("cluster"));
 }
+
+#[test]
+fn clusters_in_files_of_their_own_are_those_of_the_app() {
+    let one = "name = \"own\"\ncomponent = \"net\"\n";
+    let listed = format!("[[kubernetes_context]]\n{one}");
+    let chart = format!("kubernetes_context = \"own\"\n{CHART}");
+    let app = || good().with("components/c.toml", &chart);
+    let contexts = |config: Config| {
+        let found = config.load().version.kubernetes_contexts;
+        found.into_iter().map(|one| (one.name, one.component.to_string())).collect::<Vec<_>>()
+    };
+
+    let expected = [("own".to_owned(), "net".to_owned())];
+    assert_eq!(contexts(app().with("kubernetes_contexts.toml", &listed)), expected);
+    assert_eq!(contexts(app().with("kubernetes_contexts/own.toml", one)), expected);
+    assert_eq!(
+        lines(&app().with("kubernetes_contexts.toml", &listed.replace("net", "web"))),
+        "error kubernetes_contexts.toml:3: component `web` is a `container_image`, which does not create a cluster\n"
+    );
+    assert_eq!(
+        lines(&app().with("kubernetes_contexts.toml", &listed).with("kubernetes_contexts/own.toml", one)),
+        "error kubernetes_contexts/own.toml:1: kubernetes context `own` is defined twice, in kubernetes_contexts.toml:2 \
+         and here\n"
+    );
+}

@@ -213,6 +213,13 @@ A = 1
 "#,
     ),
     (
+        "kubernetes_contexts",
+        "kubernetes_contexts/second.toml",
+        r#"name = "second"
+component = "net"
+"#,
+    ),
+    (
         "install",
         "installs/one.toml",
         r#"name = "one"
