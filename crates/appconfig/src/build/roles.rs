@@ -1,4 +1,5 @@
-//! Reads the roles that an app defines: `permissions.toml`, `permissions/`, `break_glass.toml` and `break_glass/`.
+//! Reads the roles that an app defines, and the policies that they name: `permissions.toml`, `permissions/`,
+//! `break_glass.toml` and `break_glass/`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,6 +10,7 @@ use freehold_template::nearest;
 use crate::check::effect::without_effect;
 use crate::check::names;
 use crate::check::policy_document;
+use crate::kinds::Kind;
 use crate::read::document::{Data, Node};
 use crate::read::files::{Files, Place};
 use crate::read::json;
@@ -18,14 +20,14 @@ use crate::state::app::App;
 use crate::state::file::Checked;
 use crate::state::roles::{Roles, Use, roles_in};
 
-/// Returns the app's roles. Reports roles that are defined twice.
+/// Returns the app's roles. Reports roles and policies that are defined twice.
 pub(crate) fn build(app: &mut App) -> Roles {
     let mut modes: BTreeMap<Mode, (ModeRole, Place)> = BTreeMap::new();
     let mut named: BTreeMap<String, NamedRole> = BTreeMap::new();
     let mut seen: BTreeMap<String, Place> = BTreeMap::new();
     let mut places: BTreeMap<String, Place> = BTreeMap::new();
     let (mut incomplete, mut is_whole) = (BTreeSet::new(), true);
-    let mut reader = Reader { files: &app.files, drafts: Vec::new(), unsupported: app.purpose.unsupported() };
+    let mut reader = Reader::new(app);
     for checked in &app.checked {
         for (purpose, node) in roles_in(checked) {
             let (policies, boundary) = reader.content(checked, node);
@@ -42,14 +44,14 @@ pub(crate) fn build(app: &mut App) -> Roles {
                 reader.drafts.push(draft.help("merge their policies into one role"));
                 continue;
             }
-            let plain: String = name.split_whitespace().collect();
+            let plain = plain(name);
             if let Some(first) = seen.get(&plain) {
                 reader.drafts.push(names::twice(&app.files, &format!("role `{name}`"), first, place));
                 continue;
             }
             seen.insert(plain, place.clone());
             places.insert(name.to_owned(), place.clone());
-            if policies.len() < node.tables("policies").len() {
+            if policies.len() < node.tables("policies").len() + node.tables("named_policies").len() {
                 incomplete.insert(name.to_owned());
             }
             let text = |key: &str| node.text(key).unwrap_or_default().to_owned();
@@ -76,7 +78,7 @@ pub(crate) fn build(app: &mut App) -> Roles {
             }
         }
     }
-    let drafts = reader.drafts;
+    let drafts = reader.finish();
     app.drafts.extend(drafts);
     let modes = modes.into_values().map(|(role, _)| role).collect();
     Roles { modes, named: named.into_values().collect(), places, incomplete, is_whole }
@@ -94,13 +96,85 @@ struct Reader<'a> {
     files: &'a Files,
     drafts: Vec<Draft>,
     unsupported: Severity,
+    /// The policies that roles may name, by name without white space.
+    named: BTreeMap<String, NamedPolicy>,
+}
+
+/// A policy in a file of its own.
+struct NamedPolicy {
+    name: String,
+    /// `None` if the document cannot be used, which was reported.
+    document: Option<String>,
+    place: Place,
+    /// Whether a role names the policy.
+    is_used: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn new(app: &'a App) -> Self {
+        let unsupported = app.purpose.unsupported();
+        let mut reader = Self { files: &app.files, drafts: Vec::new(), unsupported, named: BTreeMap::new() };
+        for checked in app.of(Kind::NamedPolicy) {
+            reader.named_policy(checked);
+        }
+        reader
+    }
+
+    fn named_policy(&mut self, checked: &Checked) {
+        let Some(name) = checked.root.text("name") else { return };
+        let place = checked.place_of(&checked.root, "name");
+        if let Some(first) = self.named.get(&plain(name)) {
+            self.drafts.push(names::twice(self.files, &format!("policy `{name}`"), &first.place, place));
+            return;
+        }
+        let document = checked.root.get("contents").and_then(|node| self.document(checked, node));
+        self.named.insert(plain(name), NamedPolicy { name: name.to_owned(), document, place, is_used: false });
+    }
+
+    /// Returns what was reported, with the policies that no role names.
+    fn finish(self) -> Vec<Draft> {
+        let unused = self.named.into_values().filter(|policy| !policy.is_used).map(|policy| {
+            Draft::warning(policy.place, format!("policy `{}` has no effect: no role names it", policy.name))
+                .help("add `[[named_policies]]` with this `name` to a role, or remove the file")
+        });
+        self.drafts.into_iter().chain(unused).collect()
+    }
+}
+
+/// Returns a name without white space, because a template in a name can be written with or without spaces.
+fn plain(name: &str) -> String {
+    name.split_whitespace().collect()
 }
 
 impl Reader<'_> {
     /// Returns the policies and the boundary of a role.
     fn content(&mut self, checked: &Checked, node: &Node) -> (Vec<RolePolicy>, Option<String>) {
-        let policies = node.tables("policies").iter().filter_map(|policy| self.policy(checked, policy)).collect();
+        let mut policies: Vec<RolePolicy> =
+            node.tables("policies").iter().filter_map(|policy| self.policy(checked, policy)).collect();
+        for one in node.tables("named_policies") {
+            let policy = self.attached(checked, one, &policies);
+            policies.extend(policy);
+        }
         (policies, self.boundary(checked, node))
+    }
+
+    /// Returns the policy that a role names. Reports a name that no policy has, and one that the role has already.
+    fn attached(&mut self, checked: &Checked, node: &Node, others: &[RolePolicy]) -> Option<RolePolicy> {
+        let (name, place) = (node.text("name")?, checked.place_of(node, "name"));
+        let is_same =
+            |other: &RolePolicy| matches!(other, RolePolicy::Inline { name: own, .. } if plain(own) == plain(name));
+        if others.iter().any(is_same) {
+            let draft = Draft::error(place, format!("the role has two policies `{name}`"));
+            self.drafts.push(draft.help("remove one of them"));
+            return None;
+        }
+        let Some(policy) = self.named.get_mut(&plain(name)) else {
+            let known: Vec<&str> = self.named.values().map(|policy| policy.name.as_str()).collect();
+            self.drafts.push(names::unknown(place, "policy", "permissions/policies/", name, known));
+            return None;
+        };
+        policy.is_used = true;
+        Some(RolePolicy::Inline { name: policy.name.clone(), document: policy.document.clone()? })
     }
 
     fn boundary(&mut self, checked: &Checked, node: &Node) -> Option<String> {

@@ -186,7 +186,8 @@ const fn named_by(kind: Kind) -> &'static [Thing] {
         Kind::Metadata | Kind::KubernetesContexts => &[Thing::KubernetesContext],
         Kind::Permissions | Kind::Role => &[Thing::Role],
         Kind::BreakGlass => &[Thing::Role, Thing::BreakGlassRole],
-        Kind::OperationRoles
+        Kind::NamedPolicy
+        | Kind::OperationRoles
         | Kind::Sandbox
         | Kind::Runner
         | Kind::Stack
@@ -234,7 +235,8 @@ impl Collector<'_> {
             Kind::Secrets | Kind::Secret => self.each(checked, "secret", |index| &mut index.secrets, "secret"),
             Kind::Metadata | Kind::KubernetesContexts => self.contexts(checked),
             Kind::Permissions | Kind::Role | Kind::BreakGlass => self.roles(checked),
-            Kind::OperationRoles
+            Kind::NamedPolicy
+            | Kind::OperationRoles
             | Kind::Sandbox
             | Kind::Runner
             | Kind::Stack

@@ -148,6 +148,7 @@ impl Names<'_> {
             | Kind::Secret
             | Kind::Permissions
             | Kind::Role
+            | Kind::NamedPolicy
             | Kind::BreakGlass
             | Kind::OperationRoles
             | Kind::Sandbox

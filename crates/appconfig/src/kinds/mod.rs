@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     Permissions,
     /// A file of `permissions/`: one role.
     Role,
+    /// A file of `permissions/policies/`: a policy that roles name.
+    NamedPolicy,
     BreakGlass,
     OperationRoles,
     /// Clusters that components create: `kubernetes_contexts.toml`, or a file of `kubernetes_contexts/` with one of them.
@@ -65,11 +67,12 @@ pub(crate) const ROOT: [(&str, Kind); 15] = [
 ];
 
 /// The kinds of the TOML files in directories, by directory name. Files in nested directories are read too.
-pub(crate) const DIRECTORIES: [(&str, Kind); 12] = [
+pub(crate) const DIRECTORIES: [(&str, Kind); 13] = [
     ("components", Kind::Component),
     ("actions", Kind::Action),
     ("installs", Kind::Install),
     ("permissions", Kind::Role),
+    ("permissions/policies", Kind::NamedPolicy),
     ("inputs", Kind::Input),
     ("input_groups", Kind::InputGroup),
     ("secrets", Kind::Secret),
@@ -103,6 +106,7 @@ impl Kind {
             Self::Secret => app::SECRET,
             Self::Permissions => permissions::PERMISSIONS,
             Self::Role => permissions::ROLE_FILE,
+            Self::NamedPolicy => permissions::NAMED_POLICY,
             Self::BreakGlass => permissions::BREAK_GLASS,
             Self::OperationRoles => permissions::OPERATION_ROLES,
             Self::KubernetesContexts => app::KUBERNETES_CONTEXTS,

@@ -31,6 +31,11 @@ const DESCRIPTION: Key = must("description", Template).doc(
 const DISPLAY_NAME: Key = may("display_name", Template)
     .doc("The role's name for people; `freehold app show` and the install stack show it where they show `description`");
 const POLICIES: Key = may("policies", Tables(POLICY_OF_ROLE)).doc("What the role may do");
+const NAMED_POLICIES: Key = may(
+    "named_policies",
+    Tables(&[must("name", Template).filled().doc("The `name` of a file of `permissions/policies/`")]),
+)
+.doc("Policies that the role has beside `policies`, each from a file of `permissions/policies/`");
 const BOUNDARY: Key = may("permissions_boundary", TemplateFile).doc(
     "The permissions boundary of the role: a policy document in JSON, or `./path` of a file with it. The install \
      stack denies the role everything that this boundary does not allow. Empty for no boundary",
@@ -42,7 +47,8 @@ const ENABLED: Key = may("enabled_in_stack", Flag).doc(
 const PLATFORM: Key = may("cloud_platform", Word(&["aws", "gcp", "azure"]))
     .doc("The cloud that the role is for; default `aws`. It has to be the cloud of `stack.toml`");
 
-pub(super) const ROLE: &[Key] = &[TYPE, NAME, DESCRIPTION, DISPLAY_NAME, POLICIES, BOUNDARY, ENABLED, PLATFORM];
+pub(super) const ROLE: &[Key] =
+    &[TYPE, NAME, DESCRIPTION, DISPLAY_NAME, POLICIES, NAMED_POLICIES, BOUNDARY, ENABLED, PLATFORM];
 
 /// The key `type` of a role whose use is already known from the table or file that it is in.
 const TYPE: Key = may("type", Word(ROLE_TYPES)).doc(
@@ -61,12 +67,22 @@ pub(super) const TYPED_ROLE: &[Key] = &[
     DESCRIPTION,
     DISPLAY_NAME,
     POLICIES,
+    NAMED_POLICIES,
     BOUNDARY,
     ENABLED,
     PLATFORM,
 ];
 
 pub(super) const ROLE_FILE: &[Key] = TYPED_ROLE;
+
+pub(super) const NAMED_POLICY: &[Key] = &[
+    must("name", Template)
+        .filled()
+        .doc("The policy's name, by which roles name it and which it has in each of them; unique in the app"),
+    may("display_name", Text).doc("The policy's name for people who read the file"),
+    may("description", Template).doc("What the policy is for, for people who read the file"),
+    must("contents", TemplateFile).doc("The policy document in JSON: the text itself or `./path` of a file"),
+];
 
 pub(super) const PERMISSIONS: &[Key] = &[
     may("provision_role", Table(ROLE))

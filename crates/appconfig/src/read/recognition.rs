@@ -15,6 +15,7 @@ pub(crate) fn of(kind: Kind, root: Node) -> (Kind, Node) {
         Kind::Inputs if has("name") && !has("input") && !tables("group") => Kind::Input,
         Kind::Secret if has("secret") => Kind::Secrets,
         Kind::Role if ROLES.into_iter().any(has) => Kind::Permissions,
+        Kind::Role if has("contents") && !has("type") && !has("policies") => Kind::NamedPolicy,
         other => other,
     };
     let root = match kind {

@@ -29,7 +29,7 @@ pub struct UnknownSchema {
 
 /// Further names of kinds, besides their own names and the names of their directories: the words in first-line comments
 /// of configs, and similar words.
-const ALIASES: [(&str, &str); 12] = [
+const ALIASES: [(&str, &str); 13] = [
     ("helm", "helm_chart"),
     ("terraform", "terraform_module"),
     ("manifest", "kubernetes_manifest"),
@@ -41,6 +41,7 @@ const ALIASES: [(&str, &str); 12] = [
     ("group", "input_group"),
     ("policy", "policies"),
     ("permission", "role"),
+    ("permission_policy", "named_policy"),
     ("trigger", "triggers"),
 ];
 
@@ -73,6 +74,7 @@ impl SchemaKind {
                 Kind::Secret => "secret",
                 Kind::Permissions => "permissions",
                 Kind::Role => "role",
+                Kind::NamedPolicy => "named_policy",
                 Kind::BreakGlass => "break_glass",
                 Kind::OperationRoles => "operation_roles",
                 Kind::KubernetesContexts => "kubernetes_contexts",
@@ -133,6 +135,11 @@ pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
             "The roles of the modes `provision`, `maintenance` and `deprovision`, and roles for single operations.",
         ),
         Kind::Role => ("One role", "The keys of one `[[roles]]`; or several roles as in `permissions.toml`."),
+        Kind::NamedPolicy => (
+            "A policy of several roles",
+            "A policy document that each role with its name under `named_policies` has. Without such a role, it has no \
+             effect.",
+        ),
         Kind::BreakGlass => (
             "Roles for emergencies",
             "Roles that an install has only after the customer has switched them on; a single role may be written \

@@ -102,12 +102,16 @@ fn forms(kind: Kind) -> Vec<(Value, &'static [Key], Value)> {
         Kind::Secret => form(has("secret"), "secrets", Kind::Secrets),
         Kind::Role => {
             let keys: Vec<Value> = Kind::Permissions.keys().iter().map(|key| has(key.name)).collect();
-            form(json!({ "anyOf": keys }), "permissions", Kind::Permissions)
+            let mut forms = form(json!({ "anyOf": keys }), "permissions", Kind::Permissions);
+            let when = json!({ "required": ["contents"], "not": { "anyOf": [has("type"), has("policies")] } });
+            forms.extend(form(when, "named_policy", Kind::NamedPolicy));
+            forms
         }
         Kind::BreakGlass => one_of("role", "break_glass", "name"),
         Kind::KubernetesContexts => one_of("kubernetes_context", "kubernetes_contexts", "name"),
         Kind::Policies => one_of("policy", "policies", "contents"),
         Kind::Metadata
+        | Kind::NamedPolicy
         | Kind::Secrets
         | Kind::Permissions
         | Kind::OperationRoles

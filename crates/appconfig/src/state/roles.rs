@@ -34,9 +34,10 @@ pub(crate) enum Use {
     BreakGlass,
 }
 
-/// Returns the policies of each role of a file.
+/// Returns the policies of each role of a file, or the policy that the file of a policy is.
 pub(crate) fn policies_in(checked: &Checked) -> impl Iterator<Item = &[Node]> {
-    roles_in(checked).into_iter().map(|(_, node)| node.tables("policies"))
+    let policy = (checked.kind == Kind::NamedPolicy).then(|| std::slice::from_ref(&checked.root));
+    roles_in(checked).into_iter().map(|(_, node)| node.tables("policies")).chain(policy)
 }
 
 /// Returns the permissions boundaries of the roles of a file.

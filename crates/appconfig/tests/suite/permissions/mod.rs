@@ -421,3 +421,50 @@ fn a_rule_names_things_that_are_there() {
        = help: remove one of them
     "#);
 }
+
+/// A file of `permissions/policies/` with the name `name`.
+fn named_policy(name: &str) -> String {
+    let document =
+        r#"{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sqs:*", "Resource": "*"}]}"#;
+    format!("name = \"{name}\"\ncontents = '{document}'\n")
+}
+
+#[test]
+fn roles_have_the_policies_that_they_name() {
+    let names = "[[named_policies]]\nname = \"{{.nuon.install.id}}-queues\"\n";
+    let config = good()
+        .with("permissions/provision.toml", &(role("provision", "p") + names))
+        .with("permissions/custom.toml", &(role("custom", "c") + names))
+        .with("permissions/policies/queues.toml", &named_policy("{{ .nuon.install.id }}-queues"));
+
+    let loaded = config.load();
+
+    assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
+    let of_mode = &loaded.version.roles[0].policies;
+    assert!(matches!(&of_mode[1], RolePolicy::Inline { name, document }
+        if name == "{{ .nuon.install.id }}-queues" && document.contains("sqs:*")));
+    assert_eq!(&loaded.version.named_roles[0].policies, of_mode);
+}
+
+#[test]
+fn a_policy_that_is_named_in_vain_twice_or_by_nobody_is_reported() {
+    let named = |name: &str| format!("[[named_policies]]\nname = \"{name}\"\n");
+    let config = good()
+        .with("permissions/provision.toml", &(role("provision", "p") + &named("a") + &named("a") + &named("c")))
+        .with("permissions/policies/a.toml", &named_policy("a"))
+        .with("permissions/policies/again.toml", &named_policy("a"))
+        .with("permissions/policies/b.toml", &named_policy("lonely"));
+
+    let found = config.faults();
+
+    let lines: Vec<_> = found.iter().map(|one| format!("{}:{} {}", one.file, one.line, one.message)).collect();
+    assert_eq!(
+        lines,
+        [
+            "permissions/policies/again.toml:1 policy `a` is defined twice, in permissions/policies/a.toml:1 and here",
+            "permissions/policies/b.toml:1 policy `lonely` has no effect: no role names it",
+            "permissions/provision.toml:9 the role has two policies `a`",
+            "permissions/provision.toml:11 there is no policy `c`",
+        ]
+    );
+}

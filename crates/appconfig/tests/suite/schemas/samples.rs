@@ -220,6 +220,15 @@ component = "net"
 "#,
     ),
     (
+        "role",
+        "permissions/policies/logs.toml",
+        r#"name = "{{ .nuon.install.id }}-logs"
+display_name = "Logs"
+description = "reads logs"
+contents = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "logs:GetLogEvents", "Resource": "*"}]}'
+"#,
+    ),
+    (
         "install",
         "installs/one.toml",
         r#"name = "one"
