@@ -14,6 +14,7 @@ use crate::build::sources::Sources;
 use crate::build::values::{run_inputs, scalars, texts, whole};
 use crate::check::effect::without_effect;
 use crate::check::links::{Index, needed_by_action, references};
+use crate::check::missing_programs::gets_kubeconfig;
 use crate::kinds::Kind;
 use crate::kinds::spec::seconds;
 use crate::read::document::{Entry, Node};
@@ -120,7 +121,7 @@ impl Reader<'_> {
                 role: text("role"),
                 break_glass_role: text("break_glass_role"),
                 other_roles: texts(root.get("other_roles")),
-                enable_kube_config: [root].into_iter().chain(nodes).any(|node| node.flag("enable_kube_config")),
+                enable_kube_config: gets_kubeconfig(checked, self.index.has_sandbox),
                 image: root.text("image").filter(|image| !image.is_empty()).map(str::to_owned),
                 labels: scalars(root.get("labels")),
                 inputs,

@@ -11,6 +11,7 @@ use freehold_protocol::{ActionName, ComponentName, RunbookName};
 use crate::build::actions::DEFAULT_SECS;
 use crate::build::values::{run_inputs, scalars};
 use crate::check::links::{Index, needed_by_action, references};
+use crate::check::missing_programs::calls_cluster;
 use crate::kinds::Kind;
 use crate::kinds::spec::seconds;
 use crate::read::document::{Entry, Node};
@@ -198,7 +199,7 @@ impl Step<'_> {
             role: text("role"),
             break_glass_role: String::new(),
             other_roles: Vec::new(),
-            enable_kube_config: false,
+            enable_kube_config: self.index.has_sandbox && calls_cluster(self.checked, self.node),
             image: None,
             labels: Default::default(),
             inputs: Vec::new(),

@@ -110,8 +110,9 @@ fn action(app: &App, name: &str) -> Option<Place> {
     const KEY: &str = "enable_kube_config";
     let checked = app.of(Kind::Action).find(|checked| checked.root.text("name") == Some(name))?;
     let root = &checked.root;
-    let node = std::iter::once(root).chain(root.tables("steps")).find(|node| node.flag(KEY))?;
-    Some(checked.key_place(node.entry(KEY)?))
+    let node = std::iter::once(root).chain(root.tables("steps")).find(|node| node.flag(KEY));
+    // Without the key, the scripts of the action decide.
+    Some(checked.key_place(node.map_or_else(|| root.entry("name"), |node| node.entry(KEY))?))
 }
 
 fn secret(app: &App, name: &str) -> Option<Place> {

@@ -7,6 +7,7 @@ use freehold_protocol::app_version::{AppVersion, Component, ComponentSpec, Platf
 use freehold_protocol::order::Mode;
 
 use crate::check::effect::without_effect;
+use crate::check::missing_programs::gets_kubeconfig;
 use crate::kinds::Kind;
 use crate::kinds::actions::RUNBOOK_STEPS;
 use crate::read::document::{Data, Node};
@@ -155,9 +156,8 @@ fn of_context(checked: &Checked, component: &Component, version: &AppVersion) ->
 
 fn of_action(checked: &Checked) -> Vec<Draft> {
     let root = &checked.root;
-    let mut nodes = [root].into_iter().chain(root.tables("steps"));
     let context = root.entry("kubernetes_context").filter(|entry| !entry.value.is_nothing());
-    let context = context.filter(|_| !nodes.any(|node| node.flag("enable_kube_config"))).map(|entry| {
+    let context = context.filter(|_| !gets_kubeconfig(checked, true)).map(|entry| {
         Draft::warning(checked.key_place(entry), "no step of the action gets a kubeconfig of this cluster")
             .help("add `enable_kube_config = true`, or remove `kubernetes_context`")
     });

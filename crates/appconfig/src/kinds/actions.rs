@@ -25,7 +25,10 @@ pub(super) const ACTION: &[Key] = &[
         "More roles under which a person may start the action (`freehold action run --role`); templates. The contract names \
          them, and the runner refuses every other role. The roles of runbook steps that run the action need not be listed",
     ),
-    may("enable_kube_config", Flag).doc("Whether steps get a kubeconfig of the cluster; `false` by default"),
+    may("enable_kube_config", Flag).doc(
+        "Whether steps get a kubeconfig of the cluster. By default, they get it if a script of the action in the app's \
+         directory calls `kubectl` or `helm` and does not mention a kubeconfig",
+    ),
     may("kubernetes_context", Text).doc(
         "The cluster of the kubeconfig: the name of a `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster \
          by default",
@@ -68,7 +71,8 @@ const STEP: &[Key] = &[
     may("inline_contents", TemplateFile)
         .doc("A script, which is a template: its text, or the `./path` or address of a file with the text"),
     may("env_vars", Scalars).doc("Environment variables of the step; values are templates"),
-    may("enable_kube_config", Flag).doc("Whether all steps of the action get a kubeconfig; `false` by default"),
+    may("enable_kube_config", Flag)
+        .doc("Whether all steps of the action get a kubeconfig; as of the action by default"),
     may("public_repo", Table(REPO)).doc(
         "A git repository that anyone may read; `command` runs in a copy of its `directory` at the commit of `branch`",
     ),

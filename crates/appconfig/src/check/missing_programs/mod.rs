@@ -1,10 +1,13 @@
 //! Warns about parts of an app whose jobs start a program that the machine of an install stack does not have.
 
+mod kubeconfig;
 mod shell;
 
 use std::collections::BTreeMap;
 
 use freehold_protocol::app_version::{AppVersion, ComponentSpec, Platform, SandboxTool};
+
+pub(crate) use kubeconfig::{calls_cluster, gets_kubeconfig};
 
 use crate::kinds::Kind;
 use crate::read::files::Place;

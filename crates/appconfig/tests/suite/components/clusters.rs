@@ -100,3 +100,21 @@ fn clusters_in_files_of_their_own_are_those_of_the_app() {
          and here\n"
     );
 }
+
+#[test]
+fn an_action_gets_a_kubeconfig_if_its_script_needs_one() {
+    let gets = |config: Config, keys: &str, script: &str| {
+        let step = format!("[[steps]]\nname = \"s\"\ninline_contents = \"\"\"\n{script}\n\"\"\"\n");
+        let config = config.with("actions/a.toml", &format!("name = \"a\"\n{keys}{step}"));
+        config.load().version.actions[0].enable_kube_config
+    };
+    let with_sandbox = || good().with_sandbox();
+
+    assert!(gets(with_sandbox(), "", "if kubectl get pods; then echo up; fi"));
+    assert!(gets(with_sandbox(), "", "helm list"));
+    assert!(!gets(with_sandbox(), "", "echo kubectl"));
+    assert!(!gets(with_sandbox(), "", "aws eks update-kubeconfig --name x\nkubectl get pods"));
+    assert!(!gets(with_sandbox(), "enable_kube_config = false\n", "kubectl get pods"));
+    assert!(gets(with_sandbox(), "enable_kube_config = true\n", "true"));
+    assert!(!gets(good(), "", "kubectl get pods"));
+}
