@@ -60,6 +60,10 @@ pub(crate) struct Operand {
     pub(crate) at: At,
 }
 
+/// Words at the root of the tree that are synonyms of a path in it.
+pub(crate) const SYNONYMS: [(&str, &[&str]); 3] =
+    [("freehold", &["nuon"]), ("action", &["nuon", "action"]), ("runbook_inputs", &["nuon", "runbook", "inputs"])];
+
 /// The value from which an operand reads its fields.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Base {

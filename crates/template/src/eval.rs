@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::ast::{Base, Command, Node, Operand, Pipeline, Set};
+use crate::ast::{Base, Command, Node, Operand, Pipeline, SYNONYMS, Set};
 use crate::error::{RenderError, RenderErrorKind as Kind};
 use crate::format::print;
 use crate::functions::function::{Cost, Function, MANY, Room};
@@ -337,7 +337,8 @@ impl<'t> Run<'_, 't> {
             return Some(child);
         }
         let is_root = matches!(value, V::Tree(tree) if std::ptr::eq(*tree, self.tree));
-        if is_root && name == "freehold" { value.child(|v| v.get("nuon")) } else { None }
+        let synonym = SYNONYMS.iter().find(|(word, _)| is_root && *word == name);
+        synonym.and_then(|(_, path)| value.child(|v| path.iter().try_fold(v, |v, key| v.get(*key))))
     }
 }
 

@@ -6,7 +6,8 @@
 //! the results. These differences are intended (`tests/suite/go/differences.rs` lists them):
 //!
 //! - the root of the tree has the key `nuon`; `.freehold` is a synonym of `.nuon`, and `nuon.install.id` without the
-//!   leading dot is read as `.nuon.install.id`, because real configs write it;
+//!   leading dot is read as `.nuon.install.id`, because real configs write it. `.action` and `.runbook_inputs` are
+//!   synonyms of `.nuon.action` and `.nuon.runbook.inputs`, if the tree does not have such keys;
 //! - names after a dot may contain single dashes (`.nuon.components.store-info`);
 //! - a missing key is an error that names the path, except where the template itself tests for it (`if`, `with`, `and`,
 //!   `or`, `not`, `default`, `coalesce`, `empty`, `all`, `any`, `required`, `hasKey`, `kindOf`); printing `null` is an

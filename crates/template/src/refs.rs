@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::ast::{Base, Command, Node, Operand, Pipeline, Set};
+use crate::ast::{Base, Command, Node, Operand, Pipeline, SYNONYMS, Set};
 use crate::functions::function::Function;
 
 /// One place where a template reads a path.
@@ -179,9 +179,12 @@ impl Walk {
         // The root has the single key `nuon`, so a read of the root, or of any element of it, is a read of `nuon`.
         let mut path = if path.is_empty() { vec![String::new()] } else { path.to_vec() };
         if let Some(first) = path.first_mut()
-            && matches!(first.as_str(), "" | "*" | "freehold")
+            && matches!(first.as_str(), "" | "*")
         {
             "nuon".clone_into(first);
+        }
+        if let Some((_, meant)) = SYNONYMS.iter().find(|(word, _)| path.first().is_some_and(|first| first == word)) {
+            path.splice(..1, meant.iter().map(|&key| key.to_owned()));
         }
         self.found.push(Use { path, guarded, line: 1, column: 1, offset });
     }

@@ -121,6 +121,7 @@ impl Step<'_> {
         let text = |key: &str| self.node.text(key).unwrap_or_default().to_owned();
         let (name, role) = (text("name"), text("role"));
         let does = match self.node.text("type")? {
+            "component_deploy" | "deploy" if self.node.flag("plan_only") => return self.only_plans(),
             "component_deploy" | "deploy" => StepKind::ComponentDeploy { component: self.component()? },
             "component_tear_down" => StepKind::ComponentTearDown { component: self.component()? },
             "action" => self.action()?,
@@ -137,6 +138,16 @@ impl Step<'_> {
             deploy_dependencies: self.node.flag("deploy_dependencies"),
             skip_component_deploys: self.node.flag("skip_component_deploys"),
         })
+    }
+
+    /// Warns that the step is left out, because no step of a runbook plans without a deploy.
+    fn only_plans(&mut self) -> Option<RunbookStep> {
+        let place = self.checked.place_of(self.node, "plan_only");
+        let draft = Draft::warning(place, "the step only plans, so the runbook is read without it");
+        let help =
+            "remove the step; after `freehold install approvals INSTALL prompt`, plans of deploys wait for a person";
+        self.drafts.push(draft.help(help));
+        None
     }
 
     /// Reports that the step does not have `what`, which its type needs.

@@ -17,13 +17,14 @@ use crate::state::file::Checked;
 use crate::state::roles::{Use, roles_in};
 
 /// The keys of a runbook's step that only steps of some types use.
-const STEP_KEYS: [(&str, &[&str]); 8] = [
+const STEP_KEYS: [(&str, &[&str]); 9] = [
     ("action_name", &["action"]),
     ("command", COMMANDS),
     ("component_name", &["component_deploy", "deploy", "component_tear_down"]),
     ("deploy_dependencies", &["component_deploy", "deploy"]),
     ("env_vars", COMMANDS),
     ("inline_contents", COMMANDS),
+    ("plan_only", &["component_deploy", "deploy"]),
     ("skip_component_deploys", &["sandbox_provision", "sandbox_reprovision"]),
     ("timeout", COMMANDS),
 ];

@@ -106,8 +106,11 @@ pub(super) const RUNBOOK: &[Key] = &[
     ),
     may("inputs", Tables(RUNBOOK_INPUT))
         .doc("Texts that a person gives to a run; not for secrets, since the run and its orders show them"),
+    may("input", Tables(RUNBOOK_INPUT)).doc("Another name of `inputs`"),
     may("steps", Tables(RUNBOOK_STEP)).doc("The steps in order; the first step that fails ends the run"),
 ];
+
+const ONE_COMPONENT: &str = "a step is about one component; add a step for each of the others";
 
 const RUNBOOK_INPUT: &[Key] = &[
     must("name", Text).doc(
@@ -116,6 +119,11 @@ const RUNBOOK_INPUT: &[Key] = &[
     may("description", Text).doc("What the text is used for"),
     may("required", Flag).doc("Whether a run without the text is refused; default `false`"),
     may("default", Text).doc("The default text"),
+    may("display_name", Text).doc("The question's heading in forms").never("the commands show `name`"),
+    may("type", Text).doc("The type of the text").never("every input of a run is a text, which the steps can check"),
+    may("sensitive", Flag)
+        .doc("Whether nothing shows the text")
+        .never("the run and its orders show it; make it a secret of the app, or a sensitive input"),
 ];
 
 const RUNBOOK_STEP: &[Key] = &[
@@ -125,6 +133,15 @@ const RUNBOOK_STEP: &[Key] = &[
     may("component_name", Text).doc("For `component_deploy` and `component_tear_down`: the component"),
     may("deploy_dependencies", Flag)
         .doc("For `component_deploy`: whether to deploy the component's dependencies too; `false` by default"),
+    may("deploy_dependents", Flag)
+        .doc("For `component_deploy`: whether to deploy the components too that depend on the component")
+        .never(ONE_COMPONENT),
+    may("tear_down_dependents", Flag)
+        .doc("For `component_tear_down`: whether to remove the components too that depend on the component")
+        .never(ONE_COMPONENT),
+    may("plan_only", Flag).doc(
+        "For `component_deploy`: whether the step plans and changes nothing. The runbook is read without such a step",
+    ),
     may("skip_component_deploys", Flag)
         .doc("For sandbox steps: whether to leave the components as they are; `false` by default"),
     may("command", Template)

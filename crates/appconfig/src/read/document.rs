@@ -109,6 +109,14 @@ impl Node {
         }
     }
 
+    /// Returns the elements of a list by value; none for another value.
+    pub(crate) fn into_items(self) -> Vec<Self> {
+        match self.data {
+            Data::List(items) => items,
+            _ => Vec::new(),
+        }
+    }
+
     /// Returns the elements of a list; empty for another value.
     pub(crate) fn elements(&self) -> &[Node] {
         match &self.data {

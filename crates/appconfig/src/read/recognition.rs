@@ -1,5 +1,5 @@
 //! Recognizes a file by its keys when it has the form of another kind: a file of `inputs/` may have the form of
-//! `inputs.toml`, and the reverse.
+//! `inputs.toml`, and the reverse. Reads other names of keys as the names that the tables have.
 
 use crate::kinds::Kind;
 use crate::read::document::{Data, Entry, Node};
@@ -24,12 +24,34 @@ pub(crate) fn of(kind: Kind, root: Node) -> (Kind, Node) {
             list_of_one("kubernetes_context", root)
         }
         Kind::Policies if !has("policy") && has("contents") => list_of_one("policy", root),
+        Kind::Runbook => with_inputs(root),
         _ => root,
     };
     (kind, root)
 }
 
 const ROLES: [&str; 5] = ["provision_role", "maintenance_role", "deprovision_role", "custom_roles", "roles"];
+
+/// Returns a runbook whose list `input`, as other tools name it, is part of the list `inputs`.
+fn with_inputs(root: Node) -> Node {
+    let Node { span, data } = root;
+    let mut entries = match data {
+        Data::Table(entries) => entries,
+        data => return Node { span, data },
+    };
+    let is_list = |entry: &Entry, key: &str| entry.key == key && matches!(entry.value.data, Data::List(_));
+    if let Some(at) = entries.iter().position(|entry| is_list(entry, "input")) {
+        let mut other = entries.remove(at);
+        match entries.iter_mut().find(|entry| is_list(entry, "inputs")) {
+            Some(Entry { value: Node { data: Data::List(items), .. }, .. }) => items.extend(other.value.into_items()),
+            _ => {
+                "inputs".clone_into(&mut other.key);
+                entries.push(other);
+            }
+        }
+    }
+    Node { span, data: Data::Table(entries) }
+}
 
 fn list_of_one(key: &str, root: Node) -> Node {
     let span = root.span.clone();

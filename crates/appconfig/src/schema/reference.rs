@@ -98,7 +98,8 @@ fetched when an app version is made.
 (`.freehold` is another name of the same tree). It holds `org`, `app`, `install` (`id`, `name`, `inputs`, `sandbox`, `licence`
 and [its tags and labels](#tags-and-labels)), `inputs.inputs`, `install_stack.outputs`, `sandbox.outputs`,
 `components.<name>.outputs`, `actions.workflows.<name>.outputs`, `secrets`, `runner`, `domain` and `cloud_account`; the steps of
-an action have `action.inputs.<name>` too, and those of a runbook's run `runbook.inputs.<name>`.
+an action have `action.inputs.<name>` too, and those of a runbook's run `runbook.inputs.<name>` (`.action.inputs.<name>` and
+`.runbook_inputs.<name>`, without `.nuon`, are other names of these).
 
 A reference to the outputs of another component is a dependency on it. A reference to something that does not exist is an
 error, which suggests the nearest name. A template that reads a whole subtree, such as `toJson .nuon.install`, refers to

@@ -76,7 +76,7 @@ pub(super) const RULES: &[(At, Rule)] = &[
     (&["action"], Rule::Form("name", LABEL, A_LABEL)),
     (&["runbook"], Rule::Form("name", LABEL, A_LABEL)),
     (&["action.inputs"], Rule::Form("name", WORD, A_WORD)),
-    (&["runbook.inputs"], Rule::Form("name", WORD, A_WORD)),
+    (&["runbook.inputs", "runbook.input"], Rule::Form("name", WORD, A_WORD)),
     (&["component"], Rule::Form("drift_schedule", CRON_OR_NONE, A_CRON)),
     (&["component.health"], Rule::Form("schedule", CRON_OR_NONE, A_CRON)),
     (

@@ -182,3 +182,26 @@ manifest = "kind: {{ .nuon.runbook.inputs.ticket }}"
     assert!(found.contains("did you mean `ticket`?"), "{found}");
     assert!(found.contains("warning: `.nuon.runbook` exists only in the steps of a runbook's run"), "{found}");
 }
+
+#[test]
+fn a_runbook_of_another_tool_has_its_inputs_and_no_step_that_only_plans() {
+    let input = |name: &str| format!("name = \"{name}\"\ndisplay_name = \"N\"\ntype = \"string\"\nrequired = true\n");
+    let text = format!(
+        "name = \"r\"\n[[inputs]]\nname = \"mode\"\n[[input]]\n{}[[input]]\n{}\
+         [[steps]]\ntype = \"component_deploy\"\ncomponent_name = \"web\"\nplan_only = true\n\
+         [[steps]]\ntype = \"action\"\ncommand = \"echo $WHO\"\nenv_vars = {{ WHO = \"{{{{ .runbook_inputs.who }}}}\" }}\n",
+        input("who"),
+        input("when"),
+    );
+
+    let loaded = good().with("runbooks/r.toml", &text).load();
+    let misspelt = good().with("runbooks/r.toml", &text.replace("_inputs.who", "_inputs.woh")).faults().to_string();
+
+    let runbook = &loaded.version.runbooks[0];
+    let inputs: Vec<_> = runbook.inputs.iter().map(|input| (input.name.as_str(), input.required)).collect();
+    assert_eq!(inputs, [("mode", false), ("who", true), ("when", true)]);
+    assert_eq!(runbook.steps.len(), 1);
+    let warnings = loaded.warnings.to_string();
+    assert!(warnings.contains("the step only plans, so the runbook is read without it"), "{warnings}");
+    assert!(misspelt.contains("the runbook has no input `woh`"), "{misspelt}");
+}

@@ -11,6 +11,7 @@ fn paths(text: &str) -> String {
 fn paths_are_found_wherever_they_stand() {
     assert_eq!(paths("a {{ .nuon.install.id }} {{nuon.inputs.inputs.x}}"), "nuon.inputs.inputs.x nuon.install.id");
     assert_eq!(paths("{{ .freehold.install.id }}"), "nuon.install.id");
+    assert_eq!(paths("{{ .action.inputs.a }}{{ .runbook_inputs.b }}"), "nuon.action.inputs.a nuon.runbook.inputs.b");
     assert_eq!(paths(r#"{{ .nuon.a.b | join "," | quote }}"#), "nuon.a.b");
     assert_eq!(paths(r#"{{ printf "%s" (default .nuon.a (upper .nuon.b)) }}"#), "nuon.a nuon.b");
     assert_eq!(

@@ -33,6 +33,15 @@ fn fields_render_with_or_without_the_dot_and_under_both_names() {
 }
 
 #[test]
+fn inputs_of_a_run_are_also_beside_the_tree() {
+    let tree = json!({ "nuon": { "action": { "inputs": { "a": "1" } }, "runbook": { "inputs": { "b": "2" } } } });
+    let read = |text: &str| render(text, &tree, &Limits::default());
+
+    assert_eq!(read("{{ .action.inputs.a }}{{ .runbook_inputs.b }}").unwrap(), "12");
+    assert!(read("{{ .nuon.runbook_inputs.b }}").is_err() && read("{{ .runbook_inputs.c }}").is_err());
+}
+
+#[test]
 fn a_text_without_actions_is_unchanged() {
     assert_eq!(good("${var.x} } {not} %d"), "${var.x} } {not} %d");
 }
