@@ -19,7 +19,9 @@ pub(super) async fn run(job: &Job, work: &SyncImage) -> Result<Done, Failure> {
     let digest = &work.artifact.digest;
     let reference = repository.image(digest);
     // The object `image` has the keys that existing app configs read.
-    let image = json!({ "repository": repository.address(), "tag": digest_tag(digest), "digest": digest });
+    let image = json!({
+        "repository": repository.address(), "tag": digest_tag(digest), "digest": digest, "ref": reference,
+    });
     let outputs = [
         ("image", image),
         ("reference", Value::String(reference)),

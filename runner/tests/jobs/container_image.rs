@@ -47,6 +47,7 @@ async fn an_image_is_synced_once_and_then_needs_no_grant() {
     assert_eq!(first["digest"], artifact.digest.as_str());
     assert_eq!(first["image"]["repository"], first["repository"]);
     assert_eq!(first["image"]["digest"], first["digest"]);
+    assert_eq!(first["image"]["ref"], first["reference"]);
     assert_eq!(first["reference"], format!("{}@{}", first["repository"].as_str().unwrap(), artifact.digest));
     assert!(first["repository"].as_str().unwrap().ends_with(&format!("/{REPOSITORY}")));
     let repository = ecr_repository(&cloud.customer, REPOSITORY).await.unwrap();

@@ -67,7 +67,7 @@ const STACK_OUTPUTS: [&str; 14] = [
 /// The outputs of a component whose image the runner copied.
 const IMAGE_OUTPUTS: [&str; 4] = ["reference", "repository", "digest", "image"];
 /// The keys of the output `image` of such a component.
-const IMAGE_TABLE: [&str; 3] = ["repository", "tag", "digest"];
+const IMAGE_TABLE: [&str; 4] = ["repository", "tag", "digest", "ref"];
 
 /// The value that a path refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

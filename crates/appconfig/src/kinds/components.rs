@@ -186,8 +186,9 @@ const VERIFICATION: &[Key] = &[
 ];
 
 const AUTHORITY: &[Key] = &[
-    may("type", Word(&["sigstore_keyless", "cosign_key"]))
-        .doc("The kind of signature; by default, the other keys decide"),
+    may("type", Word(&["sigstore_keyless", "keyless", "cosign_key"])).doc(
+        "The kind of signature; by default, the other keys decide. `keyless` is another name of `sigstore_keyless`",
+    ),
     may("issuer", Text).doc("For a keyless signature: who issued the certificate, such as `https://accounts.example`"),
     may("subject", Text).doc("For a keyless signature: the identity in the certificate"),
     may("subject_regexp", Text).doc("For a keyless signature: a pattern of the identity in the certificate"),

@@ -249,7 +249,7 @@ fn defaults(table: &mut Map<String, Value>) {
 
 fn signature(table: &mut Map<String, Value>) {
     let keyless = json!({ "anyOf": [
-        { "required": ["type"], "properties": { "type": { "const": "sigstore_keyless" } } },
+        { "required": ["type"], "properties": { "type": { "enum": ["sigstore_keyless", "keyless"] } } },
         { "not": { "anyOf": [there("type"), there("public_key")] } },
     ] });
     let identity = json!({

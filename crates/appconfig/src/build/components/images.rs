@@ -151,20 +151,27 @@ impl Builder<'_> {
     }
 }
 
+/// The names of the type of keyless signatures; an app version has the first.
+const KEYLESS: [&str; 2] = ["sigstore_keyless", "keyless"];
+
 /// Returns whether an authority is keyless: by its `type`, or else by the absence of a key.
 fn is_keyless(authority: &Node) -> bool {
     match authority.text("type") {
-        Some(word) => word == "sigstore_keyless",
+        Some(word) => KEYLESS.contains(&word),
         None => authority.get("public_key").is_none(),
     }
 }
 
 /// Returns an authority from the config. If its `public_key` names a file, the result has the text of that file
-/// instead.
+/// instead. The type of a keyless signature has its own name.
 fn with_key_text(checked: &Checked, node: &Node) -> Value {
     let mut value = node.to_json();
     if let (Some(key), Some(slot)) = (node.get("public_key"), value.get_mut("public_key")) {
         *slot = Value::from(checked.content(key).unwrap_or_default());
+    }
+    if let Some(word) = value.get_mut("type").filter(|word| word.as_str().is_some_and(|word| KEYLESS.contains(&word))) {
+        let [own, _] = KEYLESS;
+        *word = Value::from(own);
     }
     value
 }

@@ -305,14 +305,15 @@ fn an_image_comes_from_any_registry() {
 
 #[test]
 fn a_signature_is_a_key_or_an_identity() {
-    let config = good()
-        .with(
-            "components/web.toml",
-            "name = \"web\"\ntype = \"container_image\"\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n[verification]\nrequire_signature = true\n[[verification.authorities]]\ntype = \"sigstore_keyless\"\nissuer = \"https://accounts.example\"\nsubject_regexp = \".*\"\n[[verification.authorities]]\npublic_key = \"./key.pub\"\n",
-        )
-        .with("components/key.pub", "-----BEGIN PUBLIC KEY-----\nQUJD\n-----END PUBLIC KEY-----\n");
+    let text = "name = \"web\"\ntype = \"container_image\"\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n[verification]\nrequire_signature = true\n[[verification.authorities]]\ntype = \"sigstore_keyless\"\nissuer = \"https://accounts.example\"\nsubject_regexp = \".*\"\n[[verification.authorities]]\npublic_key = \"./key.pub\"\n";
+    let config = |text: &str| {
+        let key = "-----BEGIN PUBLIC KEY-----\nQUJD\n-----END PUBLIC KEY-----\n";
+        good().with("components/web.toml", text).with("components/key.pub", key)
+    };
+    let spec = |text: &str| component(&config(text), "web").spec;
 
-    insta::assert_snapshot!(serde_json::to_string_pretty(&component(&config, "web").spec).unwrap(), @r#"
+    assert_eq!(spec(&text.replace("sigstore_keyless", "keyless")), spec(text));
+    insta::assert_snapshot!(serde_json::to_string_pretty(&spec(text)).unwrap(), @r#"
     {
       "kind": "container_image",
       "verification": {
