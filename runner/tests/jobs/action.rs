@@ -95,12 +95,25 @@ async fn a_failing_step_ends_the_action_with_its_name_and_code() {
 }
 
 #[tokio::test]
+async fn outputs_may_be_lines_of_keys_and_texts() {
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let steps = vec![command("s", "printf 'status=up\\n\\nurl=http://x/?a=b\\nstatus=down\\n' >> $FREEHOLD_OUTPUTS")];
+
+    let outcome = execute(&bench(steps).job).await;
+
+    assert_eq!(outputs(outcome), json!({ "status": "down", "url": "http://x/?a=b" }));
+}
+
+#[tokio::test]
 async fn outputs_that_are_not_an_object_are_refused() {
     if !have(&["bwrap"]) {
         return;
     }
     for (step, word) in [
         (command("s", "echo '[1]' > $FREEHOLD_OUTPUTS"), "not a JSON object"),
+        (command("s", "printf 'a=1\\nno pair\\n' > $FREEHOLD_OUTPUTS"), "not lines of the form KEY=TEXT"),
         (command("s", "rm $FREEHOLD_OUTPUTS; ln -s /etc/passwd $FREEHOLD_OUTPUTS"), "not in a regular file"),
         (command("s", "rm $FREEHOLD_OUTPUTS; mkfifo $FREEHOLD_OUTPUTS"), "not in a regular file"),
         (command("s", "rm $FREEHOLD_OUTPUTS; ln -s /dev/zero $FREEHOLD_OUTPUTS"), "not in a regular file"),

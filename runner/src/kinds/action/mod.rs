@@ -164,7 +164,8 @@ fn options_of_sh(script: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Returns the outputs that a step wrote as a JSON object. They are empty when the step wrote nothing.
+/// Returns the outputs that a step wrote, as a JSON object or as lines of the form `KEY=TEXT`. They are empty when the
+/// step wrote nothing.
 async fn read_outputs(workspace: &Path, name: &str) -> Result<Map<String, Value>, String> {
     let text = workspace::read(workspace, name, MAX_OUTPUTS_BYTES as u64).await.map_err(|error| match error {
         WorkspaceError::Gone(_) => "outputs: the file is gone".to_owned(),
@@ -178,5 +179,21 @@ async fn read_outputs(workspace: &Path, name: &str) -> Result<Map<String, Value>
     if text.iter().all(u8::is_ascii_whitespace) {
         return Ok(Map::new());
     }
-    serde_json::from_slice(&text).map_err(|error| format!("outputs: they are not a JSON object: {error}"))
+    serde_json::from_slice(&text).or_else(|error| {
+        let lines = std::str::from_utf8(&text).ok().and_then(outputs_in_lines);
+        lines.ok_or_else(|| format!("outputs: they are not a JSON object, and not lines of the form KEY=TEXT: {error}"))
+    })
+}
+
+/// Returns the outputs in lines of the form `KEY=TEXT`; of two lines with the same key, the later one counts. Returns
+/// `None` when another line is not empty.
+fn outputs_in_lines(text: &str) -> Option<Map<String, Value>> {
+    let is_key = |key: &str| {
+        !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
+    };
+    let pair = |line: &str| {
+        let (key, value) = line.split_once('=')?;
+        is_key(key).then(|| (key.to_owned(), Value::from(value)))
+    };
+    text.lines().filter(|line| !line.trim().is_empty()).map(pair).collect()
 }
