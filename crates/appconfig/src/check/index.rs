@@ -195,6 +195,7 @@ const fn named_by(kind: Kind) -> &'static [Thing] {
         | Kind::Installer
         | Kind::Branch
         | Kind::Triggers
+        | Kind::InstallsSource
         | Kind::Install
         | Kind::Runbook => &[],
     }
@@ -244,6 +245,7 @@ impl Collector<'_> {
             | Kind::Installer
             | Kind::Branch
             | Kind::Triggers
+            | Kind::InstallsSource
             | Kind::Install => {}
         }
     }

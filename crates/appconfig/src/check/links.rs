@@ -156,6 +156,7 @@ impl Names<'_> {
             | Kind::Installer
             | Kind::Branch
             | Kind::Triggers
+            | Kind::InstallsSource
             | Kind::Install => {}
         }
     }

@@ -105,6 +105,9 @@ pub(super) const SECRET: &[Key] = &[
         .doc("Whether the sandbox's cluster gets a copy, under the key `value`; default `false`"),
     may("kubernetes_secret_namespace", Template).doc("The namespace of the copy; needed by `kubernetes_sync`"),
     may("kubernetes_secret_name", Template).doc("The name of the copy; needed by `kubernetes_sync`"),
+    may("kubernetes_sync_targets", Any)
+        .doc("Several copies, each with a namespace, a name and a key of its own")
+        .never("a secret has one copy, under the key `value` (`kubernetes_sync`); an action can make others from it"),
 ];
 
 pub(super) const SECRETS: &[Key] =
@@ -142,9 +145,17 @@ pub(super) const INSTALL: &[Key] = &[
     may("component_toggles", Any).doc(
         "Whether each toggleable component is part of the install, by component; unlisted components do not change",
     ),
+    may("app_branch", Text)
+        .doc("The branch of the app that the install follows")
+        .never("let the install follow a channel (`freehold install release INSTALL --channel NAME`)"),
     may("stack_overrides", Any)
         .doc("How the stack of the install differs from the stack of the app")
         .never("all installs of a version have one stack; the customer sets its parameters"),
+];
+
+pub(super) const INSTALLS_SOURCE: &[Key] = &[
+    may("connected_repo", Table(REPO)).doc("The private repository with the files of installs"),
+    may("public_repo", Table(REPO)).doc("The public repository with the files of installs"),
 ];
 
 pub(super) const BRANCH: &[Key] = &[
@@ -205,6 +216,8 @@ const PREVIEW: &[Key] = &[
     may("label_selector", Any).doc("Labels of the install that previews are made on"),
     may("set_statuses", Flag).doc("Whether previews set commit statuses; default `true`"),
     may("comment", Flag).doc("Whether previews comment on the pull request; default `true`"),
+    may("ignore_drafts", Flag).doc("Whether drafts of pull requests have no previews"),
+    may("react", Flag).doc("Whether previews react to the comment that asks for them"),
 ];
 
 /// The keys of a page for customers: texts and links. They do not change what is deployed.

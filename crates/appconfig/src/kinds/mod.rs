@@ -41,6 +41,8 @@ pub(crate) enum Kind {
     Installer,
     Branch,
     Triggers,
+    /// `installs.toml`: the repository of the files of installs.
+    InstallsSource,
     Component,
     Action,
     Install,
@@ -48,7 +50,7 @@ pub(crate) enum Kind {
 }
 
 /// The kinds of the files in the app's directory, by file name.
-pub(crate) const ROOT: [(&str, Kind); 15] = [
+pub(crate) const ROOT: [(&str, Kind); 17] = [
     ("metadata.toml", Kind::Metadata),
     ("inputs.toml", Kind::Inputs),
     ("secrets.toml", Kind::Secrets),
@@ -63,6 +65,8 @@ pub(crate) const ROOT: [(&str, Kind); 15] = [
     ("installer.toml", Kind::Installer),
     ("branch.toml", Kind::Branch),
     ("triggers.toml", Kind::Triggers),
+    ("events.toml", Kind::Triggers),
+    ("installs.toml", Kind::InstallsSource),
     ("runbooks.toml", Kind::Runbook),
 ];
 
@@ -90,6 +94,10 @@ impl Kind {
             Effect::Never("Freehold has no installer page; send the customer the template of `freehold install stack`")
         } else if matches!(self, Self::Triggers) {
             Effect::Never("write each trigger as `[[triggers]]` of the action that it starts")
+        } else if matches!(self, Self::InstallsSource) {
+            Effect::Never(
+                "`freehold install sync DIR` reads `installs/` of a directory; check the repository out first",
+            )
         } else {
             Effect::Works
         }
@@ -117,6 +125,7 @@ impl Kind {
             Self::Installer => app::INSTALLER,
             Self::Branch => app::BRANCH,
             Self::Triggers => &[],
+            Self::InstallsSource => app::INSTALLS_SOURCE,
             Self::Component => components::COMPONENT,
             Self::Action => actions::ACTION,
             Self::Install => app::INSTALL,

@@ -85,6 +85,7 @@ impl SchemaKind {
                 Kind::Installer => "installer",
                 Kind::Branch => "branch",
                 Kind::Triggers => "triggers",
+                Kind::InstallsSource => "installs_source",
                 Kind::Component => "component",
                 Kind::Action => "action",
                 Kind::Install => "install",
@@ -166,6 +167,9 @@ pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
         ),
         Kind::Triggers => {
             ("Triggers", "Triggers in a file of their own, as other tools have them. They are not checked.")
+        }
+        Kind::InstallsSource => {
+            ("Where installs are described", "The repository from which other tools read the files of `installs/`.")
         }
         Kind::Component => (
             "A component of any type",

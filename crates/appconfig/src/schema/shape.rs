@@ -121,6 +121,7 @@ fn forms(kind: Kind) -> Vec<(Value, &'static [Key], Value)> {
         | Kind::Installer
         | Kind::Branch
         | Kind::Triggers
+        | Kind::InstallsSource
         | Kind::Component
         | Kind::Action
         | Kind::Install

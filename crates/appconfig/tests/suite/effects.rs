@@ -42,6 +42,23 @@ fn a_key_and_a_file_without_effect_are_warnings_with_their_line() {
 }
 
 #[test]
+fn files_and_keys_of_other_tools_are_known() {
+    let secret = "name = \"s\"\ndescription = \"d\"\n[[kubernetes_sync_targets]]\nname = \"s\"\nkey = \"k\"\n";
+    let config = good()
+        .with("events.toml", "[[rules]]\nname = \"tag\"\ntrigger = \"registry\"\n")
+        .with("installs.toml", "[connected_repo]\nrepo = \"acme/fleet\"\n")
+        .with("installs/one.toml", "name = \"one\"\napp_branch = \"main\"\n")
+        .with("secrets/s.toml", secret);
+
+    insta::assert_snapshot!(lines(&config.all()), @r"
+    events.toml:1: `events.toml` has no effect
+    installs.toml:1: `installs.toml` has no effect
+    installs/one.toml:2: `app_branch` has no effect
+    secrets/s.toml:3: `kubernetes_sync_targets` has no effect
+    ");
+}
+
+#[test]
 fn a_word_without_effect_is_a_warning_and_the_other_words_are_not() {
     let driver = |word: &str| {
         let runner = format!("runner_type = \"aws\"\nhelm_driver = \"{word}\"\n");
