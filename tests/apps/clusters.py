@@ -9,8 +9,8 @@ from kubernetes.programs import folder, missing
 from programs import CUSTOMER, INSTALL, REGION, Failed
 
 __all__ = ["admit", "apply", "kubectl", "make", "make_namespaces", "missing", "program"]
-# How the variables of a sandbox name the namespaces that it makes beside the install's own.
-NAMESPACES = re.compile(r"additional_namespaces\s*=\s*\[([^\]]*)\]")
+# How the variables of a module that makes a cluster name the namespaces in it beside the install's own.
+NAMESPACES = re.compile(r"\b(?:additional_)?namespaces\s*=\s*\[([^\]]*)\]")
 # The class that every cluster of EKS is made with.
 STORAGE = {
     "apiVersion": "storage.k8s.io/v1",

@@ -11,6 +11,8 @@ from repositories import make_writable
 
 # Folders and files whose entries are components and actions; nothing else can be left out by name.
 KINDS = {"component": "components", "action": "actions"}
+# The types of components that are deployed into a cluster.
+IN_CLUSTER = ("helm_chart", "kubernetes_manifest", "job")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 # A repository on GitHub, as an address or as owner and name.
 ADDRESS = re.compile(r"^(?:(?:https|ssh)://(?:[^@/]+@)?github\.com/|git@github\.com:)?([^/:]+/[^/]+?)(?:\.git)?/?$")
@@ -64,6 +66,28 @@ class Config:
     def sandbox(self):
         file = self.folder / "sandbox.toml"
         return tomllib.loads(file.read_text()) if file.exists() else {}
+
+    def clusters(self):
+        """Returns the components that make clusters into which others are deployed."""
+        files = [self.folder / "metadata.toml", self.folder / "kubernetes_contexts.toml"]
+        files += sorted((self.folder / "kubernetes_contexts").rglob("*.toml"))
+        tables = [tomllib.loads(file.read_text()) for file in files if file.exists()]
+        # A file of the folder may be one cluster.
+        listed = [one for table in tables for one in table.get("kubernetes_context", [table])]
+        return {one["component"] for one in listed if "component" in one}
+
+    def needs_cluster(self):
+        """Returns whether something of the app is in a cluster or uses one."""
+        components, actions = ([table for _, table in self.entries(kind).values()] for kind in KINDS)
+        return any(one.get("type") in IN_CLUSTER for one in components) or any(
+            one.get("enable_kube_config") for one in actions
+        )
+
+    def named(self, file, path):
+        """Returns the files that a path in a file of the config may name, the one that counts first."""
+        of_kind = self.folder / file.relative_to(self.folder).parts[0]
+        folders = dict.fromkeys((file.parent, of_kind, self.folder))
+        return [folder / path for folder in folders if (folder / path).exists()]
 
     def modules(self):
         """Returns the Terraform modules that come from repositories."""
@@ -147,7 +171,7 @@ class Config:
         if not named:
             return False
         if named.startswith("./"):
-            file = next((one for one in (file.parent / named, self.folder / named) if one.exists()), file)
+            file = next(iter(self.named(file, named)), file)
         text = file.read_text()
         shorter = without_key(text, key)
         file.write_text(shorter)

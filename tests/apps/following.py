@@ -75,7 +75,8 @@ def leave_out_lacking(app, view):
         ):
             found = True
         elif what := lacks.of(reason, lacks.OF_PARTS):
-            found |= app.config.leave_out("component", node["name"], what)
+            found |= app.fail_action(name, what) if name else app.config.leave_out("component", node["name"], what)
+            continue
         if name and node.get("job") and (what := why_action_failed(app, name, node["job"])):
             found |= app.fail_action(name, what)
     return found

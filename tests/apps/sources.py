@@ -21,9 +21,8 @@ CALLED = re.compile(
 )
 # Where images are that only some may read.
 PRIVATE = ("aws_ecr", "gcp_gar", "azure_acr")
-# What a sandbox whose module is not here hands out of its cluster, and the types of components that need one.
+# What a module that is not here hands out of its cluster.
 CLUSTER = dict.fromkeys(("name", "arn", "endpoint", "certificate_authority_data"), "")
-IN_CLUSTER = ("helm_chart", "kubernetes_manifest", "job")
 
 
 def serve(app):
@@ -105,9 +104,7 @@ def invent(app, repositories, name, table):
     else:
         reads, _ = app.config.reads(name)
         outputs = dict.fromkeys((read.partition(".")[0] for read in reads), "")
-        if name == "sandbox" and any(
-            one.get("type") in IN_CLUSTER for _, one in app.config.entries("component").values()
-        ):
+        if name in app.config.clusters() or (name == "sandbox" and app.config.needs_cluster()):
             outputs["cluster"] = CLUSTER
         stand_ins.write_module(folder, table.get("vars", {}), outputs)
     return True
@@ -131,7 +128,7 @@ def _rewrite(app, name, pattern, new):
     source, manifest = source_of(table), table.get("manifest", "")
     files = [file] if file else []
     if manifest.startswith("./"):
-        files += [one for one in (file.parent / manifest, app.config.folder / manifest) if one.exists()]
+        files += app.config.named(file, manifest)
     if source and source.repository:
         folder = app.repositories.copy(source.repository) / source.directory
         files += [one for one in folder.rglob("*") if one.suffix in (".yaml", ".yml", ".tpl")]
@@ -166,7 +163,9 @@ def serve_images(app):
     what comes from elsewhere."""
     image, hosts, of_registries, repositories = images.layout(app.work / "image"), set(), {}, charts.Repositories()
     for name, (_, table) in app.config.entries("component").items():
+        of_job = table.get("image_url", "") if table.get("type") == "job" else ""
         public, address = table.get("public", {}).get("image_url"), table.get("helm_repo", {}).get("repo_url")
+        public = public or (of_job if "{{" not in of_job else None)
         private = next((table[key].get("image_url") for key in PRIVATE if key in table), None)
         if private:
             app.config.leave_out("component", name, f"image `{private}` is in a private registry")
@@ -195,8 +194,8 @@ def replace_modules(app, repositories):
     for folder, names in _folders(app, app.config.modules(), repositories):
         if stand_ins.is_needed(folder):
             every, lists = (set().union(*parts) for parts in zip(*map(app.config.reads, names), strict=True))
-            known = facts(app, stand_ins.outputs(folder)) if "sandbox" in names else {}
-            stand_ins.replace(folder, every, lists, known)
+            known = known_of(app, names, stand_ins.outputs(folder))
+            stand_ins.replace(folder, every | of_cluster(known), lists, known)
             for name in names:
                 app.replace(name, "its module's providers are not here")
 
@@ -206,9 +205,11 @@ def replace_programs(app, repositories):
     for folder, names in _folders(app, app.config.programs(), repositories):
         every, lists = (set().union(*parts) for parts in zip(*map(app.config.reads, names), strict=True))
         outputs = {path.partition(".")[0] for path in every}
-        known = facts(app, outputs) if "sandbox" in names else {}
+        outputs |= {"cluster"} if app.config.clusters() & set(names) else set()
+        known = known_of(app, names, outputs)
         variables, keys = zip(*map(app.config.settings_of_program, names), strict=True)
-        stand_ins.replace_program(folder, (sum(variables, []), sum(keys, [])), every, lists, known)
+        settings = (sum(variables, []), sum(keys, []))
+        stand_ins.replace_program(folder, settings, every | of_cluster(known), lists, known)
         for name in names:
             app.replace(name, "its program's providers, and Pulumi, are not here")
 
@@ -222,13 +223,24 @@ def _folders(app, modules, repositories):
         yield (repositories.copy(repository) if repository else app.config.folder) / directory, names
 
 
+def known_of(app, names, outputs):
+    """Returns what is known of the outputs of parts: those of the sandbox, and those of components that make clusters."""
+    return facts(app, outputs) if {"sandbox", *app.config.clusters()} & set(names) else {}
+
+
+def of_cluster(known):
+    """Returns the paths of a cluster that are known: whoever deploys into it reads them without a template."""
+    return {path for path in known if path.startswith("cluster.")}
+
+
 def facts(app, outputs):
-    """Returns what is known of a sandbox: the account, and the cluster when it hands one out."""
+    """Returns what is known of the account, and of the cluster when it is handed out: all clusters are the same here."""
     known = {"account.id": CUSTOMER, "account.region": REGION}
     if "cluster" in outputs and (lacking := clusters.missing()):
         app.config.left_out["sandbox", "cluster"] = lacking
     elif "cluster" in outputs:
-        app.cluster = clusters.make(app.programs)
-        clusters.make_namespaces(app.programs, app.config)
+        if app.cluster is None:
+            app.cluster = clusters.make(app.programs)
+            clusters.make_namespaces(app.programs, app.config)
         known |= {f"cluster.{name}": value for name, value in app.cluster.items()}
     return known

@@ -9,6 +9,7 @@ import tempfile
 import unittest
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import hcl2
 
@@ -217,6 +218,28 @@ class Configs(WithFolder):
         self.assertIn("late", self.config.entries("component"))
         self.assertIn("size", [one["name"] for one in self.config.inputs()])
 
+    def test_files_are_found_beside_a_file_in_the_folder_of_its_kind_and_in_the_config(self):
+        file = self.config.folder / "components/web/web.toml"
+        places = [file.parent / "a.yaml", self.config.folder / "components/a.yaml", self.config.folder / "a.yaml"]
+        file.parent.mkdir()
+        for place in places:
+            place.write_text("")
+
+        self.assertEqual(places, self.config.named(file, "./a.yaml"))
+        places[1].unlink()
+        self.assertEqual(places[::2], self.config.named(file, "./a.yaml"))
+
+    def test_components_that_make_clusters_are_named_in_three_places(self):
+        one = 'name = "{}"\ncomponent = "{}"\n'
+        metadata = self.config.folder / "metadata.toml"
+        metadata.write_text(metadata.read_text() + "[[kubernetes_context]]\n" + one.format("a", "network"))
+        listed = "[[kubernetes_context]]\n" + one.format("b", "site")
+        (self.config.folder / "kubernetes_contexts.toml").write_text(listed)
+        (self.config.folder / "kubernetes_contexts").mkdir()
+        (self.config.folder / "kubernetes_contexts/c.toml").write_text(one.format("c", "ledger"))
+
+        self.assertEqual({"network", "site", "ledger"}, self.config.clusters())
+
     def test_field_that_a_server_is_too_old_for_is_removed_with_what_is_below_it(self):
         text = "spec:\n  rules:\n  - a: 1\n  - b:\n      c: 2\n  port: 80\n  policy: Local\n"
 
@@ -271,6 +294,20 @@ class Sources(WithFolder):
         sources.invent_missing(self.app, self.repositories)
 
         self.assertIn("cluster", stand_ins.outputs(self.repositories.copy("acme/gone")))
+
+    def test_module_that_makes_a_cluster_for_others_hands_it_out(self):
+        listed = '[[kubernetes_context]]\nname = "second"\ncomponent = "nodes"\n'
+        (self.config.folder / "kubernetes_contexts.toml").write_text(listed)
+        self.add("nodes", 'type = "terraform_module"\n[public_repo]\nrepo = "acme/gone"\n')
+        self.app.cluster = {"name": "c", "endpoint": "https://c"}
+
+        sources.invent_missing(self.app, self.repositories)
+        with mock.patch.object(clusters, "missing", return_value=None):
+            sources.replace_modules(self.app, self.repositories)
+
+        made = json.loads((self.repositories.copy("acme/gone") / "main.tf.json").read_text())
+        handed_out = made["output"]["cluster"]["value"]
+        self.assertEqual(("c", "https://c"), (handed_out["name"], handed_out["endpoint"]))
 
     def test_older_version_is_written_into_the_chart_of_a_component_and_nowhere_else(self):
         chart = self.repositories.copy("acme/modules") / "chart/templates"

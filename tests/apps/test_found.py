@@ -186,6 +186,16 @@ class Lacking(unittest.TestCase):
 
         self.assertEqual(["finds an empty list in the cluster; left out are `client`", None], found)
 
+    def test_action_that_reads_what_the_install_stack_lacks_is_left_out(self):
+        left_out = {}
+        app = SimpleNamespace(kinds=[], cluster=None, config=None, fail_action=lambda *one: not left_out.update([one]))
+        reason = "no install stack has an output `zone`; make it an input of the app"
+        node = {"name": "action:seed@post-provision", "state": "failed", "reason": reason}
+
+        self.assertTrue(following.leave_out_lacking(app, {"nodes": [node]}))
+
+        self.assertEqual({"seed": "reads `zone` of the install stack, which has no such output"}, left_out)
+
     def test_action_of_a_node_is_known_without_its_event(self):
         names = ("action:check", "action:check@post-deploy-component:api", "component:check")
 

@@ -7,7 +7,7 @@ import charts
 from programs import TENANT, VENDOR, Failed
 
 # Folders, and files in their place, without which an app works.
-DISPENSABLE = ("policies", "runbooks", "installs", "operation_roles", "branches")
+DISPENSABLE = ("policies", "runbooks", "installs", "operation_roles", "branch", "branches", "kubernetes_contexts")
 
 # An error of a sync and the file that it is in; and one about a text at an address.
 ERROR = re.compile(r"^error: (.+)\n\s+--> ([^:\n]+):", re.M)
