@@ -1,5 +1,6 @@
 """What happens to an install of an app: create, launch, provision, change an input, run the actions, tear down."""
 
+import datetime
 import os
 import re
 import shutil
@@ -48,6 +49,9 @@ def launch(app):
     command = (BIN / "freehold", "install", "stack", INSTALL, "-o", template)
     programs.wait_until("the install stack is ready", lambda: programs.succeeds(*command))
     answers = values.of_parameters(template.read_text(), CUSTOMER)
+    if _names_roles(app.config):
+        tomorrow = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=1)
+        answers |= values.of_switches(template.read_text(), tomorrow.strftime("%Y-%m-%dT%H:%M:%SZ"))
     words = [word for name, value in answers.items() for word in ("--parameter", f"{name}={value}")]
     place = ("--template", template)
     app.ask("install", "launch", INSTALL, *place, *words, account=CUSTOMER)
@@ -60,6 +64,12 @@ def launch(app):
     programs.start_runner("install", files / "runner.toml", CUSTOMER, role, _path(app), quiet=True)
     _give_sensitive(app)
     return f"parameters answered: {', '.join(answers)}"
+
+
+def _names_roles(config):
+    """Returns whether actions run under roles of their own: a job waits until the customer has switched its role on."""
+    actions = (table for _, table in config.entries("action").values())
+    return any(table.get("role") or table.get("break_glass_role") for table in actions)
 
 
 def _path(app):

@@ -32,6 +32,7 @@ OF_PARTS = (
     ),
     (re.compile(r"has no kind `([^`]+)` of `([^`]+)`"), "needs `{}` of `{}`, which the cluster here lacks"),
     (FIELD, "sets `{}`, which the API server here is too old for"),
+    (re.compile(r"policy `([^`]+)` \(of the vendor\) denies this"), "is what policy `{}` of the app denies"),
     (
         re.compile(r'failed calling webhook "([^"]+)"'),
         "needs the webhook `{}`, which a program in the cluster serves, and none runs here",

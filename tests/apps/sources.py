@@ -224,7 +224,7 @@ def _folders(app, modules, repositories):
 
 
 def known_of(app, names, outputs):
-    """Returns what is known of the outputs of parts: those of the sandbox, and those of components that make clusters."""
+    """Returns what is known of the outputs of parts: of the sandbox, and of components that make clusters."""
     return facts(app, outputs) if {"sandbox", *app.config.clusters()} & set(names) else {}
 
 
@@ -234,7 +234,7 @@ def of_cluster(known):
 
 
 def facts(app, outputs):
-    """Returns what is known of the account, and of the cluster when it is handed out: all clusters are the same here."""
+    """Returns what is known of the account, and of the cluster when it is handed out; there is one for all."""
     known = {"account.id": CUSTOMER, "account.region": REGION}
     if "cluster" in outputs and (lacking := clusters.missing()):
         app.config.left_out["sandbox", "cluster"] = lacking

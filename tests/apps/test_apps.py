@@ -365,6 +365,16 @@ class Values(unittest.TestCase):
         runner = {"RunnerPrincipal": "arn:aws:iam::222222222222:root"}
         self.assertEqual({"A": "freehold", "AppSecretKey": "freehold", "C": "m", **runner}, answers)
 
+    def test_customer_switches_roles_of_the_app_on_and_no_role_of_a_mode(self):
+        switch = "{Type: String, Default: '%s'}\n"
+        names = {"EnableDeprovision": "false", "EnableBreakGlassFix": "false", "EnableCustomLook": "true"}
+        template = "Parameters:\n" + "".join(f"  {name}: {switch % default}" for name, default in names.items())
+
+        answers = values.of_switches(template + "  BreakGlassUntil: " + switch % "1970", "2026")
+
+        self.assertEqual({"EnableBreakGlassFix": "true", "BreakGlassUntil": "2026"}, answers)
+        self.assertEqual({}, values.of_switches("Parameters:\n  EnableProvision: " + switch % "false", "2026"))
+
     def test_changed_input_keeps_its_type(self):
         inputs = [
             {"default": "true"},

@@ -158,6 +158,8 @@ class Lacking(unittest.TestCase):
             "which the cluster here lacks",
             "typed patch object: .spec.internalTrafficPolicy: field not declared in schema": "sets "
             "`.spec.internalTrafficPolicy`, which the API server here is too old for",
+            "policy `policies/deny.rego` (of the vendor) denies this: image `web`": "is what policy "
+            "`policies/deny.rego` of the app denies",
             "object: .spec.versions[0].x-kubernetes-validations: field not declared in schema": "sets "
             "`.spec.versions[0].x-kubernetes-validations`, which the API server here is too old for",
             'Internal error occurred: failed calling webhook "mutate.x.sh": Post "https://x.y.svc:443/mutate"': "needs "

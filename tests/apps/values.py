@@ -6,6 +6,8 @@ from programs import INSTALL
 
 # What the names of parameters for secrets of the app begin with.
 SECRET = "AppSecret"
+# What the names of parameters begin with that switch roles of the app on, and the end of those for emergencies.
+SWITCH, UNTIL = ("EnableBreakGlass", "EnableCustom"), "BreakGlassUntil"
 BY_NAME = {
     "email": "someone@example.com",
     "domain": "example.com",
@@ -59,6 +61,13 @@ def of_parameters(template, account):
         if is_open and name not in answers:
             answers[name] = one["AllowedValues"][0] if "AllowedValues" in one else plausible(name, "string")
     return answers
+
+
+def of_switches(template, until):
+    """Returns the parameters that switch on what the app's own roles need, those for emergencies until a moment."""
+    parameters = yaml.load(template, Loader=Template)["Parameters"]
+    on = {name: "true" for name, one in parameters.items() if name.startswith(SWITCH) and one.get("Default") == "false"}
+    return {**on, **({UNTIL: until} if on and UNTIL in parameters else {})}
 
 
 def plausible(name, kind):
