@@ -164,6 +164,18 @@ class Config:
                     self.leave_out(other_kind, other, f"needs {kind} `{name}`, which is left out")
         return True
 
+    def make_up_output(self, output):
+        """Writes a text for an output of the install stack wherever the sandbox reads it; returns whether it did."""
+        place, found = self.folder / "sandbox.toml", False
+        named = [one.get("contents", "") for one in self.sandbox().get("var_file", [])]
+        files = [file for path in named if path.startswith("./") for file in self.named(place, path)[:1]]
+        for file in [place, *files] if place.exists() else []:
+            text = file.read_text()
+            written = re.sub(rf"{{{{[^{{}}]*\.install_stack\.outputs\.{re.escape(output)}\b[^{{}}]*}}}}", output, text)
+            file.write_text(written)
+            found |= written != text
+        return found
+
     def remove_field(self, component, key):
         """Removes a key from the manifest of a component, wherever it is there; returns whether it was."""
         file, table = self.entries("component").get(component, (None, {}))

@@ -24,6 +24,8 @@ NONE_FOUND = re.compile(r"array index out of bounds: index 0, length 0")
 FIELD = re.compile(r"(\.[\w.\[\]-]+): field not declared in schema")
 # What the API server says of a definition of a kind with a default that is an empty text.
 EMPTY_DEFAULT = re.compile(r'openAPIV3Schema\S*\.default: Invalid value: "null"')
+# What the runner says of a template that reads what the install stack does not hand out.
+NO_OUTPUT = re.compile(r"no install stack has an output `([^`]+)`")
 # What a component may ask for that is not there: kinds of a newer API server or an operator, values of the stack.
 OF_PARTS = (
     (
@@ -37,10 +39,7 @@ OF_PARTS = (
         re.compile(r'failed calling webhook "([^"]+)"'),
         "needs the webhook `{}`, which a program in the cluster serves, and none runs here",
     ),
-    (
-        re.compile(r"no install stack has an output `([^`]+)`"),
-        "reads `{}` of the install stack, which has no such output",
-    ),
+    (NO_OUTPUT, "reads `{}` of the install stack, which has no such output"),
 )
 
 

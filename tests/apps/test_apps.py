@@ -169,6 +169,18 @@ class Configs(WithFolder):
         self.assertEqual({"cache", "ledger", "orders", "web"}, set(self.config.entries("component")))
         self.assertIn(("component", "last"), self.config.left_out)
 
+    def test_output_that_no_install_stack_has_is_made_up_where_the_sandbox_reads_it(self):
+        sandbox, variables = self.config.folder / "sandbox.toml", self.config.folder / "sandbox.tfvars"
+        read = "{{.nuon.install_stack.outputs.%s}}"
+        sandbox.write_text(f'[[var_file]]\ncontents = "./sandbox.tfvars"\n[vars]\nbucket = "a-{read % "bucket"}"\n')
+        variables.write_text(f'a = "{read % "bucket.name"}"\nb = "{read % "bucket_arn"}"\n')
+
+        self.assertTrue(self.config.make_up_output("bucket"))
+
+        self.assertEqual({"bucket": "a-bucket"}, self.config.sandbox()["vars"])
+        self.assertEqual(f'a = "bucket"\nb = "{read % "bucket_arn"}"\n', variables.read_text())
+        self.assertFalse(self.config.make_up_output("bucket"))
+
     def test_commit_of_a_repository_that_is_served_here_becomes_main(self):
         file = self.config.folder / "components/site.toml"
         file.write_text(file.read_text().replace('"v1"', f'"{"a1" * 20}"'))

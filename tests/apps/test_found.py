@@ -198,6 +198,16 @@ class Lacking(unittest.TestCase):
 
         self.assertEqual({"seed": "reads `zone` of the install stack, which has no such output"}, left_out)
 
+    def test_sandbox_gets_a_text_for_what_the_install_stack_lacks(self):
+        config = SimpleNamespace(left_out={}, make_up_output=lambda output: output == "zone")
+        app = SimpleNamespace(kinds=[], cluster=None, config=config, changed={})
+        config.entries, config.remove_field = lambda _: {}, lambda *_: False
+        node = {"name": "sandbox", "state": "failed", "reason": "no install stack has an output `zone`; make it"}
+
+        self.assertTrue(following.leave_out_lacking(app, {"nodes": [node]}))
+
+        self.assertEqual([("sandbox", "zone")], list(config.left_out))
+
     def test_action_of_a_node_is_known_without_its_event(self):
         names = ("action:check", "action:check@post-deploy-component:api", "component:check")
 
