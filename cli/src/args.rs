@@ -402,7 +402,11 @@ mod tests {
             // The files that hold the values of examples are not here.
             let words = words
                 .map(|word| word.split_once("=@").map_or_else(|| word.to_owned(), |(name, _)| format!("{name}=1")))
-                .map(|word| if word == "HEX" { "0".repeat(64) } else { word });
+                .map(|word| match word.as_str() {
+                    "HEX" => "0".repeat(64),
+                    "KEY" => "iojj3XQJ8ZX9UtstPLpdcspnCb8dlBIb83SIAbQPb1w=".to_owned(),
+                    _ => word,
+                });
             let parsed = Cli::try_parse_from(std::iter::once("freehold".to_owned()).chain(words));
             assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
         }

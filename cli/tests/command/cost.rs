@@ -92,7 +92,9 @@ fn api(path: &str) -> Option<Value> {
             "tenant": "acme", "account": "111111111111", "region": "eu-west-1",
             "reports_queue_url": "https://q", "tenant_key": KEY,
         }),
-        "/v1/apps/web-shop" => json!({ "app": "web-shop" }),
+        "/v1/apps/web-shop" => json!({
+            "app": "web-shop", "latest": format!("sha256:{}", "0".repeat(64)), "number": 1, "updated_at": 0,
+        }),
         "/v1/installs" => json!({ "items": [install("globex"), install("initech")] }),
         "/v1/installs/globex/workflows" => json!({ "items": [workflow(3, OCTOBER, 7)], "next": "two" }),
         // A page after the first workflow of an earlier month is not read: the server has none.

@@ -88,6 +88,6 @@ impl Visit for Recorded {
     }
 
     fn record_debug(&mut self, field: &Field, _: &dyn std::fmt::Debug) {
-        panic!("field `{field}` of a value is no text");
+        panic!("field `{field}` of a value is not a text");
     }
 }

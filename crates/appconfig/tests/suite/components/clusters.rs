@@ -91,7 +91,7 @@ fn clusters_in_files_of_their_own_are_those_of_the_app() {
     assert_eq!(contexts(app().with("kubernetes_contexts.toml", &listed)), expected);
     assert_eq!(contexts(app().with("kubernetes_contexts/own.toml", one)), expected);
     assert_eq!(
-        lines(&app().with("kubernetes_contexts.toml", &listed.replace("net", "web"))),
+        lines(&app().with("kubernetes_contexts.toml", &listed.replace("\"net\"", "\"web\""))),
         "error kubernetes_contexts.toml:3: component `web` is a `container_image`, which does not create a cluster\n"
     );
     assert_eq!(

@@ -124,7 +124,7 @@ fn keys_that_may_not_speak_are_refused() {
     order: the order failed verification: certificate of delegate key `6a3803d5f059902a1c6dafbc9ba47292` is not valid at this time
     order: the certificate of the order's key (1795258600000 ms) is later than the expiry of the order (1795257800000 ms)
     order: the order failed verification: message carries no certificate that the tenant's root key signed
-    order: the order failed verification: delegate key `6a3803d5f059902a1c6dafbc9ba47292` may not sign orders: its certificate is for cancels, notices, grants, contracts, receipts
+    order: the order failed verification: delegate key `6a3803d5f059902a1c6dafbc9ba47292` may not sign orders: its certificate is for cancels, notices, grants, contracts, receipts, licences
     runner key: the announcement of the runner's key failed verification: message is not signed by key `7300c0ae1429cd153252736a781b78f4`
     deploy report: the report failed verification: message is not signed by key `7300c0ae1429cd153252736a781b78f4`
     statement: provenance of artifact `sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f` failed verification: message is not signed by key `34750f98bd59fcfc946da45aaabe933b`
