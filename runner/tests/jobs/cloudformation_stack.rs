@@ -259,7 +259,7 @@ async fn a_stack_that_the_install_did_not_make_is_left_alone() {
     });
     let (foreign, _) = reason(execute(&bench.job).await);
 
-    assert!(untagged.contains("`freehold:tenant` = `acme`"), "{untagged}");
+    assert!(untagged.contains("`freehold:install` = `globex-prod`"), "{untagged}");
     assert!(foreign.contains("stack `CDKToolkit` is not this install's"), "{foreign}");
     let stacks = customer.describe_stacks().send().await.unwrap();
     let values: Vec<_> = stacks.stacks().iter().map(|stack| stack.outputs()[0].output_value().unwrap()).collect();

@@ -28,7 +28,7 @@ pub(crate) enum Kind {
     Permissions,
     /// A file of `permissions/`: one role.
     Role,
-    /// A file of `permissions/policies/`: a policy that roles name.
+    /// A file of `permissions/policies/**/*.toml`: a policy that roles name.
     NamedPolicy,
     BreakGlass,
     OperationRoles,

@@ -33,9 +33,9 @@ const DISPLAY_NAME: Key = may("display_name", Template)
 const POLICIES: Key = may("policies", Tables(POLICY_OF_ROLE)).doc("What the role may do");
 const NAMED_POLICIES: Key = may(
     "named_policies",
-    Tables(&[must("name", Template).filled().doc("The `name` of a file of `permissions/policies/`")]),
+    Tables(&[must("name", Template).filled().doc("The `name` of a file of `permissions/policies/**/*.toml`")]),
 )
-.doc("Policies that the role has beside `policies`, each from a file of `permissions/policies/`");
+.doc("Policies that the role has beside `policies`, each from a file of `permissions/policies/**/*.toml`");
 const BOUNDARY: Key = may("permissions_boundary", TemplateFile).doc(
     "The permissions boundary of the role: a policy document in JSON, or `./path` of a file with it. The install \
      stack denies the role everything that this boundary does not allow. Empty for no boundary",

@@ -422,7 +422,7 @@ fn a_rule_names_things_that_are_there() {
     "#);
 }
 
-/// A file of `permissions/policies/` with the name `name`.
+/// A file of `permissions/policies/**/*.toml` with the name `name`.
 fn named_policy(name: &str) -> String {
     let document =
         r#"{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sqs:*", "Resource": "*"}]}"#;
