@@ -9,9 +9,9 @@ const WEBHOOK: &str = "webhook";
 const DESCRIPTION: &str = "\
 The API of one tenant. A request is signed with AWS Signature Version 4 (service `execute-api`) by a principal of the \
 tenant's account that may `execute-api:Invoke`, except a call of a webhook. Every other POST has an `idempotency-key`. \
-A list comes in pages: `next` of a page is `after` of the request for the following page. The body of an error of the \
-API is an `ErrorBody`; what API Gateway answers itself has only a `message`. docs/api.md shows the main requests with \
-`curl`.";
+A list with the parameter `after` comes in pages: `next` of a page is `after` of the request for the following page. \
+The body of an error of the API is an `ErrorBody`; what API Gateway answers itself has only a `message`. docs/api.md \
+shows the main requests with `curl`.";
 
 /// Returns what the API is.
 pub(super) fn info() -> Value {
