@@ -51,7 +51,8 @@ they are not activated, the error names the command for this.
 With `--forecast` the command does not ask Cost Explorer. It calculates from list prices what the counted work of these
 days costs in a month, and prints a range.
 
-Exit code 4 when there is no figure: Cost Explorer or the tags are not activated, or AWS has no data yet.")]
+Exit code 4 when there is no figure: Cost Explorer or the tags are not activated, or AWS has no data yet. Exit code 6
+when the credentials may not read the bill.")]
 pub(crate) struct Cost {
     #[command(flatten)]
     days: Days,

@@ -22,7 +22,8 @@ use crate::{clock, confirm, file};
 /// The format of the list in a bundle.
 const FORMAT: u32 = 1;
 /// The advice about the file with the output of the runner's check.
-const DOCTOR: &str = "on the runner's machine, write it with `freehold-runner doctor --config FILE > doctor.txt`";
+const DOCTOR: &str = "on the runner's machine, write it with `freehold-runner doctor --config FILE > doctor.txt`, or if the \
+                      stack made the machine, with `/opt/freehold/freehold-runner doctor --stack NAME > doctor.txt`";
 const NEVER: &str = "Never in a bundle: values of Secrets Manager and of hidden parameters, signed orders, plans, Terraform \
                      states, and anything that does not belong to this install.";
 
@@ -45,8 +46,8 @@ private keys, credentials in URLs, and what follows a name such as `password=`. 
 found: read the files before you send them.
 
 With `--to`, the bundle is sealed to a key of the vendor's support, and only the vendor can read it, with `freehold support
-open`. Get the key from the vendor in a way that you trust. Without `--to`, the file is a gzipped tar that anybody can
-read. Only you can read the file on this machine, and it is written completely or not at all.
+open`. Get the key from the vendor in a way that you trust. Without `--to`, the file is a gzipped tar, and anybody who
+gets it can read it. On this machine only you can read the file, and it is written completely or not at all.
 
 Exit code 0 also when a part of the bundle could not be read; `--json` lists it in `missing`.")]
 pub(crate) struct Bundle {
