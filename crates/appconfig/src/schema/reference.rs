@@ -134,7 +134,7 @@ The AWS resources that a job makes have tags: `freehold:tenant`, `freehold:app`,
 that of Pulumi set them as default tags, and a CloudFormation stack gives them to its resources. A customer who activates the
 keys as cost allocation tags in AWS Billing sees the cost of each app, install and component. A module may set these tags
 itself with the same values, as `tags = var.tags` in a sandbox does. The resources of the install stack have the tags of the
-tenant, the app and the install. AWS allows at most 50 tags on most resources, and 10 on an object of S3.
+tenant, the app and the install, but its launch template has none of the app. AWS allows at most 50 tags on most resources, and 10 on an object of S3.
 
 Kubernetes objects have the labels `freehold.dev/app`, `freehold.dev/install` and `freehold.dev/component`: those of charts and
 manifests, Kubernetes Jobs, copies of secrets, and namespaces that the runner makes (without a component). The pods of a
