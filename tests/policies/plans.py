@@ -77,6 +77,8 @@ def plan(draw):
         kind = draw.choice(KINDS)
         actions = draw.choice(ACTIONS)
         tags = {"freehold:install": draw.choice(["globex", "initech"])} if draw.random() < 0.5 else None
+        if tags and draw.random() < 0.5:
+            tags["freehold:tenant"] = draw.choice(["acme", "umbrella"])
         changes.append(
             {
                 "address": f"{kind}.r{number}",

@@ -195,6 +195,7 @@ fn a_load_balancer_of_a_cluster_is_named_unless_it_is_internal() {
 #[test]
 fn resources_of_others_are_neither_changed_nor_taken_over() {
     let of = |install: &str| json!({ "tags": null, "tags_all": { "freehold:install": install } });
+    let of_both = |tenant: &str, install: &str| json!({ "tags": { "freehold:tenant": tenant }, "tags_all": { "freehold:install": install } });
     let importing = |before: Value| {
         let mut plan = change("aws_vpc", &["update"], before, json!({}));
         plan["resource_changes"][0]["change"]["importing"] = json!({ "id": "vpc-1" });
@@ -204,10 +205,15 @@ fn resources_of_others_are_neither_changed_nor_taken_over() {
         (change("aws_vpc", &["update"], of("initech"), json!({})), 1),
         (change("aws_vpc", &["delete"], of("initech"), Value::Null), 1),
         (change("aws_vpc", &["update"], of("globex"), json!({})), 0),
+        (change("aws_vpc", &["update"], of_both("acme", "globex"), json!({})), 0),
+        (change("aws_vpc", &["update"], of_both("umbrella", "globex"), json!({})), 1),
+        (change("aws_vpc", &["delete"], of_both("umbrella", "globex"), Value::Null), 1),
         (change("aws_vpc", &["update"], json!({ "cidr": "x" }), json!({})), 0),
         (change("aws_vpc", &["create"], Value::Null, json!({})), 0),
         (importing(json!({ "tags": { "Name": "theirs" } })), 1),
         (importing(of("globex")), 0),
+        (importing(of_both("acme", "globex")), 0),
+        (importing(json!({ "tags": { "freehold:tenant": "acme" } })), 1),
     ] {
         let verdict = asked("own-resources-only", &plan(document.clone(), &about()));
 
