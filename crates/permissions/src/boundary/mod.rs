@@ -72,15 +72,17 @@ const OPPOSITES_OF_ONE: [(&str, &str); 8] = [
 const OF_SEVERAL_VALUES: [&str; 5] =
     ["aws:calledvia", "aws:principalorgpaths", "aws:tagkeys", "dynamodb:attributes", "dynamodb:leadingkeys"];
 
-/// The condition key by which the install's own KMS key is recognized.
+/// The condition keys by which the install's own KMS key is recognized: two tenants may have installs of one name.
 const TAG: &str = "aws:ResourceTag/freehold:install";
-/// The condition key by which a key that the app made is recognized. It has [`TAG`] too.
+const TENANT: &str = "aws:ResourceTag/freehold:tenant";
+/// The condition key by which a key that the app made is recognized. It has [`TAG`] and [`TENANT`] too.
 const OF_APP: &str = "aws:ResourceTag/freehold:owner";
 
 /// The resources that every role of an install uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Own {
-    install: String,
+    /// The tags of the KMS key.
+    tags: [(&'static str, String); 2],
     /// Patterns of the ARNs of the bucket and of its objects.
     bucket: Vec<String>,
     /// A pattern of the ARN of the repository.
@@ -92,7 +94,7 @@ pub(crate) struct Own {
 /// The actions that every role needs on some of the install's own resources.
 struct Need<'a> {
     actions: &'static [&'static str],
-    /// The resources. Empty for the KMS key, which has a tag: its ARN is not known before the stack is launched.
+    /// The resources. Empty for the KMS key, which has tags: its ARN is not known before the stack is launched.
     on: &'a [String],
 }
 
@@ -102,7 +104,7 @@ impl Own {
         let repository = names::install_registry(tenant, install);
         let partition = Partition::of_region(region).name;
         Self {
-            install: install.to_string(),
+            tags: [(TAG, install.to_string()), (TENANT, tenant.to_string())],
             arns: [
                 format!("arn:{partition}:s3:::{bucket}"),
                 format!("arn:{partition}:s3:::{bucket}/x"),
@@ -391,8 +393,9 @@ impl Denial<'_> {
         if !need.on.is_empty() {
             return Ok(vec![self.statement("Action", actions, need.on, None)?]);
         }
-        let tests = [("StringNotEquals", TAG, self.own.install.as_str()), ("Null", OF_APP, "false")];
-        tests.into_iter().map(|test| self.statement("Action", actions.clone(), &[], Some(test))).collect()
+        let tags = self.own.tags.iter().map(|(key, value)| ("StringNotEquals", *key, value.as_str()));
+        let tests = tags.chain([("Null", OF_APP, "false")]);
+        tests.map(|test| self.statement("Action", actions.clone(), &[], Some(test))).collect()
     }
 
     /// Returns the statement that denies `actions`, or all others with `NotAction`, on everything but `on`. `test` is one more

@@ -149,11 +149,11 @@ proptest! {
         let denials = denials(&json!({ "Statement": statements }), &own());
         prop_assume!(denials.is_ok());
         let denials = denials.unwrap_or_default();
-        let install = vec![("aws:ResourceTag/freehold:install", "globex")];
+        let tags = vec![("aws:ResourceTag/freehold:install", "globex"), ("aws:ResourceTag/freehold:tenant", "acme")];
         let needed = [
             (ON_OWN_BUCKET.as_slice(), "arn:aws:s3:::fh-acme--globex--222222222222/terraform/state", Vec::new()),
             (&ON_OWN_REPOSITORY, "arn:aws:ecr:eu-west-1:222222222222:repository/fh-acme/globex", Vec::new()),
-            (&ON_OWN_KEY, "arn:aws:kms:eu-west-1:222222222222:key/1", install),
+            (&ON_OWN_KEY, "arn:aws:kms:eu-west-1:222222222222:key/1", tags),
             (&ON_ALL, "*", Vec::new()),
         ];
         for (actions, resource, keys) in needed {
@@ -237,16 +237,17 @@ fn a_denial_of_all_keys_leaves_the_installs_own_and_no_other() {
         { "Effect": "Deny", "Action": "kms:*", "Resource": "*" },
     ]));
 
-    let key = |install: Option<&'static str>| Call {
+    let key = |keys: &[(&'static str, &'static str)]| Call {
         action: "kms:Decrypt",
         resource: RESOURCES[3],
-        keys: install.map(|install| (TAG, install)).into_iter().collect(),
+        keys: keys.to_vec(),
     };
-    assert!(is_denied(&found, &key(None)));
-    assert!(is_denied(&found, &key(Some("initech"))));
-    assert!(!is_denied(&found, &key(Some("globex"))));
-    let of_app = Call { keys: vec![(TAG, "globex"), (OF_APP, "acme--globex")], ..key(None) };
-    assert!(is_denied(&found, &of_app));
+    let (tenant, install) = ((TENANT, "acme"), (TAG, "globex"));
+    assert!(is_denied(&found, &key(&[])));
+    assert!(is_denied(&found, &key(&[tenant, (TAG, "initech")])));
+    assert!(is_denied(&found, &key(&[(TENANT, "umbrella"), install])), "another vendor's install of the same name");
+    assert!(!is_denied(&found, &key(&[tenant, install])));
+    assert!(is_denied(&found, &key(&[tenant, install, (OF_APP, "acme--globex")])));
 }
 
 #[test]
