@@ -55,6 +55,7 @@ def add_tenant(world, t, customers):
 class Tenant:
     def __init__(self, world, t):
         self.world, self.t = world, t
+        # No tenant is called `fh-...`: the tenant stack and the checks of a customer refuse it (decision 0038).
         self.name, number = f"tenant{t}", f"{1000 + t:04d}".ljust(12, "1")
         self.account = Account(world, self.name, number, t)
         self.bucket = f"fh-{self.name}--{number}--{REGION}"

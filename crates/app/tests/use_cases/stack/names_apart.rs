@@ -24,7 +24,9 @@ fn name<T: std::str::FromStr + std::fmt::Debug>() -> impl Strategy<Value = T> {
         .prop_filter_map("not a name", |text| text.parse().ok())
 }
 
-/// Names of tenants; the tenant stack refuses `fh` and `fh-...`.
+/// Names of tenants without `fh` and `fh-...`: the app of tenant `fh-acme` may take the names `fh-acme--globex--*`,
+/// which the install stack `globex` of tenant `acme` has. So `infra/tenant.yaml` refuses these tenants, and
+/// `verify-template`, `install launch` and `infra/install.guard` refuse their templates at a customer.
 fn tenant() -> impl Strategy<Value = TenantName> {
     name().prop_filter("refused", |tenant: &TenantName| tenant.as_str().split('-').next() != Some("fh"))
 }
