@@ -8,6 +8,7 @@ mod forget;
 mod in_cluster;
 mod inputs;
 mod kubernetes;
+mod licence;
 mod path;
 mod policies;
 mod preflight;
