@@ -75,7 +75,7 @@ def leave_out_lacking(app, view):
             or make_up_output(app, node["name"], reason)
         ):
             found = True
-        elif what := lacks.of(reason, lacks.OF_PARTS):
+        elif what := lacks.of(reason, lacks.OF_PARTS) or reads_lost_action(app, reason):
             found |= app.fail_action(name, what) if name else app.config.leave_out("component", node["name"], what)
             continue
         if name and node.get("job") and (what := why_action_failed(app, name, node["job"])):
@@ -129,6 +129,14 @@ def make_up_output(app, name, reason):
         return False
     app.config.left_out["sandbox", found[1]] = "no install stack has such an output; the sandbox gets a made-up text"
     return True
+
+
+def reads_lost_action(app, reason):
+    """Returns that a component reads the outputs of an action that failed or is left out here, or nothing."""
+    found = lacks.NO_ACTION_OUTPUT.search(reason)
+    if not found or (found[1] not in app.failed_actions and ("action", found[1]) not in app.config.left_out):
+        return None
+    return f"reads the outputs of action `{found[1]}`, which has none here"
 
 
 def why_action_failed(app, name, job):

@@ -26,6 +26,8 @@ FIELD = re.compile(r"(\.[\w.\[\]-]+): field not declared in schema")
 EMPTY_DEFAULT = re.compile(r'openAPIV3Schema\S*\.default: Invalid value: "null"')
 # What the runner says of a template that reads what the install stack does not hand out.
 NO_OUTPUT = re.compile(r"no install stack has an output `([^`]+)`")
+# What the runner says of a template that reads the outputs of an action that has not succeeded yet.
+NO_ACTION_OUTPUT = re.compile(r"`\.nuon\.actions\.workflows\.([^`.]+)`? has no value")
 # What a component may ask for that is not there: kinds of a newer API server or an operator, values of the stack.
 OF_PARTS = (
     (

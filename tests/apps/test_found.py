@@ -170,6 +170,17 @@ class Lacking(unittest.TestCase):
 
         self.assertEqual(list(reasons.values()), found)
 
+    def test_a_component_that_reads_a_lost_action_is_found_and_one_that_reads_another_is_not(self):
+        app = SimpleNamespace(
+            failed_actions={"look": "why"}, config=SimpleNamespace(left_out={("action", "gone"): "why"})
+        )
+        reason = "component `web`, manifest: `.nuon.actions.workflows.{}` has no value (line 2, column 3)"
+
+        found = [following.reads_lost_action(app, reason.format(name)) for name in ("look", "gone", "other")]
+
+        self.assertEqual(["`look`", "`gone`"], [what.split()[5].rstrip(",") for what in found[:2]])
+        self.assertIsNone(found[2])
+
     def test_what_a_part_that_was_left_out_would_have_made_is_lacking(self):
         config = SimpleNamespace(removed={("action", "init"): "kubectl create secret generic db-login"})
         log = 'Error from server (NotFound): secrets "{}" not found'
