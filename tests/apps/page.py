@@ -26,7 +26,7 @@ with whatever was left out.
 |---|---|---|---|---|---|---|{rule}|
 """
 CLOUDS = """
-The folder of public configs has {count}. {own} have a stack of CloudFormation, and these are in the table. The others
+The directory of public configs has {count}. {own} have a stack of CloudFormation, and these are in the table. The others
 are for clouds that Freehold does not install into: {others}.
 """
 OWN = "aws-cloudformation"
