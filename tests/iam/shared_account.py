@@ -326,11 +326,6 @@ class SharedAccount:
         self.account.add_resource(name, name, theirs, PROVIDER)
         of_next = {"aws:ResourceTag/freehold:install": f"{self.account.name}-eu"}
         self.account.add_resource(f"{name}-next-door", name, theirs, self.asked(PROVIDER, of_next))
-        # An install of another vendor may have the same name; its owner is another.
-        own_with_owner, of_namesake = ({**own, self.tag: owner} for owner in (self.owner, self.neighbours[1]))
-        with_owner = self.asked(PROVIDER, own_with_owner)
-        self.account.add_resource("cluster-provider-with-owner", "cluster-provider", cluster, with_owner)
-        self.account.add_resource(f"{name}-namesake", name, theirs, self.asked(PROVIDER, of_namesake))
         for at, issuer in enumerate(
             (
                 "token.actions.githubusercontent.com",
