@@ -5,6 +5,7 @@ use std::sync::Arc;
 use freehold_app::app_version::versions::Versions;
 use freehold_app::notification::notifier::Notifier;
 use freehold_app::ports::{BuildMachine, Clock, Store};
+use freehold_app::stack::render_stack::RunnerProgram;
 use freehold_app::table::WriterId;
 use freehold_aws::caller_identity::StsCallerIdentity;
 use freehold_aws::config::{SdkConfig, SystemClock, sdk_config};
@@ -221,4 +222,11 @@ pub fn writer() -> WriterId {
 /// When it is missing.
 pub fn variable(name: &str) -> Result<String, Error> {
     std::env::var(name).map_err(|_| format!("environment variable `{name}` is not set").into())
+}
+
+/// Returns the runner program that customers' machines download, if the tenant stack names one.
+pub fn runner_program() -> Option<RunnerProgram> {
+    let [url, sha256] =
+        ["FREEHOLD_RUNNER_URL", "FREEHOLD_RUNNER_SHA256"].map(|name| variable(name).unwrap_or_default());
+    (!url.is_empty() && !sha256.is_empty()).then_some(RunnerProgram { url, sha256 })
 }

@@ -54,7 +54,7 @@ use freehold_app::runbook::advance_run::AdvanceRun;
 use freehold_app::runbook::cancel_run::CancelRun;
 use freehold_app::runbook::resume_run::ResumeRun;
 use freehold_app::runbook::run_runbook::RunRunbook;
-use freehold_app::stack::render_stack::{RenderStack, RunnerProgram};
+use freehold_app::stack::render_stack::RenderStack;
 use freehold_app::webhook::add_webhook::AddWebhook;
 use freehold_app::webhook::call_webhook::CallWebhook;
 use freehold_app::webhook::remove_webhook::RemoveWebhook;
@@ -80,7 +80,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::log_failure;
-use crate::settings::{Settings, variable};
+use crate::settings::{Settings, runner_program, variable};
 use routes::{Operation, Routes};
 
 /// The API of one tenant.
@@ -477,13 +477,6 @@ fn response(status: u16, body: String) -> ApiGatewayV2httpResponse {
     response.headers.insert("content-type", HeaderValue::from_static("application/json"));
     response.body = Some(Body::Text(body));
     response
-}
-
-/// Returns the runner program that customers' machines download, if the tenant stack names one.
-fn runner_program() -> Option<RunnerProgram> {
-    let [url, sha256] =
-        ["FREEHOLD_RUNNER_URL", "FREEHOLD_RUNNER_SHA256"].map(|name| variable(name).unwrap_or_default());
-    (!url.is_empty() && !sha256.is_empty()).then_some(RunnerProgram { url, sha256 })
 }
 
 #[cfg(test)]

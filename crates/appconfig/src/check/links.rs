@@ -12,7 +12,7 @@ use crate::read::document::{Data, Node};
 use crate::read::files::Place;
 use crate::report::draft::Draft;
 use crate::state::app::App;
-use crate::state::file::Checked;
+use crate::state::file::{Checked, Reading};
 
 pub(crate) use crate::check::index::{Index, index};
 pub(crate) use crate::check::references::references;
@@ -55,15 +55,10 @@ pub(crate) fn check(app: &mut App, index: &Index) -> Vec<Edge> {
 /// Returns the components that a component depends on: the components that its templates read, the components that it
 /// declares, and the component that creates its cluster.
 fn needs<'a>(checked: &'a Checked, index: &'a Index) -> impl Iterator<Item = (&'a str, Place)> {
-    let read = checked.uses.iter().filter_map(|reading| match target(&reading.path)? {
-        Target::Component(word, _) => Some((index.component(word)?, reading.place.clone())),
-        Target::Input(_)
-        | Target::Action(..)
-        | Target::Secret(_)
-        | Target::Sandbox(_)
-        | Target::InstallStack(_)
-        | Target::Licence => None,
-    });
+    let read = checked
+        .uses
+        .iter()
+        .filter_map(|reading| Some((index.component(component_of(reading)?)?, reading.place.clone())));
     let root = &checked.root;
     let declared = list(root, "dependencies")
         .iter()
@@ -75,19 +70,23 @@ fn needs<'a>(checked: &'a Checked, index: &'a Index) -> impl Iterator<Item = (&'
     read.chain(declared).chain(cluster)
 }
 
+/// Returns the name by which a template reads the outputs of a component; `None` when it reads something else.
+fn component_of(reading: &Reading) -> Option<&str> {
+    match target(&reading.path)? {
+        Target::Component(word, _) => Some(word),
+        Target::Input(_)
+        | Target::Action(..)
+        | Target::Secret(_)
+        | Target::Sandbox(_)
+        | Target::InstallStack(_)
+        | Target::Licence => None,
+    }
+}
+
 /// Returns the components that must be deployed before an action runs: the components that it declares, and those that
 /// its templates require.
 pub(crate) fn needed_by_action(checked: &Checked, index: &Index) -> BTreeSet<ComponentName> {
-    let read =
-        checked.uses.iter().filter(|reading| !reading.guarded).filter_map(|reading| match target(&reading.path)? {
-            Target::Component(word, _) => Some(word),
-            Target::Input(_)
-            | Target::Action(..)
-            | Target::Secret(_)
-            | Target::Sandbox(_)
-            | Target::InstallStack(_)
-            | Target::Licence => None,
-        });
+    let read = checked.uses.iter().filter(|reading| !reading.guarded).filter_map(component_of);
     let declared = list(&checked.root, "dependencies").iter().filter_map(Node::as_text);
     read.chain(declared).filter_map(|word| index.component(word)?.parse().ok()).collect()
 }
