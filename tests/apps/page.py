@@ -26,8 +26,8 @@ with whatever was left out.
 |---|---|---|---|---|---|---|{rule}|
 """
 CLOUDS = """
-The directory of public configs has {count}. {own} have a stack of CloudFormation, and these are in the table. The others
-are for clouds that Freehold does not install into: {others}.
+The directory of public configs has {count}. {own} have a stack of CloudFormation, and these are in the table. The
+others are for clouds that Freehold does not install into: {others}.
 """
 OWN = "aws-cloudformation"
 # What needs no line below the table: what each stand-in of a module is, the head says.
