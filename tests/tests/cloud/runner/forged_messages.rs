@@ -51,7 +51,7 @@ async fn a_runner_refuses_each_forged_order_for_its_own_reason() -> anyhow::Resu
         forged.push(job);
         output.push_str(&found);
     }
-    for has in ["grants", "cancels, notices, grants, contracts, receipts", "nothing"] {
+    for has in ["grants", "cancels, notices, grants, contracts, receipts, licences", "nothing"] {
         let wanted = format!("may not sign orders: its certificate is for {has} (");
         assert!(output.contains(&wanted), "no refusal says `{wanted}`: {output}");
     }
