@@ -2,8 +2,7 @@
 //! runner follows the more careful one. What they said reaches the vendor, and the audit log.
 
 use anyhow::{Context as _, ensure};
-use freehold_protocol::Envelope;
-use freehold_protocol::audit::{AuditEvent, AuditRecord};
+use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::policy::{PolicyOrigin, PolicyResult};
 use freehold_tests::harness::wait::{SOON, until};
 use freehold_tests::harness::{Capability, Install, Needs, World, app};
@@ -85,15 +84,9 @@ async fn job(world: &World) -> anyhow::Result<freehold_protocol::api::JobView> {
 
 /// Returns what the audit log of the install says about policies.
 async fn recorded(world: &World, install: &Install) -> anyhow::Result<Vec<Vec<PolicyResult>>> {
-    let s3 = aws_sdk_s3::Client::new(&world.administrator(&install.account)?);
-    let page = s3.list_objects_v2().bucket(bucket(install)).prefix("audit/0").send().await?;
-    let mut found = Vec::new();
-    for key in page.contents().iter().filter_map(|object| object.key()) {
-        let body = s3.get_object().bucket(bucket(install)).key(key).send().await?.body.collect().await?;
-        let record: AuditRecord = Envelope::parse(&body.to_vec())?.peek()?;
-        if let AuditEvent::PoliciesAsked { results, .. } = record.event {
-            found.push(results);
-        }
-    }
-    Ok(found)
+    let results = world.audit_records(install).await?.into_iter().filter_map(|record| match record.event {
+        AuditEvent::PoliciesAsked { results, .. } => Some(results),
+        _ => None,
+    });
+    Ok(results.collect())
 }

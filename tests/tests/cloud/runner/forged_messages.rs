@@ -3,8 +3,8 @@
 use anyhow::Context as _;
 use aws_sdk_sqs::types::QueueAttributeName;
 use ed25519_dalek::SigningKey;
+use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::contract::OrderTerms;
-use freehold_protocol::envelope::decode_base64;
 use freehold_protocol::limits::MAX_ENVELOPE_BYTES;
 use freehold_protocol::order::leftovers::FindLeftovers;
 use freehold_protocol::order::{Order, Work};
@@ -347,18 +347,9 @@ async fn waiting(world: &World, name: &str) -> anyhow::Result<(usize, usize)> {
 
 /// Returns the reasons of all refusals in the audit log of the customer's bucket.
 async fn audit(world: &World, install: &Install) -> anyhow::Result<Vec<String>> {
-    let s3 = aws_sdk_s3::Client::new(&world.administrator(&install.account)?);
-    let bucket = format!("fh-acme--globex--{}", install.account);
-    let objects = s3.list_objects_v2().bucket(&bucket).prefix("audit/").send().await?;
-    let mut reasons = Vec::new();
-    // The runner's public key is beside the records.
-    let keys = objects.contents().iter().filter_map(|object| object.key()).filter(|key| key.ends_with(".json"));
-    for key in keys {
-        let object = s3.get_object().bucket(&bucket).key(key).send().await?;
-        let text = object.body.collect().await?.into_bytes();
-        let envelope = Envelope::parse(&text)?;
-        let record: Value = serde_json::from_slice(&decode_base64(&envelope.payload)?)?;
-        reasons.extend(record["event"]["refusal"]["reason"].as_str().map(str::to_owned));
-    }
-    Ok(reasons)
+    let reasons = world.audit_records(install).await?.into_iter().filter_map(|record| match record.event {
+        AuditEvent::Refused { refusal, .. } => serde_json::to_value(refusal.reason).ok()?.as_str().map(str::to_owned),
+        _ => None,
+    });
+    Ok(reasons.collect())
 }

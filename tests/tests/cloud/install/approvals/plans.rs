@@ -1,19 +1,16 @@
 //! Plans of several parts that wait at once: what people decide about them, and what was applied of them.
 
-use std::collections::BTreeMap;
-
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use freehold_protocol::api::JobView;
 use freehold_protocol::approval::{PlanRecord, Side, record_object};
-use freehold_protocol::audit::{AuditEvent, AuditRecord};
-use freehold_protocol::{Digest, Envelope, JobId};
+use freehold_protocol::audit::AuditEvent;
+use freehold_protocol::{Digest, JobId};
 use freehold_tests::harness::wait::{SOON, until};
 use freehold_tests::harness::{Install, World};
-use tokio::sync::Mutex;
 
 use super::content::Content;
 use super::parts::Part;
-use super::{approve, bucket, job_ended, object, s3, waiting, waiting_anew};
+use super::{approve, job_ended, object, waiting, waiting_anew};
 
 /// A plan that waits for the vendor, and what its part had before.
 #[derive(Debug)]
@@ -67,48 +64,20 @@ pub(super) async fn all_wait(
 
 /// Returns the plans that were applied with an approval, oldest first.
 pub(super) async fn applied(world: &World, install: &Install) -> anyhow::Result<Vec<Applied>> {
-    let log = AuditLog { s3: s3(world, install)?, bucket: bucket(install), records: Mutex::default() };
-    let failure = Mutex::new(None::<String>);
     // While a record is written, nobody can read it.
-    let found = until("the audit log can be read", SOON, || async {
-        let applied = log.applied().await;
-        *failure.lock().await = applied.as_ref().err().map(|error| format!("{error:#}"));
-        Ok(applied.ok())
+    until("the audit log can be read", SOON, || async {
+        let applied = read_applied(world, install).await;
+        Ok(applied.inspect_err(|error| println!("the audit log cannot be read: {error:#}")).ok())
+    })
+    .await
+}
+
+async fn read_applied(world: &World, install: &Install) -> anyhow::Result<Vec<Applied>> {
+    let applied = world.audit_records(install).await?.into_iter().filter_map(|record| match record.event {
+        AuditEvent::Approval { plan, bytes, stage, .. } if stage == "applied" => Some(Applied { plan, bytes }),
+        _ => None,
     });
-    let found = found.await;
-    found.with_context(|| format!("the last look: {:?}", failure.into_inner()))
-}
-
-/// The audit log of an install. A record never changes, so each one is read once.
-struct AuditLog {
-    s3: aws_sdk_s3::Client,
-    bucket: String,
-    records: Mutex<BTreeMap<String, AuditRecord>>,
-}
-
-impl AuditLog {
-    async fn applied(&self) -> anyhow::Result<Vec<Applied>> {
-        let page = self.s3.list_objects_v2().bucket(&self.bucket).prefix("audit/0").send().await?;
-        for key in page.contents().iter().filter_map(|object| object.key()) {
-            if !self.records.lock().await.contains_key(key) {
-                let record = self.record(key).await.with_context(|| format!("reading `{key}`"))?;
-                self.records.lock().await.insert(key.to_owned(), record);
-            }
-        }
-        let records = self.records.lock().await;
-        let found = records.values().filter_map(|record| match &record.event {
-            AuditEvent::Approval { plan, bytes, stage, .. } if stage == "applied" => {
-                Some(Applied { plan: plan.clone(), bytes: bytes.clone() })
-            }
-            _ => None,
-        });
-        Ok(found.collect())
-    }
-
-    async fn record(&self, key: &str) -> anyhow::Result<AuditRecord> {
-        let object = self.s3.get_object().bucket(&self.bucket).key(key).send().await?;
-        Ok(Envelope::parse(&object.body.collect().await?.to_vec())?.peek()?)
-    }
+    Ok(applied.collect())
 }
 
 impl Waiting {
