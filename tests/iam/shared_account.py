@@ -118,8 +118,11 @@ PROVIDER = [
     "iam:AddClientIDToOpenIDConnectProvider",
     "iam:CreateOpenIDConnectProvider",
     "iam:DeleteOpenIDConnectProvider",
+    "iam:RemoveClientIDFromOpenIDConnectProvider",
     "iam:UpdateOpenIDConnectProviderThumbprint",
 ]
+# Reads are permitted whoever has the provider: a module may read the one of a cluster of the customer's.
+PROVIDER_READS = ["iam:GetOpenIDConnectProvider", "iam:ListOpenIDConnectProviderTags"]
 USER = [
     "iam:AttachUserPolicy",
     "iam:CreateAccessKey",
@@ -163,7 +166,7 @@ EVERYTHING = {
     **dict.fromkeys(("app-role-open", "their-role-open"), set(OPEN_ROLE)),
     **dict.fromkeys(("app-policy", "their-policy"), set(POLICY)),
     **dict.fromkeys(("app-profile", "their-profile"), set(PROFILE)),
-    **dict.fromkeys(("cluster-provider", "cluster-provider-of-theirs", "their-provider"), set(PROVIDER)),
+    **dict.fromkeys(("cluster-provider", "cluster-provider-of-theirs", "their-provider"), {*PROVIDER, *PROVIDER_READS}),
     **dict.fromkeys(("untagged", "tagged-by-others", "tagged-by-app"), FENCED_TAGGING),
     "outside": set(OUTSIDE),
     "their-user": set(USER),
@@ -190,11 +193,12 @@ CEILING = {
     "app-role-open": set(OPEN_ROLE),
     "app-policy": set(POLICY),
     "app-profile": set(PROFILE),
-    "cluster-provider": set(PROVIDER),
+    "cluster-provider": {*PROVIDER, *PROVIDER_READS},
+    "their-provider": set(PROVIDER_READS),
     "tag-of-theirs": set(TAGGING),
     "tag-at-birth": {"ec2:CreateTags", "ecs:TagResource", "sagemaker:AddTags"},
     **dict.fromkeys(("untagged", "tagged-by-app"), FENCED_TAGGING),
-    "cluster-provider-of-theirs": {"iam:CreateOpenIDConnectProvider"},
+    "cluster-provider-of-theirs": {"iam:CreateOpenIDConnectProvider", *PROVIDER_READS},
     "app-tag": set(TAGGING),
     "their-document": {"ssm:SendCommand"},
 }
@@ -321,11 +325,18 @@ class SharedAccount:
                 self.account.add_resource(f"their-{name}-{at}", f"their-{name}", arn(f"{resource}/{path}"), actions)
         cluster = arn("oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/A1")
         own = {"aws:ResourceTag/freehold:install": self.account.name}
-        self.account.add_resource("cluster-provider", "cluster-provider", cluster, self.asked(PROVIDER, own))
+        calls = PROVIDER + PROVIDER_READS
+        self.account.add_resource("cluster-provider", "cluster-provider", cluster, self.asked(calls, own))
         theirs, name = arn("oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/B2"), "cluster-provider-of-theirs"
-        self.account.add_resource(name, name, theirs, PROVIDER)
+        self.account.add_resource(name, name, theirs, calls)
         of_next = {"aws:ResourceTag/freehold:install": f"{self.account.name}-eu"}
-        self.account.add_resource(f"{name}-next-door", name, theirs, self.asked(PROVIDER, of_next))
+        self.account.add_resource(f"{name}-next-door", name, theirs, self.asked(calls, of_next))
+        # An install of another vendor may have the same name; its owner is another. A new provider has no tags yet.
+        own_with_owner, of_namesake = ({**own, self.tag: owner} for owner in (self.owner, self.neighbours[1]))
+        with_owner = self.asked(calls, own_with_owner)
+        self.account.add_resource("cluster-provider-with-owner", "cluster-provider", cluster, with_owner)
+        existing = [call for call in calls if not call.startswith("iam:Create")]
+        self.account.add_resource(f"{name}-namesake", name, theirs, self.asked(existing, of_namesake))
         for at, issuer in enumerate(
             (
                 "token.actions.githubusercontent.com",
@@ -335,7 +346,7 @@ class SharedAccount:
             )
         ):
             provider = arn(f"oidc-provider/{issuer}")
-            self.account.add_resource(f"their-provider-{at}", "their-provider", provider, self.asked(PROVIDER, own))
+            self.account.add_resource(f"their-provider-{at}", "their-provider", provider, self.asked(calls, own))
         # A path of IAM may have colons, and a wildcard of a pattern also matches them.
         number = self.account.number
         paths = ("x:role/", f"x:iam::{number}:role/", f"x:iam::{number}:role/freehold/{self.owner}/", "x:policy/")

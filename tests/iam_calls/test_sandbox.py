@@ -44,6 +44,16 @@ class Sandbox(unittest.TestCase):
                 self.assertEqual((read["Arn"], read["Path"]), (role["Arn"], "/"))
                 self.assertEqual(tags({"Tags": self.world.iam.list_role_tags(RoleName=name)["Tags"]}), CALLS["tags"])
 
+    def test_4_the_clusters_provider_also_carries_the_owner(self):
+        provider = {"OpenIDConnectProviderArn": self.module.values["provider"]}
+        owner = {"freehold:owner": "acme--globex", "freehold:added:freehold:owner": "true"}
+
+        made = self.world.root.get_open_id_connect_provider(**provider)
+        read = self.world.iam.get_open_id_connect_provider(**provider)
+
+        self.assertEqual(tags(made), CALLS["tags"] | TAGS | owner)
+        self.assertEqual(tags(read), CALLS["tags"])
+
     def test_5_no_read_shows_what_the_runner_added(self):
         iam = self.world.iam
         pages = [

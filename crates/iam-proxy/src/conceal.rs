@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::answer::Answer;
-use crate::install::{Install, SHOWN_BOUNDARY, asked};
+use crate::install::{Install, SHOWN_BOUNDARY};
 use crate::xml::Element;
 
 /// Returns the response in the form for the job. An error, or a response that is not XML, is returned unchanged.
@@ -65,10 +65,10 @@ pub(crate) fn tags(resource: &Element) -> impl Iterator<Item = (String, String)>
 }
 
 fn without_tags(element: &mut Element, install: &Install) {
-    let shown: BTreeSet<String> = tags(element).filter_map(|(key, _)| asked(&key).map(str::to_owned)).collect();
+    let keys: BTreeSet<String> = tags(element).map(|(key, _)| key).collect();
     if let Some(tags) = element.child_mut("Tags") {
         let text = |tag: &Element, name: &str| tag.value(name).unwrap_or_default();
-        tags.retain(|tag| !install.hides_tag(&text(tag, "Key"), &text(tag, "Value"), &shown));
+        tags.retain(|tag| !install.hides_tag(&text(tag, "Key"), &text(tag, "Value"), &keys));
     }
 }
 
@@ -134,6 +134,23 @@ mod tests {
         let shown = format!("<Tags>{}</Tags>", tag("freehold:install", "globex"));
         assert!(xml.contains(&shown), "{xml}");
         assert_eq!(list, format!("<R>{shown}</R>"));
+    }
+
+    #[test]
+    fn an_owner_is_hidden_when_the_runner_added_it_and_no_job_asked_for_it() {
+        let owner = tag("freehold:owner", "acme--globex");
+        let added = tag("freehold:added:freehold:owner", "true");
+        let asked = tag("freehold:asked:freehold:owner", "true");
+        let others = tag("freehold:owner", "initech--globex");
+
+        for (tags, shown) in [
+            ([owner.clone(), added.clone()].concat(), ""),
+            ([owner.clone(), added.clone(), asked].concat(), owner.as_str()),
+            (owner.clone(), owner.as_str()),
+            ([others.clone(), added].concat(), others.as_str()),
+        ] {
+            assert_eq!(read(&format!("<R><Tags>{tags}</Tags></R>")), format!("<R><Tags>{shown}</Tags></R>"));
+        }
     }
 
     #[test]

@@ -16,6 +16,10 @@ pub(crate) const HELD: &str = "freehold:held:";
 /// The prefix of a tag key. The rest of the key is the key of one of the install's tags. Such a tag on a resource records
 /// that a job itself set this tag of the install. Reads of the resource show the tag.
 const ASKED: &str = "freehold:asked:";
+/// The prefix of a tag key. The rest of the key is [`OWNER_TAG`]. Such a tag on an identity provider records that the
+/// runner set the owner, because the job that made the provider did not. Reads of the provider hide the owner until a
+/// job sets it itself.
+const ADDED: &str = "freehold:added:";
 
 /// The install, and the properties of each resource that its jobs make.
 #[derive(Debug, Clone)]
@@ -88,30 +92,48 @@ impl Install {
 
     /// Returns whether the tag marks a resource as one of the install. Jobs may set and read this tag.
     pub(crate) fn is_owner_tag(&self, key: &str, value: &str) -> bool {
-        key == OWNER_TAG && self.prefix.strip_suffix("--") == Some(value)
+        key == OWNER_TAG && self.owner() == Some(value)
     }
 
-    /// Returns whether the tag is left out of all responses to jobs. `asked` are the keys of the install's tags that a job
-    /// itself set on the resource.
-    pub(crate) fn hides_tag(&self, key: &str, value: &str, asked: &BTreeSet<String>) -> bool {
-        is_internal(key) || !asked.contains(key) && self.tags.get(key).is_some_and(|own| own == value)
+    /// Returns the value of the owner tag.
+    fn owner(&self) -> Option<&str> {
+        self.prefix.strip_suffix("--")
     }
 
-    /// Returns the note for the resource on which a job itself sets the tag `key`, as a tag; `None` unless the runner sets
-    /// this tag on every resource.
-    pub(crate) fn note_of_asked(&self, key: &str) -> Option<(String, String)> {
-        self.tags.contains_key(key).then(|| (format!("{ASKED}{key}"), "true".to_owned()))
+    /// Returns the owner tag for a new identity provider, with its note; nothing if the job has `given` the tag.
+    pub(crate) fn owner_to_add(&self, given: &[(String, String)]) -> Vec<(String, String)> {
+        match self.owner() {
+            Some(owner) if !given.iter().any(|(key, _)| key == OWNER_TAG) => {
+                vec![(OWNER_TAG.to_owned(), owner.to_owned()), note(ADDED, OWNER_TAG)]
+            }
+            _ => Vec::new(),
+        }
     }
+
+    /// Returns whether the tag is left out of all responses to jobs. `keys` are the keys of all tags of the resource.
+    pub(crate) fn hides_tag(&self, key: &str, value: &str, keys: &BTreeSet<String>) -> bool {
+        let has_note = |prefix: &str| keys.contains(&format!("{prefix}{key}"));
+        let is_set_by_runner =
+            self.tags.get(key).is_some_and(|own| own == value) || self.is_owner_tag(key, value) && has_note(ADDED);
+        is_internal(key) || is_set_by_runner && !has_note(ASKED)
+    }
+
+    /// Returns the note for the resource on which a job itself sets the tag `key`, as a tag; `None` unless the runner
+    /// sets this tag on every resource, or it is the owner tag and `may_have_owner` says that the runner may have set it.
+    pub(crate) fn note_of_asked(&self, key: &str, may_have_owner: bool) -> Option<(String, String)> {
+        let is_noted = self.tags.contains_key(key) || may_have_owner && key == OWNER_TAG;
+        is_noted.then(|| note(ASKED, key))
+    }
+}
+
+/// Returns the tag that is the note about the tag `key`.
+fn note(prefix: &str, key: &str) -> (String, String) {
+    (format!("{prefix}{key}"), "true".to_owned())
 }
 
 /// Returns whether the tag is one that the runner sets for its own use. Only resources of the install have such tags.
 fn is_internal(key: &str) -> bool {
-    key == SHOWN_BOUNDARY || key.starts_with(HELD) || key.starts_with(ASKED)
-}
-
-/// Returns the key of the install's tag that a note is about; `None` if `key` is not the key of such a note.
-pub(crate) fn asked(key: &str) -> Option<&str> {
-    key.strip_prefix(ASKED)
+    key == SHOWN_BOUNDARY || [HELD, ASKED, ADDED].iter().any(|prefix| key.starts_with(prefix))
 }
 
 /// Returns whether only the runner may set a tag with this key.

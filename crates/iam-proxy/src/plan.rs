@@ -47,7 +47,7 @@ impl Planner<'_> {
             return Err(Refusal::Malformed(reason));
         }
         self.without_reserved(&query)?;
-        self.note_asked(&mut query)?;
+        self.note_asked(target, &mut query)?;
         match target {
             Target::NewRole => self.new_role(query).await,
             Target::NewPolicy => self.new_resource("PolicyName", query),
@@ -101,7 +101,7 @@ impl Planner<'_> {
             ))
         };
         self.clusters.check(issuer.ok_or_else(stranger)?, self.upstream).await?;
-        self.mark(&mut query, Vec::new()).map(|()| Plan::Send(query))
+        self.mark_provider(&mut query).map(|()| Plan::Send(query))
     }
 
     fn linked_role(&self, query: Query) -> Result<Plan, Refusal> {
@@ -197,9 +197,10 @@ impl Planner<'_> {
 
     /// Adds a note for each tag of every resource of the install that the job itself sets. Reads show these tags:
     /// Terraform would set them again in each apply if they were hidden.
-    fn note_asked(&self, query: &mut Query) -> Result<(), Refusal> {
+    fn note_asked(&self, target: Target, query: &mut Query) -> Result<(), Refusal> {
         let mut tags = query.tags()?;
-        let notes: Vec<(String, String)> = tags.iter().filter_map(|(key, _)| self.install.note_of_asked(key)).collect();
+        let note = |key: &str| self.install.note_of_asked(key, target == Target::Provider);
+        let notes: Vec<(String, String)> = tags.iter().filter_map(|(key, _)| note(key)).collect();
         if !notes.is_empty() {
             tags.extend(notes);
             query.set_tags(&tags);
@@ -238,6 +239,13 @@ impl Planner<'_> {
         let tags: Vec<(String, String)> = given.iter().cloned().chain(missing).chain(notes).collect();
         query.set_tags(&tags);
         Ok(())
+    }
+
+    /// Adds the install's tags and the owner tag to a new identity provider. A provider has no path, so the boundary of
+    /// another install recognizes it by the owner tag. Two vendors may each have an install of the same name.
+    fn mark_provider(&self, query: &mut Query) -> Result<(), Refusal> {
+        let owner = self.install.owner_to_add(&query.tags()?);
+        self.mark(query, owner)
     }
 }
 
@@ -382,6 +390,56 @@ mod tests {
         let expected =
             [("freehold:asked:freehold:install", "true"), ("freehold:install", "globex"), ("freehold:tenant", "acme")];
         assert_eq!(tags, expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    }
+
+    /// Returns the tags of a request after `change`, sorted. `given` are its tags before.
+    fn tags_after(
+        action: &str,
+        given: &[(&str, &str)],
+        change: impl Fn(&Planner<'_>, &mut Query) -> Result<(), Refusal>,
+    ) -> Vec<(String, String)> {
+        let (install, clusters) = (sample(), Clusters::default());
+        let planner = Planner { install: &install, upstream: &UPSTREAM, clusters: &clusters };
+        let mut query = Query::new(action, &[]);
+        let given: Vec<(String, String)> = given.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+        query.set_tags(&given);
+        change(&planner, &mut query).unwrap();
+        let mut tags = query.tags().unwrap();
+        tags.sort();
+        tags
+    }
+
+    #[test]
+    fn a_new_provider_has_one_owner_and_a_note_if_the_job_did_not_set_it() {
+        let marked = |given: &[(&str, &str)]| {
+            tags_after("CreateOpenIDConnectProvider", given, |planner, query| planner.mark_provider(query))
+        };
+        let (ours, owner) =
+            ([("freehold:install", "globex"), ("freehold:tenant", "acme")], ("freehold:owner", "acme--globex"));
+        let expected = |more: &[(&str, &str)]| {
+            let mut tags: Vec<(String, String)> =
+                ours.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+            tags.sort();
+            tags
+        };
+
+        assert_eq!(marked(&[]), expected(&[owner, ("freehold:added:freehold:owner", "true")]));
+        assert_eq!(marked(&[owner]), expected(&[owner]));
+    }
+
+    #[test]
+    fn an_owner_that_a_job_sets_on_a_provider_is_noted_and_on_a_role_is_not() {
+        let owner = ("freehold:owner", "acme--globex");
+        let keys = |action: &str, target: Target| -> Vec<String> {
+            let tags = tags_after(action, &[owner], |planner, query| planner.note_asked(target, query));
+            tags.into_iter().map(|(key, _)| key).collect()
+        };
+
+        assert_eq!(
+            keys("TagOpenIDConnectProvider", Target::Provider),
+            ["freehold:asked:freehold:owner", "freehold:owner"]
+        );
+        assert_eq!(keys("TagRole", Target::Role), ["freehold:owner"]);
     }
 
     #[test]
