@@ -1,7 +1,8 @@
 """Tries every probe in a job's box, and the same without a box, where it has to succeed: else it could never fail.
 
-Prints the figure `sandbox.escapes` as a JSON line. The exit code is 1 when a probe got out, was refused by an answer
-that is not its wall's, or could not be shown to work without the wall. Each run has a machine of its own: network,
+Prints the figure `sandbox.escapes` and the same figure of each user, such as `sandbox.escapes_root`, as JSON lines. The
+exit code is 1 when a probe got out, was refused by an answer that is not its wall's, or could not be shown to work
+without the wall. Each run has a machine of its own: network,
 metadata service, name server, system bus (`machine.py`), made by namespaces. Nothing outside of them is touched.
 """
 
@@ -48,17 +49,28 @@ def main():
             users.remove(user)
     if not users:
         return ALL_SKIPPED
-    judged = [one for user in users for one in faults_as(user, probes, args.verbose)]
-    faults = [(name, fault) for name, fault in judged if fault]
-    print("\n".join(fault for _, fault in faults), file=sys.stderr)
-    attempted = len(judged)
-    figure = {"name": "sandbox.escapes", "value": len(faults), "attempted": attempted}
-    print(json.dumps({**figure, "passed": attempted - len(faults), "seed": 0}))
-    return 1 if faults else 0
+    judged = {user: [*faults_as(user, probes, args.verbose)] for user in users}
+    every = [fault for faults in judged.values() for fault in faults]
+    print("\n".join(filter(None, every)), file=sys.stderr)
+    for figure in figures_of(judged):
+        print(json.dumps(figure))
+    return 1 if any(every) else 0
+
+
+def figures_of(judged):
+    """Returns the figure of all users together, then that of each user under which something was attempted."""
+    every = [fault for faults in judged.values() for fault in faults]
+    of_users = {f"sandbox.escapes_{user}": faults for user, faults in judged.items() if faults}
+    return [figure(name, faults) for name, faults in {"sandbox.escapes": every, **of_users}.items()]
+
+
+def figure(name, faults):
+    wrong = sum(fault is not None for fault in faults)
+    return {"name": name, "value": wrong, "attempted": len(faults), "passed": len(faults) - wrong, "seed": 0}
 
 
 def faults_as(user, probes, is_verbose):
-    """Returns the names of probes with what is wrong with their answers when `user` runs the runner."""
+    """Yields what is wrong with the answers of each probe when `user` runs the runner, `None` if nothing is."""
     with ThreadPoolExecutor() as pool:
         boxed, bare = pool.map(lambda sandbox: in_machine(user, sandbox, probes), ("bubblewrap", "none"))
     for probe in probes:
@@ -66,7 +78,7 @@ def faults_as(user, probes, is_verbose):
         fault = judge(probe, boxed[name], bare[name], user)
         # A probe that was skipped counts as not attempted.
         if fault != SKIPPED:
-            yield name, fault and f"{user}: {name}: {fault}"
+            yield fault and f"{user}: {name}: {fault}"
         if is_verbose or fault not in (None, SKIPPED):
             show(user, probe, boxed[name], bare[name])
 

@@ -281,6 +281,17 @@ class Groups(unittest.TestCase):
                 is_file = any(any(ROOT.glob(f"{place}/{group.program}.rs")) for place in places)
                 self.assertTrue(is_file or f'"{group.program}"' in sources, group.program)
 
+    def test_attacks_on_the_box_are_counted_together_and_for_each_user_who_tried_some(self):
+        place = importlib.machinery.SourceFileLoader("escapes", str(ROOT / "tests/escapes/escapes.py"))
+        escapes = importlib.util.module_from_spec(importlib.util.spec_from_loader(place.name, place))
+        place.exec_module(escapes)
+
+        figures = escapes.figures_of({"root": [None, "root: dbus: GOT OUT"], "ordinary": [None], "alone": []})
+
+        counted = [(each["name"], each["value"], each["attempted"], each["passed"]) for each in figures]
+        of_root, of_ordinary = ("sandbox.escapes_root", 1, 2, 1), ("sandbox.escapes_ordinary", 0, 1, 1)
+        self.assertEqual(counted, [("sandbox.escapes", 1, 3, 2), of_root, of_ordinary])
+
     def test_help_teaches_every_group(self):
         text = subprocess.run([ROOT / "tests/figures/run", "--help"], capture_output=True, text=True, check=True).stdout
         for group in GROUPS:
