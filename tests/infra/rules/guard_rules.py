@@ -375,10 +375,10 @@ class Section(Clauses):
         """The managed policies of a role: the boundary in its case, and policies of AWS."""
         boundary = literal(full[0])
         self.say(f"{path}[0] == {boundary}", "The boundary is not attached as Freehold attaches it")
-        self.say(
-            f"{path}[*] in [{boundary}, /^arn:{class_of(PARTITION)}:iam::aws:policy\\/[A-Za-z0-9+=,.@_\\/-]+$/]",
-            "This is not a managed policy of AWS",
-        )
+        # Each part of its path, and its name. None begins with a dot: `..` could lead out of the place of the ARN.
+        part = "[A-Za-z0-9+=,@_-][A-Za-z0-9+=,.@_-]*"
+        of_aws = f"/^arn:{class_of(PARTITION)}:iam::aws:policy(?:\\/{part})+$/"
+        self.say(f"{path}[*] in [{boundary}, {of_aws}]", "This is not a managed policy of AWS")
 
     def policies(self, path, _plain, _full):
         """The inline policies of a role, which the app chooses: their form, and no other account."""

@@ -112,6 +112,12 @@ SMALL = {
     "another account's resource with an answer in it": lambda t: properties(t, "ProvisionRole")["Policies"][0][
         "PolicyDocument"
     ]["Statement"][0].update(Resource=["*", {"Fn::Sub": "arn:aws:iam::999999999999:role/${InputColour}"}]),
+    "a managed policy with dots in its path": lambda t: properties(t, "ProvisionRole")["ManagedPolicyArns"].append(
+        "arn:aws:iam::aws:policy/../x"
+    ),
+    "a managed policy with an empty part of its path": lambda t: properties(t, "ProvisionRole")[
+        "ManagedPolicyArns"
+    ].append("arn:aws:iam::aws:policy//x"),
     "a principal in a role's policy": lambda t: properties(t, "ProvisionRole")["Policies"][0]["PolicyDocument"][
         "Statement"
     ][0].update(Principal="*"),

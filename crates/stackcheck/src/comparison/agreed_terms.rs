@@ -13,7 +13,7 @@ use super::difference::{OTHER_CONTRACT, finding};
 use super::identity::Names;
 use super::inputs::Inputs;
 use super::place::shown;
-use super::roles::{Granted, Roles};
+use super::roles::{Granted, Roles, is_of_aws};
 use crate::finding::Finding;
 use crate::node::Node;
 
@@ -48,7 +48,11 @@ pub(super) fn give(
         let policies = terms.map(|terms| terms.policies.as_slice()).unwrap_or_default();
         let boundary = terms.and_then(|terms| terms.boundary.as_deref());
         match InStack::of(policies, boundary, place, &answers) {
-            Ok(InStack { inline, managed }) => *role = Granted { managed, inline: Some(inline) },
+            Ok(InStack { inline, managed }) => {
+                let strange = managed.iter().filter(|arn| !is_of_aws(arn));
+                findings.extend(strange.map(|arn| not_of_aws(line, &logical, arn)));
+                *role = Granted { managed, inline: Some(inline) };
+            }
             Err(reason) => {
                 let reason = format!("the policies of role `{name}` in the contract cannot be compared: {reason}");
                 let way_out = "for an input that the vendor answers, pass `--input NAME=VALUE`";
@@ -64,6 +68,11 @@ pub(super) fn give(
     }
     let known: Vec<String> = roles.all().map(|(name, ..)| name).collect();
     findings.extend(unknown_to_terms(&known, agreed.terms, root));
+}
+
+fn not_of_aws(line: usize, logical: &str, arn: &str) -> Finding {
+    let reason = format!("the contract gives this role `{}`, which is not a managed policy of AWS", shown(arn));
+    finding(line, logical, reason).or("ask the vendor for a contract that names the policies of AWS")
 }
 
 fn other_terms(terms: &Terms, root: &Node, names: &Names) -> Option<Finding> {

@@ -106,15 +106,22 @@ fn managed(root: &Node, role: &str) -> Granted {
     Granted { managed: arns, inline: None }
 }
 
-fn is_of_aws(arn: &str) -> bool {
-    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"+=,.@_/-".contains(&byte);
+/// Returns whether an ARN is that of a managed policy of AWS.
+pub(super) fn is_of_aws(arn: &str) -> bool {
     Arn::parse(arn).is_some_and(|arn| {
         let place = (arn.service, arn.region, arn.account);
         let name = arn.resource.strip_prefix("policy/");
         Partition::named(arn.partition).is_some()
             && place == ("iam", "", "aws")
-            && name.is_some_and(|name| !name.is_empty() && name.bytes().all(is_part))
+            && name.is_some_and(|name| name.split('/').all(is_part))
     })
+}
+
+/// Returns whether a text is a part of the path of a policy, or its name. None of AWS's begins with a dot: a part such as
+/// `..` could lead out of the place that the rest of the ARN names.
+fn is_part(text: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"+=,.@_-".contains(&byte);
+    !text.is_empty() && !text.starts_with('.') && text.bytes().all(is_allowed)
 }
 
 #[cfg(test)]
@@ -134,6 +141,10 @@ mod tests {
             "arn:aws:iam::aws:role/x",
             "arn:aws:iam::aws:policy/",
             "arn:aws:iam::aws:policy/a:b",
+            "arn:aws:iam::aws:policy/../x",
+            "arn:aws:iam::aws:policy/service-role/./x",
+            "arn:aws:iam::aws:policy//x",
+            "arn:aws:iam::aws:policy/x/",
         ] {
             assert!(!is_of_aws(arn), "{arn}");
         }

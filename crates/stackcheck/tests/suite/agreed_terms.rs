@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use freehold_protocol::app_version::RolePolicy;
 use freehold_protocol::contract::Terms;
 use freehold_stackcheck::{Agreed, Finding, verify};
 use serde_json::{Value, json};
@@ -101,6 +102,26 @@ fn policies_that_the_terms_do_not_have_are_found_in_their_lines() {
     for template in [wider, elsewhere, given, powerful, managed] {
         assert_eq!(verify(&template, &[], None).unwrap().findings, []);
     }
+}
+
+#[test]
+fn a_managed_policy_with_dots_in_its_path_is_found_with_and_without_the_terms() {
+    let mut terms = terms(TABLES, &json!({}));
+    terms.roles[0].policies[0] = RolePolicy::Managed("../PowerUserAccess".to_owned());
+    let template = asking_for(&terms).replacen("policy/PowerUserAccess", "policy/../PowerUserAccess", 1);
+    let reasons = |findings: Vec<Finding>| -> Vec<String> {
+        findings.into_iter().filter(|one| one.of == "ProvisionRole").map(|one| one.reason).collect()
+    };
+
+    let agreed = reasons(found(&template, &terms, &[]));
+    let alone = reasons(verify(&template, &[], None).unwrap().findings);
+
+    let arn = "arn:aws:iam::aws:policy/../PowerUserAccess";
+    assert!(
+        agreed.iter().any(|one| one.contains(&format!("`{arn}`, which is not a managed policy of AWS"))),
+        "{agreed:?}"
+    );
+    assert!(alone.iter().any(|one| one.contains(arn)), "{alone:?}");
 }
 
 #[test]
