@@ -5,7 +5,8 @@ use super::{files, read, top};
 const PAGE: &str = "docs/threat-model.md";
 /// The column that names the probes and tests. It is the last one.
 const COLUMN: &str = "| shown by |";
-/// A program whose names in brackets are those of a principal or a resource of its world, and not of a test.
+/// A program whose names in brackets are those of a principal or a resource of its world, and not of a test:
+/// `tests/iam/test_threat_model.py` compares them with the world.
 const WORLD: &str = "tests/iam/run";
 
 #[test]
@@ -36,8 +37,11 @@ fn probes() -> Vec<String> {
 }
 
 /// Returns what is wrong with the names in a cell: a name in brackets is that of a test in the file before it, and any
-/// other is that of a probe. Where `...` or `*` stands, a name continues.
+/// other is that of a probe. Where `...` or `*` stands, a name continues. A row without a test says why.
 fn mistakes(cell: &str, probes: &[String]) -> Vec<String> {
+    if cell.is_empty() {
+        return vec!["a row does not say what shows its protection, or why nothing does".to_owned()];
+    }
     let (mut file, mut depth, mut wrong) = ("", 0, Vec::new());
     let words: Vec<&str> = cell.split('`').collect();
     for pair in words.chunks(2) {
@@ -75,6 +79,7 @@ fn a_probe_or_a_test_that_is_not_there_is_found() {
 
     assert_eq!(found("`metadata-*`, `*-of-init`, and others in `kernel.py` of `tests/escapes/probes`"), [""; 0]);
     assert_eq!(found("`tests/iam/run` (`their-*`), the figure `approvals.tampered_refused`"), [""; 0]);
+    assert_eq!(found(""), ["a row does not say what shows its protection, or why nothing does"]);
     assert_eq!(found("`metadata-v6`"), ["there is no probe `metadata-v6`"]);
     let own = "tests/house/tests/rules/threat_model.rs";
     assert_eq!(found(&format!("`{own}` (`a_probe_or_a_test_...`)")), [""; 0]);
