@@ -58,8 +58,13 @@ class Clauses:
         """Returns the variable with the names of the description in a text."""
         return self.names.setdefault(guard_text.text(replacement), f"name_{len(self.names) + 1}")
 
+    def flat(self, path):
+        """A list in this list is refused: `in` looks into it, and takes one that is empty or has known items."""
+        self.say(f"{path}[*] !is_list", "A list has a list in it")
+
     def items(self, path, plain, full):
         """A list to which an app adds: nothing else may be in it, and nothing of Freehold's may lack."""
+        self.flat(path)
         self.is_one_of(f"{path}[*]", [*plain, *full], "Freehold does not render this item")
         for item in plain:
             self.is_one_of(f"some {path}[*]", [item], "An item that Freehold renders is missing")

@@ -107,6 +107,7 @@ class Section(Clauses):
             },
         )
         groups = f"{path}.ParameterGroups[*]"
+        self.flat(f"{groups}.Parameters")
         known = ", ".join(literal(group["Label"]) for group in interface["ParameterGroups"])
         self.only(groups, ["Label", "Parameters"], "This group of parameters is not one of an install stack")
         of_app = f"^({class_of(INPUT)}|{class_of(SECRET)})$"
@@ -297,6 +298,7 @@ class Section(Clauses):
         roles = over["Condition"]["ArnEquals"]["aws:PrincipalArn"]
         others = f"{path}[ Sid not exists or Sid != 'BreakGlassIsOver' ]"
         items = [item for item in full if item is not over]
+        self.flat(path)
         self.is_one_of(others, [*plain, *items], "Freehold does not render this item")
         for item in plain:
             self.is_one_of(f"some {path}[*]", [item], "An item that Freehold renders is missing")
@@ -366,6 +368,7 @@ class Section(Clauses):
             self.say(f"{chosen}.Effect == 'Allow'", "Freehold renders another statement")
             self.say(f"{chosen}.Action == {literal(statement['Action'])}", "Freehold renders another statement")
             forms = {literal(item): None for item in lists[sid]}
+            self.flat(f"{chosen}.Resource")
             self.say(
                 f"{chosen}.Resource[*] in [{', '.join(forms)}]", "The runner may use this beyond what is the install's"
             )
@@ -374,6 +377,7 @@ class Section(Clauses):
     def managed(self, path, plain, full):
         """The managed policies of a role: the boundary in its case, and policies of AWS."""
         boundary = literal(full[0])
+        self.flat(path)
         self.say(f"{path}[0] == {boundary}", "The boundary is not attached as Freehold attaches it")
         # Each part of its path, and its name. None begins with a dot: `..` could lead out of the place of the ARN.
         part = "[A-Za-z0-9+=,@_-][A-Za-z0-9+=,.@_-]*"

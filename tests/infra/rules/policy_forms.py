@@ -98,6 +98,13 @@ def _policies():
         for values in (value, [value]):
             condition = {"StringLike": {"s3:prefix": values}}
             yield f"{name} as {type(values).__name__} of a condition", _policy(Condition=condition)
+    for name, nested in (("a list in a list", [["*"]]), ("a reference in a list in a list", ["*", [SECRET]])):
+        for key in ("Resource", "Action"):
+            yield f"{name} as {key}", _policy(**{key: nested})
+        yield f"{name} in a condition", _policy(Condition={"StringLike": {"s3:prefix": nested}})
+        yield f"{name} as the version", _policy({"Version": nested})
+    yield "an empty list in a list", _policy(Resource=["*", []])
+    yield "a statement in a list in a list", {"PolicyName": "more", "PolicyDocument": {"Statement": [[EVERYTHING]]}}
     yield "a condition that is a text", _policy(Condition=SECRET)
     yield "a reference as the id of a statement", _policy(Sid=SECRET)
     yield "a reference as an action", _policy(Action=[SECRET])

@@ -59,6 +59,14 @@ def _statements(template, name):
     return properties(template, name)["PolicyDocument"]["Statement"]
 
 
+def _runners(template):
+    return properties(template, "RunnerRole")["Policies"][0]["PolicyDocument"]["Statement"]
+
+
+def _groups(template):
+    return template["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
+
+
 def _replicate(template):
     rule = {"Status": "Enabled", "Destination": {"Account": VENDOR, "Bucket": "arn:aws:s3:::x"}}
     properties(template, "Bucket")["ReplicationConfiguration"] = {"Role": "x", "Rules": [rule]}
@@ -248,6 +256,31 @@ class AsRendered(unittest.TestCase):
         missed = [name for name, rules in found.items() if "as_rendered" not in rules]
 
         self.assertEqual(missed, [])
+
+    def test_a_list_in_a_list_to_which_an_app_adds_is_found(self):
+        template = templates.install_with_inputs()
+        [takes] = [one for one in _runners(template) if one["Sid"] == "TakeModeRoles"]
+        lists = {
+            "/Metadata/AWS::CloudFormation::Interface/ParameterGroups/0/Parameters": _groups(template)[0]["Parameters"],
+            f"/Resources/RunnerRole/Properties/Policies/0/PolicyDocument/Statement/{_runners(template).index(takes)}"
+            "/Resource": takes["Resource"],
+            "/Resources/Limits/Properties/PolicyDocument/Statement": _statements(template, "Limits"),
+            **{
+                f"/Resources/{name}/Properties/Roles": properties(template, name)["Roles"]
+                for name in ("Limits", "Base")
+            },
+            **{
+                f"/Resources/{name}/Properties/ManagedPolicyArns": properties(template, name)["ManagedPolicyArns"]
+                for name in ("ProvisionRole", "CustomSupportRole", "BreakGlassRole")
+            },
+        }
+        for at, items in enumerate(lists.values()):
+            items.append([items[-1]] if at % 2 else [])
+
+        found = guard.broken_rules(json.dumps(template), whole=True)["as_rendered"]
+
+        nested = {path for path, reason in found if reason.startswith("A list has a list in it")}
+        self.assertEqual(nested, {f"{path}/{len(items) - 1}" for path, items in lists.items()})
 
     def test_policies_that_nobody_can_read_or_that_cloudformation_changes_are_found(self):
         for role in policy_forms.ROLES:
