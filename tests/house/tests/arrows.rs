@@ -11,12 +11,13 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 /// What each crate may know of the others. `tests` may know all of them, and `features` and `house` have no code.
-const ARROWS: [(&str, &[&str]); 25] = [
+const ARROWS: [(&str, &[&str]); 26] = [
     ("skips", &[]),
     ("aws-errors", &[]),
     ("log-filter", &[]),
     ("policy", &[]),
     ("protocol", &[]),
+    ("access", &["protocol"]),
     ("redaction", &["protocol"]),
     ("sealing", &["protocol"]),
     ("windows", &["protocol"]),
@@ -93,7 +94,8 @@ const NOT_SHIPPED: [&str; 4] = ["memory", "mutants", "openapi", "testing"];
 const SPEAK_AWS: [&str; 7] = ["aws", "builder", "cli", "client", "iam-proxy", "runner", "tests"];
 
 /// The crates without I/O, clock and randomness.
-const PURE: [&str; 7] = ["aws-errors", "protocol", "permissions", "domain", "template", "stackcheck", "windows"];
+const PURE: [&str; 8] =
+    ["access", "aws-errors", "protocol", "permissions", "domain", "template", "stackcheck", "windows"];
 
 /// What they have no use for.
 const IMPURE: [&str; 14] = [
