@@ -5,6 +5,7 @@
 
 mod actions;
 mod decision;
+mod limits;
 mod mistake;
 mod policies;
 mod principal;

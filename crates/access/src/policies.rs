@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cedar_policy::{PolicyId, PolicySet, ValidationMode};
 use freehold_protocol::Shape;
 
+use crate::limits::excess;
 use crate::mistake::{MAX_POLICIES_BYTES, Mistake, PoliciesError, of_error, of_warning};
 use crate::vocabulary::Vocabulary;
 
@@ -30,6 +31,9 @@ impl Policies {
     pub fn parse(text: &str) -> Result<Self, PoliciesError> {
         if text.len() > MAX_POLICIES_BYTES {
             return Err(PoliciesError::TooLong { bytes: text.len() });
+        }
+        if let Some(mistake) = excess(text) {
+            return Err(PoliciesError::wrong(vec![mistake]));
         }
         let parsed = text.parse::<PolicySet>().map_err(|errors| PoliciesError::of_syntax(text, &errors))?;
         let set = named(text, &parsed)?;
