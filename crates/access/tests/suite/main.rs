@@ -9,6 +9,7 @@ mod hostile_names;
 mod lock_out;
 mod mistakes;
 mod operations;
+mod page;
 mod people;
 
 use std::sync::LazyLock;
