@@ -48,7 +48,7 @@ pub fn document() -> Value {
             path.insert(route.method.to_lowercase(), operation);
         }
     }
-    json!({
+    let mut document = json!({
         "openapi": "3.1.0",
         "info": openapi_description::info(),
         "servers": openapi_description::servers(),
@@ -60,7 +60,9 @@ pub fn document() -> Value {
             "responses": shared_responses(&error, &examples),
             "securitySchemes": openapi_description::security_schemes(),
         },
-    })
+    });
+    document.sort_all_objects();
+    document
 }
 
 /// Returns a line for each body without an example, for each example that does not fit its body, and for each example

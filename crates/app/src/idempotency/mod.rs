@@ -303,7 +303,8 @@ fn write(key: &Key, row: &KeyedRequest, expect: Expect) -> Result<Write, AppErro
 /// Returns the digest of a body without the ciphertexts of its sealed values, and for a body with such values also the
 /// digest with them. Bodies that differ only in white space, or in the order of their fields, have the same digests.
 fn digests_of_body(body: &str) -> Result<(Digest, Option<Digest>), AppError> {
-    let Ok(value) = serde_json::from_str::<Value>(body) else { return Ok((Digest::of(body.as_bytes()), None)) };
+    let Ok(mut value) = serde_json::from_str::<Value>(body) else { return Ok((Digest::of(body.as_bytes()), None)) };
+    value.sort_all_objects();
     let (plain, whole) = (digest_of(&value)?, Digest::of(&serde_json::to_vec(&value)?));
     let sealed = (whole != plain).then_some(whole);
     Ok((plain, sealed))

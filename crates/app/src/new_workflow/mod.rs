@@ -211,6 +211,7 @@ pub fn workflow_writes(workflow: &Workflow) -> Result<Vec<Write>, AppError> {
 pub(crate) fn digest_of(body: &impl Serialize) -> Result<Digest, AppError> {
     let mut body = serde_json::to_value(body)?;
     hide_ciphertexts(&mut body);
+    body.sort_all_objects();
     Ok(Digest::of(&serde_json::to_vec(&body)?))
 }
 

@@ -36,8 +36,10 @@ pub(crate) fn granted(
     install: &Install,
 ) -> Result<Granted, AppError> {
     let place = nuon_tree::role_place(tenant, install, &version.app);
-    let InStack { inline, managed } = InStack::of(policies, boundary, place, &answers(version, install))
+    let InStack { mut inline, managed } = InStack::of(policies, boundary, place, &answers(version, install))
         .map_err(|reason| AppError::invalid(format!("{of} of app `{}`: {reason}", version.app)))?;
+    // The same template in each build, whether or not objects keep the order of their keys there.
+    inline.iter_mut().for_each(Value::sort_all_objects);
     Ok(Granted { inline: Quoted(inline), managed: managed.into_iter().map(Quoted).collect() })
 }
 

@@ -1,5 +1,6 @@
 //! Parses a TOML file into a tree in which every key and value has its position.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde_json::Value;
@@ -179,7 +180,7 @@ impl Node {
         }
     }
 
-    /// Returns the value as JSON. A date becomes a string.
+    /// Returns the value as JSON, with sorted keys in every build. A date becomes a string.
     pub(crate) fn to_json(&self) -> Value {
         match &self.data {
             Data::Text(text) | Data::Date(text) => Value::from(text.as_str()),
@@ -188,7 +189,8 @@ impl Node {
             Data::Flag(flag) => Value::from(*flag),
             Data::List(items) => items.iter().map(Self::to_json).collect(),
             Data::Table(entries) => {
-                Value::Object(entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect())
+                let sorted: BTreeMap<&String, &Self> = entries.iter().map(|entry| (&entry.key, &entry.value)).collect();
+                Value::Object(sorted.into_iter().map(|(key, value)| (key.clone(), value.to_json())).collect())
             }
         }
     }

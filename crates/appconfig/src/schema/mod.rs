@@ -37,6 +37,7 @@ pub fn schema(kind: SchemaKind) -> Value {
         object.insert("$id".to_owned(), json!(format!("urn:freehold:app-config:{}", kind.name())));
         object.insert("title".to_owned(), json!(kind.title()));
     }
+    schema.sort_all_objects();
     schema
 }
 

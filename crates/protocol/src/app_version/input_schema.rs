@@ -26,6 +26,7 @@ pub fn inputs_schema(inputs: &[Input], groups: &[InputGroup]) -> Value {
     if let Some(object) = schema.as_object_mut().filter(|_| !groups.is_empty()) {
         object.insert("x-freehold-groups".into(), groups.iter().map(InputGroup::heading).collect());
     }
+    schema.sort_all_objects();
     schema
 }
 

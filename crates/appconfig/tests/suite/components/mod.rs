@@ -18,7 +18,9 @@ fn component(config: &Config, name: &str) -> Component {
 /// Returns the component as canonical JSON says it, without what every kind has.
 fn special(config: &Config, name: &str) -> serde_json::Value {
     let component = component(config, name);
-    json!({ "source": component.source, "spec": component.spec })
+    let mut special = json!({ "source": component.source, "spec": component.spec });
+    special.sort_all_objects();
+    special
 }
 
 #[test]
