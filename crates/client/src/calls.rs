@@ -4,22 +4,24 @@
 use std::any::type_name;
 
 use freehold_protocol::api::{
-    AcknowledgeDriftRequest, AddSubscriptionRequest, AddWebhookRequest, AppView, ApproveJobRequest, ArtifactsView,
-    BuildComponentsRequest, BuildStarted, BuildView, CancelJobRequest, CancelWorkflowRequest, ChannelView,
-    CheckHealthRequest, CheckView, ContractView, CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest,
-    DetectDriftRequest, ForgetInstallRequest, ForgetStarted, HistoryEntry, IgnoreDriftRequest, InputsSchema,
-    InstallCreated, InstallDeleted, InstallDrift, InstallInputs, InstallRunbooks, InstallStack, InstallToggles,
-    InstallView, JobView, LineagePage, LogPage, MoveChannelRequest, Page, ReasonRequest, RejectJobRequest, ReleaseView,
-    RemoveSubscriptionRequest, ReportCheckRequest, ResumeWorkflowRequest, RetryJobRequest, Revoked, RunActionRequest,
-    RunRunbookRequest, RunView, SetApprovalsRequest, SetInputsRequest, SetLabelsRequest, SetLicenceRequest,
-    SetReleaseRequest, SetTogglesRequest, SkipNodeRequest, SourceUpload, SubscriptionView, SubscriptionsView,
-    SyncAppRequest, TeardownInstallRequest, TenantView, TestSent, TestSubscriptionsRequest, UpgradeRunnerRequest,
-    UploadSourceRequest, VersionDocument, VersionView, WebhookView, WebhooksView, WorkflowStarted, WorkflowView,
+    AcceptInvitationRequest, AccessView, AcknowledgeDriftRequest, AddSubscriptionRequest, AddWebhookRequest, AppView,
+    ApproveJobRequest, ArtifactsView, BuildComponentsRequest, BuildStarted, BuildView, CallerView, CancelJobRequest,
+    CancelWorkflowRequest, ChannelView, CheckHealthRequest, CheckView, ContractView, CreateInstallRequest,
+    CreateReleaseRequest, DeployComponentsRequest, DetectDriftRequest, ForgetInstallRequest, ForgetStarted,
+    HistoryEntry, IgnoreDriftRequest, InputsSchema, InstallCreated, InstallDeleted, InstallDrift, InstallInputs,
+    InstallRunbooks, InstallStack, InstallToggles, InstallView, InviteMemberRequest, JobView, LineagePage, LogPage,
+    MemberInvited, MemberRemoved, MemberView, MoveChannelRequest, Page, PoliciesView, ReasonRequest, RejectJobRequest,
+    ReleaseView, RemoveSubscriptionRequest, ReportCheckRequest, ResumeWorkflowRequest, RetryJobRequest, Revoked,
+    RunActionRequest, RunRunbookRequest, RunView, SetApprovalsRequest, SetInputsRequest, SetLabelsRequest,
+    SetLicenceRequest, SetMemberRequest, SetPoliciesRequest, SetReleaseRequest, SetTogglesRequest, SkipNodeRequest,
+    SourceUpload, SubscriptionView, SubscriptionsView, SyncAppRequest, TeardownInstallRequest, TenantView,
+    TestAccessRequest, TestSent, TestSubscriptionsRequest, UpgradeRunnerRequest, UploadSourceRequest, VersionDocument,
+    VersionView, WebhookView, WebhooksView, WorkflowStarted, WorkflowView,
 };
 use freehold_protocol::contract::Terms;
 use freehold_protocol::{
-    ActionName, AppName, ChannelName, CheckName, ComponentName, Digest, InstallId, JobId, ReleaseName, RunId,
-    RunbookName, WebhookName, WorkflowId,
+    ActionName, AppName, ChannelName, CheckName, ComponentName, Digest, InstallId, JobId, MemberName, ReleaseName,
+    RunId, RunbookName, WebhookName, WorkflowId,
 };
 
 use crate::call::{Call, Route};
@@ -266,4 +268,22 @@ calls! {
     ListWebhooks: GET "/v1/webhooks" list_webhooks() => WebhooksView;
     /// Removes a webhook.
     RemoveWebhook: POST "/v1/webhooks/{webhook}/remove" remove_webhook(webhook: WebhookName) => WebhooksView;
+    /// Who the caller is to the tenant, and what the caller may do in it.
+    ShowCaller: GET "/v1/caller" show_caller() => CallerView;
+    /// Members of the tenant, and who is invited.
+    ListMembers: GET "/v1/members" list_members() => Page<MemberView>;
+    /// Invites a member.
+    InviteMember: POST "/v1/members" invite_member() sends InviteMemberRequest => MemberInvited;
+    /// Replaces the groups, apps and installs of a member.
+    SetMember: POST "/v1/members/{member}" set_member(member: MemberName) sends SetMemberRequest => MemberView;
+    /// Removes a member or an invitation.
+    RemoveMember: POST "/v1/members/{member}/remove" remove_member(member: MemberName) => MemberRemoved;
+    /// Accepts an invitation by its code.
+    AcceptInvitation: POST "/v1/invitations/accept" accept_invitation() sends AcceptInvitationRequest => CallerView;
+    /// The policies that decide who may do what.
+    ShowPolicies: GET "/v1/access/policies" show_policies() => PoliciesView;
+    /// Replaces the policies.
+    SetPolicies: POST "/v1/access/policies" set_policies() sends SetPoliciesRequest => PoliciesView;
+    /// Asks whether the policies permit an action, and performs nothing.
+    TestAccess: POST "/v1/access/test" test_access() sends TestAccessRequest => AccessView;
 }

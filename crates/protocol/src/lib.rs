@@ -43,8 +43,8 @@ pub use envelope::{Delegated, Envelope, EnvelopeError, KeyId, KeyUse, KeyUses, P
 pub use ids::names;
 pub use ids::{
     AccountId, ActionName, AppName, Arn, BuildId, ChannelName, CheckName, ComponentName, GrantId, Group, IamRoleName,
-    IdError, InstallId, JobId, NotificationId, Partition, ReleaseName, RoleKey, RunId, RunbookName, TenantName,
-    WebhookName, WorkflowId,
+    IdError, InstallId, JobId, MemberName, NotificationId, Partition, ReleaseName, RoleKey, RunId, RunbookName,
+    TenantName, WebhookName, WorkflowId,
 };
 pub use packed_text::packed_len;
 pub use shape::Shape;

@@ -9,6 +9,7 @@ pub mod openapi;
 mod openapi_description;
 pub mod operations;
 mod placeholders;
+mod router;
 pub mod routes;
 
 use std::sync::Arc;
@@ -81,7 +82,8 @@ use serde::de::DeserializeOwned;
 
 use crate::log_failure;
 use crate::settings::{Settings, runner_program, variable};
-use routes::{Operation, Routes};
+use router::Routes;
+use routes::Operation;
 
 /// The API of one tenant.
 pub struct Api {

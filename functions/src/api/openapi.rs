@@ -7,19 +7,20 @@ use std::collections::BTreeSet;
 
 use freehold_app::idempotency::PERFORMING_SECS;
 use freehold_protocol::api::{
-    AcknowledgeDriftRequest, AddSubscriptionRequest, AddWebhookRequest, AppView, ApproveJobRequest, ArtifactsView,
-    BuildComponentsRequest, BuildStarted, BuildView, CallWebhookRequest, CancelJobRequest, CancelWorkflowRequest,
-    ChannelView, CheckHealthRequest, CheckView, ContractView, CreateInstallRequest, CreateReleaseRequest,
-    DeployComponentsRequest, DetectDriftRequest, ErrorBody, ErrorKind, ForgetInstallRequest, ForgetStarted,
-    HistoryEntry, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, IgnoreDriftRequest, InputsSchema, InstallCreated,
-    InstallDeleted, InstallDrift, InstallInputs, InstallRunbooks, InstallStack, InstallToggles, InstallView, JobView,
-    LineagePage, LogPage, MoveChannelRequest, Page, ReasonRequest, RejectJobRequest, ReleaseView,
+    AcceptInvitationRequest, AccessView, AcknowledgeDriftRequest, AddSubscriptionRequest, AddWebhookRequest, AppView,
+    ApproveJobRequest, ArtifactsView, BuildComponentsRequest, BuildStarted, BuildView, CallWebhookRequest, CallerView,
+    CancelJobRequest, CancelWorkflowRequest, ChannelView, CheckHealthRequest, CheckView, ContractView,
+    CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest, DetectDriftRequest, ErrorBody, ErrorKind,
+    ForgetInstallRequest, ForgetStarted, HistoryEntry, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, IgnoreDriftRequest,
+    InputsSchema, InstallCreated, InstallDeleted, InstallDrift, InstallInputs, InstallRunbooks, InstallStack,
+    InstallToggles, InstallView, InviteMemberRequest, JobView, LineagePage, LogPage, MemberInvited, MemberRemoved,
+    MemberView, MoveChannelRequest, Page, PoliciesView, ReasonRequest, RejectJobRequest, ReleaseView,
     RemoveSubscriptionRequest, ReportCheckRequest, ResumeWorkflowRequest, RetryJobRequest, Revoked, RunActionRequest,
     RunRunbookRequest, RunView, SetApprovalsRequest, SetInputsRequest, SetLabelsRequest, SetLicenceRequest,
-    SetReleaseRequest, SetTogglesRequest, SkipNodeRequest, SourceUpload, SubscriptionView, SubscriptionsView,
-    SyncAppRequest, TeardownInstallRequest, TenantView, TestSent, TestSubscriptionsRequest, UpgradeRunnerRequest,
-    UploadSourceRequest, VersionDocument, VersionView, WebhookCalled, WebhookView, WebhooksView, WorkflowStarted,
-    WorkflowView,
+    SetMemberRequest, SetPoliciesRequest, SetReleaseRequest, SetTogglesRequest, SkipNodeRequest, SourceUpload,
+    SubscriptionView, SubscriptionsView, SyncAppRequest, TeardownInstallRequest, TenantView, TestAccessRequest,
+    TestSent, TestSubscriptionsRequest, UpgradeRunnerRequest, UploadSourceRequest, VersionDocument, VersionView,
+    WebhookCalled, WebhookView, WebhooksView, WorkflowStarted, WorkflowView,
 };
 use freehold_protocol::contract::Terms;
 use freehold_protocol::limits::{KEPT_ANSWER_SECS, MAX_KEPT_REQUEST_BYTES};
@@ -412,5 +413,14 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Bod
         Operation::ListWebhooks | Operation::RemoveWebhook => (None, schema::<WebhooksView>(g)),
         Operation::CallWebhook => (Some(schema::<CallWebhookRequest>(g)), schema::<WebhookCalled>(g)),
         Operation::TestSubscriptions => (Some(schema::<TestSubscriptionsRequest>(g)), schema::<TestSent>(g)),
+        Operation::ShowCaller => (None, schema::<CallerView>(g)),
+        Operation::ListMembers => (None, schema::<Page<MemberView>>(g)),
+        Operation::InviteMember => (Some(schema::<InviteMemberRequest>(g)), schema::<MemberInvited>(g)),
+        Operation::SetMember => (Some(schema::<SetMemberRequest>(g)), schema::<MemberView>(g)),
+        Operation::RemoveMember => (None, schema::<MemberRemoved>(g)),
+        Operation::AcceptInvitation => (Some(schema::<AcceptInvitationRequest>(g)), schema::<CallerView>(g)),
+        Operation::ShowPolicies => (None, schema::<PoliciesView>(g)),
+        Operation::SetPolicies => (Some(schema::<SetPoliciesRequest>(g)), schema::<PoliciesView>(g)),
+        Operation::TestAccess => (Some(schema::<TestAccessRequest>(g)), schema::<AccessView>(g)),
     }
 }

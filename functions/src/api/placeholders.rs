@@ -3,8 +3,8 @@
 
 use freehold_app::AppError;
 use freehold_protocol::{
-    ActionName, AppName, ChannelName, CheckName, ComponentName, Digest, InstallId, JobId, ReleaseName, RunId,
-    RunbookName, WebhookName, WorkflowId,
+    ActionName, AppName, ChannelName, CheckName, ComponentName, Digest, InstallId, JobId, MemberName, ReleaseName,
+    RunId, RunbookName, WebhookName, WorkflowId,
 };
 
 use super::Call;
@@ -65,6 +65,7 @@ placeholders! {
     component: ComponentName = "The name of a component of the app.",
     install: InstallId = "The name of an install.",
     job: JobId = "The id of a job.",
+    member: MemberName = "The name of a member.",
     release: ReleaseName = "The name of a release of the app.",
     run: RunId = "The id of a run of a runbook.",
     runbook: RunbookName = "The name of a runbook of the app.",
@@ -102,6 +103,7 @@ mod tests {
             "component",
             "install",
             "job",
+            "member",
             "release",
             "terms",
             "version",

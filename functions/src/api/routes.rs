@@ -1,8 +1,6 @@
 //! The table of routes, with one entry per operation. The OpenAPI document is generated from the same table.
 
-use freehold_app::AppError;
 use freehold_app::read::List;
-use matchit::Router;
 
 /// An operation of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +80,15 @@ pub enum Operation {
     ListWebhooks,
     RemoveWebhook,
     CallWebhook,
+    ShowCaller,
+    ListMembers,
+    InviteMember,
+    SetMember,
+    RemoveMember,
+    AcceptInvitation,
+    ShowPolicies,
+    SetPolicies,
+    TestAccess,
 }
 
 impl Operation {
@@ -98,6 +105,7 @@ impl Operation {
             Self::ListRuns => Some(List::Runs),
             Self::ListLogs => Some(List::Logs),
             Self::ShowLineage => Some(List::Uses),
+            Self::ListMembers => Some(List::Members),
             Self::ShowTenant
             | Self::EnrolBuildRunner
             | Self::ShowApp
@@ -160,7 +168,15 @@ impl Operation {
             | Self::AddWebhook
             | Self::ListWebhooks
             | Self::RemoveWebhook
-            | Self::CallWebhook => None,
+            | Self::CallWebhook
+            | Self::ShowCaller
+            | Self::InviteMember
+            | Self::SetMember
+            | Self::RemoveMember
+            | Self::AcceptInvitation
+            | Self::ShowPolicies
+            | Self::SetPolicies
+            | Self::TestAccess => None,
         }
     }
 
@@ -189,7 +205,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
 }
 
 /// All routes.
-pub const ROUTES: [Route; 75] = [
+pub const ROUTES: [Route; 84] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
@@ -420,79 +436,23 @@ pub const ROUTES: [Route; 75] = [
         "/v1/webhooks/{webhook}/calls",
         "Receives a call of a webhook, signed by its key instead of by an IAM principal",
     ),
+    route(
+        Operation::ShowCaller,
+        "GET",
+        "/v1/caller",
+        "Who the caller is to the tenant, and what the caller may do in it",
+    ),
+    route(Operation::ListMembers, "GET", "/v1/members", "Members of the tenant, and who is invited"),
+    route(Operation::InviteMember, "POST", "/v1/members", "Invites a member"),
+    route(Operation::SetMember, "POST", "/v1/members/{member}", "Replaces the groups, apps and installs of a member"),
+    route(Operation::RemoveMember, "POST", "/v1/members/{member}/remove", "Removes a member or an invitation"),
+    route(Operation::AcceptInvitation, "POST", "/v1/invitations/accept", "Accepts an invitation by its code"),
+    route(Operation::ShowPolicies, "GET", "/v1/access/policies", "The policies that decide who may do what"),
+    route(Operation::SetPolicies, "POST", "/v1/access/policies", "Replaces the policies"),
+    route(
+        Operation::TestAccess,
+        "POST",
+        "/v1/access/test",
+        "Asks whether the policies permit an action, and performs nothing",
+    ),
 ];
-
-/// Finds the operation for a method and a path.
-#[derive(Debug)]
-pub struct Routes {
-    get: Router<Operation>,
-    post: Router<Operation>,
-}
-
-impl Routes {
-    /// Returns a matcher for all routes.
-    ///
-    /// # Errors
-    /// When two routes conflict. A test checks that no two routes do.
-    pub fn new() -> Result<Self, matchit::InsertError> {
-        let mut routes = Self { get: Router::new(), post: Router::new() };
-        for route in ROUTES {
-            let router = if route.method == "GET" { &mut routes.get } else { &mut routes.post };
-            router.insert(route.path, route.operation)?;
-        }
-        Ok(routes)
-    }
-
-    /// Returns the operation for a method and path, and the values of the path's placeholders.
-    ///
-    /// # Errors
-    /// NotFound when no route matches.
-    pub fn find(&self, method: &str, path: &str) -> Result<(Operation, Vec<(String, String)>), AppError> {
-        let path = path.trim_end_matches('/');
-        let router = match method {
-            "GET" => Some(&self.get),
-            "POST" => Some(&self.post),
-            _ => None,
-        };
-        let found = router.and_then(|router| router.at(path).ok()).ok_or_else(|| {
-            let shown: String = path.chars().take(120).collect();
-            AppError::not_found(format!(
-                "there is no route `{method} {shown}`; docs/openapi.json lists the routes, and `freehold tenant deploy` adds \
-                 those of its release"
-            ))
-        })?;
-        let parameters = found.params.iter().map(|(name, value)| (name.to_owned(), decoded(value))).collect();
-        Ok((*found.value, parameters))
-    }
-}
-
-/// Decodes colons: digests contain one, and no other character of an id, a name or a digest is ever percent-encoded.
-fn decoded(value: &str) -> String {
-    value.replace("%3A", ":").replace("%3a", ":")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_route_is_found_by_its_own_path() {
-        let routes = Routes::new().unwrap();
-
-        for route in ROUTES {
-            let path = route.path.replace(['{', '}'], "");
-            assert_eq!(routes.find(route.method, &path).unwrap().0, route.operation, "{}", route.path);
-        }
-    }
-
-    #[test]
-    fn an_unknown_path_is_named() {
-        let error = Routes::new().unwrap().find("DELETE", "/v1/apps").unwrap_err();
-
-        assert_eq!(
-            error.to_string(),
-            "there is no route `DELETE /v1/apps`; docs/openapi.json lists the routes, and `freehold tenant deploy` adds those of \
-             its release"
-        );
-    }
-}

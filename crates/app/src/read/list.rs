@@ -1,7 +1,9 @@
 //! Lists that are read page by page, and their page tokens. A token is the sort key of the row after which the next
 //! page begins.
 
-use freehold_protocol::{AppName, BuildId, ComponentName, InstallId, JobId, ReleaseName, RunId, Shape, WorkflowId};
+use freehold_protocol::{
+    AppName, BuildId, ComponentName, InstallId, JobId, MemberName, ReleaseName, RunId, Shape, WorkflowId,
+};
 
 use crate::AppError;
 
@@ -21,6 +23,8 @@ pub enum List {
     Logs,
     /// The uses of an artifact, in its lineage.
     Uses,
+    /// The members of the tenant.
+    Members,
 }
 
 /// The maximum number of a token's characters that an error message quotes.
@@ -28,7 +32,7 @@ const SHOWN_CHARS: usize = 80;
 
 impl List {
     /// All lists that the API returns in pages.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Apps,
         Self::Versions,
         Self::Builds,
@@ -39,6 +43,7 @@ impl List {
         Self::Runs,
         Self::Logs,
         Self::Uses,
+        Self::Members,
     ];
 
     /// Returns the sort key after which a page begins; `None` for the first page, which an empty token also requests.
@@ -102,6 +107,7 @@ impl List {
                 ("#", Shape::Digits { min: 1, max: 10 }),
                 (".", Shape::Digits { min: 1, max: 10 }),
             ],
+            Self::Members => &[("", MemberName::SHAPE)],
         }
     }
 

@@ -1,6 +1,7 @@
 //! The `/v1` API: the requests of the command and the responses of the `api` function. Bodies are JSON. Times are
 //! milliseconds since the epoch. Every POST request has the header `idempotency-key`.
 
+mod access;
 mod approvals;
 mod apps;
 mod artifacts;
@@ -26,6 +27,10 @@ use serde::{Deserialize, Serialize};
 use crate::envelope::PublicKey;
 use crate::{AccountId, Shape, TenantName};
 
+pub use access::{
+    AcceptInvitationRequest, AccessView, CallerView, INVITATION_CODE, InviteMemberRequest, MemberInvited,
+    MemberRemoved, MemberView, PoliciesView, SetMemberRequest, SetPoliciesRequest, TestAccessRequest,
+};
 pub use approvals::{ApprovalOption, ApproveJobRequest, PlanView, RejectJobRequest, SetApprovalsRequest};
 pub use apps::{
     AppView, ResolvedSource, SourceUpload, SyncAppRequest, UploadSourceRequest, VersionDocument, VersionView,

@@ -143,6 +143,13 @@ id!(
     Shape::Label { max: 64, also: "_-" }
 );
 id!(
+    /// The name of a member, unique in the tenant, such as an e-mail address.
+    MemberName,
+    "a member's name",
+    "1 to 64 letters, digits or characters of `._+@-`, starting with a letter or digit",
+    Shape::Label { max: 64, also: "._+@-" }
+);
+id!(
     /// The name of an action, from the app config.
     ActionName,
     "an action name",
