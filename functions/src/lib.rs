@@ -39,8 +39,8 @@ pub fn init_logs() {
     LogFilter::report(&unreadable);
 }
 
-/// Returns the error for Lambda. Its type is the word that state machines compare: `Invalid`, `Unauthorized`, `NotFound`,
-/// `Conflict`, `Transient` or `Internal`.
+/// Returns the error for Lambda. Its type is the word that state machines compare: `Invalid`, `Unauthorized`,
+/// `Forbidden`, `NotFound`, `Conflict`, `Transient` or `Internal`.
 pub fn diagnostic(error: &AppError) -> Diagnostic {
     Diagnostic { error_type: error_type(error.kind).to_owned(), error_message: error.message.clone() }
 }
@@ -49,6 +49,7 @@ const fn error_type(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Invalid => "Invalid",
         ErrorKind::Unauthorized => "Unauthorized",
+        ErrorKind::Forbidden => "Forbidden",
         ErrorKind::NotFound => "NotFound",
         ErrorKind::Conflict => "Conflict",
         ErrorKind::Transient => "Transient",
@@ -60,7 +61,11 @@ const fn error_type(kind: ErrorKind) -> &'static str {
 pub fn log_failure(what: &str, error: &AppError) {
     let chain = chain(error);
     match error.kind {
-        ErrorKind::Invalid | ErrorKind::Unauthorized | ErrorKind::NotFound | ErrorKind::Conflict => {
+        ErrorKind::Invalid
+        | ErrorKind::Unauthorized
+        | ErrorKind::Forbidden
+        | ErrorKind::NotFound
+        | ErrorKind::Conflict => {
             tracing::info!("{what}: {chain}")
         }
         ErrorKind::Transient => tracing::warn!("{what}: {chain}"),

@@ -55,7 +55,7 @@ impl From<ClientError> for Error {
 const fn kind_of_api(kind: ErrorKind) -> Kind {
     match kind {
         ErrorKind::Invalid => Kind::Invalid,
-        ErrorKind::Unauthorized => Kind::Denied,
+        ErrorKind::Unauthorized | ErrorKind::Forbidden => Kind::Denied,
         ErrorKind::NotFound => Kind::NotFound,
         ErrorKind::Conflict => Kind::Conflict,
         ErrorKind::Transient => Kind::Transient,
@@ -104,6 +104,16 @@ mod tests {
 
         assert_eq!(error.kind().exit_code(), 4);
         assert_eq!(error.to_string(), "install `globex` is being deployed; wait for it or cancel it");
+    }
+
+    #[test]
+    fn a_request_that_the_policies_do_not_permit_is_denied_with_the_message_of_the_api() {
+        let body = br#"{"error":{"kind":"forbidden","message":"`ana` may not remove members; ask ben@example.com"}}"#;
+
+        let error = of_answer(403, body);
+
+        assert_eq!(error.kind().exit_code(), 6);
+        assert_eq!(error.to_string(), "`ana` may not remove members; ask ben@example.com");
     }
 
     #[test]

@@ -41,6 +41,11 @@ impl AppError {
         Self::new(Kind::Invalid, message)
     }
 
+    /// Returns an error for a request that the caller may not make.
+    pub fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(Kind::Forbidden, message)
+    }
+
     /// Returns an error for a thing that does not exist.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(Kind::NotFound, message)
@@ -68,7 +73,7 @@ impl AppError {
     pub fn after_change(self) -> Self {
         match self.kind {
             Kind::Transient | Kind::Internal => self,
-            Kind::Invalid | Kind::Unauthorized | Kind::NotFound | Kind::Conflict => {
+            Kind::Invalid | Kind::Unauthorized | Kind::Forbidden | Kind::NotFound | Kind::Conflict => {
                 let message = format!("the change was made, but its result cannot be read: {}", self.message);
                 Self { kind: Kind::Transient, message, soon: false, source: self.source }
             }
@@ -88,7 +93,7 @@ impl AppError {
     pub fn refusal(self) -> Result<String, Self> {
         match self.kind {
             Kind::Invalid | Kind::NotFound | Kind::Conflict => Ok(self.message),
-            Kind::Unauthorized | Kind::Transient | Kind::Internal => Err(self),
+            Kind::Unauthorized | Kind::Forbidden | Kind::Transient | Kind::Internal => Err(self),
         }
     }
 }

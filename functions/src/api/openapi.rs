@@ -230,7 +230,7 @@ fn responses(answer: &Value, example: Option<&Value>, has_body: bool) -> Value {
 /// The status of a response to a request that is too large for API Gateway.
 const TOO_LARGE: u16 = 413;
 /// The statuses of responses that API Gateway sends itself, without calling the function.
-const GATEWAY: [(u16, &str); 3] = [(403, "Forbidden"), (TOO_LARGE, "TooLarge"), (429, "TooManyRequests")];
+const GATEWAY: [(u16, &str); 2] = [(TOO_LARGE, "TooLarge"), (429, "TooManyRequests")];
 /// The header with the id that API Gateway gives to a request.
 const REQUEST_ID: &str = "apigw-requestid";
 
@@ -247,16 +247,17 @@ fn shared_responses(error: &Value, examples: &Examples) -> Value {
     let mut shared = Map::new();
     for kind in ErrorKind::ALL {
         let (name, description) = describe(kind);
-        // API Gateway sends these two statuses too, with a body of its own, when the function fails or does not
-        // respond.
+        // API Gateway sends these statuses too, with a body of its own: when it refuses a signature or a token, and when
+        // the function fails or does not respond.
         let schema = match kind {
-            ErrorKind::Internal | ErrorKind::Transient => json!({ "anyOf": [error, gateway] }),
-            ErrorKind::Invalid | ErrorKind::Unauthorized | ErrorKind::NotFound | ErrorKind::Conflict => error.clone(),
+            ErrorKind::Unauthorized | ErrorKind::Forbidden | ErrorKind::Internal | ErrorKind::Transient => {
+                json!({ "anyOf": [error, gateway] })
+            }
+            ErrorKind::Invalid | ErrorKind::NotFound | ErrorKind::Conflict => error.clone(),
         };
         shared.insert(name.into(), response(description, &schema, examples.get(name)));
     }
     let descriptions = [
-        "The signature is missing or wrong, or its principal may not `execute-api:Invoke`",
         "The body has more than the 10 MB that API Gateway takes; a body that is too large for the operation gets 400",
         "Too many requests; try again later",
     ];
@@ -284,8 +285,13 @@ const fn describe(kind: ErrorKind) -> (&'static str, &'static str) {
     match kind {
         ErrorKind::Invalid => ("Invalid", "`invalid`: the request is not valid; sending it again does not help"),
         ErrorKind::Unauthorized => {
-            ("Unauthorized", "`unauthorized`: no signature that the tenant knows proves who the caller is")
+            ("Unauthorized", "`unauthorized`: no signature or token that the tenant knows proves who the caller is")
         }
+        ErrorKind::Forbidden => (
+            "Forbidden",
+            "`forbidden`: the policies do not permit this to the caller, or the caller is no member; without a field `kind`, \
+             the signature is missing or wrong, or its principal may not `execute-api:Invoke`",
+        ),
         ErrorKind::NotFound => ("NotFound", "`not_found`: a resource that the request names does not exist"),
         ErrorKind::Conflict => (
             "Conflict",

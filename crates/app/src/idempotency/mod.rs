@@ -285,7 +285,7 @@ fn being_performed(key: &str) -> AppError {
 /// Returns whether an error of this kind means that the request had no effect.
 const fn is_refused(kind: Kind) -> bool {
     match kind {
-        Kind::Invalid | Kind::Unauthorized | Kind::NotFound | Kind::Conflict => true,
+        Kind::Invalid | Kind::Unauthorized | Kind::Forbidden | Kind::NotFound | Kind::Conflict => true,
         Kind::Transient | Kind::Internal => false,
     }
 }

@@ -32,6 +32,8 @@ pub enum ErrorKind {
     /// 401: the caller is not authenticated: a call of a webhook has no signature that the tenant knows, or no
     /// authorizer has authenticated the request.
     Unauthorized,
+    /// 403: the caller is authenticated and may not do this: the policies do not permit it, or the caller is no member.
+    Forbidden,
     /// 404: the requested thing does not exist.
     NotFound,
     /// 409: the current state of the resource does not allow the request.
@@ -44,14 +46,22 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, in the order of their statuses.
-    pub const ALL: [Self; 6] =
-        [Self::Invalid, Self::Unauthorized, Self::NotFound, Self::Conflict, Self::Internal, Self::Transient];
+    pub const ALL: [Self; 7] = [
+        Self::Invalid,
+        Self::Unauthorized,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::Conflict,
+        Self::Internal,
+        Self::Transient,
+    ];
 
     /// Returns the HTTP status.
     pub const fn status(self) -> u16 {
         match self {
             Self::Invalid => 400,
             Self::Unauthorized => 401,
+            Self::Forbidden => 403,
             Self::NotFound => 404,
             Self::Conflict => 409,
             Self::Transient => 503,
