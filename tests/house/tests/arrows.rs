@@ -20,6 +20,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
     ("access", &["protocol"]),
     ("redaction", &["protocol"]),
     ("sealing", &["protocol"]),
+    ("sign-in", &["aws-errors", "protocol"]),
     ("windows", &["protocol"]),
     ("template", &["skips"]),
     ("stackcheck", &["permissions", "protocol", "template"]),

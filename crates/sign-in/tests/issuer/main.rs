@@ -1,0 +1,9 @@
+//! Sign-ins at a small issuer that really signs its tokens, and logins in real files.
+
+#![cfg(test)]
+
+mod browser;
+mod device;
+mod kept;
+mod server;
+mod tokens;
