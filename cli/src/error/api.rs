@@ -1,9 +1,12 @@
 //! Converts errors of the client of the tenant API to errors of the command, whose ways out are options and commands.
 
-use freehold_client::{Error as ClientError, GatewayError};
+use freehold_client::{Error as ClientError, GatewayError, TokenKind};
 use freehold_protocol::api::ErrorKind;
 
 use super::{Error, Kind, no_credentials};
+
+/// The way out of a person whose token is not valid.
+pub(super) const LOGIN: &str = "run `freehold login`, or pass `--as-aws` to use AWS credentials";
 
 impl From<ClientError> for Error {
     fn from(error: ClientError) -> Self {
@@ -20,6 +23,8 @@ impl From<ClientError> for Error {
                 "the response to {method} {path} cannot be read: {source}; update `freehold`"
             )),
             ClientError::Credentials(reason) => no_credentials(&reason),
+            ClientError::Token(reason) => Self::denied(format!("there is no usable token: {reason}")).or(LOGIN),
+            ClientError::TokenRefused { kind, answer } => of_token(kind, &answer),
             ClientError::CallId(id) => Self::invalid(format!("`{id}` is not an id of a call"))
                 .or("pass 1 to 128 letters, digits, dashes or underscores in `--id`"),
             ClientError::NoWebhooks(_) => Self::denied("the tenant takes no calls of webhooks at this address").or(
@@ -60,6 +65,20 @@ const fn kind_of_api(kind: ErrorKind) -> Kind {
         ErrorKind::Conflict => Kind::Conflict,
         ErrorKind::Transient => Kind::Transient,
         ErrorKind::Internal => Kind::Internal,
+    }
+}
+
+/// Returns the error for an answer of the gateway that refuses a token.
+fn of_token(kind: TokenKind, answer: &GatewayError) -> Error {
+    let status = answer.status;
+    match kind {
+        TokenKind::Person => {
+            Error::denied(format!("the tenant API does not accept the token of your login ({status})")).or(LOGIN)
+        }
+        TokenKind::Pipeline => {
+            Error::denied(format!("the tenant API does not accept the token of this pipeline ({status})"))
+                .or("compare its issuer and audience with those of the tenant, and check that it has not expired")
+        }
     }
 }
 
@@ -132,12 +151,19 @@ mod tests {
         }
     }
 
+    fn refused(kind: TokenKind) -> ClientError {
+        ClientError::TokenRefused { kind, answer: GatewayError { status: 401, message: None, request_id: None } }
+    }
+
     #[test]
     fn an_error_of_the_client_has_a_way_out_of_the_command() {
         let unreadable = serde_json::from_str::<u8>("x").unwrap_err();
         let errors = [
             ClientError::Credentials("nothing provides any".to_owned()),
             ClientError::Unreadable { method: "GET", path: "/v1/apps".to_owned(), source: unreadable },
+            ClientError::Token("it has expired".to_owned()),
+            refused(TokenKind::Person),
+            refused(TokenKind::Pipeline),
             ClientError::CallId("a b".to_owned()),
             ClientError::NoWebhooks("https://example.com".to_owned()),
             ClientError::RepeatedPage,

@@ -1,5 +1,6 @@
-//! The client: sends calls to the API of one tenant, signed and as often as needed.
+//! The client: sends calls to the API of one tenant, signed or with a token, and as often as needed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_config::SdkConfig;
@@ -16,6 +17,8 @@ use crate::error::Error;
 use crate::http::{ANSWER, answer_to, http_builder};
 use crate::retry::Tries;
 use crate::sign::Signer;
+use crate::token::TokenSource;
+use crate::token_kind::TokenKind;
 
 /// The maximum time for one try of an upload.
 const UPLOAD: Duration = Duration::from_secs(600);
@@ -25,7 +28,16 @@ const UPLOAD: Duration = Duration::from_secs(600);
 pub struct Client {
     base: Url,
     http: reqwest::Client,
-    signer: Signer,
+    authority: Authority,
+}
+
+/// What shows the API who calls.
+#[derive(Debug)]
+enum Authority {
+    /// The signature of AWS credentials.
+    Signature(Signer),
+    /// A token of a person or a pipeline.
+    Token(TokenKind, Arc<dyn TokenSource>),
 }
 
 impl Client {
@@ -52,7 +64,26 @@ impl Client {
     /// # Errors
     /// Credentials.
     pub fn with_http(config: &SdkConfig, base: Url, http: reqwest::Client) -> Result<Self, Error> {
-        Ok(Self { signer: Signer::new(config, &base)?, base, http })
+        Ok(Self { authority: Authority::Signature(Signer::new(config, &base)?), base, http })
+    }
+
+    /// Returns a client of the API at `base` that calls it with the tokens of `source` instead of with AWS credentials.
+    ///
+    /// # Errors
+    /// Http.
+    pub fn with_token(base: Url, kind: TokenKind, source: Arc<dyn TokenSource>) -> Result<Self, Error> {
+        let http = http_builder().timeout(ANSWER).build().map_err(|error| Error::Http(chain(&error)))?;
+        Ok(Self::with_token_and_http(base, kind, source, http))
+    }
+
+    /// Does the same as [`Client::with_token`], with an HTTP client of the caller.
+    pub fn with_token_and_http(
+        base: Url,
+        kind: TokenKind,
+        source: Arc<dyn TokenSource>,
+        http: reqwest::Client,
+    ) -> Self {
+        Self { authority: Authority::Token(kind, source), base, http }
     }
 
     /// Returns the address of the API.
@@ -124,7 +155,13 @@ impl Client {
 
     fn url<T>(&self, call: &Call<T>) -> Result<Url, Error> {
         let mut url = self.base.clone();
-        url.path_segments_mut().map_err(|()| Error::Address(self.base.to_string()))?.pop_if_empty().extend(call.path());
+        let route = match &self.authority {
+            Authority::Signature(_) => None,
+            Authority::Token(kind, _) => Some(kind.route()),
+        };
+        let mut parts = url.path_segments_mut().map_err(|()| Error::Address(self.base.to_string()))?;
+        parts.pop_if_empty().extend(route).extend(call.path());
+        drop(parts);
         if !call.query().is_empty() {
             url.query_pairs_mut().extend_pairs(call.query());
         }
@@ -137,18 +174,26 @@ impl Client {
             headers.extend([("content-type", "application/json"), (IDEMPOTENCY_KEY, post.key.as_str())]);
         }
         let body = post.map(|post| post.body).unwrap_or_default();
-        let signed = self.signer.sign(method, url, &headers, body).await?;
         let kind = if post.is_some() { Method::POST } else { Method::GET };
         let mut request = self.http.request(kind, url.clone());
-        for (name, value) in headers {
-            request = request.header(name, value);
+        for (name, value) in &headers {
+            request = request.header(*name, *value);
         }
-        for (name, value) in signed {
-            request = request.header(name, value);
+        match &self.authority {
+            Authority::Signature(signer) => {
+                for (name, value) in signer.sign(method, url, &headers, body).await? {
+                    request = request.header(name, value);
+                }
+            }
+            Authority::Token(_, source) => request = request.bearer_auth(source.token().await?.expose()),
         }
         if post.is_some() {
             request = request.body(body.to_vec());
         }
-        answer_to(request, self.base.as_str()).await
+        let answer = answer_to(request, self.base.as_str()).await;
+        match &self.authority {
+            Authority::Signature(_) => answer,
+            Authority::Token(kind, _) => answer.map_err(|error| error.with_token(*kind)),
+        }
     }
 }

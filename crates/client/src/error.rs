@@ -6,6 +6,8 @@ use freehold_protocol::api::{ErrorBody, ErrorKind};
 use reqwest::StatusCode;
 use serde_json::Value;
 
+use crate::token_kind::TokenKind;
+
 /// The maximum number of characters of a text that another server sent.
 const LONGEST_TEXT: usize = 400;
 
@@ -35,6 +37,12 @@ pub enum Error {
     /// There are no usable AWS credentials.
     #[error("no usable AWS credentials ({0}); set AWS_PROFILE or sign in")]
     Credentials(String),
+    /// There is no usable token.
+    #[error("no usable token ({0}); sign in again, or give the pipeline another token")]
+    Token(String),
+    /// The gateway did not accept the token.
+    #[error("the API refused the token of the {} ({}); {}", .kind.holder(), .answer.status, .kind.way_out())]
+    TokenRefused { kind: TokenKind, answer: GatewayError },
     /// The request cannot be signed.
     #[error("cannot sign the request: {0}")]
     Signature(String),
@@ -154,13 +162,25 @@ impl Error {
         Self::Gateway(GatewayError { status, message: gateway_message(body), request_id })
     }
 
+    /// Returns the error of a request with a token: if the gateway refuses the request, the error is about the token.
+    pub(crate) fn with_token(self, kind: TokenKind) -> Self {
+        match self {
+            Self::Gateway(answer) if matches!(answer.status, 401 | 403) => Self::TokenRefused { kind, answer },
+            other => other,
+        }
+    }
+
     /// Returns the kind of the error, in the words of the API.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Api(error) => error.kind,
             Self::Gateway(error) => error.kind(),
             Self::Unreachable { .. } | Self::UploadInterrupted(_) | Self::UploadFailed(_) => ErrorKind::Transient,
-            Self::Credentials(_) | Self::NoWebhooks(_) | Self::UploadRefused(_) => ErrorKind::Unauthorized,
+            Self::Credentials(_)
+            | Self::Token(_)
+            | Self::TokenRefused { .. }
+            | Self::NoWebhooks(_)
+            | Self::UploadRefused(_) => ErrorKind::Unauthorized,
             Self::NoTenant(_) => ErrorKind::NotFound,
             Self::NoAddress(_) => ErrorKind::Conflict,
             Self::Address(_) | Self::Key(_) | Self::CallId(_) => ErrorKind::Invalid,
@@ -179,11 +199,12 @@ impl Error {
     pub fn request_id(&self) -> Option<&str> {
         match self {
             Self::Api(error) => error.request_id.as_deref(),
-            Self::Gateway(error) => error.request_id.as_deref(),
+            Self::Gateway(error) | Self::TokenRefused { answer: error, .. } => error.request_id.as_deref(),
             Self::Unreachable { .. }
             | Self::Unreadable { .. }
             | Self::Unwritable(_)
             | Self::Credentials(_)
+            | Self::Token(_)
             | Self::Signature(_)
             | Self::Address(_)
             | Self::Key(_)

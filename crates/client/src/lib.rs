@@ -35,6 +35,7 @@
 //! ```
 //!
 //! - Requests are signed with AWS Signature Version 4, by the credentials of the [`SdkConfig`](aws_config::SdkConfig).
+//! - A client that [`Client::with_token`] makes sends the token of a person or a pipeline instead.
 //! - A request is sent again after an error that may pass: five times with growing pauses, and for up to a minute while
 //!   the API still performs an earlier try. All tries carry the same idempotency key.
 //! - [`calls`] has the calls as values, [`Error`] what went wrong, and [`Webhook`] the one operation that needs no AWS
@@ -50,6 +51,8 @@ mod http;
 mod pages;
 mod retry;
 mod sign;
+mod token;
+mod token_kind;
 mod webhook;
 
 pub use call::{Call, Route};
@@ -59,4 +62,6 @@ pub use error::{ApiError, Error, GatewayError};
 pub use http::{ANSWER, http_builder};
 pub use pages::{Paged, Pages};
 pub use retry::{Backoff, TRIES};
+pub use token::{Token, TokenSource};
+pub use token_kind::TokenKind;
 pub use webhook::Webhook;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use aws_config::{Region, SdkConfig};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
-use freehold_client::{ApiError, Client, Error, Webhook, calls};
+use freehold_client::{ApiError, Client, Error, Token, TokenKind, TokenSource, Webhook, calls};
 use freehold_protocol::api::{CallWebhookRequest, DeployComponentsRequest, ErrorKind};
 use freehold_protocol::{AppName, InstallId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -236,6 +236,56 @@ async fn a_webhook_is_called_without_aws_credentials_and_each_try_has_the_same_i
         assert_eq!(header(request, "webhook-id"), "build-812");
         assert!(!request.contains("authorization"), "{request}");
     }
+}
+
+/// Gives another token for each try, as a source does that renews its token.
+#[derive(Debug, Default)]
+struct Renewed(Mutex<u32>);
+
+#[async_trait::async_trait]
+impl TokenSource for Renewed {
+    async fn token(&self) -> Result<Token, Error> {
+        let mut count = self.0.lock().unwrap();
+        *count += 1;
+        Token::new(&format!("token-{count}"))
+    }
+}
+
+#[tokio::test]
+async fn each_try_with_a_token_has_the_newest_one_and_all_have_one_key() {
+    let (base, asked) = server(vec![(503, BUSY.to_owned()), (200, STARTED.to_owned())]).await;
+    let client = Client::with_token(base.clone(), TokenKind::Person, Arc::new(Renewed::default())).unwrap();
+
+    client.deploy_components(&globex(), &DeployComponentsRequest::default()).await.unwrap();
+
+    assert_eq!(client.base(), &base);
+    let asked = asked.lock().unwrap();
+    let key = header(&asked[0], "idempotency-key");
+    for (request, token) in asked.iter().zip(["bearer token-1", "bearer token-2"]) {
+        assert!(request.starts_with("post /people/v1/installs/globex/deploys http/1.1"), "{request}");
+        assert_eq!((header(request, "authorization"), header(request, "idempotency-key")), (token, key));
+        assert!(!request.contains("x-amz-"), "{request}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_of_the_gateway_about_a_token_names_the_way_out_and_is_final() {
+    let unauthorized = || (401, r#"{"message":"Unauthorized"}"#.to_owned());
+    let forbidden = r#"{"error":{"kind":"unauthorized","message":"the API itself refuses"}}"#;
+    let (base, asked) = server(vec![unauthorized(), unauthorized(), (403, forbidden.to_owned())]).await;
+    let client = |kind| Client::with_token(base.clone(), kind, Arc::new(Token::new("abc").unwrap())).unwrap();
+
+    let person = client(TokenKind::Person).list_apps().await.unwrap_err();
+    let pipeline = client(TokenKind::Pipeline).list_apps().await.unwrap_err();
+    let own = client(TokenKind::Person).list_apps().await.unwrap_err();
+
+    assert!(person.to_string().ends_with("sign in again, and check that the tenant takes logins of this issuer"));
+    assert!(matches!(&pipeline, Error::TokenRefused { kind: TokenKind::Pipeline, .. }), "{pipeline}");
+    assert_eq!((person.kind(), pipeline.request_id()), (ErrorKind::Unauthorized, Some("id-401")));
+    assert_eq!(own.to_string(), "the API itself refuses");
+    let asked = asked.lock().unwrap();
+    assert_eq!(asked.len(), 3);
+    assert!(asked[1].starts_with("get /pipelines/v1/apps http/1.1"), "{asked:?}");
 }
 
 /// A program may send calls from a task of its own.

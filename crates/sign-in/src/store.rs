@@ -57,7 +57,7 @@ pub enum StoreError {
         #[source]
         source: std::io::Error,
     },
-    #[error("others can read `{}`, which has a login; sign in again after `rm -r {}`", .path.display(), .path.display())]
+    #[error("others can read `{}`, which is for logins; remove it, and sign in again", .path.display())]
     Exposed { path: PathBuf },
     #[error("`{}` is not a login that this version can read; sign in again", .path.display())]
     Unreadable { path: PathBuf },
