@@ -9,7 +9,8 @@ use crate::context::{Context, Global};
 use crate::error::{EXIT_CODES, Result};
 use crate::{
     action, app, artifact, build, channel, check, contract, cost, customer, deploy, doctor, drift, health, history,
-    install, job, lineage, policy, release, runbook, subscription, support, teardown, tenant, tools, webhook, workflow,
+    install, job, lineage, login, policy, release, runbook, subscription, support, teardown, tenant, tools, webhook,
+    workflow,
 };
 
 const EXAMPLES: &str = "\
@@ -158,6 +159,8 @@ enum Command {
     /// Make a redacted file about an install for the vendor's support, and open it.
     #[command(subcommand, args = Global::of_customer())]
     Support(support::SupportCommand),
+    Login(login::Login),
+    Logout(login::Logout),
     Doctor(doctor::Doctor),
     /// Print a shell completion script.
     #[command(after_help = "\
@@ -241,6 +244,8 @@ impl Cli {
             Command::Lineage(command) => command.run(&context).await,
             Command::Customer(command) => command.run(&context, Self::command()).await,
             Command::Support(command) => command.run(&context).await,
+            Command::Login(command) => command.run(&context).await,
+            Command::Logout(command) => command.run(&context).await,
             Command::Doctor(command) => command.run(&context).await,
             Command::Completions { shell } => {
                 let mut script = Vec::new();

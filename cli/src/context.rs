@@ -9,6 +9,7 @@ use freehold_protocol::TenantName;
 use url::Url;
 
 use crate::api::{Api, Profile};
+use crate::bearer::Bearer;
 use crate::error::{Error, Result};
 use crate::output::Output;
 
@@ -26,6 +27,9 @@ pub(crate) struct Global {
     /// AWS region; by default, the region of the environment or the profile.
     #[arg(long, value_name = "REGION", global = true)]
     aws_region: Option<String>,
+    /// Sign requests with AWS credentials, also when you are signed in.
+    #[arg(long, global = true)]
+    as_aws: bool,
     /// Key that makes a repeated request safe: a request with a key that was already used starts nothing new. It stores
     /// secret inputs again, except those of a deploy or an action that has started.
     #[arg(long, value_name = "KEY", global = true)]
@@ -41,7 +45,7 @@ impl Global {
         let all = Self::augment_args(Command::new("customer"));
         let other = |arg: &Arg| {
             match arg.get_id().as_str() {
-            "api" | "idempotency_key" => Some(arg.clone().hide(true)),
+            "api" | "as_aws" | "idempotency_key" => Some(arg.clone().hide(true)),
             "tenant" => Some(arg.clone().help(
                 "Name of the vendor, as the template gives it; it is part of the names of your stack and bucket [env: FREEHOLD_TENANT].",
             )),
@@ -98,9 +102,14 @@ impl Context {
         Ok(self.profile()?.tenant)
     }
 
-    /// Returns the client of the tenant API.
+    /// Returns the client of the tenant API: with the token of a pipeline or a login, if there is one for this API, or
+    /// else with AWS credentials.
     pub(crate) async fn api(&self) -> Result<Api> {
         let profile = self.profile()?;
+        let bearer = if self.global.as_aws { None } else { Bearer::find(&profile)? };
+        if let Some(Bearer { api, kind, source }) = bearer {
+            return Api::with_token(&profile, api, kind, source);
+        }
         if profile.api.is_none() {
             profile.tenant()?;
         }
@@ -123,7 +132,7 @@ impl Context {
 
     /// Reads the tenant and its API from options and environment. The environment is read here and not by the parser:
     /// the parser would name `--tenant` in the usage of every command, and refuse commands that need no tenant.
-    fn profile(&self) -> Result<Profile> {
+    pub(crate) fn profile(&self) -> Result<Profile> {
         let Global { api, tenant, idempotency_key, .. } = &self.global;
         Ok(Profile {
             api: given("FREEHOLD_API", api.as_ref(), |name| std::env::var(name).ok())?.map(|Address(url)| url),

@@ -10,6 +10,11 @@ pub(crate) use freehold_client::stack_name;
 use crate::cloudformation::{Stack, Stacks};
 use crate::error::{Error, Result};
 
+/// The output of the tenant's stack with the issuer of people's tokens.
+pub(crate) const PEOPLE_ISSUER: &str = "PeopleIssuer";
+/// The output of the tenant's stack with the id of the client that people sign in with.
+pub(crate) const PEOPLE_CLIENT_ID: &str = "PeopleClientId";
+
 /// The settings for the tenant API from the arguments and the environment.
 #[derive(Debug, Clone)]
 pub(crate) struct Profile {
@@ -25,14 +30,7 @@ impl Profile {
             return Ok(url.clone());
         }
         let tenant = self.tenant()?;
-        let stack = tenant_stack(config, tenant).await?;
-        let url = stack.output(API_URL)?;
-        url.parse().map_err(|e| {
-            Error::internal(format!(
-                "output `{API_URL}` of stack `{}` is not a valid address: {e}; pass `--api URL`",
-                stack.name
-            ))
-        })
+        api_url_of(&tenant_stack(config, tenant).await?)
     }
 
     /// Returns the tenant's name. Returns an error if neither the options nor the environment name a tenant.
@@ -42,6 +40,17 @@ impl Profile {
                 .or("pass `--tenant NAME` or `--api URL`, or set FREEHOLD_TENANT or FREEHOLD_API")
         })
     }
+}
+
+/// Returns the address of the API in the outputs of a tenant's stack.
+pub(crate) fn api_url_of(stack: &Stack) -> Result<Url> {
+    let url = stack.output(API_URL)?;
+    url.parse().map_err(|e| {
+        Error::internal(format!(
+            "output `{API_URL}` of stack `{}` is not a valid address: {e}; pass `--api URL`",
+            stack.name
+        ))
+    })
 }
 
 /// Returns the stack of a tenant. The error about an absent stack names the account and the region.

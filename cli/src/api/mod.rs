@@ -11,13 +11,13 @@ mod watch;
 use std::sync::Arc;
 
 use aws_config::SdkConfig;
-use freehold_client::{ANSWER, Call, Client, Error as ClientError, Paged, calls};
+use freehold_client::{ANSWER, Call, Client, Error as ClientError, Paged, TokenKind, TokenSource, calls};
 use freehold_protocol::api::{InstallView, Page};
 use freehold_protocol::{AppName, InstallId};
 use serde::de::DeserializeOwned;
 use url::Url;
 
-pub(crate) use discover::{Profile, stack_name, tenant_stack};
+pub(crate) use discover::{PEOPLE_CLIENT_ID, PEOPLE_ISSUER, Profile, api_url_of, stack_name, tenant_stack};
 pub(crate) use retry::{Failed, poll_until, until_ready, with_retries};
 pub(crate) use runner_wait::describe_wait;
 pub(crate) use short_reason::{IN_A_SENTENCE, IN_A_TABLE, IN_A_WIDE_TABLE, brief};
@@ -43,6 +43,20 @@ impl Api {
     /// Returns a client of the API that `profile` names. It signs requests with the credentials of `config`.
     pub(crate) async fn connect(profile: &Profile, config: &SdkConfig) -> Result<Self> {
         let base = profile.api_url(config).await?;
+        Self::of(profile, Client::with_http(config, base, http_client()?)?)
+    }
+
+    /// Returns a client of the API at `base` that calls it with the tokens of `source`.
+    pub(crate) fn with_token(
+        profile: &Profile,
+        base: Url,
+        kind: TokenKind,
+        source: Arc<dyn TokenSource>,
+    ) -> Result<Self> {
+        Self::of(profile, Client::with_token_and_http(base, kind, source, http_client()?))
+    }
+
+    fn of(profile: &Profile, client: Client) -> Result<Self> {
         let idempotency_key = match &profile.idempotency_key {
             Some(key) => checked_key(key)?,
             None => crate::random::hex()?,
@@ -52,7 +66,7 @@ impl Api {
         } else {
             "check the network"
         };
-        Ok(Self { client: Client::with_http(config, base, http_client()?)?, way_out, idempotency_key })
+        Ok(Self { client, way_out, idempotency_key })
     }
 
     /// Returns the address of the API.

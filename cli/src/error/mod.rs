@@ -2,6 +2,7 @@
 
 mod api;
 mod aws;
+mod sign_in;
 mod tip;
 mod usage;
 

@@ -17,7 +17,7 @@ const NEW_APP: &str =
     "`freehold app init DIR` writes a small app to start from, and `freehold app sync DIR` makes a version of it";
 const LEAVE: &str = "`freehold teardown INSTALL` removes what is deployed, `freehold install delete INSTALL` an install in which nothing \
                      ever ran, and `freehold install forget INSTALL` one whose customer has left";
-const LOGIN: &str = "there is no login: commands use the AWS credentials of this shell (`aws sso login`, AWS_PROFILE), and `freehold \
+const LOGIN: &str = "`freehold login` signs a person in; without a login, commands use the AWS credentials of this shell, and `freehold \
                      doctor` checks them";
 const UPDATE: &str =
     "`freehold deploy INSTALL` deploys a new version of an app, and `freehold tenant deploy` updates the control plane";
@@ -36,7 +36,7 @@ const TIPS: [(&str, &[&str], &str); 26] = [
     ("freehold", &["plan", "preview"], "`freehold app diff DIR` shows the parts that a deploy would run"),
     ("freehold", &["rollback"], "`freehold deploy INSTALL --version VERSION` deploys an earlier version"),
     ("freehold", &["remove", "rm", "delete", "uninstall", "down"], LEAVE),
-    ("freehold", &["login", "auth", "configure", "whoami"], LOGIN),
+    ("freehold", &["signin", "auth", "configure", "whoami"], LOGIN),
     ("freehold", &["version"], "`freehold --version` prints the version"),
     (
         "freehold",

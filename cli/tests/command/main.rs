@@ -14,6 +14,7 @@ mod lineage;
 mod mistakes;
 mod policy_test;
 mod proxy;
+mod sign_in;
 mod subscription;
 mod support;
 mod tenant;

@@ -68,6 +68,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
             "protocol",
             "redaction",
             "sealing",
+            "sign-in",
             "stackcheck",
             "template",
             "windows",

@@ -3,7 +3,8 @@
 use freehold_sign_in::{Error, Issuer, Settings};
 use serde_json::json;
 
-use crate::server::{CLIENT, Server, begin, http};
+use crate::client::{begin, http};
+use crate::server::{CLIENT, Server};
 
 #[tokio::test]
 async fn a_person_signs_in_and_a_refresh_keeps_the_newest_refresh_token() {

@@ -3,7 +3,8 @@
 #![cfg(test)]
 
 mod browser;
+mod client;
 mod device;
-mod kept;
+mod logins;
 mod server;
 mod tokens;

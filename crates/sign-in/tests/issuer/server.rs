@@ -8,8 +8,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use freehold_sign_in::{Begun, Error, Issuer, Settings, Tokens};
-use reqwest::ClientBuilder;
 use ring::digest::{SHA256, digest};
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
@@ -58,6 +56,7 @@ pub(crate) struct State {
     pub(crate) asked: Vec<String>,
     nonce: String,
     challenge: String,
+    redirect: String,
     renewals: u32,
 }
 
@@ -80,6 +79,7 @@ impl Server {
             asked: Vec::new(),
             nonce: String::new(),
             challenge: String::new(),
+            redirect: String::new(),
             renewals: 0,
         };
         let server = Self(Arc::new(Mutex::new(state)));
@@ -101,22 +101,6 @@ impl Server {
         json!([self.state().signer.public()])
     }
 
-    pub(crate) fn settings(&self) -> Settings {
-        let issuer = self.state().address.clone();
-        Settings { issuer, client_id: CLIENT.to_owned(), discovery_base: None }
-    }
-
-    pub(crate) async fn issuer(&self) -> Issuer {
-        Issuer::discover(http(), self.settings()).await.unwrap()
-    }
-
-    /// Signs in as a browser does: the person agrees at the page of the issuer.
-    pub(crate) async fn sign_in(&self, issuer: &Issuer) -> Result<Tokens, Error> {
-        let begun = begin(issuer);
-        let query = self.agree(&begun.url);
-        issuer.finish(&begun.attempt, &query).await
-    }
-
     /// Returns the query that the browser returns with from the page at `url`.
     pub(crate) fn agree(&self, url: &Url) -> String {
         let sent: BTreeMap<_, _> = url.query_pairs().into_owned().collect();
@@ -124,6 +108,7 @@ impl Server {
         assert_eq!(sent["code_challenge_method"], "S256");
         let mut state = self.state();
         (state.nonce, state.challenge) = (sent["nonce"].clone(), sent["code_challenge"].clone());
+        state.redirect = sent["redirect_uri"].clone();
         let answer = [("code", "c-1"), ("state", sent["state"].as_str())];
         form_urlencoded::Serializer::new(String::new()).extend_pairs(answer).finish()
     }
@@ -175,7 +160,7 @@ impl State {
 
     fn exchange(&mut self, form: &BTreeMap<String, String>) -> (u16, Value) {
         let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, form["code_verifier"].as_bytes()));
-        let is_right = form["code"] == "c-1" && challenge == self.challenge && form["redirect_uri"] == REDIRECT;
+        let is_right = form["code"] == "c-1" && challenge == self.challenge && form["redirect_uri"] == self.redirect;
         if is_right { (200, self.tokens()) } else { (400, json!({ "error": "invalid_grant" })) }
     }
 
@@ -204,17 +189,6 @@ impl State {
         let signature = self.signer.pair.sign(&SystemRandom::new(), message.as_bytes()).unwrap();
         format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref()))
     }
-}
-
-pub(crate) const REDIRECT: &str = "http://localhost:8976/callback";
-
-pub(crate) fn begin(issuer: &Issuer) -> Begun {
-    issuer.begin(&REDIRECT.parse().unwrap()).unwrap()
-}
-
-pub(crate) fn http() -> ClientBuilder {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder()
 }
 
 /// Returns `value` with the fields of `other`; a field that is `null` there is left out.

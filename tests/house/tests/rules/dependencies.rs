@@ -36,6 +36,8 @@ fn a_dev_dependency_is_used_by_a_test() {
         let mut folders = Vec::from(["src", "tests", "examples", "benches"].map(|part| folder.join(part)));
         // Its tests use the fixtures of the runner's.
         folders.extend((name == "freehold-builder").then(|| top().join("runner/tests")));
+        // Its tests sign in at the issuer of that crate's tests.
+        folders.extend((name == "freehold-cli").then(|| top().join("crates/sign-in/tests")));
         let sources = folders.iter().filter(|folder| folder.is_dir()).flat_map(|folder| files(folder, "rs"));
         let code: String = sources.map(|file| read(&file)).collect();
         wrong.extend(unused(&package, &code, &json!("dev")).map(|dependency| format!("`{name}`: `{dependency}`")));

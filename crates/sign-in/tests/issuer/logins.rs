@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use freehold_sign_in::{Error, Login, Store, StoreError};
 use url::Url;
 
-use crate::server::{CLIENT, Server, http};
+use crate::client::http;
+use crate::server::{CLIENT, Server};
 
 fn api() -> Url {
     "https://abc.execute-api.eu-west-1.amazonaws.com".parse().unwrap()
