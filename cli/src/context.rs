@@ -106,14 +106,18 @@ impl Context {
     /// else with AWS credentials.
     pub(crate) async fn api(&self) -> Result<Api> {
         let profile = self.profile()?;
-        let bearer = if self.global.as_aws { None } else { Bearer::find(&profile)? };
-        if let Some(Bearer { api, kind, source }) = bearer {
+        if let Some(Bearer { api, kind, source, .. }) = self.bearer()? {
             return Api::with_token(&profile, api, kind, source);
         }
         if profile.api.is_none() {
             profile.tenant()?;
         }
         Api::connect(&profile, &self.config().await?).await
+    }
+
+    /// Returns the token that requests carry instead of the signature of AWS credentials, if there is one.
+    pub(crate) fn bearer(&self) -> Result<Option<Bearer>> {
+        if self.global.as_aws { Ok(None) } else { Bearer::find(&self.profile()?) }
     }
 
     /// Returns the client of the API of `tenant`.

@@ -1,4 +1,4 @@
-//! `freehold doctor`: checks credentials, git and the tenant API.
+//! `freehold doctor`: checks the login or the AWS credentials, git and the tenant API.
 
 use clap::Args;
 use freehold_client::calls;
@@ -70,6 +70,9 @@ fn failure<const N: usize>(results: [(&str, Result<String>); N]) -> Result<()> {
 }
 
 async fn credentials(context: &Context) -> Result<String> {
+    if let Some(bearer) = context.bearer()? {
+        return Ok(bearer.name);
+    }
     let config = context.config().await?;
     let account = crate::aws::account(&config).await?;
     Ok(format!("account {account}, region {}", crate::aws::region(&config)))

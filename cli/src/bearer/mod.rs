@@ -18,6 +18,8 @@ use pipeline_token::PipelineToken;
 /// A token, and the address of the API that takes it.
 #[derive(Debug)]
 pub(crate) struct Bearer {
+    /// Whose token it is, for people.
+    pub(crate) name: String,
     pub(crate) api: Url,
     pub(crate) kind: TokenKind,
     pub(crate) source: Arc<dyn TokenSource>,
@@ -32,11 +34,14 @@ impl Bearer {
                 Error::invalid("with the token of a pipeline, the address of the tenant API has to be given")
                     .or("pass `--api URL`, or set FREEHOLD_API")
             })?;
-            return Ok(Some(Self { api, kind: TokenKind::Pipeline, source: Arc::new(token) }));
+            let name = "token of a pipeline".to_owned();
+            return Ok(Some(Self { name, api, kind: TokenKind::Pipeline, source: Arc::new(token) }));
         }
         let Some(store) = logins::store() else { return Ok(None) };
         let Some(login) = logins::find(&store, profile)? else { return Ok(None) };
         let api = logins::api_of(&login)?;
-        Ok(Some(Self { api, kind: TokenKind::Person, source: Arc::new(LoginToken::new(store, login)) }))
+        let person = &login.tokens.identity;
+        let name = format!("login of {}", person.email.as_ref().unwrap_or(&person.subject));
+        Ok(Some(Self { name, api, kind: TokenKind::Person, source: Arc::new(LoginToken::new(store, login)) }))
     }
 }

@@ -179,7 +179,7 @@ fn a_code_on_another_device_signs_in_where_the_issuer_has_such_codes() {
 }
 
 #[tokio::test]
-async fn a_token_that_the_api_refuses_asks_for_a_login() {
+async fn a_token_that_the_api_refuses_asks_for_another_login() {
     let (address, _) = api(401, r#"{"message":"Unauthorized"}"#);
     let place = tempfile::tempdir().unwrap();
     let login: Login =
@@ -190,10 +190,12 @@ async fn a_token_that_the_api_refuses_asks_for_a_login() {
     Store::new(place.path().join("state/freehold/logins")).save(&login).await.unwrap();
 
     let refused = freehold(&address, place.path(), &["app", "list"]).output().unwrap();
+    let checks = freehold(&address, place.path(), &["doctor"]).output().unwrap();
 
     assert_eq!(refused.status.code(), Some(6));
     let complaint = text(&refused.stderr);
     assert!(complaint.contains("the tenant API does not accept the token of your login (401); run `freehold login`"));
+    assert!(text(&checks.stdout).contains("login of ana"));
 }
 
 #[test]
