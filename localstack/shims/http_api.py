@@ -1,4 +1,4 @@
-"""HTTP API: finds the API that a request names, in whatever account it is."""
+"""HTTP API: finds the API that a request names, in whatever account it is, and lets no token in where IAM decides."""
 
 from ministack import app
 from ministack.core import router
@@ -7,10 +7,14 @@ from ministack.services import apigateway
 
 from shims.replace import replace
 
+FORBIDDEN = 403, {"Content-Type": "application/json"}, b'{"message":"Forbidden"}'
+
 
 def apply():
     # MiniStack looks for the API in the caller's account only, so an unsigned request would get 404 instead of 403.
     replace(app, "_handle_execute_api_request", _in_owners_account)
+    # MiniStack takes every request with an Authorization header for a signed one, also one with a bearer token.
+    replace(apigateway, "_handle_execute_in_scope", _signed_for_iam)
 
 
 def _in_owners_account(original):
@@ -20,11 +24,22 @@ def _in_owners_account(original):
         if owner and owner != get_account_id():
             if router.extract_access_key_id(headers, query_params):
                 # An HTTP API has no resource policy: AWS_IAM admits only principals of the account that owns the API.
-                return 403, {"Content-Type": "application/json"}, b'{"message":"Forbidden"}'
+                return FORBIDDEN
             set_request_account_id(owner)
         return await original(host, path, method, headers, body, query_params, **more)
 
     return handle_execute_api_request
+
+
+def _signed_for_iam(original):
+    async def handle_execute_in_scope(api_id, stage, path, method, headers, body, query_params, *more):
+        route = apigateway._match_route(api_id, method, "/" + path.lstrip("/"))
+        is_signed = router.extract_access_key_id({name.lower(): value for name, value in headers.items()}, query_params)
+        if route and route.get("authorizationType") == "AWS_IAM" and not is_signed:
+            return FORBIDDEN
+        return await original(api_id, stage, path, method, headers, body, query_params, *more)
+
+    return handle_execute_in_scope
 
 
 def _owner(api_id):
