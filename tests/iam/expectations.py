@@ -37,7 +37,9 @@ MAP = "lambda:CreateEventSourceMapping"
 
 OPEN_QUEUES = dict.fromkeys(("open-orders", "open-reports"), {SEND, RECEIVE, "sqs:PurgeQueue"})
 OPEN_ROLES = dict.fromkeys(("app-role-open", "their-role-open"), {TAKE})
-ROWS = {"rows": {READ, WRITE}, "app-rows": {WRITE}}
+# The rows of the console's sessions have a mark of their own, since the console may touch no others.
+SESSIONS = {"session-rows": {READ, WRITE, REMOVE}}
+ROWS = {"rows": {READ, WRITE}, "app-rows": {WRITE}, **SESSIONS, "session-rows-beside": {READ}}
 KEY = dict.fromkeys(("key", "key-by-s3"), {"kms:Decrypt"})
 MODE = {
     "stack-role": {SIMULATE},
@@ -186,8 +188,9 @@ FUNCTIONS = {
         "notifications": {"sns:Publish"},
         "topic-key": ENCRYPT,
     },
+    "console": SESSIONS,
     "prune-artifacts": {
-        "rows": {READ},
+        **dict.fromkeys(("rows", "session-rows", "session-rows-beside"), {READ}),
         "app-rows": {WRITE},
         "registry": {"ecr:BatchDeleteImage"},
         "versions": {GET_OBJECT},
@@ -240,6 +243,8 @@ VENDOR = {
     "vendor-admin": {
         "rows": {READ, WRITE, "dynamodb:DeleteTable"},
         "app-rows": {WRITE},
+        **SESSIONS,
+        "session-rows-beside": {READ},
         "tokens": {READ},
         "tokens-given-back": {WRITE, UPDATE},
         **dict.fromkeys(("grant-rows", "grant-rows-beside"), {READ, WRITE, REMOVE}),

@@ -236,6 +236,8 @@ class Tenant:
             ("tokens", "tokens", [(get, row("token#1"))]),
             ("tokens-given-back", "tokens-given-back", given_back),
             ("grants", "grant-rows", [(action, row("grant#1")) for action in of_grants]),
+            ("sessions", "session-rows", [(action, row("console-session#1")) for action in of_grants]),
+            ("sessions-beside", "session-rows-beside", [(get, beside_a_job("console-session#1"))]),
         ):
             self.account.add_resource(name, kind, table, actions)
 

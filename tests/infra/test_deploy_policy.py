@@ -22,10 +22,14 @@ ID = "0123456789"
 # The ARN of a resource by its type, made of its name or of the id that AWS gives it.
 ARNS = {
     "AWS::ApiGatewayV2::Api": f"arn:aws:apigateway:{REGION}::/apis/{ID}",
+    "AWS::ApiGatewayV2::Authorizer": f"arn:aws:apigateway:{REGION}::/apis/{ID}/authorizers/{ID}",
     "AWS::ApiGatewayV2::Integration": f"arn:aws:apigateway:{REGION}::/apis/{ID}/integrations/{ID}",
     "AWS::ApiGatewayV2::Route": f"arn:aws:apigateway:{REGION}::/apis/{ID}/routes/{ID}",
     "AWS::ApiGatewayV2::Stage": f"arn:aws:apigateway:{REGION}::/apis/{ID}/stages/$default",
     "AWS::CloudWatch::Alarm": f"arn:aws:cloudwatch:{ARN}:alarm:{{AlarmName}}",
+    "AWS::Cognito::UserPool": f"arn:aws:cognito-idp:{ARN}:userpool/{REGION}_{ID}",
+    "AWS::Cognito::UserPoolClient": f"arn:aws:cognito-idp:{ARN}:userpool/{REGION}_{ID}",
+    "AWS::Cognito::UserPoolDomain": f"arn:aws:cognito-idp:{ARN}:userpool/{REGION}_{ID}",
     "AWS::DynamoDB::Table": f"arn:aws:dynamodb:{ARN}:table/{{TableName}}",
     "AWS::ECR::Repository": f"arn:aws:ecr:{ARN}:repository/{{RepositoryName}}",
     "AWS::Events::Rule": f"arn:aws:events:{ARN}:rule/{{Name}}",
@@ -49,6 +53,30 @@ ARNS = {
 # Actions by type that the handlers list for properties that the template does not set.
 UNUSED = {
     "AWS::ApiGatewayV2::Api": {"s3:getObject"},
+    # Attributes of one's own, keys for functions that send mail, text messages, mail of one's own domain.
+    "AWS::Cognito::UserPool": {
+        "cognito-idp:AddCustomAttributes",
+        "iam:CreateServiceLinkedRole",
+        "kms:CreateGrant",
+        "kms:Decrypt",
+        "kms:Encrypt",
+        "kms:GenerateDataKey",
+        "kms:GenerateDataKeyWithoutPlaintext",
+        "kms:ReEncryptFrom",
+        "kms:ReEncryptTo",
+    },
+    # Analytics of Pinpoint.
+    "AWS::Cognito::UserPoolClient": {"iam:CreateServiceLinkedRole"},
+    # A domain of the vendor's.
+    "AWS::Cognito::UserPoolDomain": {
+        "cloudfront:updateDistribution",
+        "kms:CreateGrant",
+        "kms:Decrypt",
+        "kms:Encrypt",
+        "kms:GenerateDataKeyWithoutPlaintext",
+        "kms:ReEncryptFrom",
+        "kms:ReEncryptTo",
+    },
     "AWS::DynamoDB::Table": {
         # Replicas, imports, exports, Kinesis streams, contributor insights, a resource policy.
         "dynamodb:AssociateTableReplica",
@@ -252,7 +280,7 @@ class DeployPolicy(unittest.TestCase):
 
     def test_all_resources_are_named_only_where_an_action_knows_none(self):
         # AWS chooses the id of these, so the function and the tag at creation limit them.
-        by_condition = {"FunctionSources", "MakeTheSigningKey"}
+        by_condition = {"FunctionSources", "MakeTheSigningKey", "MakeTheUserPool"}
         for statement in self.policy["Statement"]:
             for action in as_list(statement["Action"]):
                 with self.subTest(f"{statement['Sid']} {action}"):
@@ -263,12 +291,19 @@ class DeployPolicy(unittest.TestCase):
             self.assertEqual(
                 "Condition" in statement,
                 statement["Sid"]
-                in by_condition | {"RolesUnderTheBoundary", "PassRoles", "LogDeliveryOfMachines", "KeepTheSigningKey"},
+                in by_condition
+                | {
+                    "RolesUnderTheBoundary",
+                    "PassRoles",
+                    "LogDeliveryOfMachines",
+                    "KeepTheSigningKey",
+                    "KeepTheUserPool",
+                },
                 statement["Sid"],
             )
 
     def test_it_names_the_tenants_resources_alone(self):
-        by_id = {"FunctionSourcesByTheirIds", "KeepTheSigningKey", "HttpApi"}
+        by_id = {"FunctionSourcesByTheirIds", "KeepTheSigningKey", "KeepTheUserPool", "HttpApi"}
         for statement in self.policy["Statement"]:
             for resource in as_list(statement["Resource"]):
                 if resource != "*" and statement["Sid"] not in by_id:
@@ -351,7 +386,11 @@ class DeployPolicy(unittest.TestCase):
         def characters(policy):
             return len(json.dumps(policy, separators=(",", ":")))
 
-        self.assertLessEqual(characters(templates.deploy_policy(tenant="t" * 20)), 10240, "inline policies of a role")
+        inline, managed = (
+            templates.policy(name, "t" * 20, TENANT_ACCOUNT, REGION) for name in templates.DEPLOY_POLICIES
+        )
+        self.assertLessEqual(characters(inline), 10240, "inline policies of a role")
+        self.assertLessEqual(characters(managed), 6144, "a managed policy")
         self.assertLessEqual(characters(templates.tenant_boundary(tenant="t" * 20)), 6144, "a managed policy")
 
 

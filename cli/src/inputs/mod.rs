@@ -125,9 +125,103 @@ pub(crate) fn mail_address(text: &str) -> Result<String, String> {
     }
 }
 
+/// Parses an OpenID Connect issuer, exactly as the claim `iss` of its tokens has it; an empty text means none. Only an
+/// issuer on this machine may have an address with http, for a local cloud.
+pub(crate) fn issuer(text: &str) -> Result<String, String> {
+    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let local = ["http://localhost:", "http://127.0.0.1:"].iter().find_map(|start| text.strip_prefix(start));
+    let is_issuer = match (text.strip_prefix("https://"), local) {
+        (Some(rest), _) => !rest.is_empty() && has_only(rest, "._~:/%-"),
+        (None, Some(rest)) => {
+            let (port, path) = rest.split_once('/').unwrap_or((rest, ""));
+            is_port(port) && has_only(path, "._~:/%-")
+        }
+        (None, None) => text.is_empty(),
+    };
+    if is_issuer {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "`{text}` is not an issuer, which is an https URL without a user name, a query (?) or a fragment (#), such as \
+         https://login.acme.example; `iss` in a token of the issuer has it"
+    ))
+}
+
+/// Parses the name for which an issuer gives tokens: the id of a client, or an audience. An empty text means none.
+pub(crate) fn audience(text: &str) -> Result<String, String> {
+    if text.len() <= 255 && has_only(text, "._~:/-") {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "`{text}` is not the id of a client or an audience, which has letters, digits and `._~:/-`, at most 255"
+    ))
+}
+
+/// Returns whether a text has only letters and digits of ASCII and these characters.
+fn has_only(text: &str, also: &str) -> bool {
+    text.chars().all(|letter| letter.is_ascii_alphanumeric() || also.contains(letter))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_issuer_is_an_https_url_or_on_this_machine() {
+        let given = [
+            "",
+            "https://login.acme.example/oauth2/default",
+            "http://localhost:4566/eu-west-1_a",
+            "http://127.0.0.1:1",
+        ];
+        for text in given {
+            assert_eq!(issuer(text).unwrap(), text);
+        }
+        for wrong in [
+            "login.acme.example",
+            "https://",
+            "http://login.acme.example",
+            "http://localhost",
+            "http://localhost:x",
+            "http://localhost:80@login.acme.example",
+            "https://me@login.acme.example",
+            "https://login.acme.example?tenant=1",
+            "https://login.acme.example/a b",
+        ] {
+            assert!(issuer(wrong).unwrap_err().contains("such as https://login.acme.example"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_audience_is_a_name_and_may_be_a_url() {
+        for text in ["", "freehold-acme", "https://github.com/acme", "0oa1:b_c~d"] {
+            assert_eq!(audience(text).unwrap(), text);
+        }
+        for wrong in ["a b", "a,b", "a*", "a".repeat(256).as_str()] {
+            assert!(audience(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    /// The parameters of the stack refuse what these functions refuse.
+    #[test]
+    fn the_template_has_the_same_patterns() {
+        let template = include_str!("../../../infra/tenant.yaml");
+        let issuers = concat!(
+            r"^(https://[A-Za-z0-9._~:/%-]+|http://(localhost|127[.]0[.]0[.]1):[0-9]+",
+            r"(/[A-Za-z0-9._~:/%-]*)?)?$"
+        );
+
+        for (names, pattern) in [
+            (["PeopleIssuer", "PipelineIssuer"], issuers),
+            (["PeopleClientId", "PipelineAudience"], "^[A-Za-z0-9._~:/-]{0,255}$"),
+        ] {
+            for name in names {
+                let (_, rest) = template.split_once(&format!("\n  {name}:\n")).unwrap();
+                let (_, rest) = rest.split_once("    AllowedPattern: ").unwrap();
+                assert_eq!(rest.lines().next(), Some(pattern), "{name}");
+            }
+        }
+    }
 
     #[test]
     fn a_word_is_not_a_mail_address() {

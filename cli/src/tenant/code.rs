@@ -203,7 +203,7 @@ mod tests {
         assert!(
             message.contains(
                 "register-install, plan-workflow, dispatch-job, accept-report, grant-artifact, finish-workflow, \
-                 prune-artifacts;"
+                 prune-artifacts, console;"
             ),
             "{message}"
         );

@@ -13,7 +13,7 @@ pub(super) const NONE: &str = "the account's quota of concurrent Lambda executio
                                these functions. Ask AWS for a quota of 1000 and deploy again";
 /// The lowest quota with which the stack reserves concurrency, as the description of the parameter states.
 const QUOTA: i32 = 500;
-/// The concurrency that must be unreserved in the account before the stack reserves 167: Lambda requires that at least
+/// The concurrency that must be unreserved in the account before the stack reserves 187: Lambda requires that at least
 /// 100 stay unreserved.
 const LEFT: i32 = 300;
 

@@ -27,6 +27,11 @@ struct Object<'a> {
 impl Deploy {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let tenant = context.tenant(self.name.as_ref())?;
+        let issuers = [
+            (("--people-issuer", &self.people_issuer), ("--people-client-id", &self.people_client_id)),
+            (("--pipeline-issuer", &self.pipeline_issuer), ("--pipeline-audience", &self.pipeline_audience)),
+        ];
+        issuers.into_iter().try_for_each(|(issuer, audience)| together(issuer, audience))?;
         let stopped = format!(
             "stopped; an update of stack `{}` that has begun continues; run the command again, which waits for it and does the rest",
             stack_name(&tenant)
@@ -90,6 +95,11 @@ impl Deploy {
             ("AlarmEmail", self.alarm_email.clone()),
             ("Webhooks", self.webhooks.map(|webhooks| webhooks.as_str().to_owned())),
             ("InstallMetrics", self.install_metrics.map(|metrics| metrics.as_str().to_owned())),
+            ("PeopleIssuer", self.people_issuer.clone()),
+            ("PeopleClientId", self.people_client_id.clone()),
+            ("PipelineIssuer", self.pipeline_issuer.clone()),
+            ("PipelineAudience", self.pipeline_audience.clone()),
+            ("ConsoleAddress", self.console.map(|console| console.as_str().to_owned())),
             ("BuildRunnerPrincipal", self.build_runner_principal.clone()),
             ("SourceRoles", (!self.source_roles.is_empty()).then(|| self.source_roles.join(","))),
             (build_machine::SUBNETS, (!self.build_subnets.is_empty()).then(|| self.build_subnets.join(","))),
@@ -108,6 +118,18 @@ impl Deploy {
         let keys = objects.iter().filter_map(|object| Some((object.parameter.clone()?, object.key.clone())));
         fixed.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).chain(keys).collect()
     }
+}
+
+/// Refuses two options of which one has a value and the other is empty. The parser of arguments lets them be given together
+/// only.
+fn together(one: (&str, &Option<String>), other: (&str, &Option<String>)) -> Result<()> {
+    let is_empty = |value: &Option<String>| value.as_ref().is_none_or(String::is_empty);
+    let (empty, full) = match (is_empty(one.1), is_empty(other.1)) {
+        (true, false) => (one.0, other.0),
+        (false, true) => (other.0, one.0),
+        (true, true) | (false, false) => return Ok(()),
+    };
+    Err(Error::invalid(format!("`{empty}` is empty, and `{full}` is not; give both a value, or leave both empty")))
 }
 
 /// Changes the stack. If the change removes the build runner's machine, this function also ends the machine, but only
@@ -145,12 +167,15 @@ fn show(
         (Outcome::Unchanged, false) => "is up to date",
     };
     let next = if outcome == Outcome::Created { next_steps(tenant) } else { Vec::new() };
+    let console = stack.outputs.get("ConsoleUrl");
     let value = json!({
-        "tenant": tenant, "account": account, "api_url": api, "changed": changed, "stack": stack.name, "next": next,
+        "tenant": tenant, "account": account, "api_url": api, "console_url": console, "changed": changed,
+        "stack": stack.name, "next": next,
     });
     context.out.show(&value, |_| {
         let steps = if next.is_empty() { String::new() } else { format!("\n\nnext:\n  {}", next.join("\n  ")) };
-        format!("tenant `{tenant}` {state}\n{api}{steps}")
+        let console = console.map(|url| format!("\nconsole: {url}")).unwrap_or_default();
+        format!("tenant `{tenant}` {state}\n{api}{console}{steps}")
     })
 }
 
@@ -219,6 +244,22 @@ mod tests {
         let error = too_weak(refused, "arn:aws:sts::111111111111:assumed-role/ci/me");
 
         insta::assert_snapshot!(error, @"`arn:aws:sts::111111111111:assumed-role/ci/me` may not deploy a tenant: cannot make a change set: AccessDenied: not authorized; use a role with the policy infra/deploy-policy.json, as docs/tenant-role.md describes");
+    }
+
+    #[test]
+    fn an_issuer_and_its_audience_are_given_and_emptied_together() {
+        let text = |text: &str| Some(text.to_owned());
+        let check = |issuer: Option<String>, audience: Option<String>| {
+            together(("--pipeline-issuer", &issuer), ("--pipeline-audience", &audience))
+        };
+
+        let half = check(text("https://token.ci.example"), text("")).unwrap_err();
+
+        insta::assert_snapshot!(half, @"`--pipeline-audience` is empty, and `--pipeline-issuer` is not; give both a value, or leave both empty");
+        assert!(check(text(""), text("freehold-acme")).is_err());
+        for (issuer, audience) in [(None, None), (text(""), text("")), (text("https://a.example"), text("b"))] {
+            assert_eq!(check(issuer, audience), Ok(()));
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ use freehold_protocol::{DownloadUrl, TenantName};
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::inputs::{mail_address, number, sha256};
+use crate::inputs::{audience, issuer, mail_address, number, sha256};
 
 pub(crate) use architecture::Architecture;
 pub(crate) use bucket::Bucket;
@@ -68,6 +68,11 @@ Examples:
   freehold tenant deploy --name acme
   freehold tenant deploy --name acme --functions target/dist/arm64/functions
   freehold tenant deploy --name acme --alarm-email ops@acme.example
+  freehold tenant deploy --name acme --people-issuer https://login.acme.example --people-client-id freehold
+  freehold tenant deploy --name acme --pipeline-issuer https://token.actions.githubusercontent.com --pipeline-audience freehold-acme
+
+People sign in with accounts of a user pool of the stack, or of the issuer that `--people-issuer` names. Who has an account is
+not a member yet: see `freehold member invite --help`.
 
 Running the command again with the same code changes nothing. The second line printed is the API's address; with `--json`, it
 is the field `api_url`. Options that are left out keep their current value.")]
@@ -95,6 +100,23 @@ pub(crate) struct Deploy {
     /// never given.
     #[arg(long, value_name = "on|off")]
     install_metrics: Option<Switch>,
+    /// OpenID Connect issuer of the accounts of people, exactly as `iss` in its tokens has it. The accounts are in a user
+    /// pool of the stack if this option was never given, and again after an empty value.
+    #[arg(long, value_name = "URL", requires = "people_client_id", value_parser = issuer)]
+    people_issuer: Option<String>,
+    /// Client of `freehold` and of the console at `--people-issuer`, which has no secret.
+    #[arg(long, value_name = "ID", requires = "people_issuer", value_parser = audience)]
+    people_client_id: Option<String>,
+    /// OpenID Connect issuer of pipelines, which then may call the API with its tokens and without a stored key. An empty
+    /// value ends this.
+    #[arg(long, value_name = "URL", requires = "pipeline_audience", value_parser = issuer)]
+    pipeline_issuer: Option<String>,
+    /// Audience for which a pipeline gets its tokens from `--pipeline-issuer`; the API refuses all others.
+    #[arg(long, value_name = "NAME", requires = "pipeline_issuer", value_parser = audience)]
+    pipeline_audience: Option<String>,
+    /// Whether the console has an address, which browsers reach from anywhere; on if this option was never given.
+    #[arg(long, value_name = "on|off")]
+    console: Option<Switch>,
     /// ARN of the principal of this account that may assume the build runner's role, when the build
     /// runner is not an EC2 instance.
     #[arg(long, value_name = "ARN")]

@@ -12,7 +12,7 @@ pub(crate) const NO_RUNNER: &str = "warning: the tenant names no runner for cust
 pub(super) const TEMPLATE: &str = include_str!("../../../infra/tenant.yaml");
 
 /// The names of the functions, in the order of uploads and output. A test below compares them with `functions/src/bin`.
-pub(super) const FUNCTIONS: [&str; 9] = [
+pub(super) const FUNCTIONS: [&str; 10] = [
     "api",
     "register-install",
     "plan-workflow",
@@ -22,6 +22,7 @@ pub(super) const FUNCTIONS: [&str; 9] = [
     "finish-workflow",
     "sweep",
     "prune-artifacts",
+    "console",
 ];
 
 /// Returns the stack parameter that names the code of a function: `ApiCode` for `api`.

@@ -130,8 +130,14 @@ def replace_each(text, replacements):
     return re.sub("|".join(map(re.escape, keys)), lambda found: replacements[found[0]], text)
 
 
+# What the role that deploys a tenant has: an inline policy, and a managed one, because IAM limits the length of each.
+DEPLOY_POLICIES = ("deploy-policy.json", "deploy-people-policy.json")
+
+
 def deploy_policy(tenant=TENANT, account=TENANT_ACCOUNT):
-    return policy("deploy-policy.json", tenant, account, REGION)
+    """Returns all that the role that deploys a tenant may do."""
+    parts = [policy(name, tenant, account, REGION) for name in DEPLOY_POLICIES]
+    return {**parts[0], "Statement": [statement for part in parts for statement in part["Statement"]]}
 
 
 def tenant_boundary(tenant=TENANT, account=TENANT_ACCOUNT):

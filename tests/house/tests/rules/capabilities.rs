@@ -49,8 +49,11 @@ const OTHER_MACHINES: [(&str, &str); 1] =
 /// The verbs of operations that change nothing.
 const VERBS: [&str; 3] = ["show", "list", "render"];
 
-/// The function that is not a use case, with the reason.
-const OTHER_FUNCTIONS: [(&str, &str); 1] = [("api", "it answers all operations")];
+/// The functions that are not use cases, with the reasons.
+const OTHER_FUNCTIONS: [(&str, &str); 2] = [
+    ("api", "it answers all operations"),
+    ("console", "it shows pages to people, and everything that it does is an operation of the API"),
+];
 
 /// An operation of the API.
 struct Operation {

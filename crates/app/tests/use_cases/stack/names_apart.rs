@@ -48,7 +48,7 @@ fn found(text: &str, starts: &[&str]) -> BTreeSet<String> {
 fn of_tenant(tenant: &TenantName) -> BTreeSet<String> {
     let read = |file: &str| fs::read_to_string(format!("{ROOT}/{file}")).unwrap();
     let mut text = read("infra/tenant.yaml").replace("${TenantName}", tenant.as_str());
-    for file in ["infra/tenant-boundary.json", "infra/deploy-policy.json"] {
+    for file in ["infra/tenant-boundary.json", "infra/deploy-policy.json", "infra/deploy-people-policy.json"] {
         let policy = read(file).replace("%{TENANT}", tenant.as_str());
         text.push_str(&policy.replace("%{ACCOUNT}", VENDOR).replace("%{REGION}", "eu-west-1"));
     }
