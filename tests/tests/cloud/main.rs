@@ -6,5 +6,6 @@
 mod app;
 mod install;
 mod job;
+mod people;
 mod runner;
 mod tenant;
