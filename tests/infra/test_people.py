@@ -97,6 +97,14 @@ class People(unittest.TestCase):
         for name in ("PeopleClient", "PeopleDomain"):
             self.assertEqual(self.template["Resources"][name]["Condition"], "UsesPool")
 
+    def test_a_second_factor_is_required_or_off(self):
+        for asked, expected in (("off", ("OFF", None)), ("on", ("ON", ["SOFTWARE_TOKEN_MFA"]))):
+            stack = Evaluator(self.template, "s", templates.TENANT_ACCOUNT, {"PeopleSecondFactor": asked})
+            pool = stack.resolve(properties(self.template, "People"))
+
+            self.assertEqual((pool["MfaConfiguration"], pool.get("EnabledMfas")), expected)
+        self.assertEqual(self.template["Parameters"]["PeopleSecondFactor"]["Default"], "off")
+
     def test_people_type_passwords_into_the_sign_in_page_alone_and_their_client_has_no_secret(self):
         client = properties(self.template, "PeopleClient")
 

@@ -457,6 +457,7 @@ class Tenant(unittest.TestCase):
                 "InstallMetrics",
                 "PeopleIssuer",
                 "PeopleClientId",
+                "PeopleSecondFactor",
                 "PipelineIssuer",
                 "PipelineAudience",
                 "ConsoleAddress",

@@ -97,6 +97,7 @@ impl Deploy {
             ("InstallMetrics", self.install_metrics.map(|metrics| metrics.as_str().to_owned())),
             ("PeopleIssuer", self.people_issuer.clone()),
             ("PeopleClientId", self.people_client_id.clone()),
+            ("PeopleSecondFactor", self.people_second_factor.map(|factor| factor.as_str().to_owned())),
             ("PipelineIssuer", self.pipeline_issuer.clone()),
             ("PipelineAudience", self.pipeline_audience.clone()),
             ("ConsoleAddress", self.console.map(|console| console.as_str().to_owned())),

@@ -90,7 +90,8 @@ impl Destroy {
             Some(given) => given.clone(),
             None if std::io::stdin().is_terminal() => {
                 note(&format!(
-                    "This deletes tenant `{tenant}` in account {account}: table, artifacts, signing key and all history."
+                    "This deletes tenant `{tenant}` in account {account}: table, artifacts, signing key, accounts of people \
+                     and all history."
                 ));
                 if !installs.is_empty() {
                     note(&format!(

@@ -107,6 +107,10 @@ pub(crate) struct Deploy {
     /// Client of `freehold` and of the console at `--people-issuer`, which has no secret.
     #[arg(long, value_name = "ID", requires = "people_issuer", value_parser = audience)]
     people_client_id: Option<String>,
+    /// Whether the sign-in page of the stack's user pool asks everybody for a code of an authenticator app too; off if
+    /// this option was never given.
+    #[arg(long, value_name = "on|off")]
+    people_second_factor: Option<Switch>,
     /// OpenID Connect issuer of pipelines, which then may call the API with its tokens and without a stored key. An empty
     /// value ends this.
     #[arg(long, value_name = "URL", requires = "pipeline_audience", value_parser = issuer)]
@@ -210,8 +214,8 @@ Examples:
   freehold tenant destroy --name acme --confirm acme    for scripts
   freehold tenant destroy --name acme --installs 3      although three installs exist
 
-Installs in customers' accounts stay as they are, but nothing operates them any more. KMS deletes the signing key after
-7 days. Resources that could not be removed are listed, and the exit code is then 1.")]
+Installs in customers' accounts stay as they are, but nothing operates them any more. The accounts of people in the stack's
+user pool are removed too. KMS deletes the signing key after 7 days. Resources that could not be removed are listed, and the exit code is then 1.")]
 pub(crate) struct Destroy {
     /// Name of the tenant; the same as `--tenant`.
     #[arg(long)]
