@@ -116,7 +116,7 @@ pub enum Resource {
     Tenant,
     /// An app, and its builds with their workflows and jobs.
     App { app: AppName },
-    /// An install, and its workflows, jobs and runs. `environment` is its label `environment`, or
+    /// An install, and its workflows, jobs and runs. `environment` is its own label `environment`, or
     /// [`Resource::PRODUCTION`] if it has none.
     Install { install: InstallId, app: AppName, environment: String },
 }
