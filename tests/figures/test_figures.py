@@ -89,7 +89,7 @@ class Kinds(unittest.TestCase):
             "Rust tests of the crates": ["crates/oci/tests/suite/main.rs", "crates/protocol/tests/suite/golden/mod.rs"],
             "tests/ Rust": ["tests/src/harness/mod.rs"],
             "model and fuzz": ["crates/fuzz/src/lib.rs"],
-            "product policies": ["crates/policy/src/built_in/no-strangers.rego"],
+            "product policies": ["crates/policy/src/built_in/no-strangers.rego", "crates/access/src/ready_made.cedar"],
             "generated": ["docs/openapi.json", "statemachines/run-workflow.asl.json"],
             "templates, state machines, guard rules": ["infra/install.guard", "statemachines/source.yaml"],
             "Python, shell and JS": ["infra/dist", "tests/figures/windows", "tests/run", "localstack/cloud", ".ci/run"],

@@ -29,7 +29,7 @@ _KINDS = [
         "test programs and doubles",
     ),
     (r"\.rs$", "product Rust"),
-    (r"^crates/policy/src/.*\.rego$", "product policies"),
+    (r"^crates/(policy/src/.*\.rego|access/src/.*\.cedar(schema)?)$", "product policies"),
     (r"^infra/.*\.(yaml|json|guard)$|^statemachines/", "templates, state machines, guard rules"),
     (
         r"^(tests|localstack|infra|docs|\.ci)/.*\.(py|sh|mjs|js)$|^(tests|localstack|infra)/([a-z_]+/)*[a-z_]+$|^\.ci/",
