@@ -132,6 +132,7 @@ pub(crate) fn order(n: u32, serial: u64) -> Order {
         mode: Mode::Maintenance,
         role: None,
         asked_by: None,
+        asker: None,
         asked_why: None,
         now: false,
         runner: None,

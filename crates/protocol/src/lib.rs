@@ -44,7 +44,7 @@ pub use ids::names;
 pub use ids::{
     AccountId, ActionName, AppName, Arn, BuildId, ChannelName, CheckName, ComponentName, GrantId, Group, IamRoleName,
     IdError, InstallId, JobId, MemberName, NotificationId, Partition, ReleaseName, RoleKey, RunId, RunbookName,
-    TenantName, WebhookName, WorkflowId,
+    TenantName, TokenSubject, WebhookName, WorkflowId,
 };
 pub use packed_text::packed_len;
 pub use shape::Shape;

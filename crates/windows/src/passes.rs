@@ -37,7 +37,11 @@ fn role_of(arn: &CallerArn) -> Option<(&str, &str)> {
 pub(crate) fn may_pass(callers: &[Caller], by: &AskedBy) -> bool {
     match by {
         AskedBy::Caller { arn } => callers.iter().any(|caller| caller.is(arn)),
-        AskedBy::Webhook { .. } | AskedBy::Schedule | AskedBy::Sweep => false,
+        AskedBy::Member { .. }
+        | AskedBy::Pipeline { .. }
+        | AskedBy::Webhook { .. }
+        | AskedBy::Schedule
+        | AskedBy::Sweep => false,
     }
 }
 

@@ -399,6 +399,7 @@ mod tests {
             receive: None,
             runner: None,
             asked_by: None,
+            asker: None,
             asked_why: None,
             issued_at: Timestamp::from_millis(1_000_000),
             not_after: Timestamp::from_millis(5_000_000),

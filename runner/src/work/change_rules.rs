@@ -123,7 +123,7 @@ impl StackRules {
         if !is_change(&order.work, rules.free_actions()) {
             return None;
         }
-        let asker = order.asked_by.as_ref().filter(|_| order.now);
+        let asker = order.asked_by().filter(|_| order.now);
         if rules.lets_pass(asker) {
             info!(job.id = %order.job, "Job `{}` starts with `--now`, although {closed}", order.job);
             return None;

@@ -50,7 +50,7 @@ pub fn cancel(agent: &Arc<Agent>, cancel: &Cancel, delivery: Delivery) {
     info!(job.id = %job, stopped, "The control plane cancelled job `{job}`");
     let message = Digest::of(delivery.body.as_bytes());
     let (dispatch, receive) = (cancel.dispatch, cancel.receive);
-    let (asked_by, asked_why) = (cancel.asked_by.clone(), cancel.asked_why.clone().map(shortened));
+    let (asked_by, asked_why) = (cancel.asked_by().cloned(), cancel.asked_why.clone().map(shortened));
     let event = AuditEvent::Cancelled { job, dispatch, receive, asked_by, asked_why, message };
     if let Err(error) = agent.audit.record(event) {
         error!("{}", aws::explain(&error));

@@ -50,7 +50,7 @@ impl HeldOrder {
             group: Some(order.group.clone()),
             serial: Some(order.serial),
             role: order.role.clone(),
-            asked_by: order.asked_by.clone(),
+            asked_by: order.asked_by().cloned(),
             order: self.message.clone(),
             sent_at: self.sent_at,
         }

@@ -279,6 +279,7 @@ fn order(work: Work) -> Order {
         mode: Mode::Provision,
         role: None,
         asked_by: None,
+        asker: None,
         asked_why: None,
         now: false,
         runner: None,

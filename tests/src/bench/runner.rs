@@ -112,6 +112,7 @@ impl Measured {
             mode: Mode::Maintenance,
             role: None,
             asked_by: None,
+            asker: None,
             asked_why: None,
             now: false,
             runner: None,

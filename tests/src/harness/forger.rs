@@ -142,6 +142,7 @@ pub fn order(world: &World, install: &str, cause: &str) -> anyhow::Result<Order>
         mode: Mode::Maintenance,
         role: None,
         asked_by: None,
+        asker: None,
         asked_why: None,
         now: false,
         runner: None,

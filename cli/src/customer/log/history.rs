@@ -155,8 +155,8 @@ fn proven(run: &Run, copy: &RecordsCopy, roots: Option<&Roots>) -> Result<Order,
     if order.role != run.role {
         return says("role", &role(run.role.as_ref()), &role(order.role.as_ref()));
     }
-    if order.asked_by != run.asked_by {
-        return says("asked by", &who(run.asked_by.as_ref()), &who(order.asked_by.as_ref()));
+    if order.asked_by() != run.asked_by.as_ref() {
+        return says("asked by", &who(run.asked_by.as_ref()), &who(order.asked_by()));
     }
     Ok(order)
 }

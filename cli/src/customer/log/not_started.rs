@@ -132,7 +132,8 @@ fn asked(
         return Err(contradiction("dispatch", &fence.dispatch.to_string(), &order.dispatch.to_string()));
     }
     let work = order.work.kind().to_owned();
-    let (workflow, mode, role, asked_by) = (order.workflow, order.mode, order.role, order.asked_by);
+    let asked_by = order.asked_by().cloned();
+    let (workflow, mode, role) = (order.workflow, order.mode, order.role);
     Ok(OrderedWork { workflow, work, mode, role, asked_by, order: digest.clone() })
 }
 

@@ -33,6 +33,25 @@ async fn who_asked_for_a_deploy_is_in_its_row_its_view_and_each_of_its_orders() 
 }
 
 #[tokio::test]
+async fn a_member_is_in_the_field_of_an_order_that_an_earlier_runner_ignores() {
+    let mut world = World::with_install().await;
+    let by = AskedBy::Member { member: "bea@example.com".parse().unwrap(), subject: "7f3c".parse().unwrap() };
+    let request = with_input("days", 8);
+
+    let asked = Asked { by: &by, cause: "deploy-1", step: None };
+    let workflow = world.deploy_components().deploy(&globex(), &request, asked).await.unwrap();
+    world.settle().await;
+
+    let sent = world.memory.orders.lock().unwrap().clone();
+    let envelopes = sent.iter().map(|(_, _, _, body)| Envelope::parse(body.as_bytes()).unwrap());
+    let orders = envelopes.filter(|one| one.payload_type == Order::TYPE).map(|one| one.peek::<Order>().unwrap());
+    let orders: Vec<Order> = orders.filter(|order| order.workflow == workflow).collect();
+    assert!(!orders.is_empty());
+    assert!(orders.iter().all(|order| order.asked_by.is_none() && order.asked_by() == Some(&by)));
+    assert_eq!(world.workflow(&workflow).await.asked_by, Some(by));
+}
+
+#[tokio::test]
 async fn a_repeated_request_of_somebody_else_keeps_the_first_caller() {
     let mut world = World::with_install().await;
     let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();

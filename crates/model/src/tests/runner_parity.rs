@@ -66,6 +66,7 @@ fn order(job: u8, fence: Fence, redelivery: Redelivery) -> Order {
         mode: Mode::Maintenance,
         role: None,
         asked_by: None,
+        asker: None,
         asked_why: None,
         now: false,
         runner: None,

@@ -1,12 +1,12 @@
-//! Who asked for work: a caller by the ARN of the IAM principal, a program by its webhook, or a part of the control
-//! plane.
+//! Who asked for work: a caller by the ARN of the IAM principal, a member or a pipeline by the subject of its token, a
+//! program by its webhook, or a part of the control plane.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AccountId, Arn, Partition, Shape, WebhookName};
+use crate::{AccountId, Arn, MemberName, Partition, Shape, TokenSubject, WebhookName};
 
 /// The maximum length of an ARN. The longest part is the path of an IAM user, with at most 512 characters.
 const ARN_CHARS: usize = 700;
@@ -22,6 +22,10 @@ const USER: Shape = Shape::Visible { max: 576 };
 pub enum AskedBy {
     /// A caller of the tenant's API.
     Caller { arn: CallerArn },
+    /// A member of the tenant who has signed in, with the subject of the person's token.
+    Member { member: MemberName, subject: TokenSubject },
+    /// A pipeline, by the subject of the token that its service issued.
+    Pipeline { subject: TokenSubject },
     /// A program that called a webhook of the tenant's API.
     Webhook { webhook: WebhookName },
     /// The cron schedule of an action, of drift checks or of health checks.
@@ -31,10 +35,31 @@ pub enum AskedBy {
     Sweep,
 }
 
+impl AskedBy {
+    /// Returns whether a runner of the version before cannot read the value. It would refuse an order or a cancel that
+    /// has the value in a field that it knows.
+    pub const fn is_new(&self) -> bool {
+        match self {
+            Self::Member { .. } | Self::Pipeline { .. } => true,
+            Self::Caller { .. } | Self::Webhook { .. } | Self::Schedule | Self::Sweep => false,
+        }
+    }
+
+    /// Splits the value into the one for the field that earlier runners read, and the one for the field that they ignore.
+    pub fn in_fields(asked_by: Option<Self>) -> (Option<Self>, Option<Self>) {
+        match asked_by {
+            Some(by) if by.is_new() => (None, Some(by)),
+            by => (by, None),
+        }
+    }
+}
+
 impl fmt::Display for AskedBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Caller { arn } => write!(f, "{arn}"),
+            Self::Member { member, .. } => write!(f, "member {member}"),
+            Self::Pipeline { subject } => write!(f, "pipeline {subject}"),
             Self::Webhook { webhook } => write!(f, "webhook {webhook}"),
             Self::Schedule => f.write_str("schedule"),
             Self::Sweep => f.write_str("sweep"),
@@ -234,6 +259,26 @@ mod tests {
         assert!(asked("arn:aws:iam::111111111111:user/ana\n").is_err());
         assert!(serde_json::from_value::<AskedBy>(json!({ "by": "nobody" })).is_err());
         assert_eq!(serde_json::to_value(AskedBy::Schedule).unwrap(), json!({ "by": "schedule" }));
+    }
+
+    #[test]
+    fn a_member_and_a_pipeline_are_one_visible_line_and_come_in_the_field_that_earlier_runners_ignore() {
+        let member = json!({ "by": "member", "member": "ana@example.com", "subject": "7f3c" });
+        let pipeline = json!({ "by": "pipeline", "subject": "repo:acme/shop:ref:refs/heads/main" });
+
+        let read = |value: &serde_json::Value| serde_json::from_value::<AskedBy>(value.clone());
+
+        for (value, text) in
+            [(&member, "member ana@example.com"), (&pipeline, "pipeline repo:acme/shop:ref:refs/heads/main")]
+        {
+            let by = read(value).unwrap();
+            assert_eq!((by.to_string().as_str(), &serde_json::to_value(&by).unwrap()), (text, value));
+            assert_eq!(AskedBy::in_fields(Some(by.clone())), (None, Some(by)));
+        }
+        assert_eq!(AskedBy::in_fields(Some(AskedBy::Sweep)), (Some(AskedBy::Sweep), None));
+        for subject in ["", "a b", "a\nb", "\u{202e}a", &"s".repeat(256)] {
+            assert!(read(&json!({ "by": "pipeline", "subject": subject })).is_err(), "{subject:?}");
+        }
     }
 
     proptest! {

@@ -15,6 +15,7 @@ use crate::shape::Shape;
 
 pub use arn::Arn;
 pub use partition::Partition;
+pub use token_subject::TokenSubject;
 
 /// A text is not an id of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -91,6 +92,8 @@ macro_rules! id {
         }
     };
 }
+
+mod token_subject;
 
 id!(
     /// The name of a tenant, one vendor's control plane. It is short because role names contain it, and IAM limits them

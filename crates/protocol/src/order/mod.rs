@@ -86,6 +86,10 @@ pub struct Order {
     /// Who asked for the job's workflow, as the control plane states; absent in orders of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<AskedBy>,
+    /// Who asked, instead of `asked_by`, if a member or a pipeline did ([`AskedBy::in_fields`]): a runner of the version
+    /// before ignores the field, and states that nobody is known to have asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asker: Option<AskedBy>,
     /// The continuation of the workflow after it had ended, and the reason for it, as the control plane states:
     /// `asked_by` is the person or program that asked for it. Absent for a workflow that was not continued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,6 +151,13 @@ pub struct Order {
     pub receipt: Option<Box<Envelope>>,
 }
 
+impl Order {
+    /// Returns who asked for the job's workflow, whichever field has it.
+    pub fn asked_by(&self) -> Option<&AskedBy> {
+        self.asker.as_ref().or(self.asked_by.as_ref())
+    }
+}
+
 impl Payload for Order {
     const TYPE: &'static str = "application/vnd.freehold.order.v1+json";
 }
@@ -175,11 +186,21 @@ pub struct Cancel {
     /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<AskedBy>,
+    /// Who asked, instead of `asked_by`, as in [`Order::asker`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asker: Option<AskedBy>,
     /// The reason, in the words of the person who asked; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_why: Option<String>,
     pub issued_at: Timestamp,
     pub not_after: Timestamp,
+}
+
+impl Cancel {
+    /// Returns who asked for the cancel, whichever field has it.
+    pub fn asked_by(&self) -> Option<&AskedBy> {
+        self.asker.as_ref().or(self.asked_by.as_ref())
+    }
 }
 
 impl Payload for Cancel {

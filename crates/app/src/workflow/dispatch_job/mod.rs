@@ -16,7 +16,7 @@ use freehold_domain::job::{Job, JobState};
 use freehold_protocol::app_version::Reference;
 use freehold_protocol::approval::{self, ApprovalRule};
 use freehold_protocol::limits::CLAIM_WINDOW_SECS;
-use freehold_protocol::order::{Cancel, Demands, Order, Retired};
+use freehold_protocol::order::{AskedBy, Cancel, Demands, Order, Retired};
 use freehold_protocol::{Envelope, InstallId, JobId, KeyId, TenantName, Timestamp};
 
 use crate::AppError;
@@ -90,6 +90,7 @@ impl DispatchJob {
                 let Some(job) = self.job(job).await? else { return Ok(false) };
                 // The cancel of a single stale attempt has no requester.
                 let asked = job.cancel_asked.filter(|_| receive.is_none()).unwrap_or_default();
+                let (asked_by, asker) = AskedBy::in_fields(asked.by);
                 let cancel = Cancel {
                     tenant: self.tenant.clone(),
                     install: job.install.clone(),
@@ -97,7 +98,8 @@ impl DispatchJob {
                     dispatch: *dispatch,
                     receive: *receive,
                     runner: runner.clone(),
-                    asked_by: asked.by,
+                    asked_by,
+                    asker,
                     asked_why: Some(asked.reason).filter(|reason| !reason.is_empty()),
                     issued_at: self.clock.now(),
                     not_after: self.clock.now().plus_secs(CLAIM_WINDOW_SECS),
@@ -236,6 +238,7 @@ impl DispatchJob {
         let task = self.task(&workflow, node, install).await?;
         let tool_image = self.tool_image(&workflow, task.tools.as_ref(), install).await?;
         let part = attempted_part::record_write(&*self.store, job, &workflow, &node.target, self.clock.now()).await?;
+        let (asked_by, asker) = AskedBy::in_fields(workflow.asker().cloned());
         let order = Order {
             tenant: self.tenant.clone(),
             install: install.id.clone(),
@@ -250,7 +253,8 @@ impl DispatchJob {
             timeout_secs: job.timeout_secs,
             mode: job.mode,
             role: job.role.clone(),
-            asked_by: workflow.asker().cloned(),
+            asked_by,
+            asker,
             asked_why: workflow.why(),
             now: workflow.now,
             runner: install.runner.as_ref().map(|runner| runner.public_key.key_id()),

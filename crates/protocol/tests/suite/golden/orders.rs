@@ -14,6 +14,8 @@ fn orders() {
     let web = order(Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() }));
     golden("order-start-by", &Order { start_by: Some(AT.plus_secs(3600)), ..web.clone() });
     golden("order-asked-by", &Order { asked_by: Some(AskedBy::Caller { arn }), ..web.clone() });
+    let member = AskedBy::Member { member: "ana@example.com".parse().unwrap(), subject: "7f3c0a2e".parse().unwrap() };
+    golden("order-asker", &Order { asker: Some(member), ..web.clone() });
     golden("order-now", &Order { now: true, ..web.clone() });
     golden("order-for-a-runner", &Order { runner: Some(KeyId::of(&key(2).verifying_key())), ..web });
     golden(

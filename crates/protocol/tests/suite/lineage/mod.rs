@@ -78,6 +78,7 @@ impl Place {
             mode: Mode::Maintenance,
             role: None,
             asked_by: None,
+            asker: None,
             asked_why: None,
             now: false,
             runner: None,

@@ -48,6 +48,7 @@ pub(super) fn all_fields() -> Vec<(&'static str, Vec<&'static str>)> {
             mode,
             role,
             asked_by,
+            asker,
             asked_why,
             now,
             runner,

@@ -53,6 +53,7 @@ pub(super) fn rows() -> Vec<Row> {
         ),
         ("Order", "role", json!("custom-support"), Refused("runs action `check` under role `custom-support`, and")),
         ("Order", "asked_by", json!({ "by": "schedule" }), Harmless(&ASKED_BY)),
+        ("Order", "asker", json!({ "by": "pipeline", "subject": "ci" }), Harmless(&ASKED_BY)),
         ("Order", "asked_why", json!("resumed"), Harmless(&ASKED_WHY)),
         ("Order", "now", json!(true), Harmless(&AT_ONCE)),
         ("Order", "approval", json!("prompt"), Harmless(&APPROVAL)),

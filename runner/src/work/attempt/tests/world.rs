@@ -380,6 +380,7 @@ pub(super) fn cancel(receive: Option<u32>) -> String {
         receive,
         runner: None,
         asked_by: Some(AskedBy::Sweep),
+        asker: None,
         asked_why: Some("the wrong week".into()),
         issued_at: Timestamp::from_millis(2_000_000),
         not_after: Timestamp::from_millis(5_000_000),

@@ -91,6 +91,7 @@ async fn a_report_that_cannot_be_believed_is_invalid_and_changes_nothing() {
         receive: None,
         runner: None,
         asked_by: None,
+        asker: None,
         asked_why: None,
         issued_at: now,
         not_after: now,
