@@ -35,7 +35,9 @@ EXAMPLES, SHORT_EXAMPLES = 50, 10
 # at once, so they have as many in the short form.
 REMOVALS = ("TeardownInstall", "DeleteInstall", "ForgetInstall")
 # Operations that succeed in no case, each with the reason.
-NEVER_SUCCEEDS = {}
+NEVER_SUCCEEDS = {
+    "AcceptInvitation": "only a person who is signed in accepts an invitation, and an IAM principal signs the requests",
+}
 # Those that succeed in no case on a machine without Terraform.
 NEED_TERRAFORM = ("DetectDrift", "AcknowledgeDrift")
 CHECKS = (

@@ -24,6 +24,8 @@ SIGNED_WEBHOOK = "signed"
 DRAFT = "draft"
 # Each is for one webhook only.
 FREE_KEYS = 20
+# The member whom operations read and change, and those whom an operation removes, each once.
+MEMBER, LEAVING = "ana@example.com", 20
 # A second install waits for its runner for ever, so that one is left to read when the other is changed.
 WAITING = "initech"
 # One in which nothing runs is deleted.
@@ -77,12 +79,30 @@ def make(programs):
     programs.step("installs for the operations that need a certain state")
     prepared = prepare(programs)
     webhook(programs, SIGNED_WEBHOOK, "--install", CALM, "--action", ACTION)
+    leaving = [f"leaving-{number}" for number in range(LEAVING)]
+    for member in (MEMBER, *leaving):
+        programs.freehold_quietly("member", "invite", member, "--group", "developer")
     programs.end_runners()
     prepared.open_run = start_run(programs)
     found = Known(urlsplit(deployed["api_url"]).netloc, document(programs), webhook_key(programs, SIGNED_WEBHOOK))
     know(programs, found, version, built, ended, waiting, keys)
     know_prepared(found, prepared)
+    know_access(programs, found, leaving)
     return found
+
+
+def know_access(programs, found, leaving):
+    """Adds what the operations about members and policies get. The policies let the IAM principals do everything."""
+    policies = programs.freehold_json("access", "show")["policies"]
+    found.know("members", [MEMBER], "path.member", "body.member")
+    found.know("groups", ["developer", "auditor"], "body.groups[*]")
+    found.know("access actions", ["show_tenant", "show_app", "show_install"], "body.action")
+    found.values["leaving"] = leaving
+    found.of_operation["RemoveMember"] = {"path.member": "leaving"}
+    role = f"arn:aws:iam::{VENDOR}:role/ci"
+    found.know_for("InviteMember", {"body.member": MEMBER, "body.iam": role})
+    digest = programs.freehold_json("access", "show")["digest"]
+    found.know_for("SetPolicies", {"body.policies": policies, "body.expected": digest})
 
 
 def app(programs):

@@ -53,7 +53,7 @@ pub fn document() -> Value {
         "openapi": "3.1.0",
         "info": openapi_description::info(),
         "servers": openapi_description::servers(),
-        "security": openapi_description::security(false),
+        "security": openapi_description::security(),
         "paths": paths,
         "components": {
             "headers": { REQUEST_ID: request_id() },
@@ -136,7 +136,11 @@ fn operation(route: &Route, examples: &Examples, generator: &mut SchemaGenerator
     });
     let content = request.map(|request| content(&request.schema, examples.get(request.name())));
     let body = content.map(|content| ("requestBody", json!({ "required": true, "content": content })));
-    let security = route.operation.is_open().then(|| ("security", openapi_description::security(true)));
+    let security = match route.operation {
+        open if open.is_open() => Some(("security", openapi_description::security_of_calls())),
+        Operation::AcceptInvitation => Some(("security", openapi_description::security_of_people())),
+        _ => None,
+    };
     if let Some(operation) = operation.as_object_mut() {
         operation.extend(body.into_iter().chain(security).map(|(name, value)| (name.to_owned(), value)));
     }
@@ -247,8 +251,8 @@ fn shared_responses(error: &Value, examples: &Examples) -> Value {
     let mut shared = Map::new();
     for kind in ErrorKind::ALL {
         let (name, description) = describe(kind);
-        // API Gateway sends these statuses too, with a body of its own: when it refuses a signature or a token, and when
-        // the function fails or does not respond.
+        // API Gateway sends these statuses too, with a body of its own: when it refuses a signature or a token, and
+        // when the function fails or does not respond.
         let schema = match kind {
             ErrorKind::Unauthorized | ErrorKind::Forbidden | ErrorKind::Internal | ErrorKind::Transient => {
                 json!({ "anyOf": [error, gateway] })
@@ -289,8 +293,8 @@ const fn describe(kind: ErrorKind) -> (&'static str, &'static str) {
         }
         ErrorKind::Forbidden => (
             "Forbidden",
-            "`forbidden`: the policies do not permit this to the caller, or the caller is no member; without a field `kind`, \
-             the signature is missing or wrong, or its principal may not `execute-api:Invoke`",
+            "`forbidden`: the policies do not permit this to the caller, or the caller is not a member; without a \
+             field `kind`, the signature is missing or wrong, or its principal may not `execute-api:Invoke`",
         ),
         ErrorKind::NotFound => ("NotFound", "`not_found`: a resource that the request names does not exist"),
         ErrorKind::Conflict => (

@@ -1,14 +1,21 @@
-//! What the OpenAPI document says of the whole API: what it is, where it is, and how requests are signed.
+//! What the OpenAPI document says of the whole API: what it is, where it is, and how requests prove who sends them.
 
 use serde_json::{Value, json};
 
-/// The scheme of all operations except calls of webhooks.
+/// The scheme of IAM principals.
 const SIGV4: &str = "sigv4";
+/// The scheme of people who are signed in.
+const PERSON: &str = "person";
+/// The scheme of pipelines.
+const PIPELINE: &str = "pipeline";
 /// The scheme of calls of webhooks.
 const WEBHOOK: &str = "webhook";
 const DESCRIPTION: &str = "\
-The API of one tenant. A request is signed with AWS Signature Version 4 (service `execute-api`) by a principal of the \
-tenant's account that may `execute-api:Invoke`, except a call of a webhook. Every other POST has an `idempotency-key`. \
+The API of one tenant. A request comes from one of three kinds of callers. A principal of the tenant's account that \
+may `execute-api:Invoke` signs it with AWS Signature Version 4 (service `execute-api`). A person who is signed in \
+sends the access token as a bearer token, to the path with the prefix `/people`. A pipeline sends its OIDC token as a \
+bearer token, to the path with the prefix `/pipelines`. The policies of the tenant decide whether the caller may do \
+it. Only a call of a webhook has none of these, and a signature of its own. Every other POST has an `idempotency-key`. \
 A list with the parameter `after` comes in pages: `next` of a page is `after` of the request for the following page. \
 The body of an error of the API is an `ErrorBody`; what API Gateway answers itself has only a `message`. docs/api.md \
 shows the main requests with `curl`.";
@@ -23,25 +30,41 @@ pub(super) fn info() -> Value {
     })
 }
 
-/// Returns where the API is.
+/// Returns where the API is: for each kind of caller, the address before `/v1`.
 pub(super) fn servers() -> Value {
-    json!([{
-        "url": "https://{api}.execute-api.{region}.amazonaws.com",
-        "description": "The output `ApiUrl` of the tenant's stack; `freehold tenant deploy` prints it.",
-        "variables": {
-            "api": { "default": "abc", "description": "The id of the API in API Gateway." },
-            "region": { "default": "eu-west-1", "description": "The region of the tenant." },
-        },
-    }])
+    let variables = json!({
+        "api": { "default": "abc", "description": "The id of the API in API Gateway." },
+        "region": { "default": "eu-west-1", "description": "The region of the tenant." },
+    });
+    let addresses = [
+        ("", "The output `ApiUrl` of the tenant's stack; `freehold tenant deploy` prints it. For IAM principals."),
+        ("/people", "The same for people who are signed in."),
+        ("/pipelines", "The same for pipelines, if the tenant has an issuer of their tokens."),
+    ];
+    let servers = addresses.map(|(prefix, description)| {
+        let url = format!("https://{{api}}.execute-api.{{region}}.amazonaws.com{prefix}");
+        json!({ "url": url, "description": description, "variables": variables })
+    });
+    json!(servers)
 }
 
-/// Returns the ways to sign a request, by name.
+/// Returns the ways to prove who sends a request, by name.
 pub(super) fn security_schemes() -> Value {
     json!({
         SIGV4: {
             "type": "apiKey", "in": "header", "name": "Authorization",
             "description": "AWS Signature Version 4 for the service `execute-api`, as in `curl --aws-sigv4`.",
             "x-amazon-apigateway-authtype": "awsSigv4",
+        },
+        PERSON: {
+            "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
+            "description": "The access token of the tenant's issuer for people (the output `PeopleIssuer` of the \
+                            stack), with the prefix `/people` before the path.",
+        },
+        PIPELINE: {
+            "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
+            "description": "A token of the tenant's issuer for pipelines, such as that of a CI job, with the prefix \
+                            `/pipelines` before the path.",
         },
         WEBHOOK: {
             "type": "apiKey", "in": "header", "name": freehold_protocol::webhook::SIGNATURE,
@@ -50,8 +73,17 @@ pub(super) fn security_schemes() -> Value {
     })
 }
 
-/// Returns how a request is signed: a call of a webhook (`is_call`), or any other.
-pub(super) fn security(is_call: bool) -> Value {
-    let scheme = if is_call { WEBHOOK } else { SIGV4 };
-    json!([{ scheme: [] }])
+/// Returns how most requests prove who sends them: in one of these ways.
+pub(super) fn security() -> Value {
+    json!([{ SIGV4: [] }, { PERSON: [] }, { PIPELINE: [] }])
+}
+
+/// Returns how a call of a webhook is signed.
+pub(super) fn security_of_calls() -> Value {
+    json!([{ WEBHOOK: [] }])
+}
+
+/// Returns how a request proves who sends it that only a person may send.
+pub(super) fn security_of_people() -> Value {
+    json!([{ PERSON: [] }])
 }

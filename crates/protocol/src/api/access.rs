@@ -17,13 +17,13 @@ pub const INVITATION_CODE: Shape = Shape::Hex { prefix: "", digits: 64 };
 pub struct CallerView {
     /// `iam:` and the ARN of an IAM principal, or `person:` or `pipeline:` and the subject of a token.
     pub who: String,
-    /// The name of the member; for a caller who is no member, the caller's own name.
+    /// The name of the member; for a caller who is not a member, the caller's own name.
     pub name: String,
     /// The groups of the member, by name.
     pub groups: Vec<String>,
-    /// The apps that the member is assigned to.
+    /// The apps that the member is limited to.
     pub apps: BTreeSet<AppName>,
-    /// The installs that the member is assigned to.
+    /// The installs that the member is limited to.
     pub installs: BTreeSet<InstallId>,
     pub is_member: bool,
     /// The actions that the policies permit the caller on the whole tenant, by name.
@@ -35,13 +35,14 @@ pub struct CallerView {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemberView {
     pub member: MemberName,
-    /// `person:` and the subject of the person's tokens, or `iam:` and an ARN; absent until somebody accepts the invitation.
+    /// `person:` and the subject of the person's tokens, or `iam:` and an ARN; absent until somebody accepts the
+    /// invitation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub who: Option<String>,
     pub groups: BTreeSet<String>,
-    /// The apps that the member is assigned to, about which policies can ask.
+    /// The apps that the member is limited to.
     pub apps: BTreeSet<AppName>,
-    /// The installs that the member is assigned to, about which policies can ask.
+    /// The installs that the member is limited to.
     pub installs: BTreeSet<InstallId>,
     pub invited_at: Timestamp,
     pub invited_by: AskedBy,
@@ -53,7 +54,8 @@ pub struct MemberView {
     pub expires_at: Option<Timestamp>,
 }
 
-/// `POST /v1/members`: invites a member. Another invitation of somebody who has not accepted yet replaces the first one.
+/// `POST /v1/members`: invites a member. Another invitation of somebody who has not accepted yet replaces the first
+/// one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -62,10 +64,10 @@ pub struct InviteMemberRequest {
     pub member: MemberName,
     /// The groups of the member, such as `developer`.
     pub groups: BTreeSet<String>,
-    /// The apps that the member is assigned to.
+    /// The apps that the member is limited to.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub apps: BTreeSet<AppName>,
-    /// The installs that the member is assigned to.
+    /// The installs that the member is limited to.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub installs: BTreeSet<InstallId>,
     /// The ARN of an IAM user or role, which becomes the member at once and needs no code.
@@ -91,10 +93,10 @@ pub struct MemberInvited {
 #[serde(deny_unknown_fields)]
 pub struct SetMemberRequest {
     pub groups: BTreeSet<String>,
-    /// The apps that the member is assigned to; absent for none.
+    /// The apps that the member is limited to; absent for none.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub apps: BTreeSet<AppName>,
-    /// The installs that the member is assigned to; absent for none.
+    /// The installs that the member is limited to; absent for none.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub installs: BTreeSet<InstallId>,
 }
@@ -141,17 +143,19 @@ pub struct PoliciesView {
 pub struct SetPoliciesRequest {
     /// The text of all policies, in the language Cedar, with at most 64 KiB.
     pub policies: String,
-    /// The digest of the policies that are replaced. If it is set and somebody has changed them since, the request is refused.
+    /// The digest of the policies that are replaced. If it is set and somebody has changed them since, the request is
+    /// refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<Digest>,
 }
 
-/// `POST /v1/access/test`: asks what the policies decide, and performs nothing. Either `who` or `member` names the principal.
+/// `POST /v1/access/test`: asks what the policies decide, and performs nothing. Either `who` or `member` names the
+/// principal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TestAccessRequest {
-    /// A principal, as [`CallerView::who`] names it.
+    /// A principal, as the field `who` of a caller or a member names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub who: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

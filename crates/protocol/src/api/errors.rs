@@ -32,7 +32,8 @@ pub enum ErrorKind {
     /// 401: the caller is not authenticated: a call of a webhook has no signature that the tenant knows, or no
     /// authorizer has authenticated the request.
     Unauthorized,
-    /// 403: the caller is authenticated and may not do this: the policies do not permit it, or the caller is no member.
+    /// 403: the caller is authenticated and may not do this: the policies do not permit it, or the caller is not a
+    /// member.
     Forbidden,
     /// 404: the requested thing does not exist.
     NotFound,
