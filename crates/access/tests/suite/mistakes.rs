@@ -143,10 +143,12 @@ fn long_and_deep_policies_are_read_or_refused_and_never_end_the_process() {
     let policy = |condition: &str| format!("@id(\"a\") permit (principal, action, resource) when {{ {condition} }};");
     let deep = policy(&format!("{}true{}", "(".repeat(4_000), ")".repeat(4_000)));
     let long = policy(&format!("{}true", "true && ".repeat(1_500)));
-    let attributes = policy(&format!("principal{}", ".a".repeat(1_000)));
+    let attributes = policy(&format!("principal{}", ".a".repeat(1_900)));
 
     assert!(message(&deep).contains("more than 32 parentheses are in each other"), "{}", message(&deep));
     assert!(message(&long).contains("the policy is longer than 4096 bytes"), "{}", message(&long));
     assert!(Policies::parse(&policy(&format!("{}true", "true && ".repeat(400)))).is_ok());
-    assert!(Policies::parse(&attributes).is_err());
+    assert!(message(&attributes).contains("attribute `a` on entity type `Freehold::Iam` not found"));
+    let wrong = format!("{}principal", "true && ".repeat(400));
+    assert!(Policies::parse(&policy(&wrong)).is_err(), "the last operand is not checked");
 }
