@@ -8,9 +8,9 @@ use clap_complete::Shell;
 use crate::context::{Context, Global};
 use crate::error::{EXIT_CODES, Result};
 use crate::{
-    action, app, artifact, build, channel, check, contract, cost, customer, deploy, doctor, drift, health, history,
-    install, job, lineage, login, policy, release, runbook, subscription, support, teardown, tenant, tools, webhook,
-    workflow,
+    access, action, app, artifact, build, channel, check, contract, cost, customer, deploy, doctor, drift, health,
+    history, install, job, lineage, login, member, policy, release, runbook, subscription, support, teardown, tenant,
+    tools, webhook, workflow,
 };
 
 const EXAMPLES: &str = "\
@@ -134,6 +134,13 @@ enum Command {
     /// Let programs outside of AWS, such as CI jobs, start work in the tenant with signed calls.
     #[command(subcommand)]
     Webhook(webhook::WebhookCommand),
+    /// The people, pipelines and IAM principals who may use the tenant, and their groups.
+    #[command(subcommand)]
+    Member(member::MemberCommand),
+    /// The policies that decide who may do what in the tenant.
+    #[command(subcommand)]
+    Access(access::AccessCommand),
+    Whoami(member::Whoami),
     /// Named versions of an app with their artifacts; a release never changes.
     #[command(subcommand)]
     Release(release::ReleaseCommand),
@@ -228,6 +235,9 @@ impl Cli {
             Command::Job(command) => command.run(&context).await,
             Command::Action(command) => command.run(&context).await,
             Command::Webhook(command) => command.run(&context).await,
+            Command::Member(command) => command.run(&context).await,
+            Command::Access(command) => command.run(&context).await,
+            Command::Whoami(command) => command.run(&context).await,
             Command::Runbook(command) => command.run(&context).await,
             Command::Drift(command) => command.run(&context).await,
             Command::Health(command) => command.run(&context).await,

@@ -1,4 +1,5 @@
-//! Asks a person before a command removes parts of an install, or writes what leaves the customer's account.
+//! Asks a person before a command removes something, changes who may do what, or writes what leaves the customer's
+//! account.
 
 use std::io::{BufRead as _, IsTerminal as _};
 
@@ -13,44 +14,64 @@ use crate::output::note;
 /// # Errors
 /// When the name differs, or there is no terminal.
 pub(crate) fn install(install: &InstallId, given: Option<&str>, consequences: &str) -> Result<()> {
+    removal("install", install.as_str(), given, consequences)
+}
+
+/// Compares `given`, the value of `--confirm`, with `name`, the name of the `noun` that is removed. Asks as [`install`]
+/// does.
+///
+/// # Errors
+/// When the name differs, or there is no terminal.
+pub(crate) fn removal(noun: &str, name: &str, given: Option<&str>, consequences: &str) -> Result<()> {
     let given = match given {
         Some(given) => given.to_owned(),
         None if std::io::stdin().is_terminal() => {
             note(consequences);
-            note("Type the install's name to continue:");
-            answer(&format!("pass `--confirm {install}`"))?
+            note(&format!("Type the {noun}'s name to continue:"));
+            answer(&format!("pass `--confirm {name}`"))?
         }
         None => {
             return Err(Error::invalid(format!(
-                "this command asks for a confirmation, but stdin is not a terminal; pass `--confirm {install}`"
+                "this command asks for a confirmation, but stdin is not a terminal; pass `--confirm {name}`"
             )));
         }
     };
-    if given == install.as_str() {
+    if given == name {
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "nothing was removed, because `{given}` is not the install's name; run the command again and give the name \
-         `{install}`"
+        "nothing was removed, because `{given}` is not the {noun}'s name; run the command again and give the name \
+         `{name}`"
     )))
+}
+
+/// What a command does only with the consent of a person, in the words of its errors.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Effect {
+    /// What the command does, such as `writes`.
+    pub(crate) verb: &'static str,
+    /// What did not happen without the consent, such as `nothing was written`.
+    pub(crate) refused: &'static str,
+    pub(crate) way_out: &'static str,
 }
 
 /// Asks for consent to what `question` states, unless `is_given` is true.
 ///
 /// # Errors
 /// When the answer is not `yes`, or there is no terminal.
-pub(crate) fn consent(question: &str, is_given: bool) -> Result<()> {
-    const WAY_OUT: &str = "pass `--yes` to write the file, or `--list` only to see what would be in it";
+pub(crate) fn consent(question: &str, is_given: bool, effect: Effect) -> Result<()> {
+    let Effect { verb, refused, way_out } = effect;
     if is_given {
         return Ok(());
     }
     if !std::io::stdin().is_terminal() {
-        return Err(Error::invalid("this command asks before it writes, but stdin is not a terminal").or(WAY_OUT));
+        let message = format!("this command asks before it {verb}, but stdin is not a terminal");
+        return Err(Error::invalid(message).or(way_out));
     }
     note(&format!("{question} Type `yes` to continue:"));
-    match answer(WAY_OUT)?.as_str() {
+    match answer(way_out)?.as_str() {
         "yes" | "y" => Ok(()),
-        _ => Err(Error::invalid("nothing was written, because the answer was not `yes`").or(WAY_OUT)),
+        _ => Err(Error::invalid(format!("{refused}, because the answer was not `yes`")).or(way_out)),
     }
 }
 

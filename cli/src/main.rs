@@ -1,6 +1,7 @@
 //! `freehold`: the command of a vendor, and of a customer who launches an install. Parses the arguments and runs a
 //! command.
 
+mod access;
 mod action;
 mod api;
 mod app;
@@ -30,6 +31,7 @@ mod install;
 mod job;
 mod lineage;
 mod login;
+mod member;
 mod output;
 mod policy;
 mod progress;

@@ -20,9 +20,9 @@ pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0   done
   1   the request failed (a workflow that failed or was cancelled, leftovers after `tenant destroy`, differences with
-      `app diff --exit-code`, wider terms with `contract diff`, a denial with `policy test`, a lineage with a
-      broken link, a contract or a licence with a broken signature, an install template with a finding or without
-      the SHA-256 of `--sha256`, a sealed support bundle that was changed); of `customer`:
+      `app diff --exit-code`, wider terms with `contract diff`, a denial with `policy test` or `access test`, a
+      lineage with a broken link, a contract or a licence with a broken signature, an install template with a
+      finding or without the SHA-256 of `--sha256`, a sealed support bundle that was changed); of `customer`:
       the answer is no or is not proven, such as audit records with a problem, an event without a record,
       an install that is not stopped or not gone
   2   wrong usage, input or config: a value that is never valid

@@ -36,7 +36,7 @@ const TIPS: [(&str, &[&str], &str); 26] = [
     ("freehold", &["plan", "preview"], "`freehold app diff DIR` shows the parts that a deploy would run"),
     ("freehold", &["rollback"], "`freehold deploy INSTALL --version VERSION` deploys an earlier version"),
     ("freehold", &["remove", "rm", "delete", "uninstall", "down"], LEAVE),
-    ("freehold", &["signin", "auth", "configure", "whoami"], LOGIN),
+    ("freehold", &["signin", "auth", "configure"], LOGIN),
     ("freehold", &["version"], "`freehold --version` prints the version"),
     (
         "freehold",

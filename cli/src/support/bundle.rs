@@ -13,6 +13,7 @@ use super::archive::{self, LIST};
 use super::entry::{Entry, Missing, Parts};
 use super::key::sealing_key;
 use super::sources;
+use crate::confirm::Effect;
 use crate::context::Context;
 use crate::customer::OwnInstall;
 use crate::error::{Error, Result};
@@ -26,6 +27,12 @@ const DOCTOR: &str = "on the runner's machine, write it with `freehold-runner do
                       stack made the machine, with `/opt/freehold/freehold-runner doctor --stack NAME > doctor.txt`";
 const NEVER: &str = "Never in a bundle: values of Secrets Manager and of hidden parameters, signed orders, plans, Terraform \
                      states, and anything that does not belong to this install.";
+
+const WRITE: Effect = Effect {
+    verb: "writes",
+    refused: "nothing was written",
+    way_out: "pass `--yes` to write the file, or `--list` only to see what would be in it",
+};
 
 /// For customers: write a file for the vendor's support, redacted and listed before it is written.
 #[derive(Debug, Args)]
@@ -124,7 +131,7 @@ impl Bundle {
             note(&format!("{}\n", listing.render(context.out)));
         }
         let how = self.to.as_ref().map_or_else(|| "not sealed".to_owned(), |key| format!("sealed to the key {key}"));
-        confirm::consent(&format!("Write it to `{}`, {how}?", file.display()), self.yes)?;
+        confirm::consent(&format!("Write it to `{}`, {how}?", file.display()), self.yes, WRITE)?;
         let content = self.content(&listing)?;
         file::create_secret(&file, &content)?;
         let written = Written { file: &file, bytes: content.len(), sealed_to: self.to.as_ref(), listing: &listing };

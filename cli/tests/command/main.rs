@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod access;
 mod app;
 mod check;
 mod contract_propose;

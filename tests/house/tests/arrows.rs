@@ -58,6 +58,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
     (
         "cli",
         &[
+            "access",
             "app",
             "appconfig",
             "aws-errors",

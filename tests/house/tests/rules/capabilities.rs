@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::{files, read, top};
 
 /// Commands whose words are not those of their operation, with the reason.
-const OTHER_COMMANDS: [(&str, &str, &str); 12] = [
+const OTHER_COMMANDS: [(&str, &str, &str); 14] = [
+    ("AcceptInvitation", "member accept", "an invitation is accepted to become a member"),
     (
         "EnrolBuildRunner",
         "tenant build-runner",
@@ -19,6 +20,7 @@ const OTHER_COMMANDS: [(&str, &str, &str); 12] = [
     ("SetInputs", "install inputs", "without `--input` it shows the inputs, as `app inputs` does"),
     ("SetLabels", "install labels", "without `--label` and `--remove` it shows the labels, as `install inputs` does"),
     ("SetLicence", "install set-licence", "a licence has no name of its own, and is named by its install"),
+    ("SetPolicies", "access set", "`freehold policy` is about policies in Rego, which runners evaluate"),
     ("SetRelease", "install release", "without an option it shows what the install follows, as `install inputs` does"),
     (
         "SetToggles",
@@ -31,9 +33,11 @@ const OTHER_COMMANDS: [(&str, &str, &str); 12] = [
 ];
 
 /// Reading operations that no command of their words shows, with a command that calls them and the reason.
-const OTHER_READS: [(&str, &str, &str); 5] = [
+const OTHER_READS: [(&str, &str, &str); 7] = [
     ("ListArtifacts", "artifact prune", "with `--dry-run` it lists the artifacts and what a prune would do"),
     ("ListRuns", "runbook runs", "the commands about runs stand beside the one that starts them"),
+    ("ShowCaller", "whoami", "the known word for the question who one is"),
+    ("ShowPolicies", "access show", "`freehold policy` is about policies in Rego, which runners evaluate"),
     ("ShowRun", "runbook show", "the commands about runs stand beside the one that starts them"),
     ("ShowTenant", "tenant build-runner", "a command that needs the tenant's key or queue asks for it on the way"),
     ("ShowTerms", "contract diff", "terms are compared with others, and nobody reads them alone"),
