@@ -9,13 +9,14 @@
 //! 4. `reason`, `table`, `text_limit`
 //! 5. `app_version`, `new_workflow`, `notification`
 //! 6. `contract`, `idempotency`, `part`, `read`
-//! 7. `artifact`, `health`, `stack`
+//! 7. `access`, `artifact`, `health`, `stack`
 //! 8. `app_config`, `drift`
 //! 9. `workflow`
 //! 10. `release`, `runbook`
 //! 11. `sweep`, `webhook`
 //! 12. `install`
 
+pub mod access;
 pub mod app_config;
 pub mod app_version;
 pub mod artifact;

@@ -28,7 +28,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
     ("domain", &["permissions", "protocol"]),
     ("appconfig", &["domain", "permissions", "policy", "protocol", "skips", "template"]),
     ("fuzz", &["appconfig", "protocol", "template"]),
-    ("app", &["domain", "permissions", "protocol", "template"]),
+    ("app", &["access", "domain", "permissions", "protocol", "template"]),
     ("aws", &["app", "aws-errors", "domain", "protocol"]),
     ("client", &["aws-errors", "protocol"]),
     ("functions", &["app", "aws", "aws-errors", "domain", "log-filter", "protocol"]),

@@ -108,12 +108,14 @@ pub fn put_workflow(workflow: &Workflow, expect: Expect) -> Result<Write, AppErr
 /// # Errors
 /// NotFound, or the errors of [`find_workflow`].
 pub async fn workflow(store: &dyn Store, id: &WorkflowId) -> Result<Stored<Workflow>, AppError> {
-    let found = find_workflow(store, id).await?;
-    found.ok_or_else(|| {
-        AppError::not_found(format!(
-            "workflow `{id}` does not exist; `freehold workflow list INSTALL` shows the workflows of an install"
-        ))
-    })
+    find_workflow(store, id).await?.ok_or_else(|| unknown_workflow(id))
+}
+
+/// Returns the error for a workflow that does not exist.
+pub fn unknown_workflow(id: &WorkflowId) -> AppError {
+    AppError::not_found(format!(
+        "workflow `{id}` does not exist; `freehold workflow list INSTALL` shows the workflows of an install"
+    ))
 }
 
 /// Loads a workflow, if it exists. A check whose rows have begun to expire counts as missing.

@@ -89,9 +89,15 @@ impl Record for LogRecord {
 /// NotFound, or the errors of [`load`].
 pub async fn job(store: &dyn Store, id: &JobId) -> Result<Stored<Job>, AppError> {
     let found: Option<Stored<Job>> = load(store, &job_key(id)).await?;
-    let found = found.ok_or_else(|| {
-        AppError::not_found(format!("job `{id}` does not exist; `freehold workflow list INSTALL` shows the workflows of an install, and `freehold workflow show WORKFLOW` their jobs"))
-    })?;
+    let found = found.ok_or_else(|| unknown_job(id))?;
     subject::note_job(&found.value);
     Ok(found)
+}
+
+/// Returns the error for a job that does not exist.
+pub fn unknown_job(id: &JobId) -> AppError {
+    AppError::not_found(format!(
+        "job `{id}` does not exist; `freehold workflow list INSTALL` shows the workflows of an install, and `freehold \
+         workflow show WORKFLOW` their jobs"
+    ))
 }

@@ -38,6 +38,10 @@
 //! | `reports` | `shards`, `shard#<number>`, `budget` | the reports queues and the installs of each; the budget of all unknown roles |
 //! | `sender#<role>` | `install`, `budget`, `unknown` | the install of a known role; the budget of an unknown role; the count of reports with unknown keys |
 //! | `text#<digest>` | `state` | a text that many signed orders have in common |
+//! | `members` | member | members, and who is invited |
+//! | `principal#<who>` | `member` | the member that a principal is |
+//! | `invitations` | digest | invitations, by the digest of their codes |
+//! | `access` | `policies`, `last-change` | the policies that decide who may do what; the last change of access |
 //! | `requests`, or that of an app, install, workflow, job, run | `request#<digest>` | a request with its key, and its answer |
 //!
 //! [`evidence`] describes the rows of signed messages and the index of artifacts.
@@ -73,7 +77,7 @@ pub use contract::{
 pub use due_tasks::{Due, DueWhat, SKIPPED_PREFIX, SkippedRun, due, skipped_key};
 pub use forgotten_installs::{Forgetting, GoneInstalls, forgetting_key, gone_installs};
 pub use grant::{BurntGrant, grant_key, grants_pk};
-pub use graph::{find_workflow, graph_write, put_workflow, workflow, workflow_pk};
+pub use graph::{find_workflow, graph_write, put_workflow, unknown_workflow, workflow, workflow_pk};
 pub use install::{
     ChangeTimesRecord, CheckRecord, Contact, CopiedSecrets, DeployedRecord, HEALTH_PREFIX, HealthRecord, InstallEntry,
     LeftoversRecord, QUEUE_TURNS, QueueTurn, RanRecord, RoleRunsRecord, RoleSwitchesRecord, StrangerTrustsRecord,
@@ -81,7 +85,7 @@ pub use install::{
     install, install_entry_key, install_key, install_pk, leftovers_key, name_prefixes, parts, prefix_key, ran_key,
     reported_checks, reserved_install, role_runs_key, role_switches_key, sandbox_outputs, stranger_trusts_key,
 };
-pub use job::{LogRecord, Sending, job, job_key, job_pk, sending_key};
+pub use job::{LogRecord, Sending, job, job_key, job_pk, sending_key, unknown_job};
 pub use record::{PAGE, Record, Stored, WriterId, load, load_all, load_all_stored, parse, put, put_until};
 pub use refusal::{
     NOTICE_SECS, Refused, RetiredNotice, TRACE_TTL_SECS, Unbelievable, UnknownReports, notice_key, store_refusal,

@@ -1,6 +1,7 @@
 //! A simulated control plane with its runners: memory for AWS, an interpreter for Step Functions, and queues that
 //! redeliver.
 
+pub(crate) mod access;
 pub(crate) mod app;
 pub(crate) mod channels;
 pub(crate) mod doubles;

@@ -5,6 +5,16 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod access {
+    mod accept_invitation;
+    mod authorize;
+    mod invite_member;
+    mod remove_member;
+    mod set_member;
+    mod set_policies;
+    mod test_access;
+}
+
 mod app_config {
     mod sync_app;
     mod upload_source;

@@ -133,7 +133,19 @@ const TYPES: [(&str, ReadAndWrite); 53] = [
 ];
 
 /// The rows that are not in [`TYPES`].
-const OTHERS: [&str; 6] = ["GraphRow", "KeyedRequest", "ReservedKey", "SharedText", "StateRow", "prefix"];
+const OTHERS: [&str; 11] = [
+    "GraphRow",
+    "Invitation",
+    "KeyedRequest",
+    "KnownPrincipal",
+    "LastChange",
+    "Member",
+    "PoliciesRecord",
+    "ReservedKey",
+    "SharedText",
+    "StateRow",
+    "prefix",
+];
 
 fn again<T: Record>(kept: &Kept) -> (Key, Value) {
     let row = Row { key: kept.key(), rev: 1, body: kept.body.to_string() };
