@@ -22,10 +22,10 @@ impl Api {
         (path, id): (&str, &str),
     ) -> Result<String, AppError> {
         let mut claimed = None;
-        if !call.cause.is_empty() {
+        if !call.cause.is_empty() && operation.leaves_row() {
             let (key, body, keeps_answer) = (call.cause.as_str(), call.body.as_str(), operation.keeps_answer());
-            let (subject, caller) = (call.subject(operation)?, call.principal());
-            let request = Request { subject, path, key, body, caller, id, keeps_answer };
+            let (subject, principal) = (call.subject(operation)?, call.principal().into_owned());
+            let request = Request { subject, path, key, body, caller: &principal, id, keeps_answer };
             let attempt = match self.requests.begin(&request).await? {
                 Begun::Before(answer) => return Ok(answer),
                 Begun::Now(attempt) => attempt,
@@ -68,9 +68,16 @@ impl Call {
 
 impl Operation {
     /// Returns whether a repeated request gets the first answer. The address for an upload is valid for minutes only,
-    /// and a prune returns the present state of the artifacts. To perform these two again changes nothing more.
+    /// and a prune returns the present state of the artifacts. To perform these two again changes nothing more. The
+    /// answer to an invitation has its code, which is stored nowhere: another code replaces it.
     const fn keeps_answer(self) -> bool {
-        !matches!(self, Self::UploadSource | Self::PruneArtifacts)
+        !matches!(self, Self::UploadSource | Self::PruneArtifacts | Self::InviteMember)
+    }
+
+    /// Returns whether the request leaves a row. Everybody who has signed in may accept an invitation, and somebody who
+    /// is not a member writes nothing. To accept it again changes nothing more.
+    const fn leaves_row(self) -> bool {
+        !matches!(self, Self::AcceptInvitation)
     }
 }
 
@@ -125,7 +132,7 @@ mod tests {
         let dropped = ROUTES.iter().filter(|route| !route.operation.keeps_answer());
 
         let paths: Vec<&str> = dropped.map(|route| route.path).collect();
-        assert_eq!(paths, ["/v1/apps/{app}/sources", "/v1/apps/{app}/artifacts/prune"]);
+        assert_eq!(paths, ["/v1/apps/{app}/sources", "/v1/apps/{app}/artifacts/prune", "/v1/members"]);
     }
 
     #[test]

@@ -190,7 +190,7 @@ fn key_description() -> String {
          Sessions of one role are one caller. While the first request is being performed, and for up to \
          {PERFORMING_SECS} seconds after it was interrupted, the same request gets status 503, and the error has \
          `soon`. A request without a kept answer is performed again: it was interrupted, its answer has more than \
-         about {} KiB, or it is `UploadSource` or `PruneArtifacts`. Sealed values count without their ciphertexts. A \
+         about {} KiB, or it is `UploadSource`, `PruneArtifacts`, `InviteMember` or `AcceptInvitation`. Sealed values count without their ciphertexts. A \
          request with other ciphertexts is performed again and stores them, but a workflow or a run that it has \
          started keeps those of the first request.",
         KEPT_ANSWER_SECS / 3600,

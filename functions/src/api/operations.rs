@@ -1,6 +1,7 @@
 //! The operations of the API. Each operation parses the ids and the body, calls its use case and returns a view.
 
 use freehold_app::AppError;
+use freehold_app::access::{list_members, show_caller, show_policies};
 use freehold_app::app_version::show_inputs::{show_inputs, show_inputs_schema};
 use freehold_app::app_version::show_toggles::show_toggles;
 use freehold_app::app_version::show_version::show_version;
@@ -8,16 +9,19 @@ use freehold_app::contract::terms::{show_contract, show_terms};
 use freehold_app::notification::list_subscriptions::list_subscriptions;
 use freehold_app::webhook::list_webhooks::list_webhooks;
 use freehold_app::{read, table};
+use freehold_domain::install::Install;
 use freehold_domain::workflow::RunTrigger;
 use freehold_protocol::api::{
-    AcknowledgeDriftRequest, AddSubscriptionRequest, AddWebhookRequest, ApproveJobRequest, BuildComponentsRequest,
-    CancelJobRequest, CancelWorkflowRequest, CheckHealthRequest, CreateInstallRequest, CreateReleaseRequest,
-    DeployComponentsRequest, DetectDriftRequest, ForgetInstallRequest, IgnoreDriftRequest, InstallCreated,
-    MoveChannelRequest, ReasonRequest, RejectJobRequest, RemoveSubscriptionRequest, ReportCheckRequest,
-    ResumeWorkflowRequest, RetryJobRequest, RunActionRequest, RunRunbookRequest, SetApprovalsRequest, SetInputsRequest,
-    SetLabelsRequest, SetLicenceRequest, SetReleaseRequest, SetTogglesRequest, SkipNodeRequest, SyncAppRequest,
-    TeardownInstallRequest, TestSubscriptionsRequest, UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted,
+    AcceptInvitationRequest, AcknowledgeDriftRequest, AddSubscriptionRequest, AddWebhookRequest, ApproveJobRequest,
+    BuildComponentsRequest, CancelJobRequest, CancelWorkflowRequest, CheckHealthRequest, CreateInstallRequest,
+    CreateReleaseRequest, DeployComponentsRequest, DetectDriftRequest, ForgetInstallRequest, IgnoreDriftRequest,
+    InstallCreated, InviteMemberRequest, MoveChannelRequest, ReasonRequest, RejectJobRequest,
+    RemoveSubscriptionRequest, ReportCheckRequest, ResumeWorkflowRequest, RetryJobRequest, RunActionRequest,
+    RunRunbookRequest, SetApprovalsRequest, SetInputsRequest, SetLabelsRequest, SetLicenceRequest, SetMemberRequest,
+    SetPoliciesRequest, SetReleaseRequest, SetTogglesRequest, SkipNodeRequest, SyncAppRequest, TeardownInstallRequest,
+    TestAccessRequest, TestSubscriptionsRequest, UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted,
 };
+use freehold_protocol::digest::hex;
 use freehold_protocol::{AppName, Digest, InstallId, JobId, WorkflowId};
 
 use super::routes::Operation;
@@ -36,7 +40,10 @@ impl Api {
                 self.enrol_build_runner.enrol().await?;
                 to_json(&self.show_tenant.show_tenant().await.map_err(AppError::after_change)?)
             }
-            Operation::ListApps => to_json(&read::list_apps(store, after).await?),
+            Operation::ListApps => {
+                let is_shown = |app: &AppName| call.access.as_ref().is_some_and(|access| access.may_show_app(app));
+                to_json(&read::list_apps(store, after, &is_shown).await?)
+            }
             Operation::ShowApp => to_json(&read::show_app(store, &call.app()?).await?),
             Operation::UploadSource => to_json(&self.upload_source.upload(&call.json::<UploadSourceRequest>()?).await?),
             Operation::SyncApp => {
@@ -70,7 +77,11 @@ impl Api {
                     read::show_install(&self.versions, &install.id, now).await.map_err(AppError::after_change)?;
                 to_json(&InstallCreated { install, workflow })
             }
-            Operation::ListInstalls => to_json(&read::list_installs(store, after, now).await?),
+            Operation::ListInstalls => {
+                let is_shown =
+                    |install: &Install| call.access.as_ref().is_some_and(|access| access.may_show_install(install));
+                to_json(&read::list_installs(store, after, now, &is_shown).await?)
+            }
             Operation::ShowInstall => {
                 let install: InstallId = call.install()?;
                 to_json(&match after {
@@ -277,7 +288,34 @@ impl Api {
             Operation::CallWebhook => {
                 to_json(&self.call_webhook.call(&call.webhook()?, &call.webhook_headers()?, &call.body).await?)
             }
+            Operation::ShowCaller => to_json(&show_caller(call.permitted()?).await),
+            Operation::ListMembers => to_json(&list_members(store, after).await?),
+            Operation::InviteMember => {
+                let (request, by): (InviteMemberRequest, _) = (call.json()?, call.asked_by()?);
+                to_json(&self.invite_member.invite(&request, new_code()?, &by).await?)
+            }
+            Operation::AcceptInvitation => {
+                to_json(&self.accept_invitation.accept(&call.json::<AcceptInvitationRequest>()?, &call.who()?).await?)
+            }
+            Operation::SetMember => {
+                let (request, by): (SetMemberRequest, _) = (call.json()?, call.asked_by()?);
+                to_json(&self.set_member.set(&call.member()?, &request, &by).await?)
+            }
+            Operation::RemoveMember => to_json(&self.remove_member.remove(&call.member()?, &call.asked_by()?).await?),
+            Operation::ShowPolicies => to_json(&show_policies(store).await?),
+            Operation::SetPolicies => {
+                to_json(&self.set_policies.set(&call.json::<SetPoliciesRequest>()?, &call.asked_by()?).await?)
+            }
+            Operation::TestAccess => to_json(&self.test_access.test(&call.json::<TestAccessRequest>()?).await?),
             Operation::ListLogs => to_json(&read::list_logs(store, &call.job()?, after).await?),
         }
     }
+}
+
+/// Draws the code of an invitation.
+fn new_code() -> Result<String, AppError> {
+    let mut random = [0; 32];
+    getrandom::fill(&mut random)
+        .map_err(|error| AppError::internal(format!("no random code can be drawn: {error}")))?;
+    Ok(hex(&random))
 }

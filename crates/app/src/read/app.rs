@@ -8,12 +8,24 @@ use crate::AppError;
 use crate::ports::Store;
 use crate::table::{self, AppRecord, VersionEntry, app_pk};
 
-/// Returns one page of the apps.
+/// Returns one page of the apps for which `is_shown` holds.
 ///
 /// # Errors
 /// The store's errors.
-pub async fn list_apps(store: &dyn Store, after: Option<&str>) -> Result<Page<AppView>, AppError> {
-    rows(store, "apps", List::Apps, after).await?.map(app_view)
+pub async fn list_apps(
+    store: &dyn Store,
+    after: Option<&str>,
+    is_shown: &(dyn Fn(&AppName) -> bool + Sync),
+) -> Result<Page<AppView>, AppError> {
+    let mut after = after.map(str::to_owned);
+    loop {
+        let mut page = rows::<AppRecord>(store, "apps", List::Apps, after.as_deref()).await?;
+        page.items.retain(|(_, record)| is_shown(&record.app));
+        match page.next_shown() {
+            Some(place) => after = Some(place),
+            None => return page.map(app_view),
+        }
+    }
 }
 
 /// Returns an app.

@@ -123,7 +123,8 @@ fn with_components(mut view: InstallView, components: Vec<(String, DeployedView)
     Ok(view)
 }
 
-/// Returns one page of installs at the time `now`, without inputs and deployed components.
+/// Returns one page of the installs for which `is_shown` holds, at the time `now`, without inputs and deployed
+/// components.
 ///
 /// # Errors
 /// The store's errors.
@@ -131,20 +132,28 @@ pub async fn list_installs(
     store: &dyn Store,
     after: Option<&str>,
     now: Timestamp,
+    is_shown: &(dyn Fn(&Install) -> bool + Sync),
 ) -> Result<Page<InstallView>, AppError> {
-    let Rows { items, next } = rows::<InstallEntry>(store, "installs", List::Installs, after).await?;
-    let mut views = Vec::with_capacity(items.len());
-    for some in items.chunks(AT_ONCE) {
-        let found = try_join_all(some.iter().map(async |(place, entry)| {
-            // An install may be forgotten after the list was read.
-            let found = load::<Install>(store, &table::install_key(&entry.install)).await?;
-            let Some(found) = found else { return Ok::<_, AppError>(None) };
-            let health = install_health(store, &entry.install).await?;
-            Ok(Some((place.clone(), InstallView { health, ..install_view(store, found.value, now).await? })))
-        }));
-        views.extend(found.await?.into_iter().flatten());
+    let mut after = after.map(str::to_owned);
+    loop {
+        let Rows { items, next } = rows::<InstallEntry>(store, "installs", List::Installs, after.as_deref()).await?;
+        let mut views = Vec::with_capacity(items.len());
+        for some in items.chunks(AT_ONCE) {
+            let found = try_join_all(some.iter().map(async |(place, entry)| {
+                // An install may be forgotten after the list was read.
+                let found = load::<Install>(store, &table::install_key(&entry.install)).await?;
+                let Some(found) = found.filter(|found| is_shown(&found.value)) else { return Ok::<_, AppError>(None) };
+                let health = install_health(store, &entry.install).await?;
+                Ok(Some((place.clone(), InstallView { health, ..install_view(store, found.value, now).await? })))
+            }));
+            views.extend(found.await?.into_iter().flatten());
+        }
+        let mut page = Rows { items: views, next };
+        match page.next_shown() {
+            Some(place) => after = Some(place),
+            None => return fitting(page.items, page.next, Space::default()),
+        }
     }
-    fitting(views, next, Space::default())
 }
 
 /// Returns the health of an install, if one of its components was checked since its deploy.

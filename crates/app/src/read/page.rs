@@ -22,6 +22,20 @@ pub(crate) struct Rows<T> {
 }
 
 impl<T> Rows<T> {
+    /// Returns the place after which rows have to be read if none of these rows is shown. Otherwise the next page
+    /// begins after the last row that is shown, so that no token names another one.
+    pub(super) fn next_shown(&mut self) -> Option<String> {
+        match self.items.last() {
+            None => self.next.take(),
+            Some((place, _)) => {
+                if self.next.is_some() {
+                    self.next = Some(place.clone());
+                }
+                None
+            }
+        }
+    }
+
     /// Returns the page with a view of each row.
     ///
     /// # Errors

@@ -30,7 +30,7 @@ async fn an_app_is_shown_and_listed_with_its_latest_version() {
     world.sync(&latest).await;
 
     let view = read::show_app(&*world.memory, &demo()).await.unwrap();
-    let apps = read::list_apps(&*world.memory, None).await.unwrap();
+    let apps = read::list_apps(&*world.memory, None, &|_| true).await.unwrap();
     let unknown = read::show_app(&*world.memory, &"other".parse().unwrap()).await.unwrap_err();
 
     assert_eq!((view.number, &view.latest), (2, &latest.digest().unwrap()));

@@ -63,7 +63,7 @@ async fn says_hello(world: &World) {
 /// Returns the state of the connection, and the seconds since when it has it.
 async fn connection(world: &World) -> (String, u64) {
     let of_install = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap().connection.unwrap();
-    let installs = read::list_installs(&*world.memory, None, world.now()).await.unwrap();
+    let installs = read::list_installs(&*world.memory, None, world.now(), &|_| true).await.unwrap();
     let in_list = installs.items.into_iter().find(|one| one.install == globex()).unwrap().connection;
     assert_eq!(in_list.as_ref(), Some(&of_install));
     (of_install.state, world.now().since(of_install.since) / 1000)

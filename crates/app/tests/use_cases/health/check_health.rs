@@ -93,7 +93,7 @@ async fn the_list_of_installs_has_the_health_of_each() {
     check(&world, &[], "check-1").await.unwrap();
     world.settle().await;
 
-    let list = read::list_installs(&*world.memory, None, world.now()).await.unwrap();
+    let list = read::list_installs(&*world.memory, None, world.now(), &|_| true).await.unwrap();
 
     let shown = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
     let globex = list.items.into_iter().find(|one| one.install == globex()).unwrap();

@@ -113,7 +113,7 @@ async fn an_install_has_the_default_labels_of_the_latest_version_below_its_own()
 
     world.sync(&AppVersion { default_labels: defaults, ..app::document() }).await;
     let view = shown(&world).await;
-    let list = read::list_installs(&*world.memory, None, world.now()).await.unwrap();
+    let list = read::list_installs(&*world.memory, None, world.now(), &|_| true).await.unwrap();
     world.sync(&app::document()).await;
 
     let listed = list.items.iter().find(|one| one.install == globex()).unwrap();

@@ -20,7 +20,7 @@ use crate::support::webhooks::key;
 use crate::support::{World, globex, member};
 
 async fn names(world: &World) -> Vec<String> {
-    let page = read::list_installs(&*world.memory, None, world.now()).await.unwrap();
+    let page = read::list_installs(&*world.memory, None, world.now(), &|_| true).await.unwrap();
     page.items.into_iter().map(|view| view.install.to_string()).collect()
 }
 

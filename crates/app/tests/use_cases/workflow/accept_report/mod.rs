@@ -187,7 +187,7 @@ async fn an_install_is_heard_of_by_the_reports_of_its_jobs_without_a_write_of_it
 
         assert_eq!(heard().await, Some(world.now()), "report {seq}");
     }
-    let installs = read::list_installs(&*world.memory, None, world.now()).await.unwrap();
+    let installs = read::list_installs(&*world.memory, None, world.now(), &|_| true).await.unwrap();
 
     assert_eq!(contact().await, before);
     assert_eq!(installs.items[0].runner.as_ref().unwrap().last_contact, Some(world.now()));
