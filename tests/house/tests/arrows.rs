@@ -31,6 +31,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
     ("app", &["access", "domain", "permissions", "protocol", "template"]),
     ("aws", &["app", "aws-errors", "domain", "protocol"]),
     ("client", &["aws-errors", "protocol"]),
+    ("pages", &["protocol"]),
     ("functions", &["app", "aws", "aws-errors", "domain", "log-filter", "protocol"]),
     ("oci", &["protocol", "skips"]),
     ("egress", &[]),
