@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod batch;
+pub mod console;
 mod embedded_metrics;
 mod log_line;
 pub mod settings;

@@ -11,7 +11,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 /// What each crate may know of the others. `tests` may know all of them, and `features` and `house` have no code.
-const ARROWS: [(&str, &[&str]); 26] = [
+const ARROWS: [(&str, &[&str]); 27] = [
     ("skips", &[]),
     ("aws-errors", &[]),
     ("log-filter", &[]),
@@ -32,7 +32,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
     ("aws", &["app", "aws-errors", "domain", "protocol"]),
     ("client", &["aws-errors", "protocol"]),
     ("pages", &["protocol"]),
-    ("functions", &["app", "aws", "aws-errors", "domain", "log-filter", "protocol"]),
+    ("functions", &["app", "aws", "aws-errors", "client", "domain", "log-filter", "pages", "protocol", "sign-in"]),
     ("oci", &["protocol", "skips"]),
     ("egress", &[]),
     ("iam-proxy", &["aws-errors", "oci"]),

@@ -1,0 +1,9 @@
+//! Tests of the console as a whole: its pages as documents, hostile texts in them, and its sessions.
+
+mod api;
+mod document;
+mod examples;
+mod hostile_texts;
+mod pages;
+mod visits;
+mod world;

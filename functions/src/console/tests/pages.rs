@@ -1,0 +1,85 @@
+//! Every page as the examples make it: usable without a mouse, a colour or a script, and small.
+
+use std::collections::BTreeSet;
+
+use super::document::{Element, dangers, elements};
+use super::examples::all;
+
+const LARGEST_PAGE: usize = 50_000;
+
+fn count(elements: &[Element], name: &str) -> usize {
+    elements.iter().filter(|element| element.name == name && !element.around.contains(&"svg".to_owned())).count()
+}
+
+#[test]
+fn every_page_has_a_title_one_heading_and_its_landmarks() {
+    for (name, page) in all() {
+        let elements = elements(&page);
+
+        for (element, wanted) in [("title", 1), ("h1", 1), ("main", 1), ("header", 1), ("html", 1)] {
+            assert_eq!(count(&elements, element), wanted, "`{element}` of page `{name}`");
+        }
+        assert!(!page.contains("<title> ·") && !page.contains("<h1></h1>"), "page `{name}` has an empty title");
+        assert!(page.starts_with("<!DOCTYPE html><html lang=\"en\">"), "page `{name}`");
+    }
+}
+
+#[test]
+fn every_field_has_a_label_and_every_id_is_there_once() {
+    for (name, page) in all() {
+        let elements = elements(&page);
+        let labels: BTreeSet<&str> = elements.iter().filter_map(|element| element.get("for")).collect();
+        let ids: Vec<&str> = elements.iter().filter_map(|element| element.get("id")).collect();
+
+        for field in &elements {
+            let is_field = ["input", "select", "textarea"].contains(&field.name.as_str());
+            if is_field && field.get("type") != Some("hidden") {
+                let is_inside = field.around.contains(&"label".to_owned());
+                let has_label = field.get("id").is_some_and(|id| labels.contains(id));
+                assert!(is_inside || has_label, "{field:?} of page `{name}` has no label");
+            }
+        }
+        assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "ids of page `{name}`: {ids:?}");
+    }
+}
+
+#[test]
+fn no_page_has_inline_code_or_an_address_of_another_host() {
+    for (name, page) in all() {
+        assert_eq!(dangers(&elements(&page)), Vec::<String>::new(), "page `{name}`");
+        assert!(page.len() < LARGEST_PAGE, "page `{name}` has {} bytes", page.len());
+    }
+}
+
+#[test]
+fn every_form_is_sent_once_and_belongs_to_the_session() {
+    let mut forms = 0;
+    for (name, page) in all() {
+        let mut keys = BTreeSet::new();
+        for form in page.split("<form ").skip(1) {
+            forms += 1;
+            let form = form.split("</form>").next().unwrap();
+
+            assert!(form.starts_with("method=\"post\" action=\"/"), "page `{name}`: {form}");
+            assert!(form.contains("name=\"csrf\" value=\"form-token\""), "page `{name}`: {form}");
+            let key = form.split("name=\"key\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+            assert!(key.starts_with("page-1-") && keys.insert(key), "page `{name}`: {key}");
+        }
+    }
+    assert!(forms > 25, "only {forms} forms were found");
+}
+
+#[test]
+fn what_removes_something_asks_for_a_confirmation() {
+    for (name, act) in [
+        ("member", "Remove"),
+        ("job with a plan", "Reject"),
+        ("install", "Deploy a release"),
+        ("policies", "Replace"),
+        ("account", "Sign out everywhere"),
+    ] {
+        let page = all().into_iter().find(|(other, _)| *other == name).unwrap().1;
+
+        assert!(page.contains(&format!("<summary>{act}…</summary>")), "page `{name}`: {page}");
+    }
+}
