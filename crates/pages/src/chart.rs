@@ -53,7 +53,7 @@ fn picture(chart: Chart<'_>, values: &[Bar], drawn: &Markup) -> Markup {
                     title id=(title) { (chart.title) }
                     desc id=(desc) { (words) }
                     (drawn)
-                    path .axis d={ "M0 " (HEIGHT + 1) " H" (WIDTH) };
+                    path .axis d={ "M0 " (HEIGHT + 1) " H" (WIDTH) } {}
                 }
                 figcaption { (chart.title) }
             }

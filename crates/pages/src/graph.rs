@@ -89,7 +89,7 @@ impl Graph<'_> {
                     " C" (from.x + WIDTH + GAP_X / 2) " " (from.y + HEIGHT / 2)
                     " " (to.x.saturating_sub(GAP_X / 2)) " " (to.y + HEIGHT / 2)
                     " " (to.x) " " (to.y + HEIGHT / 2)
-                };
+                } {}
             }
         }
     }
@@ -176,6 +176,7 @@ mod tests {
 
         assert_eq!(picture.matches("<rect").count(), 2, "{picture}");
         assert_eq!(picture.matches("<path").count(), 2, "{picture}");
+        assert_eq!(picture.matches("</path>").count(), 2, "an open element would contain the ones after it: {picture}");
     }
 
     #[test]
