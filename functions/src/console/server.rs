@@ -16,7 +16,8 @@ use url::Url;
 
 use super::attempts::Attempts;
 use super::failure::Failure;
-use super::pages::{messages, view::View};
+use super::pages::view::View;
+use super::pages::{members, messages};
 use super::people::{OidcPeople, People};
 use super::request::Request;
 use super::response::Response;
@@ -148,22 +149,28 @@ impl Console {
         let invited = changes::invite(&client, request).await?;
         let (caller, script) = (client.show_caller().await?, script_path());
         let view = view(&caller, &session, "/members", &script)?;
-        Ok(Response::page(200, super::pages::members::invited(&view, &invited)))
+        Ok(Response::page(200, members::invited(&view, &invited)))
     }
 
     /// Returns the session of a request, with tokens that the API takes.
     pub(crate) async fn session(&self, request: &Request) -> Result<Session, Failure> {
         let cookie = cookies::value(&request.cookies, cookies::SESSION);
         let session = self.sessions.find(cookie).await?.ok_or(Failure::SignedOut)?;
-        if session.tokens.expires_at > self.clock.now().plus_secs(RENEW_SECS) {
+        if self.has_good_tokens(&session) {
             return Ok(session);
         }
-        let Some(tokens) = self.people.refresh(&session.tokens).await? else { return Err(Failure::SignedOut) };
-        match self.sessions.renew(session, tokens).await? {
-            Some(renewed) => Ok(renewed),
-            // Another request has renewed the tokens at the same time.
-            None => self.sessions.find(cookie).await?.ok_or(Failure::SignedOut),
+        if let Some(tokens) = self.people.refresh(&session.tokens).await?
+            && let Some(renewed) = self.sessions.renew(session, tokens).await?
+        {
+            return Ok(renewed);
         }
+        // Another request may have renewed the tokens at the same time: an issuer may take a refresh token only once.
+        let found = self.sessions.find(cookie).await?;
+        found.filter(|session| self.has_good_tokens(session)).ok_or(Failure::SignedOut)
+    }
+
+    fn has_good_tokens(&self, session: &Session) -> bool {
+        session.tokens.expires_at > self.clock.now().plus_secs(RENEW_SECS)
     }
 
     fn client(&self, tokens: &Tokens) -> Result<Client, Failure> {
@@ -180,7 +187,10 @@ fn view<'a>(caller: &'a CallerView, session: &Session, path: &'a str, script: &'
 /// Returns the page of an error, and logs the failure.
 pub(crate) fn refusal(failure: &Failure) -> Response {
     let (kind, message) = (failure.kind(), failure.message());
-    log_failure("request refused", &AppError::new(kind, &message));
+    match failure {
+        Failure::Own(error) => log_failure("request refused", error),
+        Failure::SignedOut | Failure::Api(_) => log_failure("request refused", &AppError::new(kind, &message)),
+    }
     let title = match kind {
         Kind::Invalid => "This request is not valid",
         Kind::Unauthorized => "This request is refused",

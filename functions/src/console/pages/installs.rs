@@ -6,6 +6,9 @@ use maud::{Markup, html};
 
 use super::view::{View, app_link, install_link, install_path, job_link, maybe_time, next_path, workflow_link};
 
+/// The number of workflows on the page of an install; another page has all of them.
+const LATEST: usize = 10;
+
 /// Returns the page with the list of installs.
 pub(crate) fn list(view: &View<'_>, installs: &List<InstallView>) -> String {
     let mut table = Table::new("Installs", ["Install", "App", "State", "Connection", "Health", "Version"]);
@@ -35,6 +38,7 @@ pub(crate) fn show(
 ) -> String {
     let path = install_path(&install.install);
     let title = format!("Install {}", install.install);
+    let latest = workflows.items.get(..LATEST).unwrap_or(&workflows.items);
     let content = html! {
         (problems(install))
         (facts(install))
@@ -45,7 +49,7 @@ pub(crate) fn show(
         (components(install))
         (pagination(next_path(&path, install.next.as_deref()).as_deref()))
         h2 { "Workflows" }
-        (workflow_table(workflows).render_or("No workflow has run in this install."))
+        (workflow_table(latest).render_or("No workflow has run in this install."))
         nav aria-label="Parts of the install" {
             ul {
                 li { a href={ (path) "/inputs" } { "Inputs" } }
@@ -62,7 +66,7 @@ pub(crate) fn show(
 pub(crate) fn workflows(view: &View<'_>, install: &str, workflows: &List<WorkflowView>) -> String {
     let path = install_path(install);
     let content = html! {
-        (workflow_table(workflows).render_or("No workflow has run in this install."))
+        (workflow_table(&workflows.items).render_or("No workflow has run in this install."))
         (pagination(next_path(&format!("{path}/workflows"), workflows.next.as_deref()).as_deref()))
     };
     let page = Page::new("Workflows", content).at(view.path).below("Installs", "/installs").below(install, path);
@@ -167,9 +171,9 @@ fn marks(part: &DeployedView) -> Markup {
     }
 }
 
-fn workflow_table(workflows: &List<WorkflowView>) -> Table {
+fn workflow_table(workflows: &[WorkflowView]) -> Table {
     let mut table = Table::new("Latest workflows", ["Workflow", "Kind", "State", "Started", "By"]);
-    for workflow in &workflows.items {
+    for workflow in workflows {
         table.row([
             workflow_link(&workflow.workflow),
             html! { (workflow.kind) },

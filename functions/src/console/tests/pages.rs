@@ -2,10 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use super::document::{Element, dangers, elements};
-use super::examples::all;
+use super::examples::{PAGES, all, caller, examples, made};
 
 const LARGEST_PAGE: usize = 50_000;
+/// The largest page with full lists, of which the API returns 50 items at once.
+const LARGEST_FULL_PAGE: usize = 100_000;
+const ITEMS: usize = 50;
 
 fn count(elements: &[Element], name: &str) -> usize {
     elements.iter().filter(|element| element.name == name && !element.around.contains(&"svg".to_owned())).count()
@@ -49,6 +54,29 @@ fn no_page_has_inline_code_or_an_address_of_another_host() {
         assert_eq!(dangers(&elements(&page)), Vec::<String>::new(), "page `{name}`");
         assert!(page.len() < LARGEST_PAGE, "page `{name}` has {} bytes", page.len());
     }
+}
+
+/// Repeats the items of each list of an answer, up to a full page.
+fn filled(mut answer: Value) -> Value {
+    for name in ["items", "components"] {
+        if let Some(items) = answer.get_mut(name).and_then(Value::as_array_mut) {
+            *items = items.iter().cycle().take(if items.is_empty() { 0 } else { ITEMS }).cloned().collect();
+        }
+    }
+    answer
+}
+
+#[test]
+fn a_page_with_full_lists_stays_small() {
+    let mut full = 0;
+    for (name, names, make) in PAGES {
+        let of: Vec<Value> = examples(names).into_iter().map(filled).collect();
+        let page = made(make, &caller(), &of).unwrap();
+
+        assert!(page.len() < LARGEST_FULL_PAGE, "page `{name}` has {} bytes", page.len());
+        full += usize::from(page.matches("<tr>").count() > ITEMS);
+    }
+    assert!(full > 5, "only {full} pages have a full list");
 }
 
 #[test]

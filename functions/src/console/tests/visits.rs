@@ -169,6 +169,18 @@ async fn tokens_are_renewed_and_a_session_ends_with_them() {
 }
 
 #[tokio::test]
+async fn a_request_uses_the_tokens_that_another_one_has_renewed_at_the_same_time() {
+    let world = World::new();
+    let cookie = world.sign_in("ana").await;
+    world.use_for_an_hour(&cookie).await;
+    *world.issuer.rival.lock().unwrap() = Some((world.console.sessions.clone(), cookie.clone()));
+
+    let token = world.access_token(&cookie).await;
+
+    assert_eq!(token.as_deref(), Some("access-of-rival"));
+}
+
+#[tokio::test]
 async fn every_response_has_the_headers_of_security() {
     let world = World::new();
     let cookie = world.sign_in("ana").await;

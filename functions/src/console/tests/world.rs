@@ -29,6 +29,8 @@ pub(crate) struct Issuer {
     subject: Mutex<&'static str>,
     /// Whether the issuer renews tokens.
     pub(crate) renews: Mutex<bool>,
+    /// The sessions and the cookie of another request that renews its tokens first.
+    pub(crate) rival: Mutex<Option<(Sessions, String)>>,
     /// The refresh tokens that were revoked.
     pub(crate) revoked: Mutex<Vec<String>>,
 }
@@ -62,6 +64,11 @@ impl People for Issuer {
     }
 
     async fn refresh(&self, _tokens: &Tokens) -> Result<Option<Tokens>, AppError> {
+        let rival = self.rival.lock().unwrap().take();
+        if let Some((sessions, cookie)) = rival {
+            let session = sessions.find(cookie.split_once('=').map(|(_, value)| value)).await?.unwrap();
+            return Ok(sessions.renew(session, self.tokens("access-of-rival")).await?.and(None));
+        }
         Ok(self.renews.lock().unwrap().then(|| self.tokens("access-2")))
     }
 
@@ -91,6 +98,7 @@ impl World {
             clock: memory.clone(),
             subject: Mutex::new("ana"),
             renews: Mutex::new(true),
+            rival: Mutex::default(),
             revoked: Mutex::default(),
         });
         let console = Console {
