@@ -13,7 +13,8 @@ use serde::Serialize;
 
 use super::failure::Failure;
 use super::pages::view::View;
-use super::pages::{apps, install_parts, installs, job, members, policies, workflow};
+use super::pages::{apps, install_parts, installs, job, members, policies, version, workflow};
+use super::request::Fields;
 use super::response::Response;
 
 /// The most pages of a log that a page reads.
@@ -34,8 +35,9 @@ struct Live {
     html: String,
 }
 
-/// Returns a page. Lists begin after the place `after`; empty for the first page.
-pub(crate) async fn page(client: &Client, view: View<'_>, parts: &[&str], after: &str) -> Result<Response, Failure> {
+/// Returns a page. The query names the place after which a list begins, or the version to compare with.
+pub(crate) async fn page(client: &Client, view: View<'_>, parts: &[&str], query: &Fields) -> Result<Response, Failure> {
+    let after = query.get("after");
     let document = match parts {
         [] => return Ok(Response::redirect("/installs")),
         ["account"] => members::account(&view),
@@ -43,6 +45,15 @@ pub(crate) async fn page(client: &Client, view: View<'_>, parts: &[&str], after:
         ["installs", id, rest @ ..] => return install(client, view, &parsed(id)?, rest, after).await,
         ["apps"] => apps::list(&view, &client.send(&calls::list_apps().after(after)).await?),
         ["apps", id] => app(client, &view, &parsed(id)?, after).await?,
+        ["apps", app, "versions", id] => {
+            let (app, before) = (parsed(app)?, query.given("before").map(parsed).transpose()?);
+            let shown = client.show_version(&app, &parsed(id)?).await?;
+            let before = match &before {
+                Some(before) => Some(client.show_version(&app, before).await?),
+                None => None,
+            };
+            version::show(&view, &shown, before.as_ref())
+        }
         ["workflows", id] => {
             let shown = client.show_workflow(&parsed(id)?).await?;
             let view = allowing(client, view, &shown.install, &["cancel_workflow", "resume_workflow"]).await;

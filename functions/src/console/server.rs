@@ -120,7 +120,7 @@ impl Console {
         }
         let script = script_path();
         let view = view(&caller, &session, &request.path, &script)?;
-        reads::page(&client, view, parts, request.query.get("after")).await
+        reads::page(&client, view, parts, &request.query).await
     }
 
     async fn change(&self, request: &Request, parts: &[&str]) -> Result<Response, Failure> {

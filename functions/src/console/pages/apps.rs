@@ -1,8 +1,8 @@
 //! The list of apps, and the page of one app: its versions, releases, channels and builds.
 
-use freehold_pages::{Facts, Page, Table, badge, code, pagination, time};
+use freehold_pages::{Facts, Page, Table, badge, code, encoded, pagination, time};
 use freehold_protocol::api::{AppView, BuildView, ChannelView, Page as List, ReleaseView, VersionView};
-use maud::html;
+use maud::{Markup, html};
 
 use super::view::{View, app_link, next_path};
 
@@ -43,11 +43,10 @@ pub(crate) fn show(view: &View<'_>, app: &AppView, parts: &Parts) -> String {
         h2 { "Releases" }
         (releases(&parts.releases.items).render_or("The app has no releases."))
         h2 { "Versions" }
-        (versions(&parts.versions.items).render_or("The app has no versions."))
+        (versions(&path, &parts.versions.items).render_or("The app has no versions."))
         (pagination(next_path(&path, parts.versions.next.as_deref()).as_deref()))
         h2 { "Builds" }
         (builds(&parts.builds.items).render_or("Nothing was built."))
-        p { "Compare two versions with " (code("freehold app diff")) "." }
     };
     view.document(Page::new(&title, content).at(view.path).below("Apps", "/apps"))
 }
@@ -79,17 +78,25 @@ fn releases(releases: &[ReleaseView]) -> Table {
     table
 }
 
-fn versions(versions: &[VersionView]) -> Table {
+fn versions(path: &str, versions: &[VersionView]) -> Table {
     let mut table = Table::new("Versions of the app", ["Version", "Number", "Created", "Components"]);
     for version in versions {
         table.row([
-            code(version.version.short()),
+            version_link(path, version, versions),
             html! { (version.number) },
             time(version.created_at),
             html! { (version.components) },
         ]);
     }
     table
+}
+
+/// Returns the link to a version, compared with the one before it if that is in the list.
+fn version_link(path: &str, version: &VersionView, versions: &[VersionView]) -> Markup {
+    let before = versions.iter().find(|other| other.number.checked_add(1) == Some(version.number));
+    let query = before.map(|before| format!("?before={}", encoded(before.version.as_str()))).unwrap_or_default();
+    let href = format!("{path}/versions/{}{query}", encoded(version.version.as_str()));
+    html! { a href=(href) { (version.version.short()) } }
 }
 
 fn builds(builds: &[BuildView]) -> Table {

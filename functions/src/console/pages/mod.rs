@@ -7,5 +7,6 @@ pub(crate) mod job;
 pub(crate) mod members;
 pub(crate) mod messages;
 pub(crate) mod policies;
+pub(crate) mod version;
 pub(crate) mod view;
 pub(crate) mod workflow;

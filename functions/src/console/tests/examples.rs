@@ -1,11 +1,11 @@
 //! Every page, and the examples of the API's document that it is made of.
 
-use freehold_protocol::api::{CallerView, Page as List, ReleaseView};
+use freehold_protocol::api::{CallerView, Page as List, ReleaseView, VersionDocument};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::console::pages::view::View;
-use crate::console::pages::{apps, install_parts, installs, job, members, messages, policies, workflow};
+use crate::console::pages::{apps, install_parts, installs, job, members, messages, policies, version, workflow};
 
 const EXAMPLES: &str = include_str!("../../api/examples.json");
 /// The actions whose forms pages of installs show.
@@ -19,7 +19,7 @@ const OF_TENANT: [&str; 6] =
 pub(crate) type Make = fn(&View<'_>, &[Value]) -> Option<String>;
 
 /// The name of each page, the examples that it is made of, and how.
-pub(crate) const PAGES: [(&str, &[&str], Make); 19] = [
+pub(crate) const PAGES: [(&str, &[&str], Make); 21] = [
     ("installs", &["ListInstalls"], |view, of| Some(installs::list(view, &read(of, 0)?))),
     ("install", &["InstallView", "ListWorkflows", "ListReleases"], install),
     ("install of which plans are asked for", &["SetApprovals", "ListWorkflows", "ListReleases"], install),
@@ -35,6 +35,8 @@ pub(crate) const PAGES: [(&str, &[&str], Make); 19] = [
     ("job with a plan", &["ApproveJob", "LogPage"], |view, of| Some(job::show(view, &read(of, 0)?, &read(of, 1)?))),
     ("apps", &["ListApps"], |view, of| Some(apps::list(view, &read(of, 0)?))),
     ("app", &["AppView", "ListVersions", "ListReleases", "ListChannels", "ListBuilds"], app),
+    ("version", &["VersionDocument"], |view, of| Some(version::show(view, &read(of, 0)?, None))),
+    ("compared version", &["VersionDocument", "VersionDocument"], compared),
     ("members", &["ListMembers"], |view, of| Some(members::list(view, &read(of, 0)?))),
     ("member", &["MemberView"], |view, of| Some(members::show(view, &read(of, 0)?))),
     ("invitation", &["MemberInvited"], |view, of| Some(members::invited(view, &read(of, 0)?))),
@@ -56,6 +58,11 @@ fn install(view: &View<'_>, of: &[Value]) -> Option<String> {
 fn app(view: &View<'_>, of: &[Value]) -> Option<String> {
     let (versions, releases, channels, builds) = (read(of, 1)?, read(of, 2)?, read(of, 3)?, read(of, 4)?);
     Some(apps::show(view, &read(of, 0)?, &apps::Parts { versions, releases, channels, builds }))
+}
+
+fn compared(view: &View<'_>, of: &[Value]) -> Option<String> {
+    let before: VersionDocument = read(of, 1)?;
+    Some(version::show(view, &read(of, 0)?, Some(&before)))
 }
 
 fn read<T: DeserializeOwned>(of: &[Value], at: usize) -> Option<T> {
