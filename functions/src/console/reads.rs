@@ -161,7 +161,7 @@ async fn log_of(client: &Client, job: &JobId) -> Result<LogPage, freehold_client
 /// Returns the view with those of `actions` that the policies permit the person on an install. A person who may not ask
 /// what they permit sees no button.
 async fn allowing<'a>(client: &Client, view: View<'a>, install: &InstallId, actions: &[&'static str]) -> View<'a> {
-    let answers = actions.iter().map(|action| is_allowed(client, view.caller, install, *action));
+    let answers = actions.iter().copied().map(|action| is_allowed(client, view.caller, install, action));
     let allowed: BTreeSet<&'static str> = join_all(answers).await.into_iter().flatten().collect();
     View { allowed, ..view }
 }
@@ -185,5 +185,5 @@ async fn is_allowed(
 
 /// Returns a part of a path as a value of a type.
 pub(crate) fn parsed<T: FromStr<Err: Display>>(part: &str) -> Result<T, Failure> {
-    part.parse().map_err(|error| AppError::not_found(format!("the address of this page is wrong: {error}")).into())
+    part.parse::<T>().map_err(|error| AppError::not_found(format!("the address of this page is wrong: {error}")).into())
 }

@@ -47,7 +47,7 @@ impl Fields {
 
     /// Returns the field `name` as a value of a type.
     pub(crate) fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(&self, name: &str) -> Result<T, AppError> {
-        self.get(name).parse().map_err(|error| AppError::invalid(error.to_string()))
+        self.get(name).parse::<T>().map_err(|error| AppError::invalid(error.to_string()))
     }
 
     /// Returns the values of the field `name`, which commas, spaces or lines separate.
@@ -56,7 +56,7 @@ impl Fields {
         T: std::str::FromStr<Err: std::fmt::Display> + Ord,
     {
         let parts = self.get(name).split([',', ' ', '\n', '\r', '\t']).filter(|part| !part.is_empty());
-        parts.map(|part| part.parse().map_err(|error| AppError::invalid(error.to_string()))).collect()
+        parts.map(|part| part.parse::<T>().map_err(|error| AppError::invalid(error.to_string()))).collect()
     }
 }
 

@@ -29,7 +29,7 @@ async fn serve(answers: Answers) -> (String, Requests) {
 
 async fn answer(stream: TcpStream, answers: &Answers, requests: &Requests) {
     let mut stream = BufReader::new(stream);
-    let (mut request, mut length) = (String::new(), 0);
+    let (mut request, mut length) = (String::new(), 0_usize);
     loop {
         let mut line = String::new();
         if stream.read_line(&mut line).await.unwrap() == 0 || line == "\r\n" {
