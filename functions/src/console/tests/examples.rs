@@ -99,7 +99,8 @@ pub(crate) fn made(make: Make, caller: &Value, of: &[Value]) -> Option<String> {
 /// Returns every page as the examples make it, with its name.
 pub(crate) fn all() -> Vec<(&'static str, String)> {
     let text = [Value::from("a text")];
-    let of = |make: Make, of: &[Value]| made(make, &caller(), of);
+    let caller = caller();
+    let of = |make: Make, of: &[Value]| made(make, &caller, of);
     let pages = PAGES.iter().map(|(name, names, make)| (*name, of(*make, &examples(names))));
     let others = OTHERS.iter().map(|(name, make)| (*name, of(*make, &text)));
     let all = pages.chain(others);

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::document::{dangers, elements, skeleton};
-use super::examples::{Make, OTHERS, PAGES, caller, examples, made};
+use super::examples::{OTHERS, PAGES, caller, examples, made};
 
 /// A text without any meaning, to compare with.
 const HARMLESS: &str = "harmless";
@@ -24,8 +24,8 @@ fn replaced(value: &Value, text: &str, visit: &mut dyn FnMut(Value)) {
     match value {
         Value::String(_) => visit(text.into()),
         Value::Array(items) => {
-            for at in 0..items.len() {
-                replaced(&items[at], text, &mut |item| {
+            for (at, item) in items.iter().enumerate() {
+                replaced(item, text, &mut |item| {
                     let mut items = items.clone();
                     items[at] = item;
                     visit(Value::Array(items));
@@ -51,26 +51,22 @@ fn replaced(value: &Value, text: &str, visit: &mut dyn FnMut(Value)) {
 /// Returns the pages in which one text of the answers is `text`, for each text; `None` where its type does not take
 /// `text`.
 fn pages_with(text: &str) -> Vec<Option<String>> {
-    let mut pages = Vec::new();
+    let (mut pages, caller) = (Vec::new(), caller());
     for (_, names, make) in PAGES {
         let examples = examples(names);
-        for at in 0..examples.len() {
-            replaced(&examples[at], text, &mut |example| {
+        for (at, example) in examples.iter().enumerate() {
+            replaced(example, text, &mut |example| {
                 let mut of = examples.clone();
                 of[at] = example;
-                pages.push(made(make, &caller(), &of));
+                pages.push(made(make, &caller, &of));
             });
         }
     }
     for (_, make) in OTHERS {
-        pages.push(made(make, &caller(), &[text.into()]));
-        of_caller(make, text, &mut pages);
+        pages.push(made(make, &caller, &[text.into()]));
+        replaced(&caller, text, &mut |other| pages.push(made(make, &other, &["a text".into()])));
     }
     pages
-}
-
-fn of_caller(make: Make, text: &str, pages: &mut Vec<Option<String>>) {
-    replaced(&caller(), text, &mut |caller| pages.push(made(make, &caller, &["a text".into()])));
 }
 
 #[test]
