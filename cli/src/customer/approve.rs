@@ -11,13 +11,14 @@ use freehold_protocol::approval::{
 use freehold_protocol::{Digest, InstallId};
 use serde_json::json;
 
+use super::answer::Answer;
 use super::own_install::OwnInstall;
 use super::question::Question;
 use crate::clock;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result, ResultExt};
 use crate::job::plan::changes;
-use crate::output::time;
+use crate::output::{Part, time};
 
 /// For customers: approve a plan of the vendor.
 #[derive(Debug, Args)]
@@ -58,19 +59,28 @@ pub(crate) struct Reject {
 
 impl Approve {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        decide(context, (&self.install, &self.plan), true, "").await
+        approve(&OwnInstall::find(context, &self.install).await?, &self.plan).await?.print(context.out)
     }
 }
 
 impl Reject {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        decide(context, (&self.install, &self.plan), false, &self.reason).await
+        reject(&OwnInstall::find(context, &self.install).await?, &self.plan, &self.reason).await?.print(context.out)
     }
 }
 
-async fn decide(context: &Context, (install, plan): (&InstallId, &Digest), approved: bool, reason: &str) -> Result<()> {
-    let own = OwnInstall::find(context, install).await?;
-    let record = record(&own, plan).await?;
+/// Approves a plan that waits for the customer.
+pub(super) async fn approve(own: &OwnInstall, plan: &Digest) -> Result<Answer> {
+    decide(own, plan, true, "").await
+}
+
+/// Rejects a plan that waits for the customer.
+pub(super) async fn reject(own: &OwnInstall, plan: &Digest, reason: &str) -> Result<Answer> {
+    decide(own, plan, false, reason).await
+}
+
+async fn decide(own: &OwnInstall, plan: &Digest, approved: bool, reason: &str) -> Result<Answer> {
+    let record = record(own, plan).await?;
     let now = clock::now()?;
     if now > record.until {
         return Err(Error::conflict(format!(
@@ -84,7 +94,7 @@ async fn decide(context: &Context, (install, plan): (&InstallId, &Digest), appro
             .or("to approve such plans in future, set parameter `ApproveChanges` of the stack"));
     }
     if approved {
-        check_newest(&own, (plan, &record)).await?;
+        check_newest(own, (plan, &record)).await?;
     }
     let by = crate::aws::caller(&own.config).await?.arn;
     let decision = WrittenDecision {
@@ -101,18 +111,13 @@ async fn decide(context: &Context, (install, plan): (&InstallId, &Digest), appro
     let put = own.s3().put_object().bucket(&bucket).key(&object).body(body.into()).send().await;
     put.doing(format!("write `{object}` into bucket `{bucket}`"))?;
     let (job, did) = (record.job.to_string(), if approved { "approved" } else { "rejected" });
-    let does = if approved {
-        "the runner applies it within some minutes".to_owned()
-    } else {
-        end(&own, (plan, &record)).await
-    };
+    let does =
+        if approved { "the runner applies it within some minutes".to_owned() } else { end(own, (plan, &record)).await };
     let shown = json!({ "plan": plan, "job": job, "decision": did, "by": decision.by, "object": object });
-    context.out.show(&shown, |_| {
-        let mut lines = vec![format!("plan {plan} of {job} ({}) is {did}; {does}", record.changes)];
-        lines.extend(changes(&record.summary));
-        lines.push(format!("the whole plan: object `{}` of bucket `{bucket}`", record.object));
-        lines.join("\n")
-    })
+    let mut lines = vec![format!("plan {plan} of {job} ({}) is {did}; {does}", record.changes)];
+    lines.extend(changes(&record.summary));
+    lines.push(format!("the whole plan: object `{}` of bucket `{bucket}`", record.object));
+    Answer::new(&shown, vec![Part::Text(lines.join("\n"))])
 }
 
 /// Refuses an approval without an effect: the job has made a newer plan, or an order has begun to apply this one.

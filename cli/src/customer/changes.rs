@@ -11,13 +11,14 @@ use freehold_stackcheck::Names;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
+use super::answer::Answer;
 use super::permissions::Launched;
 use super::question::Question;
 use crate::cloudformation::ACCEPTED_CONTRACT;
 use crate::context::Context;
 use crate::contract;
 use crate::error::{Error, Result};
-use crate::output::{Output, clean, plural};
+use crate::output::{Output, Part, clean, plural};
 
 /// The maximum length of a shown line, in characters; a template has lines with whole policies and programs.
 const MOST_SHOWN: usize = 200;
@@ -43,6 +44,13 @@ pub(crate) struct Changes {
     /// The template that you launched, which is read instead of the stack.
     #[arg(long, value_name = "FILE")]
     template: Option<PathBuf>,
+    #[command(flatten)]
+    files: ChangedFiles,
+}
+
+/// The files that are compared.
+#[derive(Debug, Args)]
+pub(super) struct ChangedFiles {
     /// The template that the vendor sent now; without it, only the contracts are compared.
     #[arg(long, value_name = "FILE")]
     new_template: Option<PathBuf>,
@@ -54,8 +62,9 @@ pub(crate) struct Changes {
     new_contract: Option<PathBuf>,
 }
 
+/// The differences, as `--json` prints them.
 #[derive(Debug, Serialize)]
-struct Answer {
+struct Differences {
     question: &'static str,
     /// The lines of the template that are new or gone; absent without a new template.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,11 +94,23 @@ struct Line {
 
 impl Changes {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        if self.new_template.is_none() && self.new_contract.is_none() {
+        if self.files.are_absent() {
             return Err(Error::invalid("no new template and no new contract is given")
                 .or("pass `--new-template FILE`, or `--agreed FILE` and `--new-contract FILE`, or all three"));
         }
         let launched = Launched::read(context, self.install.as_ref(), self.template.as_ref()).await?;
+        self.files.answer(&launched, context.out)?.print(context.out)
+    }
+}
+
+impl ChangedFiles {
+    /// Returns whether no file is given.
+    pub(super) const fn are_absent(&self) -> bool {
+        self.new_template.is_none() && self.new_contract.is_none()
+    }
+
+    /// Returns the differences between the launched template and these files.
+    pub(super) fn answer(&self, launched: &Launched, out: Output) -> Result<Answer> {
         let was = launched.check(None)?;
         let names = was.names.ok_or_else(|| {
             Error::failed(format!("{} does not name its vendor and its contract", launched.name))
@@ -98,7 +119,7 @@ impl Changes {
         let key = launched.vendors_key(&names)?;
         let (template, new_names) = match &self.new_template {
             Some(path) => {
-                let new = Launched::read(context, None, Some(path)).await?;
+                let new = Launched::of_file(path)?;
                 (Some(lines(&launched.template, &new.template)), new.check(None)?.names)
             }
             None => (None, None),
@@ -115,19 +136,18 @@ impl Changes {
             let accepted = launched.parameters.get(ACCEPTED_CONTRACT).map_or(names.contract.as_str(), String::as_str);
             doubts.extend(doubts_about_contract(terms, accepted, new_names.as_ref()));
         }
-        let answer = Answer {
+        let found = Differences {
             question: Question::Changed.text(),
             template,
             contract,
             doubts,
             rests_on: Question::Changed.rests_on(),
         };
-        context.out.show_verbatim(&answer, |answer| render(answer, context.out))?;
-        answer.verdict()
+        Ok(Answer::new(&found, vec![Part::Verbatim(render(&found, out))])?.with_verdict(found.verdict()))
     }
 }
 
-impl Answer {
+impl Differences {
     /// Returns an error for a doubt, and for a contract that allows more.
     fn verdict(&self) -> Result<()> {
         let wider = self.contract.as_ref().map_or(0, |terms| terms.diff.widened.len());
@@ -204,7 +224,7 @@ fn excerpt(lines: &[Line], at: usize, line: &Line) -> String {
     format!("{before}{part}{after}")
 }
 
-fn render(answer: &Answer, out: Output) -> String {
+fn render(answer: &Differences, out: Output) -> String {
     // The doubts that the vendor must explain come first, because the rest of the output may be about the wrong files.
     let mut parts: Vec<String> =
         answer.doubts.iter().map(|doubt| format!("ask the vendor to explain: {}", clean(doubt))).collect();

@@ -7,6 +7,7 @@ use freehold_protocol::{AccountId, InstallId, TenantName};
 use jiff::civil::Date;
 use serde::Serialize;
 
+use super::answer::Answer;
 use super::own_install::OwnInstall;
 use crate::cloudformation::Stacks;
 use crate::context::Context;
@@ -15,7 +16,7 @@ use crate::cost::{
     of_install_stack, requests_cost, shown, table, total,
 };
 use crate::error::Result;
-use crate::output::{Output, Table, clean};
+use crate::output::{Output, Part as AnswerPart, Table, clean};
 
 /// What the forecast leaves out.
 const LEFT_OUT: &str = "the resources of the app, what is stored (bucket, registry, logs) and each request, data that \
@@ -104,8 +105,7 @@ impl Cost {
         let period = self.days.period()?;
         let own = OwnInstall::find(context, &self.install).await?;
         if self.forecast {
-            let forecast = self.forecast(&own).await?;
-            return context.out.show(&forecast, |forecast| forecast.text(context.out));
+            return forecast(&own).await?.print(context.out);
         }
         let query = Query {
             period: &period,
@@ -118,21 +118,23 @@ impl Cost {
         let bill = Bill::of(&own.install, (&own.tenant, &own.account), &period, &billed, explorer.requests())?;
         context.out.show(&bill, |bill| bill.text(context.out))
     }
+}
 
-    async fn forecast(&self, own: &OwnInstall) -> Result<Forecast> {
-        let stack = own.stack().await?;
-        let resources = Stacks::new(&own.config).resources(&stack.name).await?;
-        let (parts, machine_without_price) = of_install_stack(&resources, &stack.parameters);
-        Ok(Forecast {
-            install: self.install.clone(),
-            stack: stack.name,
-            prices: Prices::USED,
-            total: total(&parts),
-            parts,
-            machine_without_price,
-            left_out: LEFT_OUT,
-        })
-    }
+/// Returns what the install stack costs in a month by list prices.
+pub(super) async fn forecast(own: &OwnInstall) -> Result<Answer> {
+    let stack = own.stack().await?;
+    let resources = Stacks::new(&own.config).resources(&stack.name).await?;
+    let (parts, machine_without_price) = of_install_stack(&resources, &stack.parameters);
+    let forecast = Forecast {
+        install: own.install.clone(),
+        stack: stack.name,
+        prices: Prices::USED,
+        total: total(&parts),
+        parts,
+        machine_without_price,
+        left_out: LEFT_OUT,
+    };
+    Answer::new(&forecast, forecast.shown())
 }
 
 impl Bill {
@@ -199,18 +201,17 @@ impl Bill {
 }
 
 impl Forecast {
-    fn text(&self, out: Output) -> String {
+    fn shown(&self) -> Vec<AnswerPart> {
         let mut left_out = LEFT_OUT.to_owned();
         if let Some(machine) = &self.machine_without_price {
             left_out = format!("the machine `{}`, whose price this version does not know; {left_out}", clean(machine));
         }
-        [
-            format!("stack `{}` while nothing runs: {}", self.stack, about_prices()),
-            out.table(&table(&self.parts)),
-            format!("in all: {} US dollars a month", self.total.text()),
-            format!("left out: {left_out}"),
+        vec![
+            AnswerPart::Text(format!("stack `{}` while nothing runs: {}", self.stack, about_prices())),
+            AnswerPart::Table(table(&self.parts)),
+            AnswerPart::Text(format!("in all: {} US dollars a month", self.total.text())),
+            AnswerPart::Text(format!("left out: {left_out}")),
         ]
-        .join("\n\n")
     }
 }
 

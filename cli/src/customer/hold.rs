@@ -5,6 +5,8 @@ use clap::Args;
 use freehold_protocol::InstallId;
 use freehold_windows::HELD;
 
+use super::answer::Answer;
+use super::own_install::OwnInstall;
 use super::stop::set;
 use crate::context::Context;
 use crate::error::Result;
@@ -39,15 +41,25 @@ pub(crate) struct LiftHold {
 
 impl Hold {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let does = "within a minute the hold takes effect: no new change starts until the hold is lifted; changes that \
-                    have started continue";
-        set(context, &self.install, &|_| Ok(vec![(HELD.to_owned(), "true".to_owned())]), does).await
+        hold(&OwnInstall::find(context, &self.install).await?).await?.print(context.out)
     }
 }
 
 impl LiftHold {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let does = "changes may start again within the change windows";
-        set(context, &self.install, &|_| Ok(vec![(HELD.to_owned(), "false".to_owned())]), does).await
+        lift_hold(&OwnInstall::find(context, &self.install).await?).await?.print(context.out)
     }
+}
+
+/// Holds all changes that have not started.
+pub(super) async fn hold(own: &OwnInstall) -> Result<Answer> {
+    let does = "within a minute the hold takes effect: no new change starts until the hold is lifted; changes that \
+                have started continue";
+    set(own, &|_| Ok(vec![(HELD.to_owned(), "true".to_owned())]), does).await
+}
+
+/// Lets changes start again.
+pub(super) async fn lift_hold(own: &OwnInstall) -> Result<Answer> {
+    let does = "changes may start again within the change windows";
+    set(own, &|_| Ok(vec![(HELD.to_owned(), "false".to_owned())]), does).await
 }

@@ -1,6 +1,7 @@
 //! `freehold customer`: answers a customer's questions about an install with the customer's own AWS credentials, and
 //! without any service of the vendor.
 
+mod answer;
 mod approve;
 mod changes;
 mod cost;

@@ -1,7 +1,7 @@
 //! `freehold customer permissions`: what the vendor may do, according to the launched stack and the accepted contract.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use freehold_protocol::contract::Terms;
@@ -10,6 +10,7 @@ use freehold_protocol::{Digest, InstallId};
 use freehold_stackcheck::{Agreed, Checked, Finding, Names, Overview, verify};
 use serde::Serialize;
 
+use super::answer::Answer;
 use super::own_install::OwnInstall;
 use super::question::Question;
 use crate::cloudformation::{ACCEPTED_CONTRACT, Stacks};
@@ -17,7 +18,7 @@ use crate::context::Context;
 use crate::contract;
 use crate::error::{Error, Kind, Result};
 use crate::inputs::{Input, by_name};
-use crate::output::{Output, Table, clean, plural};
+use crate::output::{Part, Table, clean, plural};
 
 /// For customers: show what the vendor may do in your account now.
 #[derive(Debug, Args)]
@@ -69,8 +70,9 @@ struct Role {
     permissions: Vec<String>,
 }
 
+/// What the vendor may do, as `--json` prints it.
 #[derive(Debug, Serialize)]
-struct Answer {
+struct Allowed {
     question: &'static str,
     /// Whether the template is the one that Freehold renders, and its roles have the policies of the contract.
     proven: bool,
@@ -92,17 +94,26 @@ impl Launched {
         template: Option<&PathBuf>,
     ) -> Result<Self> {
         if let Some(path) = template {
-            let text = crate::file::read_text(path, crate::install::TEMPLATE_WAY_OUT)?;
-            return Ok(Self { name: format!("`{}`", path.display()), template: text, parameters: BTreeMap::new() });
+            return Self::of_file(path);
         }
         let install = install.ok_or_else(|| {
             Error::invalid("no install is given")
                 .or("name the install, or pass a file with its template as `--template FILE`")
         })?;
-        let own = OwnInstall::find(context, install).await?;
+        Self::of_install(&OwnInstall::find(context, install).await?).await
+    }
+
+    /// Reads the template that the stack of the install was launched with.
+    pub(super) async fn of_install(own: &OwnInstall) -> Result<Self> {
         let stack = own.stack().await?;
         let template = Stacks::new(&own.config).template(&stack.name).await?;
         Ok(Self { name: format!("the template of stack `{}`", stack.name), template, parameters: stack.parameters })
+    }
+
+    /// Reads a template that is not launched.
+    pub(super) fn of_file(path: &Path) -> Result<Self> {
+        let template = crate::file::read_text(path, crate::install::TEMPLATE_WAY_OUT)?;
+        Ok(Self { name: format!("`{}`", path.display()), template, parameters: BTreeMap::new() })
     }
 
     /// Returns the vendor's public key from the `names` in this template.
@@ -124,41 +135,53 @@ impl Launched {
 impl Permissions {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let launched = Launched::read(context, self.install.as_ref(), self.template.as_ref()).await?;
-        let checked = launched.check(None)?;
-        let mut doubts = Vec::new();
-        let terms = match (&self.contract, &checked.names) {
-            (Some(path), Some(names)) => {
-                let signed = contract::signed(path, &launched.vendors_key(names)?)?;
-                doubts.extend(other_contract(&signed.contract.terms, names, &launched.parameters)?);
-                Some(signed.contract.terms)
-            }
-            (None, _) | (_, None) => None,
-        };
-        let checked = match &terms {
-            Some(terms) => launched.check(Some(&Agreed { terms, answers: &by_name(&self.inputs)? }))?,
-            None => checked,
-        };
-        let Checked { findings, left_out, names, overview, .. } = checked;
-        if left_out > 0 {
-            doubts.push(format!("{} more", plural(left_out, "finding")));
+        answer(&launched, self.contract.as_deref(), &self.inputs)?.print(context.out)
+    }
+}
+
+/// Returns what the vendor may do by a template, compared with the file of a contract if one is given.
+pub(super) fn answer(launched: &Launched, contract: Option<&Path>, inputs: &[Input]) -> Result<Answer> {
+    let checked = launched.check(None)?;
+    let mut doubts = Vec::new();
+    let terms = match (contract, &checked.names) {
+        (Some(path), Some(names)) => {
+            let signed = contract::signed(path, &launched.vendors_key(names)?)?;
+            doubts.extend(other_contract(&signed.contract.terms, names, &launched.parameters)?);
+            Some(signed.contract.terms)
         }
-        let accepted = launched.parameters.get(ACCEPTED_CONTRACT).cloned();
-        let accepted_contract = accepted.or_else(|| Some(names.as_ref()?.contract.to_string()));
-        let answer = Answer {
-            question: Question::MayDo.text(),
-            proven: findings.is_empty() && doubts.is_empty(),
-            roles: overview.map(|overview| roles(&overview, &launched, terms.as_ref())).unwrap_or_default(),
-            findings,
-            doubts,
-            names,
-            accepted_contract,
-            rests_on: Question::MayDo.rests_on(),
-        };
-        context.out.show(&answer, |answer| render(answer, &launched, terms.is_some(), context.out))?;
-        let wrong = answer.findings.first().map(|found| format!("line {}: {}", found.line, found.reason));
-        match wrong.or_else(|| answer.doubts.first().cloned()) {
+        (None, _) | (_, None) => None,
+    };
+    let checked = match &terms {
+        Some(terms) => launched.check(Some(&Agreed { terms, answers: &by_name(inputs)? }))?,
+        None => checked,
+    };
+    let Checked { findings, left_out, names, overview, .. } = checked;
+    if left_out > 0 {
+        doubts.push(format!("{} more", plural(left_out, "finding")));
+    }
+    let accepted = launched.parameters.get(ACCEPTED_CONTRACT).cloned();
+    let accepted_contract = accepted.or_else(|| Some(names.as_ref()?.contract.to_string()));
+    let allowed = Allowed {
+        question: Question::MayDo.text(),
+        proven: findings.is_empty() && doubts.is_empty(),
+        roles: overview.map(|overview| roles(&overview, launched, terms.as_ref())).unwrap_or_default(),
+        findings,
+        doubts,
+        names,
+        accepted_contract,
+        rests_on: Question::MayDo.rests_on(),
+    };
+    let answer = Answer::new(&allowed, parts(&allowed, launched, terms.is_some()))?;
+    Ok(answer.with_verdict(allowed.verdict(&launched.name)))
+}
+
+impl Allowed {
+    /// Returns an error for the first finding or doubt. `name` is the text by which messages name the template.
+    fn verdict(&self, name: &str) -> Result<()> {
+        let wrong = self.findings.first().map(|found| format!("line {}: {}", found.line, found.reason));
+        match wrong.or_else(|| self.doubts.first().cloned()) {
             None => Ok(()),
-            Some(first) => Err(Error::quoting(Kind::Failed, format!("{}: {first}", launched.name))
+            Some(first) => Err(Error::quoting(Kind::Failed, format!("{name}: {first}"))
                 .or("close the modes (`freehold customer close`), and ask the vendor to explain this")),
         }
     }
@@ -193,17 +216,17 @@ fn roles(overview: &Overview, launched: &Launched, terms: Option<&Terms>) -> Vec
     overview.roles.iter().map(role).collect()
 }
 
-fn render(answer: &Answer, launched: &Launched, with_contract: bool, out: Output) -> String {
+fn parts(answer: &Allowed, launched: &Launched, with_contract: bool) -> Vec<Part> {
     let mut parts = Vec::new();
     if let Some(names) = &answer.names {
-        parts.push(format!(
+        parts.push(Part::Text(format!(
             "{}: app {} of vendor {} (account {}), contract {}",
             launched.name,
             names.app,
             names.tenant,
             names.tenant_account,
             answer.accepted_contract.as_deref().unwrap_or("none")
-        ));
+        )));
     }
     let mut table = Table::new(&["ROLE", "NOW", "SWITCH", "MAY"]);
     for role in &answer.roles {
@@ -214,14 +237,15 @@ fn render(answer: &Answer, launched: &Launched, with_contract: bool, out: Output
         let now = if role.open { "open" } else { "closed" };
         table.row([clean(&role.role), now.to_owned(), role.switch.clone(), may.join("\n")]);
     }
-    parts.push(out.table(&table));
+    parts.push(Part::Table(table));
     let wrong = answer.findings.iter().map(|found| format!("- line {}: {}", found.line, clean(&found.reason)));
     let wrong: Vec<String> = wrong.chain(answer.doubts.iter().map(|doubt| format!("- {}", clean(doubt)))).collect();
     if !wrong.is_empty() {
-        parts.push(format!("Problems:\n{}", wrong.join("\n")));
+        parts.push(Part::Text(format!("Problems:\n{}", wrong.join("\n"))));
     }
     if !with_contract {
-        parts.push("The permissions were not compared with a contract: pass `--contract FILE`.".to_owned());
+        let missing = "The permissions were not compared with a contract: pass `--contract FILE`.";
+        parts.push(Part::Text(missing.to_owned()));
     }
-    parts.join("\n\n")
+    parts
 }

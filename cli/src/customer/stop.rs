@@ -9,11 +9,13 @@ use freehold_protocol::{InstallId, RoleKey};
 use jiff::Timestamp;
 use serde_json::json;
 
+use super::answer::Answer;
 use super::own_install::OwnInstall;
 use super::question::Question;
 use crate::cloudformation::{BREAK_GLASS_UNTIL, Change, Outcome, Stack, Stacks, Template};
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::output::Part;
 use crate::progress::{Progress, or_stopped};
 
 /// The switches of the stack that do not belong to a role.
@@ -101,41 +103,61 @@ pub(crate) struct Open {
 
 impl Pause {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let does = "the runner can neither receive orders nor assume roles, and the roles of its jobs have no permissions; \
-                    the app keeps running";
-        set(context, &self.install, &|_| Ok(vec![("EnableRunner".to_owned(), "false".to_owned())]), does).await
+        pause(&OwnInstall::find(context, &self.install).await?).await?.print(context.out)
     }
 }
 
 impl Resume {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let does = "the runner takes orders again, under the modes that are open";
-        set(context, &self.install, &|_| Ok(vec![("EnableRunner".to_owned(), "true".to_owned())]), does).await
+        resume(&OwnInstall::find(context, &self.install).await?).await?.print(context.out)
     }
 }
 
 impl RevokeSessions {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let now = written(Timestamp::now());
-        let does = "sessions that began earlier have no permissions any more; the runner ends the jobs that run, and \
-                    continues within about a minute with a new session, which has the permissions of the open modes";
-        set(context, &self.install, &|_| Ok(vec![("RevokeSessionsBefore".to_owned(), now.clone())]), does).await
+        revoke_sessions(&OwnInstall::find(context, &self.install).await?).await?.print(context.out)
     }
 }
 
 impl Close {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let does = format!("nobody can assume the role `{}`, and its live sessions have no permissions", self.role);
-        let off = |stack: &Stack| Ok(vec![(switch(stack, &self.install, &self.role)?, "false".to_owned())]);
-        set(context, &self.install, &off, &does).await
+        close(&OwnInstall::find(context, &self.install).await?, &self.role).await?.print(context.out)
     }
+}
+
+/// Stops the runner and every mode.
+pub(super) async fn pause(own: &OwnInstall) -> Result<Answer> {
+    let does = "the runner can neither receive orders nor assume roles, and the roles of its jobs have no permissions; \
+                the app keeps running";
+    set(own, &|_| Ok(vec![("EnableRunner".to_owned(), "false".to_owned())]), does).await
+}
+
+/// Resumes the runner after a pause.
+pub(super) async fn resume(own: &OwnInstall) -> Result<Answer> {
+    let does = "the runner takes orders again, under the modes that are open";
+    set(own, &|_| Ok(vec![("EnableRunner".to_owned(), "true".to_owned())]), does).await
+}
+
+/// Ends every live session of the runner and of all modes.
+pub(super) async fn revoke_sessions(own: &OwnInstall) -> Result<Answer> {
+    let now = written(Timestamp::now());
+    let does = "sessions that began earlier have no permissions any more; the runner ends the jobs that run, and \
+                continues within about a minute with a new session, which has the permissions of the open modes";
+    set(own, &|_| Ok(vec![("RevokeSessionsBefore".to_owned(), now.clone())]), does).await
+}
+
+/// Closes a mode or another role of the app.
+pub(super) async fn close(own: &OwnInstall, role: &RoleKey) -> Result<Answer> {
+    let does = format!("nobody can assume the role `{role}`, and its live sessions have no permissions");
+    let off = |stack: &Stack| Ok(vec![(switch(stack, &own.install, role)?, "false".to_owned())]);
+    set(own, &off, &does).await
 }
 
 impl Open {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let does = format!("the runner may assume the role `{}` for jobs that the accepted contract allows", self.role);
         let on = |stack: &Stack| self.changes(stack, Timestamp::now());
-        set(context, &self.install, &on, &does).await
+        set(&OwnInstall::find(context, &self.install).await?, &on, &does).await?.print(context.out)
     }
 
     /// Returns the parameters to set. A break-glass role that the stack would open without an end is refused.
@@ -209,14 +231,12 @@ fn role_of(switch: &str) -> String {
 /// Names of parameters and their new values.
 type Parameters = Vec<(String, String)>;
 
-/// Sets the parameters that `changes` returns for the install stack, and prints the effect.
+/// Sets the parameters that `changes` returns for the install stack, and returns the effect.
 pub(super) async fn set(
-    context: &Context,
-    install: &InstallId,
+    own: &OwnInstall,
     changes: &dyn Fn(&Stack) -> Result<Parameters>,
     does: &str,
-) -> Result<()> {
-    let own = OwnInstall::find(context, install).await?;
+) -> Result<Answer> {
     let stack = own.stack().await?;
     let parameters = changes(&stack)?;
     let change = Change {
@@ -239,10 +259,9 @@ pub(super) async fn set(
     }
     let (name, value) = parameters.first().cloned().unwrap_or_default();
     let answer = json!({ "stack": stack.name, "parameter": name, "value": value, "changed": changed, "does": does });
-    context.out.show(&answer, |_| {
-        let word = if changed { "is now" } else { "was already" };
-        format!("parameter `{name}` of stack `{}` {word} `{value}`: {does}", stack.name)
-    })
+    let word = if changed { "is now" } else { "was already" };
+    let text = format!("parameter `{name}` of stack `{}` {word} `{value}`: {does}", stack.name);
+    Answer::new(&answer, vec![Part::Text(text)])
 }
 
 /// Checks that the stack has stored the value. CloudFormation stores the value of a parameter with a change of a resource

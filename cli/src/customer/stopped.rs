@@ -10,11 +10,12 @@ use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::answer::Answer;
 use super::own_install::OwnInstall;
 use super::question::Question;
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
-use crate::output::{Output, Table, plural};
+use crate::output::{Part, Table, plural};
 
 /// The end of the names of the stack's outputs with the ARNs of roles.
 const ROLE_ARN: &str = "RoleArn";
@@ -42,8 +43,9 @@ struct Check {
     found: String,
 }
 
+/// The result of all checks, as `--json` prints it.
 #[derive(Debug, Serialize)]
-struct Answer {
+struct State {
     question: &'static str,
     stopped: bool,
     looked_up: Vec<Check>,
@@ -52,41 +54,47 @@ struct Answer {
 
 impl Stopped {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let own = OwnInstall::find(context, &self.install).await?;
-        let stack = own.stack().await?;
-        let runner = stack.output("RunnerRoleArn")?.to_owned();
-        let queue = queue_arn(stack.output("OrdersQueueUrl")?, (&runner, &crate::aws::region(&own.config)));
-        let modes: Vec<(String, String)> = stack
-            .outputs
-            .iter()
-            .filter(|(name, _)| name.ends_with(ROLE_ARN) && *name != "RunnerRoleArn")
-            .map(|(name, arn)| (name.trim_end_matches(ROLE_ARN).to_owned(), arn.clone()))
-            .collect();
-        let iam = Client::new(&own.config);
-        let mut looked_up = vec![simulate(&iam, &runner, ("receive an order", "sqs:ReceiveMessage"), &queue).await?];
-        for (name, arn) in &modes {
-            let what = format!("assume the role of {name}");
-            let trust = trust(&iam, arn).await?;
-            let taken = simulate(&iam, &runner, (&what, "sts:AssumeRole"), arn).await?;
-            looked_up.push(if admits(&trust, &runner) { taken } else { not_admitted(taken) });
-            looked_up.push(sessions(&iam, name, arn).await?);
-            looked_up.push(others(name, &trust, &runner));
-        }
-        looked_up.push(machines(&own).await?);
-        let open = looked_up.iter().filter(|look| !look.stopped).count();
-        let answer = Answer {
-            question: Question::IsStopped.text(),
-            stopped: open == 0,
-            looked_up,
-            rests_on: Question::IsStopped.rests_on(),
-        };
-        context.out.show(&answer, |answer| render(answer, context.out))?;
-        if open == 0 {
-            return Ok(());
-        }
-        Err(Error::failed(format!("install `{}` is not stopped: {} failed", self.install, plural(open, "check")))
-            .or(format!("run `freehold customer pause {}`, then check again", self.install)))
+        answer(&OwnInstall::find(context, &self.install).await?).await?.print(context.out)
     }
+}
+
+/// Asks AWS whether the runner and each mode can do something at this moment.
+pub(super) async fn answer(own: &OwnInstall) -> Result<Answer> {
+    let stack = own.stack().await?;
+    let runner = stack.output("RunnerRoleArn")?.to_owned();
+    let queue = queue_arn(stack.output("OrdersQueueUrl")?, (&runner, &crate::aws::region(&own.config)));
+    let modes: Vec<(String, String)> = stack
+        .outputs
+        .iter()
+        .filter(|(name, _)| name.ends_with(ROLE_ARN) && *name != "RunnerRoleArn")
+        .map(|(name, arn)| (name.trim_end_matches(ROLE_ARN).to_owned(), arn.clone()))
+        .collect();
+    let iam = Client::new(&own.config);
+    let mut looked_up = vec![simulate(&iam, &runner, ("receive an order", "sqs:ReceiveMessage"), &queue).await?];
+    for (name, arn) in &modes {
+        let what = format!("assume the role of {name}");
+        let trust = trust(&iam, arn).await?;
+        let taken = simulate(&iam, &runner, (&what, "sts:AssumeRole"), arn).await?;
+        looked_up.push(if admits(&trust, &runner) { taken } else { not_admitted(taken) });
+        looked_up.push(sessions(&iam, name, arn).await?);
+        looked_up.push(others(name, &trust, &runner));
+    }
+    looked_up.push(machines(own).await?);
+    let open = looked_up.iter().filter(|look| !look.stopped).count();
+    let state = State {
+        question: Question::IsStopped.text(),
+        stopped: open == 0,
+        looked_up,
+        rests_on: Question::IsStopped.rests_on(),
+    };
+    let verdict = match open {
+        0 => Ok(()),
+        count => {
+            Err(Error::failed(format!("install `{}` is not stopped: {} failed", own.install, plural(count, "check")))
+                .or(format!("run `freehold customer pause {}`, then check again", own.install)))
+        }
+    };
+    Ok(Answer::new(&state, parts(&state))?.with_verdict(verdict))
 }
 
 /// Asks IAM whether its current policies let the runner do something.
@@ -269,13 +277,13 @@ fn queue_arn(url: &str, (role, region): (&str, &str)) -> String {
     format!("arn:{partition}:sqs:{region}:{account}:{name}")
 }
 
-fn render(answer: &Answer, out: Output) -> String {
+fn parts(answer: &State) -> Vec<Part> {
     let mut table = Table::new(&["COULD WORK", "STOPPED", "AWS ANSWERS"]);
     for look in &answer.looked_up {
         table.row([look.what.clone(), if look.stopped { "yes" } else { "NO" }.to_owned(), look.found.clone()]);
     }
     let verdict = if answer.stopped { "the vendor can do nothing here at this moment" } else { "it is not stopped" };
-    format!("{}\n\n{verdict}", out.table(&table))
+    vec![Part::Table(table), Part::Text(verdict.to_owned())]
 }
 
 #[cfg(test)]

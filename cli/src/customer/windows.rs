@@ -7,11 +7,13 @@ use freehold_protocol::{InstallId, Timestamp};
 use freehold_windows::{ACTIONS, Decision, FREEZES, HELD, NOW_BY, Rules, WINDOWS};
 use serde_json::{Value, json};
 
+use super::answer::Answer;
 use super::own_install::OwnInstall;
 use crate::clock;
 use crate::cloudformation::Stack;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::output::Part;
 
 /// The openings that are shown: at most this many, within this many days.
 const OPENINGS: usize = 5;
@@ -35,13 +37,18 @@ pub(crate) struct Windows {
 impl Windows {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let stack = OwnInstall::find(context, &self.install).await?.stack().await?;
-        let shown = Shown::of(&stack.name, &stack.parameters, clock::now()?)?;
-        context.out.show(&shown.json, |_| shown.text.clone())?;
-        match shown.never {
-            Some(why) => Err(Error::failed(format!("stack `{}`: {why}", stack.name))),
-            None => Ok(()),
-        }
+        answer(&stack, clock::now()?)?.print(context.out)
     }
+}
+
+/// Returns when the vendor's changes may start.
+pub(super) fn answer(stack: &Stack, now: Timestamp) -> Result<Answer> {
+    let shown = Shown::of(&stack.name, &stack.parameters, now)?;
+    let verdict = match shown.never {
+        Some(why) => Err(Error::failed(format!("stack `{}`: {why}", stack.name))),
+        None => Ok(()),
+    };
+    Ok(Answer::new(&shown.json, vec![Part::Text(shown.text)])?.with_verdict(verdict))
 }
 
 /// Returns when changes may start, as `--json` prints it.

@@ -4,6 +4,7 @@
 mod findings;
 mod help;
 mod live;
+mod part;
 mod printable_text;
 mod state;
 mod style;
@@ -17,6 +18,7 @@ use serde::Serialize;
 
 pub(crate) use help::fitted;
 pub(crate) use live::live_lines;
+pub(crate) use part::Part;
 pub(crate) use style::styled;
 pub(crate) use table::Table;
 pub(crate) use terminal::{beside_spinner, help_width, note, stderr_has_colours, stderr_is_json, write_json};
@@ -39,8 +41,7 @@ impl Output {
         Self { json, stdout: Stream::stdout() }
     }
 
-    /// Returns the output of a test: text without colours.
-    #[cfg(test)]
+    /// Returns an output without a terminal, such as that of a page or of a test: text without colours or a width.
     pub(crate) const fn plain() -> Self {
         Self { json: false, stdout: Stream { colours: false, width: None } }
     }
@@ -70,10 +71,27 @@ impl Output {
             print(for_people(value).trim_end());
             return Ok(());
         }
-        let text =
-            serde_json::to_string_pretty(value).map_err(|e| Error::internal(format!("cannot print JSON: {e}")))?;
-        print_json(&text);
+        print_json(&json_of(value)?);
         Ok(())
+    }
+
+    /// Prints an answer: as `json`, which [`json_of`] returned, or as the texts of its parts.
+    pub(crate) fn show_parts(self, json: &str, parts: &[Part]) {
+        if self.json {
+            print_json(json);
+        } else {
+            let texts: Vec<String> = parts.iter().map(|part| self.text_of(part)).collect();
+            print(texts.join("\n\n").trim_end());
+        }
+    }
+
+    /// Returns a part of an answer as text.
+    fn text_of(self, part: &Part) -> String {
+        match part {
+            Part::Text(text) => self.wrapped(text),
+            Part::Table(table) => self.wrapped(&self.table(table)),
+            Part::Verbatim(text) => text.clone(),
+        }
     }
 
     /// Prints a text for people. Prints nothing with `--json`.
@@ -113,6 +131,11 @@ pub(crate) fn json_to_stderr() {
 /// this is not an error.
 pub(crate) fn print(text: &str) {
     print_exactly(&format!("{}\n", printable(text)));
+}
+
+/// Returns a value as the JSON that `--json` prints.
+pub(crate) fn json_of<T: Serialize + ?Sized>(value: &T) -> Result<String> {
+    serde_json::to_string_pretty(value).map_err(|error| Error::internal(format!("cannot print JSON: {error}")))
 }
 
 /// Prints JSON and a line end to stdout.

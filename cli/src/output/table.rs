@@ -46,6 +46,16 @@ impl Table {
         self
     }
 
+    /// Returns the headings of the columns.
+    pub(crate) fn headings(&self) -> &[&'static str] {
+        &self.headings
+    }
+
+    /// Returns the rows, each with one cell for each heading.
+    pub(crate) fn rows(&self) -> &[Vec<String>] {
+        &self.rows
+    }
+
     /// Returns the table as text that fits the stream.
     pub(super) fn render(&self, stream: Stream) -> String {
         let widest: Vec<usize> = self.columns(|cell| cell.lines().map(display_width).max().unwrap_or_default());

@@ -3,18 +3,18 @@
 use freehold_protocol::audit::verify::{Problem, Verified};
 use serde::Serialize;
 
+use super::super::answer::Answer;
 use super::super::question::Question;
 use super::evidence::Evidence;
-use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::output::{Output, clean, plural};
+use crate::output::{Part, clean, plural};
 
 /// The maximum number of doubts that are printed; the JSON output has all of them.
 const SHOWN: usize = 20;
 
-/// An answer as `--json` prints it.
+/// An answer from the records as `--json` prints it.
 #[derive(Debug, Serialize)]
-struct Answer<'a, T> {
+struct FromLog<'a, T> {
     question: &'static str,
     /// Whether the log is complete and unchanged, and nothing contradicts the answer.
     proven: bool,
@@ -28,28 +28,26 @@ struct Answer<'a, T> {
     answer: &'a T,
 }
 
-/// Prints an answer. Returns an error if the log is incomplete or was changed, or something contradicts the answer.
-pub(super) fn give<T: Serialize>(
+/// Returns an answer. It is not proven if the log is incomplete or was changed, or something contradicts the answer.
+pub(super) fn of_log<T: Serialize>(
     question: Question,
     evidence: &Evidence,
     answer: (&T, &[String]),
-    context: &Context,
-    render: impl FnOnce(Output) -> String,
-) -> Result<()> {
-    give_with_texts(question, evidence, answer, context, (render, Vec::new()))
+    part: Part,
+) -> Result<Answer> {
+    of_log_with_texts(question, evidence, answer, (part, Vec::new()))
 }
 
-/// Prints an answer as [`give`] does, followed by texts from the bucket, whose lines are not wrapped.
-pub(super) fn give_with_texts<T: Serialize>(
+/// Returns an answer as [`of_log`] does, followed by texts from the bucket, whose lines are not wrapped.
+pub(super) fn of_log_with_texts<T: Serialize>(
     question: Question,
     evidence: &Evidence,
     (answer, doubts): (&T, &[String]),
-    context: &Context,
-    (render, texts): (impl FnOnce(Output) -> String, Vec<String>),
-) -> Result<()> {
+    (part, texts): (Part, Vec<String>),
+) -> Result<Answer> {
     let problems = evidence.chain.problems.as_slice();
     let doubts: Vec<String> = newer_line(&evidence.chain).into_iter().chain(doubts.iter().cloned()).collect();
-    let shown = Answer {
+    let whole = FromLog {
         question: question.text(),
         proven: problems.is_empty() && doubts.is_empty(),
         root_key_compared: evidence.roots.is_some(),
@@ -58,26 +56,27 @@ pub(super) fn give_with_texts<T: Serialize>(
         rests_on: question.rests_on(),
         answer,
     };
-    context.out.show_verbatim(&shown, |_| {
-        let mut parts = vec![render(context.out)];
-        parts.extend(listed("The log is incomplete or was changed:", merged_texts(problems).into_iter()));
-        parts.extend(listed("Not proven:", doubts.iter().cloned()));
-        if evidence.roots.is_none() {
-            parts.push(
-                "Nobody checked who signed the orders and receipts: pass the vendor's key as `--root-key KEY`."
-                    .to_owned(),
-            );
-        }
-        std::iter::once(context.out.wrapped(&parts.join("\n\n"))).chain(texts).collect::<Vec<_>>().join("\n\n")
-    })?;
-    match (problems.len(), doubts.len()) {
+    let mut parts = vec![part];
+    let wrong = listed("The log is incomplete or was changed:", merged_texts(problems).into_iter());
+    let not_proven = listed("Not proven:", doubts.iter().cloned());
+    parts.extend(wrong.into_iter().chain(not_proven).map(Part::Text));
+    if evidence.roots.is_none() {
+        let unchecked = "Nobody checked who signed the orders and receipts: pass the vendor's key as `--root-key KEY`.";
+        parts.push(Part::Text(unchecked.to_owned()));
+    }
+    parts.extend(texts.into_iter().map(Part::Verbatim));
+    Ok(Answer::new(&whole, parts)?.with_verdict(verdict(problems.len(), doubts.len(), &evidence.whose)))
+}
+
+/// Returns an error for an answer that is not proven. `whose` names where the records come from.
+fn verdict(problems: usize, doubts: usize, whose: &str) -> Result<()> {
+    match (problems, doubts) {
         (0, 0) => Ok(()),
-        (0, count) => Err(Error::failed(format!("{} about the answer in {}", plural(count, "doubt"), evidence.whose))
+        (0, count) => Err(Error::failed(format!("{} about the answer in {whose}", plural(count, "doubt")))
             .or("keep a copy of the bucket, and ask the vendor to explain each doubt")),
         (count, _) => Err(Error::failed(format!(
-            "the answer is based on a log that is incomplete or was changed: {} in {}",
+            "the answer is based on a log that is incomplete or was changed: {} in {whose}",
             plural(count, "problem"),
-            evidence.whose
         ))
         .or("keep a copy of the bucket; `freehold customer audit verify` names each problem")),
     }

@@ -10,15 +10,17 @@ use freehold_protocol::order::AskedBy;
 use freehold_protocol::{ComponentName, Digest, JobId, Timestamp};
 use serde::Serialize;
 
+use super::super::answer::Answer;
 use super::super::question::Question;
-use super::evidence::Records;
+use super::answer::of_log;
+use super::asked;
+use super::evidence::{Evidence, Records};
 use super::history::{records, runs};
-use super::{answer, asked};
 use crate::clock;
 use crate::context::Context;
 use crate::error::Result;
 use crate::job::plan::changes;
-use crate::output::{plural, time};
+use crate::output::{Part, plural, time};
 
 /// For customers: show which plans wait for an approval, and who approved the plans that were applied.
 #[derive(Debug, Args)]
@@ -44,13 +46,13 @@ struct Approved {
 
 /// A plan, as a record describes it.
 #[derive(Debug, Clone, Serialize)]
-struct OnePlan {
+pub(in crate::customer) struct OnePlan {
     record: u64,
     at: Timestamp,
-    job: JobId,
+    pub(in crate::customer) job: JobId,
     #[serde(skip_serializing_if = "Option::is_none")]
     component: Option<ComponentName>,
-    plan: Digest,
+    pub(in crate::customer) plan: Digest,
     /// The digest of the plan's bytes, which are in the bucket.
     bytes: Digest,
     until: Timestamp,
@@ -59,21 +61,31 @@ struct OnePlan {
     vendor: Option<AskedBy>,
     #[serde(skip_serializing_if = "Option::is_none")]
     customer: Option<String>,
-    summary: PlanSummary,
+    pub(in crate::customer) summary: PlanSummary,
 }
 
 impl Approvals {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let evidence = self.records.read(context).await?;
-        let runs = runs(&evidence.copy, evidence.roots.as_ref());
-        let now = clock::now()?;
-        let mut approved = plans(&evidence.copy, now);
-        let attempts: BTreeSet<&JobId> = approved.applied.iter().chain(&approved.waiting).map(|one| &one.job).collect();
-        let without_approval = runs.iter().filter(|run| !attempts.contains(&run.job)).count();
-        approved.without_approval = without_approval;
-        let doubts = asked::doubts(&runs);
-        answer::give(Question::Approved, &evidence, (&approved, &doubts), context, |_| text(&approved))
+        answer(&self.records.read(context).await?, clock::now()?)?.print(context.out)
     }
+}
+
+/// Returns the plans that wait at `now`, and those that were applied with an approval.
+pub(in crate::customer) fn answer(evidence: &Evidence, now: Timestamp) -> Result<Answer> {
+    let runs = runs(&evidence.copy, evidence.roots.as_ref());
+    let mut approved = plans(&evidence.copy, now);
+    let attempts: BTreeSet<&JobId> = approved.applied.iter().chain(&approved.waiting).map(|one| &one.job).collect();
+    let without_approval = runs.iter().filter(|run| !attempts.contains(&run.job)).count();
+    approved.without_approval = without_approval;
+    let doubts = asked::doubts(&runs);
+    of_log(Question::Approved, evidence, (&approved, &doubts), Part::Text(text(&approved)))
+}
+
+/// Returns the plans that wait for the customer's approval at `now`.
+pub(in crate::customer) fn waiting(evidence: &Evidence, now: Timestamp) -> Vec<OnePlan> {
+    let mut waiting = plans(&evidence.copy, now).waiting;
+    waiting.retain(|one| one.asks.contains(&Side::Customer));
+    waiting
 }
 
 /// Returns the plans that the records name.

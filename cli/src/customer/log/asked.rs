@@ -5,14 +5,15 @@ use clap::Args;
 use freehold_protocol::JobId;
 use serde::Serialize;
 
+use super::super::answer::Answer;
 use super::super::question::Question;
-use super::answer;
-use super::evidence::Records;
+use super::answer::of_log;
+use super::evidence::{Evidence, Records};
 use super::history::{Run, runs};
 use super::not_started::{self, NotStarted, not_started};
 use crate::context::Context;
 use crate::error::Result;
-use crate::output::{Output, Table, clean, time};
+use crate::output::{Part, Table, clean, time};
 
 /// For customers: list who requested each job.
 #[derive(Debug, Args)]
@@ -30,18 +31,22 @@ pub(crate) struct Asked {
 
 impl Asked {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let evidence = self.records.read(context).await?;
-        let mut runs = runs(&evidence.copy, evidence.roots.as_ref());
-        runs.retain(|run| self.job.as_ref().is_none_or(|job| *job == run.job));
-        let mut refused = not_started(&evidence.copy, evidence.roots.as_ref());
-        refused.retain(|one| self.job.as_ref().is_none_or(|job| *job == one.job));
-        let doubts: Vec<String> = doubts(&runs).into_iter().chain(not_started::doubts(&refused)).collect();
-        let started = runs.into_iter().map(|run| AskedFor::Started(Box::new(run)));
-        let others = refused.into_iter().map(|one| AskedFor::NotStarted(Box::new(one)));
-        let mut all: Vec<AskedFor> = started.chain(others).collect();
-        all.sort_by_key(AskedFor::record);
-        answer::give(Question::Asked, &evidence, (&all, &doubts), context, |out| render(&all, out))
+        answer(&self.records.read(context).await?, self.job.as_ref())?.print(context.out)
     }
+}
+
+/// Returns who requested each job, or only the attempts at `job`.
+pub(in crate::customer) fn answer(evidence: &Evidence, job: Option<&JobId>) -> Result<Answer> {
+    let mut runs = runs(&evidence.copy, evidence.roots.as_ref());
+    runs.retain(|run| job.is_none_or(|job| *job == run.job));
+    let mut refused = not_started(&evidence.copy, evidence.roots.as_ref());
+    refused.retain(|one| job.is_none_or(|job| *job == one.job));
+    let doubts: Vec<String> = doubts(&runs).into_iter().chain(not_started::doubts(&refused)).collect();
+    let started = runs.into_iter().map(|run| AskedFor::Started(Box::new(run)));
+    let others = refused.into_iter().map(|one| AskedFor::NotStarted(Box::new(one)));
+    let mut all: Vec<AskedFor> = started.chain(others).collect();
+    all.sort_by_key(AskedFor::record);
+    of_log(Question::Asked, evidence, (&all, &doubts), part(&all))
 }
 
 /// A job that was requested.
@@ -67,7 +72,7 @@ pub(super) fn doubts(runs: &[Run]) -> Vec<String> {
     doubted.map(|(run, why)| format!("record {}, job {}: {why}", run.record, run.job)).collect()
 }
 
-fn render(all: &[AskedFor], out: Output) -> String {
+fn part(all: &[AskedFor]) -> Part {
     let mut table = Table::new(&["AT", "JOB", "WORK", "ROLE", "STARTED", "ASKED BY"]);
     for one in all {
         match one {
@@ -84,5 +89,5 @@ fn render(all: &[AskedFor], out: Output) -> String {
             }
         }
     }
-    if all.is_empty() { "no job was requested".to_owned() } else { out.table(&table) }
+    if all.is_empty() { Part::Text("no job was requested".to_owned()) } else { Part::Table(table) }
 }

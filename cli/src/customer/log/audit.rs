@@ -6,13 +6,14 @@ use clap::{Args, Subcommand};
 use freehold_protocol::audit::verify::{Asker, Verified, Writer};
 use serde::Serialize;
 
+use super::super::answer::Answer;
 use super::super::question::Question;
 use super::answer::{merged_texts, newer_line};
 use super::evidence::{Evidence, Records};
 use super::local_copy;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::output::{Output, Table, clean, plural, time};
+use crate::output::{Part, Table, clean, plural, time};
 
 /// The maximum number of problems that are printed; the JSON output has all of them.
 const SHOWN: usize = 20;
@@ -68,55 +69,56 @@ impl AuditCommand {
 
 /// The result of the verification of one copy.
 #[derive(Debug, Serialize)]
-pub(super) struct Answer<'a> {
+struct LogState<'a> {
     /// Whether the records are complete and unchanged.
-    pub(super) verified: bool,
+    verified: bool,
     /// Whether the signatures of receipts were verified with the vendor's root key.
     root_key_compared: bool,
     #[serde(flatten)]
-    pub(super) chain: &'a Verified,
+    chain: &'a Verified,
     /// The number of records in each directory, which runners of earlier versions wrote and which are not verified.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) skipped: &'a BTreeMap<String, usize>,
+    skipped: &'a BTreeMap<String, usize>,
 }
 
 impl Verify {
     async fn run(&self, context: &Context) -> Result<()> {
-        let evidence = self.records.read(context).await?;
-        let answer = answer(&evidence);
-        context.out.show(&answer, |answer| render(answer, !evidence.knows_runners, context.out))?;
-        match answer.chain.problems.len() {
-            0 => Ok(()),
-            count => Err(Error::failed(format!(
-                "the audit records in {} are incomplete or were changed: {}",
-                evidence.whose,
-                plural(count, "problem")
-            ))
-            .or(if evidence.may_be_mixed() { MIXED } else { CHANGED })),
-        }
+        answer(&self.records.read(context).await?)?.print(context.out)
     }
 }
 
-pub(super) fn answer(evidence: &Evidence) -> Answer<'_> {
-    Answer {
+/// Returns whether the log is complete and unchanged.
+pub(in crate::customer) fn answer(evidence: &Evidence) -> Result<Answer> {
+    let state = LogState {
         verified: evidence.chain.problems.is_empty(),
         root_key_compared: evidence.roots.is_some(),
         chain: &evidence.chain,
         skipped: &evidence.skipped,
-    }
+    };
+    let verdict = match evidence.chain.problems.len() {
+        0 => Ok(()),
+        count => Err(Error::failed(format!(
+            "the audit records in {} are incomplete or were changed: {}",
+            evidence.whose,
+            plural(count, "problem")
+        ))
+        .or(if evidence.may_be_mixed() { MIXED } else { CHANGED })),
+    };
+    Ok(Answer::new(&state, parts(&state, !evidence.knows_runners))?.with_verdict(verdict))
 }
 
-/// Renders the answer. With `any_key`, no keys of runners were given to compare with.
-fn render(answer: &Answer<'_>, any_key: bool, out: Output) -> String {
+/// Returns the state of the log as people read it. With `any_key`, no keys of runners were given to compare with.
+fn parts(answer: &LogState<'_>, any_key: bool) -> Vec<Part> {
     let chain = answer.chain;
-    let mut lines = Vec::new();
+    let mut parts = Vec::new();
     if let (Some(tenant), Some(install), Some(from), Some(to)) = (&chain.tenant, &chain.install, chain.from, chain.to) {
         let records = plural(chain.records, "record");
-        lines.push(format!("{records} of install {install} of tenant {tenant}, {} to {}", time(from), time(to)));
+        let heading = format!("{records} of install {install} of tenant {tenant}, {} to {}", time(from), time(to));
+        parts.push(Part::Text(heading));
     }
-    lines.push(out.table(&table_of_runners(&chain.runners)));
+    parts.push(Part::Table(table_of_runners(&chain.runners)));
     if !chain.askers.is_empty() {
-        lines.push(out.table(&table_of_askers(&chain.askers)));
+        parts.push(Part::Table(table_of_askers(&chain.askers)));
     }
     let problems = merged_texts(&chain.problems);
     let mut rest: Vec<String> = problems.iter().take(SHOWN).map(|text| clean(text)).collect();
@@ -137,8 +139,8 @@ fn render(answer: &Answer<'_>, any_key: bool, out: Output) -> String {
         rest.push(format!("last record: {last}"));
         rest.extend(proofs(answer, last.seq, any_key));
     }
-    lines.push(rest.join("\n"));
-    lines.join("\n\n")
+    parts.push(Part::Text(rest.join("\n")));
+    parts
 }
 
 fn table_of_runners(runners: &[Writer]) -> Table {
@@ -160,7 +162,7 @@ fn table_of_askers(askers: &[Asker]) -> Table {
 }
 
 /// Returns what the records up to `last` prove, and what they do not.
-fn proofs(answer: &Answer<'_>, last: u64, any_key: bool) -> Vec<String> {
+fn proofs(answer: &LogState<'_>, last: u64, any_key: bool) -> Vec<String> {
     let (chain, mut lines) = (answer.chain, Vec::new());
     if chain.problems.is_empty() {
         lines.push(format!("the records are complete and unchanged up to record {last}"));

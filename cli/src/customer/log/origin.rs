@@ -6,13 +6,14 @@ use freehold_protocol::provenance::{Expected, Predicate, Statement};
 use freehold_protocol::{AppName, ComponentName, Digest};
 use serde::Serialize;
 
+use super::super::answer::Answer;
 use super::super::question::Question;
-use super::answer;
+use super::answer::of_log;
 use super::evidence::{Evidence, Records};
 use super::history::{Run, runs};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::output::{Output, Table, clean, time};
+use crate::output::{Part, Table, clean, time};
 
 /// For customers: show what an artifact was built from, and which jobs used it.
 #[derive(Debug, Args)]
@@ -46,45 +47,50 @@ struct Made {
 
 impl Origin {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let evidence = self.records.read(context).await?;
-        let runs = runs(&evidence.copy, evidence.roots.as_ref());
-        let (made, doubts) = self.made(&runs, &evidence);
-        if let (Some(artifact), true) = (&self.artifact, made.is_empty()) {
-            return Err(Error::not_found(format!("no signed order in {} names artifact {artifact}", evidence.whose))
-                .or("`freehold customer origin` without `--artifact` lists all artifacts that signed orders name"));
-        }
-        answer::give(Question::Origin, &evidence, (&made, &doubts), context, |out| render(&made, out))
+        answer(&self.records.read(context).await?, self.artifact.as_ref())?.print(context.out)
     }
+}
 
-    fn made(&self, runs: &[Run], evidence: &Evidence) -> (Vec<Made>, Vec<String>) {
-        let (mut made, mut doubts) = (Vec::<Made>::new(), Vec::new());
-        for run in runs {
-            if let Some(why) = &run.doubt {
-                doubts.push(format!("record {}, job {}: {why}", run.record, run.job));
-            }
-            let Some(order) = &run.signed else { continue };
-            for (component, artifact) in named(order) {
-                if self.artifact.as_ref().is_some_and(|wanted| *wanted != artifact.digest) {
-                    continue;
-                }
-                let known = made.iter_mut().find(|one| one.artifact == artifact.digest && one.component == *component);
-                if let Some(known) = known {
-                    known.used_by.push(run.record);
-                    continue;
-                }
-                let statement = match statement(order, component, artifact, evidence) {
-                    Ok(statement) => Some(statement.predicate),
-                    Err(why) => {
-                        doubts.push(format!("artifact {} of `{component}`: {why}", artifact.digest));
-                        None
-                    }
-                };
-                let (artifact, component) = (artifact.digest.clone(), component.clone());
-                made.push(Made { artifact, component, statement, used_by: vec![run.record] });
-            }
-        }
-        (made, doubts)
+/// Returns what all artifacts that a job used, or only `artifact`, were built from.
+pub(in crate::customer) fn answer(evidence: &Evidence, artifact: Option<&Digest>) -> Result<Answer> {
+    let runs = runs(&evidence.copy, evidence.roots.as_ref());
+    let (made, doubts) = made(&runs, evidence, artifact);
+    if let (Some(artifact), true) = (artifact, made.is_empty()) {
+        return Err(Error::not_found(format!("no signed order in {} names artifact {artifact}", evidence.whose))
+            .or("`freehold customer origin` without `--artifact` lists all artifacts that signed orders name"));
     }
+    of_log(Question::Origin, evidence, (&made, &doubts), part(&made))
+}
+
+/// Returns the artifacts that attempts used, and the doubts about them. `wanted` is the only artifact to return.
+fn made(runs: &[Run], evidence: &Evidence, wanted: Option<&Digest>) -> (Vec<Made>, Vec<String>) {
+    let (mut made, mut doubts) = (Vec::<Made>::new(), Vec::new());
+    for run in runs {
+        if let Some(why) = &run.doubt {
+            doubts.push(format!("record {}, job {}: {why}", run.record, run.job));
+        }
+        let Some(order) = &run.signed else { continue };
+        for (component, artifact) in named(order) {
+            if wanted.is_some_and(|wanted| *wanted != artifact.digest) {
+                continue;
+            }
+            let known = made.iter_mut().find(|one| one.artifact == artifact.digest && one.component == *component);
+            if let Some(known) = known {
+                known.used_by.push(run.record);
+                continue;
+            }
+            let statement = match statement(order, component, artifact, evidence) {
+                Ok(statement) => Some(statement.predicate),
+                Err(why) => {
+                    doubts.push(format!("artifact {} of `{component}`: {why}", artifact.digest));
+                    None
+                }
+            };
+            let (artifact, component) = (artifact.digest.clone(), component.clone());
+            made.push(Made { artifact, component, statement, used_by: vec![run.record] });
+        }
+    }
+    (made, doubts)
 }
 
 /// Returns the artifacts that an order names, with their components.
@@ -115,7 +121,7 @@ fn statement(
         .map_err(|error| freehold_aws_errors::chain(&error))
 }
 
-fn render(all: &[Made], out: Output) -> String {
+fn part(all: &[Made]) -> Part {
     let mut table = Table::new(&["ARTIFACT", "COMPONENT", "BUILT AT", "FROM", "USED BY RECORDS"]);
     for one in all {
         let (at, from) = match &one.statement {
@@ -131,5 +137,5 @@ fn render(all: &[Made], out: Output) -> String {
         let used = one.used_by.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         table.row([one.artifact.to_string(), one.component.to_string(), at, from, used]);
     }
-    if all.is_empty() { "no job has used an artifact".to_owned() } else { out.table(&table) }
+    if all.is_empty() { Part::Text("no job has used an artifact".to_owned()) } else { Part::Table(table) }
 }

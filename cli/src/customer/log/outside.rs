@@ -10,15 +10,16 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::super::question::Question;
+use super::answer::of_log;
+use super::asked;
 use super::evidence::Records;
 use super::history::{records, runs};
 use super::not_started::{self, not_started};
 use super::reconcile::{Call, Log, Reconciled, reconcile};
-use super::{answer, asked};
 use crate::clock;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result, ResultExt};
-use crate::output::{plural, time};
+use crate::output::{Part, plural, time};
 
 /// The time for which CloudTrail stores events, in hours.
 const MOST_HOURS: u64 = 90 * 24;
@@ -94,7 +95,7 @@ impl Outside {
             format!("{} {}:{} by {} ({}): {}", time(call.at), call.service, call.name, call.caller, call.id, one.why)
         }));
         let answer = Answer { from, events: events.len(), reconciled };
-        answer::give(Question::Outside, &evidence, (&answer, &doubts), context, |_| render(&answer))
+        of_log(Question::Outside, &evidence, (&answer, &doubts), Part::Text(render(&answer)))?.print(context.out)
     }
 }
 

@@ -7,14 +7,16 @@ use freehold_protocol::order::{Order, Work};
 use freehold_protocol::{Digest, JobId, canonical};
 use serde::Serialize;
 
+use super::super::answer::Answer;
 use super::super::question::Question;
+use super::answer::of_log_with_texts;
+use super::asked;
 use super::evidence::{Evidence, Records};
 use super::history::{Run, runs};
 use super::not_started::{self, NotStarted, not_started};
-use super::{answer, asked};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::output::{Output, Table, clean, time};
+use crate::output::{Part, Table, clean, time};
 
 /// For customers: list what ran, by digest.
 #[derive(Debug, Args)]
@@ -76,33 +78,36 @@ struct Step {
 
 impl Ran {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let evidence = self.records.read(context).await?;
-        let mut runs = runs(&evidence.copy, evidence.roots.as_ref());
-        let mut refused = not_started(&evidence.copy, evidence.roots.as_ref());
-        if let Some(job) = &self.job {
-            runs.retain(|run| run.job == *job);
-            refused.retain(|one| one.job == *job);
-            if runs.is_empty() && refused.is_empty() {
-                return Err(Error::not_found(format!("no record of a start or an end names job `{job}`"))
-                    .or("`freehold customer ran` without `--job` lists all jobs"));
-            }
-        }
-        let mut doubts = asked::doubts(&runs);
-        doubts.extend(not_started::doubts(&refused));
-        let mut shown: Vec<Row> = refused.into_iter().map(|one| Row::NotStarted(Box::new(one))).collect();
-        for run in runs {
-            let log_text = match &self.job {
-                Some(_) => log_of(&run, &evidence, &mut doubts).await?,
-                None => None,
-            };
-            let artifacts = run.signed.as_ref().map(artifacts).unwrap_or_default();
-            let steps = run.signed.as_ref().map(steps).transpose()?.unwrap_or_default();
-            shown.push(Row::Ran(Box::new(Shown { run, artifacts, steps, log_text })));
-        }
-        shown.sort_by_key(Row::record);
-        let render = |out| render(&shown, out);
-        answer::give_with_texts(Question::Ran, &evidence, (&shown, &doubts), context, (render, texts(&shown)))
+        answer(&self.records.read(context).await?, self.job.as_ref()).await?.print(context.out)
     }
+}
+
+/// Returns what ran, or only the attempts at `job` with their steps and logs.
+pub(in crate::customer) async fn answer(evidence: &Evidence, job: Option<&JobId>) -> Result<Answer> {
+    let mut runs = runs(&evidence.copy, evidence.roots.as_ref());
+    let mut refused = not_started(&evidence.copy, evidence.roots.as_ref());
+    if let Some(job) = job {
+        runs.retain(|run| run.job == *job);
+        refused.retain(|one| one.job == *job);
+        if runs.is_empty() && refused.is_empty() {
+            return Err(Error::not_found(format!("no record of a start or an end names job `{job}`"))
+                .or("`freehold customer ran` without `--job` lists all jobs"));
+        }
+    }
+    let mut doubts = asked::doubts(&runs);
+    doubts.extend(not_started::doubts(&refused));
+    let mut shown: Vec<Row> = refused.into_iter().map(|one| Row::NotStarted(Box::new(one))).collect();
+    for run in runs {
+        let log_text = match job {
+            Some(_) => log_of(&run, evidence, &mut doubts).await?,
+            None => None,
+        };
+        let artifacts = run.signed.as_ref().map(artifacts).unwrap_or_default();
+        let steps = run.signed.as_ref().map(steps).transpose()?.unwrap_or_default();
+        shown.push(Row::Ran(Box::new(Shown { run, artifacts, steps, log_text })));
+    }
+    shown.sort_by_key(Row::record);
+    of_log_with_texts(Question::Ran, evidence, (&shown, &doubts), (part(&shown), texts(&shown)))
 }
 
 /// Returns the attempt's log if it has the digest that the record of the end names.
@@ -165,9 +170,9 @@ impl Step {
     }
 }
 
-fn render(all: &[Row], out: Output) -> String {
+fn part(all: &[Row]) -> Part {
     if all.is_empty() {
-        return "no job has started".to_owned();
+        return Part::Text("no job has started".to_owned());
     }
     let mut table = Table::new(&["AT", "JOB", "ATTEMPT", "WORK", "ROLE", "RESULT", "RAN"]);
     for row in all {
@@ -187,7 +192,7 @@ fn render(all: &[Row], out: Output) -> String {
         let (at, job, attempt) = (time(run.at), run.job.to_string(), run.fence.to_string());
         table.row([at, job, attempt, clean(&run.work_name()), run.role_name(), result, ran]);
     }
-    out.table(&table)
+    Part::Table(table)
 }
 
 /// Returns the logs of the attempts, and the reasons of those that did not start.

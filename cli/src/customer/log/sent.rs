@@ -11,13 +11,14 @@ use freehold_protocol::{Digest, Envelope, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::super::answer::Answer;
 use super::super::question::Question;
-use super::answer;
-use super::evidence::Records;
+use super::answer::of_log_with_texts;
+use super::evidence::{Evidence, Records};
 use super::history::records;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::output::{Output, Table, bytes, time};
+use crate::output::{Part, Table, bytes, time};
 
 /// The time in seconds that the runner may take to upload the text of a report to the bucket.
 const TEXT_SECS: u64 = 600;
@@ -59,20 +60,23 @@ struct SentReport {
 
 impl Sent {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let evidence = self.records.read(context).await?;
-        let (mut sent, doubts) = sent_reports(&evidence.copy, evidence.chain.to);
-        if let Some(wanted) = &self.report {
-            sent.retain(|one| one.report == *wanted);
-            let one = sent.first_mut().ok_or_else(|| {
-                Error::not_found(format!("no record names report {wanted}"))
-                    .or("`freehold customer sent` without `--report` lists all reports")
-            })?;
-            one.text = text(&evidence.copy, wanted);
-        }
-        let texts = self.report.iter().filter_map(|report| signed_text(&evidence.copy, report)).collect();
-        let render = |out| render(&sent, out);
-        answer::give_with_texts(Question::Sent, &evidence, (&sent, &doubts), context, (render, texts))
+        answer(&self.records.read(context).await?, self.report.as_ref())?.print(context.out)
     }
+}
+
+/// Returns the reports that left the account, or only `report` with its full text.
+pub(in crate::customer) fn answer(evidence: &Evidence, report: Option<&Digest>) -> Result<Answer> {
+    let (mut sent, doubts) = sent_reports(&evidence.copy, evidence.chain.to);
+    if let Some(wanted) = report {
+        sent.retain(|one| one.report == *wanted);
+        let one = sent.first_mut().ok_or_else(|| {
+            Error::not_found(format!("no record names report {wanted}"))
+                .or("`freehold customer sent` without `--report` lists all reports")
+        })?;
+        one.text = text(&evidence.copy, wanted);
+    }
+    let texts = report.into_iter().filter_map(|report| signed_text(&evidence.copy, report)).collect();
+    of_log_with_texts(Question::Sent, evidence, (&sent, &doubts), (part(&sent), texts))
 }
 
 fn text(copy: &RecordsCopy, digest: &Digest) -> Option<Report> {
@@ -130,12 +134,12 @@ const fn describe_body(body: &ReportBody) -> &'static str {
     }
 }
 
-fn render(sent: &[SentReport], out: Output) -> String {
+fn part(sent: &[SentReport]) -> Part {
     let mut table = Table::new(&["AT", "RECORD", "REPORT", "SAYS", "SIZE"]);
     for one in sent {
         let says = one.says.unwrap_or("its text is not in the bucket").to_owned();
         let size = bytes(u64::try_from(one.bytes).unwrap_or(u64::MAX));
         table.row([time(one.at), one.record.to_string(), one.report.to_string(), says, size]);
     }
-    if sent.is_empty() { "no report was sent".to_owned() } else { out.table(&table) }
+    if sent.is_empty() { Part::Text("no report was sent".to_owned()) } else { Part::Table(table) }
 }
