@@ -8,7 +8,7 @@ Blocks of a guide:
     ```sh background   is started, and continues
     ```sh elsewhere: REASON
                        is not run here, and listed at the end with the reason
-    ```keys            ctrl-c in the terminal of what was started last
+    ```keys            ctrl-c in the terminal of what was started last and still runs
     ```text            what the block before it prints; `...` is any text, `<NAME>` a word that is `$NAME` from then on
 """
 

@@ -134,8 +134,11 @@ def _sign(release, key):
 
 
 def _interrupt(shell):
-    """Presses ctrl-c in the terminal of what was started last; returns the exit code and what it printed."""
-    process, log = shell.background[-1]
+    """Presses ctrl-c in the terminal of what was started last and still runs.
+
+    Returns its exit code and what it printed.
+    """
+    process, log = next((one, log) for one, log in reversed(shell.background) if one.poll() is None)
     os.killpg(process.pid, signal.SIGINT)
     wait_for(lambda: process.poll() is not None)
     return process.returncode, log.read_text()

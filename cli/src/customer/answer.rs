@@ -1,5 +1,5 @@
-//! The answer of a command for customers before anybody sees it. The command prints it, and a page of `freehold customer
-//! ui` shows it, so that both state the same.
+//! The answer of a command for customers before anybody sees it. The command prints it, and a page of
+//! `freehold customer ui` shows it, so that both state the same.
 
 use serde::Serialize;
 

@@ -49,7 +49,7 @@ pub(crate) struct Changes {
 }
 
 /// The files that are compared.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct ChangedFiles {
     /// The template that the vendor sent now; without it, only the contracts are compared.
     #[arg(long, value_name = "FILE")]
@@ -107,6 +107,17 @@ impl ChangedFiles {
     /// Returns whether no file is given.
     pub(super) const fn are_absent(&self) -> bool {
         self.new_template.is_none() && self.new_contract.is_none()
+    }
+
+    /// Returns the options that name these files.
+    pub(super) fn options(&self) -> String {
+        let named =
+            [("new-template", &self.new_template), ("agreed", &self.agreed), ("new-contract", &self.new_contract)];
+        let options = named.iter().filter_map(|(name, file)| {
+            let file = file.as_ref()?;
+            Some(format!(" --{name} {}", file.display()))
+        });
+        options.collect()
     }
 
     /// Returns the differences between the launched template and these files.

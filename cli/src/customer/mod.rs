@@ -16,6 +16,7 @@ mod question;
 mod runner_checksum;
 mod stop;
 mod stopped;
+mod ui;
 mod verify_licence;
 mod verify_template;
 mod windows;
@@ -59,6 +60,7 @@ pub(crate) enum CustomerCommand {
     Cost(cost::Cost),
     Stopped(stopped::Stopped),
     Gone(gone::Gone),
+    Ui(ui::Ui),
     Man(man::Man),
 }
 
@@ -89,6 +91,7 @@ impl CustomerCommand {
             Self::Cost(args) => args.run(context).await,
             Self::Stopped(args) => args.run(context).await,
             Self::Gone(args) => args.run(context).await,
+            Self::Ui(args) => args.run(context).await,
             Self::Man(args) => args.run(context, root),
         }
     }

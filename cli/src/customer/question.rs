@@ -149,7 +149,8 @@ pub(crate) fn questions() -> String {
     let rows = Question::ALL.map(|question| format!("  {:<38}  {}", question.text(), question.command()));
     format!(
         "Questions, and the command that answers each:\n{}\n\nAll of them use your own AWS credentials or a copy of your bucket \
-         (`--copy DIR`), and none calls a service of the vendor. `freehold customer man` prints a page about them.",
+         (`--copy DIR`), and none calls a service of the vendor. `freehold customer ui` shows the answers as pages in a browser, and `freehold \
+         customer man` prints a page about them.",
         rows.join("\n")
     )
 }

@@ -203,9 +203,7 @@ fn switch(stack: &Stack, install: &InstallId, role: &RoleKey) -> Result<String> 
             "`freehold customer pause {install}` stops the runner, and `freehold customer resume {install}` starts it"
         )));
     }
-    let names = stack.parameters.keys().map(String::as_str);
-    let switches = names.filter(|name| name.starts_with("Enable") && !NOT_OF_ROLES.contains(name));
-    let roles: Vec<String> = switches.map(role_of).collect();
+    let roles: Vec<String> = roles(stack).into_iter().map(|(role, _)| role).collect();
     if stack.parameters.contains_key(&switch) && !NOT_OF_ROLES.contains(&switch.as_str()) {
         return Ok(switch);
     }
@@ -214,6 +212,13 @@ fn switch(stack: &Stack, install: &InstallId, role: &RoleKey) -> Result<String> 
         None => format!("its roles are `{}`", roles.join("`, `")),
     };
     Err(Error::not_found(format!("install `{install}` has no role `{role}`")).or(way_out))
+}
+
+/// Returns the roles that the stack opens and closes, each with whether its switch is on.
+pub(super) fn roles(stack: &Stack) -> Vec<(String, bool)> {
+    let switches = stack.parameters.iter().map(|(name, value)| (name.as_str(), value));
+    let of_roles = switches.filter(|(name, _)| name.starts_with("Enable") && !NOT_OF_ROLES.contains(name));
+    of_roles.map(|(name, value)| (role_of(name), value == "true")).collect()
 }
 
 /// Returns the role of a switch: `break-glass-restart` of `EnableBreakGlassRestart`.

@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use clap::Args;
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::licence::Licence;
-use freehold_protocol::{InstallId, KeyId};
+use freehold_protocol::{InstallId, KeyId, Timestamp};
 use serde::Serialize;
 
+use super::answer::Answer;
 use crate::clock;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::job::plain;
-use crate::output::{Output, Table, clean, time};
+use crate::output::{Part, Table, clean, time};
 
 /// The way out when the file is not a licence.
 const WAY_OUT: &str = "pass the text that the app gets as `.nuon.install.licence`";
@@ -59,12 +60,18 @@ impl VerifyLicence {
             Error::quoting(Kind::Failed, format!("`{}` is not a valid licence: {error}", self.file.display()))
                 .or("do not use this licence; ask the vendor for it again, and for the tenant's public key")
         })?;
-        let verified = Verified { root_key: self.root_key.key_id(), over: licence.is_over(clock::now()?), licence };
-        context.out.show(&verified, |verified| render(verified, context.out))
+        let valid = "the signature is valid under the root key that you passed";
+        answer(licence, self.root_key.key_id(), (clock::now()?, valid))?.print(context.out)
     }
 }
 
-fn render(verified: &Verified, out: Output) -> String {
+/// Returns a licence whose signature was verified. `valid` is the sentence about its signature.
+pub(super) fn answer(licence: Licence, root_key: KeyId, (now, valid): (Timestamp, &str)) -> Result<Answer> {
+    let verified = Verified { root_key, over: licence.is_over(now), licence };
+    Answer::new(&verified, vec![Part::Table(table(&verified)), Part::Text(valid.to_owned())])
+}
+
+fn table(verified: &Verified) -> Table {
     let licence = &verified.licence;
     let mut table = Table::new(&["LICENCE", ""]);
     let mut add = |name: &str, value: String| table.row([name.to_owned(), value]);
@@ -81,5 +88,5 @@ fn render(verified: &Verified, out: Output) -> String {
     for (name, value) in &licence.facts {
         add(&clean(&format!("fact {name}")), clean(&plain(value)));
     }
-    format!("{}\n\nthe signature is valid under the root key that you passed", out.table(&table))
+    table
 }

@@ -160,6 +160,11 @@ pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if is_control(c) { '?' } else { c }).collect()
 }
 
+/// Returns a text without control characters, for a page that shows its lines.
+pub(crate) fn clean_lines(text: &str) -> String {
+    text.chars().map(|c| if is_control(c) && !matches!(c, '\n' | '\t') { '?' } else { c }).collect()
+}
+
 /// Returns commands and what each of them does, as indented lines in two columns. A command without a description does
 /// not widen the first column.
 pub(crate) fn described_commands(commands: &[(String, &str)]) -> String {

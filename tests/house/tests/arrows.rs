@@ -65,6 +65,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
             "aws-errors",
             "client",
             "domain",
+            "pages",
             "permissions",
             "policy",
             "protocol",

@@ -2,7 +2,7 @@
 //! from the bucket, with the customer's own credentials.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aws_sdk_s3::Client;
@@ -38,6 +38,13 @@ pub(crate) struct Records {
     /// the bucket.
     #[arg(long, value_name = "DIR")]
     copy: Option<PathBuf>,
+    #[command(flatten)]
+    known: KnownRecords,
+}
+
+/// The customer's knowledge about the records.
+#[derive(Debug, Default, Args)]
+pub(crate) struct KnownRecords {
     /// The vendor's root key (base64), with which orders and receipts are verified; by default, the output `TenantKey` of
     /// your install stack.
     #[arg(long, value_name = "KEY")]
@@ -73,39 +80,52 @@ enum Place {
 impl Records {
     /// Reads the records and verifies them.
     pub(super) async fn read(&self, context: &Context) -> Result<Evidence> {
-        let (copy, skipped, mut roots, whose, place) = match (&self.copy, &self.install) {
-            (Some(directory), _) => {
-                let LocalCopy { copy, skipped } = local_copy::read(directory)?;
-                let whose = format!("`{}`", directory.display());
-                let roots = self.root_key.clone().and_then(|key| Some(Roots::given(tenant_of(&copy)?, key, None)));
-                (copy, skipped, roots, whose, Place::Directory(directory.clone()))
-            }
-            (None, Some(install)) => {
-                let own = OwnInstall::find(context, install).await?;
-                let roots = match &self.root_key {
-                    Some(key) => Some(Roots::given(own.tenant.clone(), key.clone(), None)),
-                    None => own.roots().await?,
-                };
-                let (client, name) = (own.s3(), own.bucket());
-                let copy = download(&client, &name).await?;
-                (copy, BTreeMap::new(), roots, format!("bucket `{name}`"), Place::Bucket { client, name })
-            }
-            (None, None) => {
-                return Err(Error::invalid("no install is given").or("name the install, or pass `--copy DIR`"));
-            }
-        };
-        if let Some(roots) = &mut roots {
-            learn(roots, &copy)?;
+        match (&self.copy, &self.install) {
+            (Some(directory), _) => self.known.read_copy(directory),
+            (None, Some(install)) => self.known.read_bucket(&OwnInstall::find(context, install).await?).await,
+            (None, None) => Err(Error::invalid("no install is given").or("name the install, or pass `--copy DIR`")),
         }
-        let runners: Vec<String> = self.runners.iter().map(ToString::to_string).collect();
-        let chain = verify(&copy, Known { runners: &runners, seen: &self.seen, roots: roots.as_ref() });
-        Ok(Evidence { copy, skipped, chain, roots, knows_runners: !self.runners.is_empty(), whose, place })
     }
 
     /// Returns the account of the install's queues, as the launched stack names it; `None` for a copy of the records.
     pub(super) async fn queue_account(&self, context: &Context) -> Result<Option<String>> {
         let Some(install) = self.install.as_ref().filter(|_| self.copy.is_none()) else { return Ok(None) };
         OwnInstall::find(context, install).await?.queue_account().await
+    }
+}
+
+impl KnownRecords {
+    /// Reads the records in a copy and verifies them.
+    fn read_copy(&self, directory: &Path) -> Result<Evidence> {
+        let LocalCopy { copy, skipped } = local_copy::read(directory)?;
+        let roots = self.root_key.clone().and_then(|key| Some(Roots::given(tenant_of(&copy)?, key, None)));
+        let whose = format!("`{}`", directory.display());
+        self.verify(copy, roots, (whose, Place::Directory(directory.to_owned()), skipped))
+    }
+
+    /// Reads the records in the bucket of an install and verifies them.
+    pub(in crate::customer) async fn read_bucket(&self, own: &OwnInstall) -> Result<Evidence> {
+        let roots = match &self.root_key {
+            Some(key) => Some(Roots::given(own.tenant.clone(), key.clone(), None)),
+            None => own.roots().await?,
+        };
+        let (client, name) = (own.s3(), own.bucket());
+        let copy = download(&client, &name).await?;
+        self.verify(copy, roots, (format!("bucket `{name}`"), Place::Bucket { client, name }, BTreeMap::new()))
+    }
+
+    fn verify(
+        &self,
+        copy: RecordsCopy,
+        mut roots: Option<Roots>,
+        (whose, place, skipped): (String, Place, BTreeMap<String, usize>),
+    ) -> Result<Evidence> {
+        if let Some(roots) = &mut roots {
+            learn(roots, &copy)?;
+        }
+        let runners: Vec<String> = self.runners.iter().map(ToString::to_string).collect();
+        let chain = verify(&copy, Known { runners: &runners, seen: &self.seen, roots: roots.as_ref() });
+        Ok(Evidence { copy, skipped, chain, roots, knows_runners: !self.runners.is_empty(), whose, place })
     }
 }
 

@@ -6,6 +6,7 @@ pub(super) mod asked;
 pub(super) mod audit;
 pub(super) mod evidence;
 pub(super) mod history;
+pub(super) mod licence;
 mod local_copy;
 mod not_started;
 pub(super) mod origin;

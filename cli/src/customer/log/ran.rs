@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use freehold_protocol::order::{Order, Work};
-use freehold_protocol::{Digest, JobId, canonical};
+use freehold_protocol::{ComponentName, Digest, JobId, canonical};
 use serde::Serialize;
 
 use super::super::answer::Answer;
@@ -108,6 +108,30 @@ pub(in crate::customer) async fn answer(evidence: &Evidence, job: Option<&JobId>
     }
     shown.sort_by_key(Row::record);
     of_log_with_texts(Question::Ran, evidence, (&shown, &doubts), (part(&shown), texts(&shown)))
+}
+
+/// Returns the newest attempt at each component that may have changed it.
+pub(in crate::customer) fn newest_of_components(evidence: &Evidence) -> Part {
+    let runs = runs(&evidence.copy, evidence.roots.as_ref());
+    let mut newest: BTreeMap<&ComponentName, (&Run, &Order)> = BTreeMap::new();
+    for (run, order) in runs.iter().filter_map(|run| Some((run, run.signed.as_ref()?))) {
+        // A check and a build change no component.
+        let is_change = !matches!(order.work, Work::DetectDrift(_) | Work::Health(_) | Work::Build(_));
+        if let Some(component) = order.work.component().filter(|_| is_change) {
+            newest.insert(component, (run, order));
+        }
+    }
+    if newest.is_empty() {
+        return Part::Text("no component was deployed".to_owned());
+    }
+    let mut table = Table::new(&["COMPONENT", "AT", "JOB", "WORK", "RESULT", "ARTIFACT"]);
+    for (component, (run, order)) in newest {
+        let result = run.end.as_ref().map_or_else(|| "no record of an end".to_owned(), |end| clean(&end.result));
+        let artifact = order.work.artifact().map(|artifact| artifact.digest.to_string()).unwrap_or_default();
+        let (at, job) = (time(run.at), run.job.to_string());
+        table.row([component.to_string(), at, job, clean(&run.work_name()), result, artifact]);
+    }
+    Part::Table(table)
 }
 
 /// Returns the attempt's log if it has the digest that the record of the end names.

@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use ed25519_dalek::SigningKey;
 use freehold_protocol::audit::{AuditEvent, AuditRecord, ChainHead, Receipt, message_name, record_name};
 use freehold_protocol::envelope::{Delegate, PublicKey};
+use freehold_protocol::licence::Licence;
 use freehold_protocol::order::{AskedBy, Order};
 use freehold_protocol::provenance::Statement;
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Block, Fence, Outcome, Report, ReportBody};
@@ -36,11 +37,13 @@ pub(crate) struct Story {
     pub(crate) recorded: &'static str,
     /// Who asked, as the order says.
     pub(crate) ordered: &'static str,
+    /// The key at which the signature of the licence in the order ends; without it, the order has no licence.
+    pub(crate) licence_root: Option<u8>,
 }
 
 impl Default for Story {
     fn default() -> Self {
-        Self { root: ROOT, statement_root: ROOT, recorded: "ana", ordered: "ana" }
+        Self { root: ROOT, statement_root: ROOT, recorded: "ana", ordered: "ana", licence_root: None }
     }
 }
 
@@ -131,6 +134,9 @@ impl Bucket {
         let artifact = whole.pointer_mut("/work/artifact").unwrap();
         artifact["provenance"] =
             json!({ "statement": statement, "referrer": Digest::of(b"the statement in a registry") });
+        if let Some(root) = story.licence_root {
+            whole["context"]["nuon"]["install"]["licence"] = json!(text(&licence(root)));
+        }
         let order: Order = serde_json::from_value(whole).unwrap();
         self.artifact = order.work.artifact().unwrap().digest.clone();
         order
@@ -259,6 +265,16 @@ fn sealed(order: &Order, root: u8) -> Envelope {
     Envelope::seal_delegated(order, &key(DELEGATE), &certificate(root)).unwrap()
 }
 
+/// Returns a licence with a number of seats.
+fn licence(root: u8) -> Envelope {
+    let licence: Licence = serde_json::from_value(json!({
+        "tenant": "acme", "install": "globex", "app": "shop", "serial": 3, "issued_at": AT, "signed_at": AT,
+        "facts": { "seats": 4711 },
+    }))
+    .unwrap();
+    Envelope::seal_delegated(&licence, &key(DELEGATE), &certificate(root)).unwrap()
+}
+
 fn certificate(root: u8) -> Envelope {
     let delegate = Delegate {
         send_until: None,
@@ -266,7 +282,7 @@ fn certificate(root: u8) -> Envelope {
         public_key: key(DELEGATE).verifying_key().into(),
         not_before: AT,
         not_after: AT.plus_secs(3600),
-        uses: [KeyUse::Orders, KeyUse::Receipts].into(),
+        uses: [KeyUse::Orders, KeyUse::Receipts, KeyUse::Licences].into(),
     };
     Envelope::seal(&delegate, &[&key(root)]).unwrap()
 }

@@ -5,6 +5,7 @@ mod bucket;
 mod live;
 mod support_bundle;
 mod templates;
+mod ui;
 
 use bucket::{AT, Bucket, Story, command, freehold};
 use freehold_protocol::audit::{AuditEvent, record_name};

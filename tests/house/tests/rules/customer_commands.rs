@@ -1,4 +1,4 @@
-//! A command of `freehold customer` has one name: its file and its type carry the name that a customer types.
+//! A command of `freehold customer` has one name: its file or folder and its type carry the name that a customer types.
 
 use super::{read, top};
 
@@ -71,7 +71,8 @@ fn wrong_name(variant: &str) -> Option<String> {
     };
     let other = OTHER_FILES.iter().find(|(other, ..)| *other == name).map(|(_, file, _)| (*file).to_owned());
     let expected = other.unwrap_or_else(|| snake_case(name));
-    let is_there = FOLDERS.iter().any(|folder| top().join(folder).join(format!("{file}.rs")).exists());
+    let paths = [format!("{file}.rs"), format!("{file}/mod.rs")];
+    let is_there = FOLDERS.iter().any(|folder| paths.iter().any(|path| top().join(folder).join(path).exists()));
     if file != expected || !is_there {
         return Some(format!("`{name}` is in `{file}.rs`; put it into `{expected}.rs`"));
     }
