@@ -98,7 +98,7 @@ pub(crate) struct Error {
     way_out: Option<String>,
     soon: bool,
     /// Every mistake that was found in an app config, for programs.
-    found: Option<Value>,
+    found: Option<Box<Value>>,
 }
 
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
@@ -147,7 +147,7 @@ impl Error {
 
     /// Returns this error with every mistake that was found in an app config.
     pub(crate) fn with_found(self, found: Value) -> Self {
-        Self { found: Some(found), ..self }
+        Self { found: Some(Box::new(found)), ..self }
     }
 
     /// Returns the error as `--json` prints it.
@@ -155,7 +155,8 @@ impl Error {
         let mut error = json!({
             "code": self.kind.code(), "exit_code": self.kind.exit_code(), "message": self.message,
         });
-        let more = [("way_out", self.way_out.as_ref().map(|text| json!(text))), ("found", self.found.clone())];
+        let more =
+            [("way_out", self.way_out.as_ref().map(|text| json!(text))), ("found", self.found.as_deref().cloned())];
         if let Some(error) = error.as_object_mut() {
             error.extend(more.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
         }

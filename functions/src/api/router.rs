@@ -7,7 +7,7 @@ use super::routes::{Operation, ROUTES};
 
 /// Finds the operation for a method and a path.
 #[derive(Debug)]
-pub struct Routes {
+pub(super) struct Routes {
     get: Router<Operation>,
     post: Router<Operation>,
 }
@@ -17,7 +17,7 @@ impl Routes {
     ///
     /// # Errors
     /// When two routes conflict. A test checks that no two routes do.
-    pub fn new() -> Result<Self, matchit::InsertError> {
+    pub(super) fn new() -> Result<Self, matchit::InsertError> {
         let mut routes = Self { get: Router::new(), post: Router::new() };
         for route in ROUTES {
             let router = if route.method == "GET" { &mut routes.get } else { &mut routes.post };
@@ -30,7 +30,7 @@ impl Routes {
     ///
     /// # Errors
     /// NotFound when no route matches.
-    pub fn find(&self, method: &str, path: &str) -> Result<(Operation, Vec<(String, String)>), AppError> {
+    pub(super) fn find(&self, method: &str, path: &str) -> Result<(Operation, Vec<(String, String)>), AppError> {
         let path = path.trim_end_matches('/');
         let router = match method {
             "GET" => Some(&self.get),
