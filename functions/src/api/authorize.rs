@@ -84,7 +84,6 @@ mod tests {
     use freehold_app::access::{UNDECIDED, actions};
 
     use super::super::routes::ROUTES;
-    use super::*;
 
     #[test]
     fn every_operation_is_an_action_of_the_policies_or_needs_no_decision() {

@@ -74,7 +74,8 @@ pub(super) async fn of_approvals(source: &Source, wanted: Option<&Digest>, csrf:
 }
 
 async fn waiting_plans(source: &Source) -> Result<Vec<OnePlan>> {
-    Ok(waiting(&source.records().await?, clock::now()?))
+    let records = source.records().await?;
+    Ok(waiting(&records, clock::now()?))
 }
 
 fn list(plans: &[OnePlan]) -> Markup {

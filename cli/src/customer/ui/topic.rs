@@ -185,7 +185,8 @@ fn option(name: &str, fields: &Fields) -> String {
 }
 
 async fn with_records(source: &Source, of: impl FnOnce(&Evidence) -> Result<Answer>) -> Result<Answer> {
-    of(&source.records().await?)
+    let records = source.records().await?;
+    of(&records)
 }
 
 async fn approvals_of(source: &Source) -> Result<Answer> {
@@ -199,7 +200,8 @@ async fn windows_of(source: &Source) -> Result<Answer> {
 
 async fn ran_of(source: &Source, fields: &Fields) -> Result<Answer> {
     let job = fields.optional::<JobId>("job")?;
-    ran::answer(&source.records().await?, job.as_ref()).await
+    let records = source.records().await?;
+    ran::answer(&records, job.as_ref()).await
 }
 
 async fn asked_of(source: &Source, fields: &Fields) -> Result<Answer> {

@@ -3,6 +3,7 @@
 mod account;
 mod pages;
 
+use std::io::Read as _;
 use std::time::{Duration, Instant};
 
 use freehold_protocol::JobId;
