@@ -52,7 +52,7 @@ impl Switch {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TenantCommand {
-    Deploy(Deploy),
+    Deploy(Box<Deploy>),
     BuildRunner(BuildRunner),
     RotateRoot(rotate_root::RotateRoot),
     #[command(subcommand)]
