@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "a test may panic")]
 
 pub mod audit;
+mod audit_records;
 pub mod bench;
 pub mod canaries;
 pub mod drift;

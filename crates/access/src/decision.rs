@@ -17,6 +17,10 @@ const ADMINISTERS: &str = "set_policies";
 /// An IAM principal that stands for any of the account: only a policy about all of them permits it something.
 const ANY_ARN: &str = "arn:aws:iam::000000000000:role/any";
 
+/// The stack that an evaluation needs, and the one that it gets when less is left. Cedar denies what it has no stack for.
+const LEAST_STACK_BYTES: usize = 1024 * 1024;
+const STACK_BYTES: usize = 8 * 1024 * 1024;
+
 /// What the policies decide about one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
@@ -127,7 +131,10 @@ impl Case {
             Some(self.vocabulary.schema()),
         );
         let request = request.map_err(|error| error.to_string())?;
-        let response = self.vocabulary.authorizer.is_authorized(&request, &policies.set, &self.entities);
+        let authorizer = &self.vocabulary.authorizer;
+        let response = stacker::maybe_grow(LEAST_STACK_BYTES, STACK_BYTES, || {
+            authorizer.is_authorized(&request, &policies.set, &self.entities)
+        });
         let mut deciding: Vec<String> = response.diagnostics().reason().map(ToString::to_string).collect();
         deciding.sort();
         // A policy that fails is left out, also if it is a `forbid`; so each failure denies.

@@ -13,7 +13,7 @@ use crate::vocabulary::Vocabulary;
 const NAME: Shape = Shape::Label { max: 64, also: "._-" };
 /// Policies read attributes of the request's own entities, not those of other entities, which no request has.
 const MAX_DEREFERENCES: u32 = 1;
-/// The stack of the thread that reads policies. Cedar's validator passes over an expression for which its stack is too
+/// The stack on which policies are read. Cedar's validator passes over an expression for which its stack is too
 /// small, and does not report it. An expression in the longest permitted policy has at most about 2,000 levels.
 const STACK_BYTES: usize = 64 * 1024 * 1024;
 /// The policies of a new tenant.
@@ -38,12 +38,7 @@ impl Policies {
         if let Some(mistake) = excess(text) {
             return Err(PoliciesError::wrong(vec![mistake]));
         }
-        std::thread::scope(|scope| {
-            let reader = std::thread::Builder::new().stack_size(STACK_BYTES);
-            let reader = reader.spawn_scoped(scope, || Self::read(text));
-            let reader = reader.map_err(|error| PoliciesError::Broken(format!("cannot start a thread: {error}")))?;
-            reader.join().map_err(|_| PoliciesError::Broken("the reader of policies has failed".to_owned()))?
-        })
+        stacker::grow(STACK_BYTES, || Self::read(text))
     }
 
     fn read(text: &str) -> Result<Self, PoliciesError> {

@@ -151,7 +151,7 @@ vpc_id = "vpc-0a1b"
         );
         assert_eq!(
             variables["TF_VAR_tags"],
-            r#"{"freehold:app":"shop","freehold:install":"globex-prod","freehold:tenant":"acme"}"#
+            r#"{"freehold:tenant":"acme","freehold:app":"shop","freehold:install":"globex-prod"}"#
         );
         assert_eq!(variables["TF_VAR_internal_root_domain"], "globex-prod.acme.internal");
     }

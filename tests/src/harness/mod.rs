@@ -4,7 +4,6 @@
 //! that it needs and is skipped with a message where they are missing. Each test has a cloud and a tenant of its own.
 
 pub mod app;
-mod audit_records;
 mod aws;
 mod chosen_cloud;
 pub mod clients;

@@ -365,7 +365,7 @@ fn words(name: &str) -> Vec<String> {
 }
 
 fn singular(word: &str) -> &str {
-    word.strip_suffix('s').unwrap_or(word)
+    word.strip_suffix('s').filter(|shorter| !shorter.ends_with('s')).unwrap_or(word)
 }
 
 fn all_of(wrong: impl Iterator<Item = String>) -> String {

@@ -2,6 +2,7 @@
 //! `FREEHOLD_UPDATE=1` writes the files anew; read the difference before you accept it.
 
 mod approvals;
+mod heads;
 mod licences;
 mod orders;
 mod previous_version;
@@ -12,7 +13,6 @@ use std::fmt::Debug;
 use ed25519_dalek::SigningKey;
 use freehold_protocol::app_version::{AppVersion, PolicyEngine};
 use freehold_protocol::approval::CustomerDecision;
-use freehold_protocol::audit::{ChainHead, Receipt};
 use freehold_protocol::canonical;
 use freehold_protocol::contract::{Contract, OrderTerms, PackedTerms, ProbeTerms, SignedContract, Terms, TermsChange};
 use freehold_protocol::envelope::{Delegate, Envelope};
@@ -212,29 +212,6 @@ fn report(body: ReportBody) -> Report {
         head: None,
         body,
     }
-}
-
-fn head() -> ChainHead {
-    ChainHead { seq: 44, digest: Digest::of(b"record") }
-}
-
-#[test]
-fn heads_and_receipts() {
-    golden("report-head", &Report { head: Some(head()), ..report(ReportBody::Heartbeat) });
-    let receipt = Receipt {
-        tenant: "acme".parse().unwrap(),
-        install: "globex".parse().unwrap(),
-        head: head(),
-        runner: KeyId::of(&key(2).verifying_key()),
-        received_at: AT,
-        issued_at: AT.plus_secs(60),
-    };
-    golden("receipt", &receipt);
-    let envelope = Envelope::seal(&receipt, &[&key(2)]).unwrap();
-    let image = order(Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() }));
-    golden("order-receipt", &Order { receipt: Some(Box::new(envelope)), ..image.clone() });
-    let policy = OrderPolicy::new("no-eip", PolicyEngine::Opa, "package freehold\n").unwrap();
-    golden("order-policies", &Order { policies: vec![policy], ..image });
 }
 
 fn attempt(event: AttemptEvent) -> Report {

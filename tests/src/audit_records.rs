@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use freehold_protocol::Envelope;
 use freehold_protocol::audit::{AuditRecord, record_number};
 
-use super::{Install, World};
+use crate::harness::{Install, World};
 
 /// The folder of the bucket in which the records are, beside the public keys and the messages.
 const FOLDER: &str = "audit/";
