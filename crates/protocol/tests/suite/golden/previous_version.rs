@@ -14,6 +14,8 @@ use freehold_protocol::order::health::Health;
 use freehold_protocol::order::leftovers::Leftovers;
 use freehold_protocol::succession::Succession;
 
+use freehold_protocol::audit::Receipt;
+
 use super::*;
 
 /// Messages that the version before wrote and that are believed no more, with the reason.
