@@ -295,7 +295,7 @@ fn settings_texts_policies_and_runbooks_are_compared_too() {
     ~ sandbox [sandbox]
     contents: "a" -> "b"
     ~ fix []
-    steps: [{"does":{"action":"a","type":"action"}}] -> [{"does":{"action":"b","type":"action"}}]
+    steps: [{"does":{"type":"action","action":"a"}}] -> [{"does":{"type":"action","action":"b"}}]
     display_name: "Demo" -> "The demo"
     "#);
 }
