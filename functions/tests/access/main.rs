@@ -175,13 +175,27 @@ async fn lists_have_the_items_that_the_member_may_see_and_no_token_names_another
         (&customer, Vec::new(), vec!["umbrella"]),
         (&limited, vec!["shop"], vec!["umbrella"]),
         (&iam(), vec!["demo", "shop"], vec!["globex", "umbrella"]),
-        (&pipeline("repo:acme/shop"), Vec::new(), Vec::new()),
     ] {
         let (status, listed) = tenant.send(sender, "GET", "/v1/apps", &Value::Null).await;
         assert_eq!((status, names(&listed, "app")), (200, apps.into_iter().map(str::to_owned).collect()), "{listed}");
         let (status, listed) = tenant.send(sender, "GET", "/v1/installs", &Value::Null).await;
         assert_eq!((status, names(&listed, "install")), (200, installs.into_iter().map(str::to_owned).collect()));
         assert!(listed["next"].is_null(), "{listed}");
+    }
+}
+
+#[tokio::test]
+async fn the_pipeline_of_a_stranger_lists_nothing_and_learns_no_name_of_a_member() {
+    let tenant = Tenant::new().await;
+    tenant.join("ben@example.com", &["owner"], &json!({})).await;
+    let stranger = pipeline("repo:evil/shop:ref:refs/heads/main");
+
+    for path in ["/v1/apps", "/v1/installs", "/v1/members", "/v1/tenant"] {
+        let (status, answer) = tenant.send(&stranger, "GET", path, &Value::Null).await;
+
+        assert_eq!(status, 403, "{path}: {answer}");
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.ends_with("members: an owner of the tenant") && !message.contains("ben"), "{message}");
     }
 }
 

@@ -7,7 +7,8 @@ use freehold_access::{Decision, Policies, Principal, Resource};
 pub enum Permits {
     /// The policies decide.
     ByPolicies,
-    /// Every member and every pipeline may ask for the list, and the policies decide about each of its items.
+    /// Every member may ask for the list, and the policies decide about each of its items. For anybody else, they also
+    /// decide about the list: to make it, all items are read, and the issuer of pipelines may have many other users.
     ByItem,
     /// Everybody may see who they are.
     Everybody,

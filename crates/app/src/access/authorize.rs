@@ -56,7 +56,12 @@ impl Authorize {
             note(&access, act, &about.to_string(), is_allowed, "");
             return if is_allowed { Ok(access) } else { Err(denial::not_a_member(&self.tenant)) };
         }
-        if act.permits != Permits::ByPolicies {
+        let is_permitted = match act.permits {
+            Permits::Everybody => true,
+            Permits::ByItem => access.member.is_some(),
+            Permits::ByPolicies => false,
+        };
+        if is_permitted {
             note(&access, act, &about.to_string(), true, "");
             return Ok(access);
         }

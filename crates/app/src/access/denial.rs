@@ -30,9 +30,13 @@ pub(super) async fn denied(
     act: &Act<'_>,
     resource: &Resource,
 ) -> AppError {
-    // The names are only a help, so the denial does not depend on them.
-    let members = row::members(store).await.unwrap_or_default();
-    let whom = whom_to_ask(&access.policies, members);
+    let whom = if access.may("list_members", &Resource::Tenant) {
+        // The names are only a help, so the denial does not depend on them.
+        whom_to_ask(&access.policies, row::members(store).await.unwrap_or_default())
+    } else {
+        // Pipelines of strangers get denials too, and members who are people of a customer.
+        "an owner of the tenant".to_owned()
+    };
     let groups = groups_with(&access.policies, act.action, resource);
     AppError::forbidden(format!(
         "`{}` may not {}: this needs the permission `{}`, which {}; ask somebody who may change members: {whom}",

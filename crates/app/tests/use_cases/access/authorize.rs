@@ -102,6 +102,18 @@ async fn a_denial_names_the_permission_the_groups_and_who_can_give_it() {
 }
 
 #[tokio::test]
+async fn a_denial_names_members_only_to_somebody_who_may_list_them() {
+    let world = World::with_install().await;
+    world.with_member("ben@example.com", &["owner"], 1).await;
+    let eve = world.with_member("eve", &["data_scientist"], 2).await;
+
+    let (kind, message) = refusal(&world, &eve, "deploy_components", &install("globex")).await;
+
+    assert_eq!(kind, Kind::Forbidden);
+    assert!(message.ends_with("ask somebody who may change members: an owner of the tenant"), "{message}");
+}
+
+#[tokio::test]
 async fn without_an_owner_a_denial_names_the_account() {
     let world = World::new();
     let ana = world.with_member("ana", &["auditor"], 1).await;
