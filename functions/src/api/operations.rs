@@ -292,6 +292,9 @@ impl Api {
             Operation::ListMembers => to_json(&list_members(store, after).await?),
             Operation::InviteMember => {
                 let (request, by): (InviteMemberRequest, _) = (call.json()?, call.asked_by()?);
+                let (groups, apps) = (request.groups.clone(), request.apps.clone());
+                let given = SetMemberRequest { groups, apps, installs: request.installs.clone() };
+                call.permitted()?.check_gives(&request.member, &given)?;
                 to_json(&self.invite_member.invite(&request, new_code()?, &by).await?)
             }
             Operation::AcceptInvitation => {
@@ -299,7 +302,9 @@ impl Api {
             }
             Operation::SetMember => {
                 let (request, by): (SetMemberRequest, _) = (call.json()?, call.asked_by()?);
-                to_json(&self.set_member.set(&call.member()?, &request, &by).await?)
+                let member = call.member()?;
+                call.permitted()?.check_gives(&member, &request)?;
+                to_json(&self.set_member.set(&member, &request, &by).await?)
             }
             Operation::RemoveMember => to_json(&self.remove_member.remove(&call.member()?, &call.asked_by()?).await?),
             Operation::ShowPolicies => to_json(&show_policies(store).await?),

@@ -255,6 +255,37 @@ async fn a_pipeline_is_not_a_person_with_the_same_subject() {
 }
 
 #[tokio::test]
+async fn whoever_may_change_members_and_not_the_policies_gives_nobody_more_than_they_have() {
+    let tenant = Tenant::new().await;
+    let lead = tenant.join("ana", &["lead"], &json!({})).await;
+    tenant.join("ben", &["auditor"], &json!({})).await;
+    let text = "@id(\"iam\") permit (principal is Freehold::Iam, action, resource);\n\
+                @id(\"owners\") permit (principal in Freehold::Group::\"owner\", action, resource);\n\
+                @id(\"leads\") permit (principal in Freehold::Group::\"lead\", action in\n  \
+                [Freehold::Action::\"invite_member\", Freehold::Action::\"set_member\"], resource);";
+    let (status, answer) = tenant.send(&iam(), "POST", "/v1/access/policies", &json!({ "policies": text })).await;
+    assert_eq!(status, 200, "{answer}");
+    let rows = tenant.memory.rows();
+    let owner = json!({ "groups": ["owner"] });
+    let invite = |name: &str, groups: &[&str]| json!({ "member": name, "groups": groups });
+
+    for (path, body) in [
+        ("/v1/members", invite("eve", &["owner"])),
+        ("/v1/members", invite("eve", &["lead", "owner"])),
+        ("/v1/members/ana", owner.clone()),
+        ("/v1/members/ben", owner.clone()),
+    ] {
+        let (status, answer) = tenant.send(&lead, "POST", path, &body).await;
+
+        assert_eq!((status, &answer["error"]["kind"]), (403, &json!("forbidden")), "{path} {body}: {answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains("may not give"), "{answer}");
+    }
+    assert_eq!(tenant.memory.rows(), rows);
+    assert_eq!(tenant.send(&lead, "POST", "/v1/members", &invite("eve", &["lead", "customer"])).await.0, 200);
+    assert_eq!(tenant.send(&iam(), "POST", "/v1/members/ben", &owner).await.0, 200);
+}
+
+#[tokio::test]
 async fn the_answer_of_an_earlier_try_is_not_for_somebody_who_may_not_ask_any_more() {
     let tenant = Tenant::new().await;
     let ana = tenant.join("ana", &["owner"], &json!({})).await;

@@ -4,11 +4,17 @@ use std::sync::Arc;
 
 use freehold_access::{Policies, Principal, Resource, Who};
 use freehold_domain::install::Install;
+use freehold_protocol::api::SetMemberRequest;
 use freehold_protocol::order::AskedBy;
 use freehold_protocol::{AppName, MemberName, TokenSubject};
 
+use super::principal;
 use super::resource::resource_of;
+use super::row::Assignment;
 use crate::AppError;
+
+/// An IAM principal that stands for any of the account.
+const ANY_ARN: &str = "arn:aws:iam::000000000000:role/any";
 
 /// What the caller of a permitted request may see, and in whose name it acts.
 #[derive(Debug, Clone)]
@@ -34,6 +40,36 @@ impl Access {
 
     pub(super) fn may(&self, action: &str, resource: &Resource) -> bool {
         self.is_unlimited || self.policies.decide(&self.principal, action, resource).is_allowed
+    }
+
+    /// Refuses to let the caller give the member `name` a permission on the tenant that the caller does not have, unless
+    /// the caller may change the policies. Otherwise, whoever may invite or change members could become an owner.
+    /// Permissions on apps and installs are not compared.
+    ///
+    /// # Errors
+    /// Forbidden, with the permission; Invalid for a text that is not the name of a group.
+    pub fn check_gives(&self, name: &MemberName, given: &SetMemberRequest) -> Result<(), AppError> {
+        if self.may("set_policies", &Resource::Tenant) {
+            return Ok(());
+        }
+        let permitted = |principal: &Principal| self.policies.permitted_actions(principal, &Resource::Tenant);
+        let own = permitted(&self.principal);
+        // Somebody who has only signed in has no permission, and an IAM principal may have some without being a member.
+        let role = Who::Iam { arn: ANY_ARN.to_owned() };
+        let of_role = permitted(&Principal::without_groups(role.clone()));
+        for (who, before) in [(Who::Person { subject: name.to_string() }, Vec::new()), (role, of_role)] {
+            let SetMemberRequest { groups, apps, installs } = given.clone();
+            let member = principal::assigned(who, name.to_string(), Assignment { groups, apps, installs })?;
+            let more = permitted(&member).into_iter().find(|action| !own.contains(action) && !before.contains(action));
+            if let Some(action) = more {
+                return Err(AppError::forbidden(format!(
+                    "`{}` may not give `{name}` these groups, because they permit `{action}` of the tenant, which `{}` \
+                     may not do; choose other groups, or ask somebody who may change the policies",
+                    self.principal.name, self.principal.name
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Returns who asks for work, if the caller has a token; an IAM principal is named by its session.
