@@ -87,8 +87,10 @@ fn subject(claims: &HashMap<String, String>, issuer: &str) -> Result<TokenSubjec
             "the token was issued by an issuer that the tenant does not trust here; sign in again",
         ));
     }
-    // Amazon Cognito names the use of its tokens. A token that says who has signed in does not permit calls.
-    if !matches!(claim("token_use"), "" | "access") {
+    // Amazon Cognito and Keycloak name the use of their tokens, and only an ID token has the hash of an access token
+    // (OpenID Connect Core 1.0, section 3.1.3.6). A token that says who has signed in does not permit calls.
+    let is_id_token = claim("typ").eq_ignore_ascii_case("id") || claims.contains_key("at_hash");
+    if is_id_token || !matches!(claim("token_use"), "" | "access") {
         return Err(unauthorized("the token is not an access token; send the access token"));
     }
     claim("sub").parse().map_err(|_| unauthorized("the token has no subject of 1 to 255 visible ASCII characters"))
@@ -182,6 +184,8 @@ mod tests {
             with("iss", json!("https://people.example/")),
             with("iss", json!("")),
             with("token_use", json!("id")),
+            with("typ", json!("ID")),
+            with("at_hash", json!("77QmUPtjPfzWtF2AnpK9RQ")),
             with("sub", json!("")),
             with("sub", json!("a b")),
             with("sub", json!("ana\nben")),
