@@ -1,6 +1,6 @@
 //! Shows who the caller is to the tenant, and what the caller may do in it.
 
-use freehold_access::{Policies, Principal, Resource};
+use freehold_access::{Policies, Principal, Resource, Who};
 use freehold_protocol::api::CallerView;
 
 use super::caller::Access;
@@ -12,7 +12,9 @@ pub async fn show_caller(access: &Access) -> CallerView {
 
 /// Returns the API's view of a principal.
 pub(super) fn view(policies: &Policies, principal: &Principal, is_member: bool) -> CallerView {
-    let permissions = policies.permitted_actions(principal, &Resource::Tenant);
+    // Somebody who has only signed in may do nothing, whatever the policies permit to people.
+    let is_stranger = !is_member && matches!(principal.who, Who::Person { .. });
+    let permissions = if is_stranger { Vec::new() } else { policies.permitted_actions(principal, &Resource::Tenant) };
     CallerView {
         who: principal.who.to_string(),
         name: principal.name.clone(),

@@ -136,6 +136,9 @@ async fn somebody_who_is_not_a_member_learns_nothing_and_may_see_who_they_are() 
         assert_eq!(kind, Kind::Forbidden);
         assert!(message.contains("`freehold member accept CODE`"), "{message}");
     }
+    let people = format!("{OWNERS}@id(\"people\")\npermit (principal is Freehold::Person, action, resource);\n");
+    world.with_member("ana", &["owner"], 1).await;
+    world.set_policies(world.memory.clone()).set(&policies(&people), member()).await.unwrap();
     let act = Act { action: "show_caller", run: "", permits: Permits::Everybody };
     let access = world.authorize().authorize(eve, &act, &About::Tenant).await.unwrap();
     let view = show_caller(&access).await;
