@@ -94,11 +94,11 @@ impl Sessions {
         Ok(())
     }
 
-    /// Replaces the tokens of a session, which counts as a use. Returns `None` if another request has replaced them or
-    /// has ended the session.
+    /// Replaces the tokens of a session. This is not a use: a page that polls also renews them, and some issuers give
+    /// tokens for a few minutes. Returns `None` if another request has replaced them or has ended the session.
     pub(crate) async fn renew(&self, session: Session, tokens: Tokens) -> Result<Option<Session>, AppError> {
         let sealed = sealed(&session.secret, &tokens)?;
-        let row = SessionRow { sealed, used_at: self.clock.now(), ..session.row };
+        let row = SessionRow { sealed, ..session.row };
         let committed = self.put(&session.secret, &row, Expect::Rev(session.rev)).await?;
         let renewed = Session { tokens, row, rev: session.rev + 1, secret: session.secret };
         Ok(matches!(committed, Committed::Done).then_some(renewed))
@@ -232,6 +232,20 @@ mod tests {
         assert!(is_live(&sessions, &secret).await);
 
         memory.advance_secs(1);
+        assert!(!is_live(&sessions, &secret).await);
+    }
+
+    #[tokio::test]
+    async fn a_session_whose_tokens_are_renewed_by_polls_alone_ends_as_idle() {
+        let (memory, sessions) = sessions();
+        let secret = sessions.begin(&tokens("ana")).await.unwrap();
+
+        for _ in 0..IDLE_SECS / 300 {
+            let session = sessions.find(Some(&secret.text())).await.unwrap().unwrap();
+            assert!(sessions.renew(session, tokens("ana")).await.unwrap().is_some());
+            memory.advance_secs(300);
+        }
+
         assert!(!is_live(&sessions, &secret).await);
     }
 
