@@ -1,8 +1,12 @@
 //! `freehold member` and `freehold whoami`.
 
+use std::io::Write as _;
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use super::{api, run};
+use crate::support::tenant_api;
 
 const CODE: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
@@ -135,6 +139,23 @@ fn accept_sends_the_code_and_does_not_print_what_is_not_a_code() {
     assert_eq!((code, wrong), (0, 2), "{error}");
     assert!(out.starts_with("you are a member now\n\nana@example.com, a member of the tenant"), "{out}");
     assert!(why.contains("not the code of an invitation") && !why.contains("another-secret"), "{why}");
+    assert_eq!(*sent.lock().unwrap(), [("/v1/invitations/accept".to_owned(), json!({ "code": CODE }))]);
+}
+
+#[test]
+fn accept_reads_a_code_that_is_not_an_argument_from_stdin() {
+    let (address, sent) = api(|_, _| (200, caller()));
+    let place = tempfile::tempdir().unwrap();
+    let accept = |line: &str| {
+        let mut command = tenant_api::freehold(&address, place.path(), &["member", "accept"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(line.as_bytes()).unwrap();
+        child.wait().unwrap().code()
+    };
+
+    let (wrong, right) = (accept("\n"), accept(&format!(" {CODE}\n")));
+
+    assert_eq!((wrong, right), (Some(2), Some(0)));
     assert_eq!(*sent.lock().unwrap(), [("/v1/invitations/accept".to_owned(), json!({ "code": CODE }))]);
 }
 
