@@ -90,8 +90,9 @@ fn endpoint(text: String, may_be_plain: bool) -> Result<Url, Error> {
     }
 }
 
-/// Returns whether nobody on the network can read what is sent to `url`.
-fn is_private(url: &Url) -> bool {
+/// Returns whether nobody on the network can read what is sent to `url`: the connection has TLS, or does not leave this
+/// machine.
+pub fn is_private(url: &Url) -> bool {
     let is_loopback = match url.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         Some(Host::Ipv4(ip)) => ip.is_loopback(),

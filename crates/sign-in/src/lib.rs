@@ -40,7 +40,7 @@ mod tokens;
 
 pub use attempt::{Attempt, Begun};
 pub use device::Device;
-pub use discovery::discovery_base;
+pub use discovery::{discovery_base, is_private};
 pub use error::{Error, IdTokenError, Refusal};
 pub use issuer::{Issuer, Settings};
 pub use secret::Secret;
