@@ -35,8 +35,9 @@ impl InviteMember {
     ///
     /// # Errors
     /// Invalid for a name that is not the name of a group, or an ARN that is not of an IAM role or user; Conflict for
-    /// the name of a member who has accepted, for an IAM principal that is another member, with too many members, and
-    /// if nobody could change the policies any more; or the store's errors.
+    /// the name of a member who has accepted, for a name that looks like that of another member, for an IAM principal
+    /// that is another member, with too many members, and if nobody could change the policies any more; or the store's
+    /// errors.
     pub async fn invite(
         &self,
         request: &InviteMemberRequest,
@@ -68,6 +69,7 @@ impl InviteMember {
         };
         let mut all = row::members(store).await?;
         all.retain(|member| member.name != *name);
+        refuse_lookalike(name, &all)?;
         if all.len() >= MAX_MEMBERS {
             return Err(AppError::conflict(format!(
                 "the tenant has {MAX_MEMBERS} members, which is the maximum; remove one with `freehold member remove NAME`"
@@ -106,6 +108,21 @@ fn invited_before(invited: &Member, known: Member) -> Result<Decided<Member>, Ap
         "`{name}` is a member already; change the groups with `freehold member set {name}`, or choose another name",
         name = known.name
     )))
+}
+
+/// Refuses a name that differs from another one by the case of letters alone. People take both for the same address.
+///
+/// # Errors
+/// Conflict.
+fn refuse_lookalike(name: &MemberName, others: &[Member]) -> Result<(), AppError> {
+    match others.iter().find(|other| other.name.as_str().eq_ignore_ascii_case(name.as_str())) {
+        Some(other) => Err(AppError::conflict(format!(
+            "`{name}` differs from the member `{}` by the case of letters alone; choose another name, or change that \
+             member",
+            other.name
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Refuses a principal that is another member already.

@@ -29,6 +29,18 @@ async fn somebody_is_invited_by_a_code_that_the_table_does_not_have() {
 }
 
 #[tokio::test]
+async fn a_name_that_differs_from_another_by_case_alone_is_refused() {
+    let world = World::new();
+    world.invite("ana@example.com", &["developer"], 1).await;
+
+    let request = invitation("Ana@Example.com", &["owner"]);
+    let error = world.invite_member().invite(&request, code(2), member()).await.unwrap_err();
+
+    assert_eq!(error.kind, Kind::Conflict);
+    assert!(error.message.contains("differs from the member `ana@example.com` by the case"), "{error}");
+}
+
+#[tokio::test]
 async fn another_invitation_replaces_the_code_of_the_first_one() {
     let world = World::new();
     world.invite("ana", &["developer"], 1).await;
