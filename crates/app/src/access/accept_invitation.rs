@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use freehold_access::{Principal, Who};
+use freehold_access::{Principal, Resource, Who};
 use freehold_protocol::Digest;
 use freehold_protocol::api::{AcceptInvitationRequest, CallerView, INVITATION_CODE};
+use freehold_protocol::order::AskedBy;
 
 use super::invite_member::refuse_other;
 use super::policies::ParsedPolicies;
 use super::principal;
-use super::row::{self, Invitation, Member, MemberState};
+use super::row::{self, Invitation, KnownPrincipal, Member, MemberState};
 use super::show_caller::view;
 use crate::AppError;
 use crate::ports::{Clock, Expect, Store};
@@ -28,8 +29,8 @@ impl AcceptInvitation {
     ///
     /// # Errors
     /// Forbidden for a caller who is not a person; NotFound, always with the same text, for a code that is not known,
-    /// has expired, or was accepted by somebody else; Conflict for a person who is another member; or the store's
-    /// errors.
+    /// has expired, was accepted by somebody else, or is of a member who may not invite any more; Conflict for a person
+    /// who is another member; or the store's errors.
     pub async fn accept(&self, request: &AcceptInvitationRequest, who: &Who) -> Result<CallerView, AppError> {
         if !matches!(who, Who::Person { .. }) {
             return Err(AppError::forbidden(
@@ -58,6 +59,7 @@ impl AcceptInvitation {
         if let Some(is_same) = found.value.who().map(|known| known == who) {
             return if is_same { Ok(Decided::Keep(found.value)) } else { Err(refused()) };
         }
+        self.check_inviter(&found.value.invited_by).await?;
         refuse_other(store, &who, &found.value.name).await?;
         let state = MemberState::Accepted { who, at: now, code: Some(code.clone()) };
         let member = Member { state, ..found.value };
@@ -66,6 +68,17 @@ impl AcceptInvitation {
             writes.push(put(&principal, Expect::Absent)?);
         }
         Ok(Decided::Commit(writes, member))
+    }
+
+    /// Refuses the invitation of a member who may not invite any more. Otherwise a member could return after the removal
+    /// by an invitation of their own.
+    async fn check_inviter(&self, by: &AskedBy) -> Result<(), AppError> {
+        let AskedBy::Member { subject, .. } = by else { return Ok(()) };
+        let (store, who) = (&*self.store, Who::Person { subject: subject.to_string() });
+        let known = load::<KnownPrincipal>(store, &row::principal_key(&who.to_string())).await?;
+        let inviter = principal::of_member(known.ok_or_else(refused)?.value)?;
+        let decision = self.policies.load(store).await?.decide(&inviter, "invite_member", &Resource::Tenant);
+        if decision.is_allowed { Ok(()) } else { Err(refused()) }
     }
 }
 

@@ -8,9 +8,10 @@ use freehold_app::access::invite_member::INVITATION_SECS;
 use freehold_app::access::{ParsedPolicies, Who, list_members};
 use freehold_app::testing::Fault;
 use freehold_protocol::api::AcceptInvitationRequest;
+use freehold_protocol::order::AskedBy;
 
 use crate::support::World;
-use crate::support::access::{code, name, person, role};
+use crate::support::access::{code, groups, invitation, name, person, role};
 use crate::support::interleaving::Interleaved;
 use crate::support::member;
 
@@ -50,6 +51,27 @@ async fn an_unknown_a_used_an_expired_and_a_removed_code_are_refused_alike() {
     });
 
     assert!(texts.iter().all(|text| *text == texts[0]), "{texts:?}");
+}
+
+#[tokio::test]
+async fn an_invitation_ends_with_the_permission_of_the_member_who_made_it() {
+    let world = World::new();
+    world.with_member("ana", &["owner"], 1).await;
+    let by = AskedBy::Member { member: name("ana"), subject: "ana".parse().unwrap() };
+    for (invited, number) in [("ben", 2), ("eve", 3), ("dan", 4)] {
+        world.invite_member().invite(&invitation(invited, &["owner"]), code(number), &by).await.unwrap();
+    }
+
+    let while_owner = world.accept(2, &person("ben")).await;
+    world.set_member(world.memory.clone()).set(&name("ana"), &groups(&["auditor"]), member()).await.unwrap();
+    let after_demotion = world.accept(3, &person("eve")).await;
+    world.remove_member(world.memory.clone()).remove(&name("ana"), member()).await.unwrap();
+    let after_removal = world.accept(4, &person("ana")).await;
+
+    assert_eq!(while_owner.unwrap().name, "ben");
+    for refused in [after_demotion, after_removal] {
+        assert_eq!(refused.unwrap_err().kind, Kind::NotFound);
+    }
 }
 
 #[tokio::test]
