@@ -31,7 +31,7 @@ impl TestAccess {
     pub async fn test(&self, request: &TestAccessRequest) -> Result<AccessView, AppError> {
         let store = &*self.store;
         let action = action(&request.action)?;
-        let principal = self.principal(request).await?;
+        let (principal, is_stranger) = self.principal(request).await?;
         let resource = self.resource(request).await?;
         if !action.is_about(resource.about()) {
             let about = action.about.as_str();
@@ -44,10 +44,14 @@ impl TestAccess {
         let run = request.run_action.as_ref().map(|run| run.as_str()).unwrap_or_default();
         let decision = policies.decide_run(&principal, action.name, run, &resource);
         let groups = groups_with(&policies, action.name, &resource).iter().map(ToString::to_string).collect();
+        if is_stranger {
+            return Ok(AccessView { is_allowed: false, policies: Vec::new(), groups });
+        }
         Ok(AccessView { is_allowed: decision.is_allowed, policies: decision.policies, groups })
     }
 
-    async fn principal(&self, request: &TestAccessRequest) -> Result<Principal, AppError> {
+    /// Returns the principal, and whether the API refuses it whatever the policies permit: a person who is not a member.
+    async fn principal(&self, request: &TestAccessRequest) -> Result<(Principal, bool), AppError> {
         let store = &*self.store;
         match (&request.who, &request.member) {
             (None, Some(member)) => {
@@ -56,15 +60,18 @@ impl TestAccess {
                 // Nobody has accepted the invitation yet, so the subject of the person is not known.
                 let who = who.unwrap_or_else(|| Who::Person { subject: member.name.to_string() }.to_string());
                 let (member, assignment) = (member.name, member.assignment);
-                principal::of_member(KnownPrincipal { who, member, assignment })
+                Ok((principal::of_member(KnownPrincipal { who, member, assignment })?, false))
             }
             (Some(who), None) => {
                 let who: Who =
                     who.parse().map_err(|error: freehold_access::NotWho| AppError::invalid(error.to_string()))?;
                 let who = if let Who::Iam { arn } = &who { who_of_arn(arn)? } else { who };
                 match load::<KnownPrincipal>(store, &row::principal_key(&who.to_string())).await? {
-                    Some(known) => principal::of_member(known.value),
-                    None => Ok(Principal::without_groups(who)),
+                    Some(known) => Ok((principal::of_member(known.value)?, false)),
+                    None => {
+                        let is_person = matches!(who, Who::Person { .. });
+                        Ok((Principal::without_groups(who), is_person))
+                    }
                 }
             }
             (None, None) | (Some(_), Some(_)) => {

@@ -3,8 +3,8 @@
 use freehold_app::Kind;
 use freehold_protocol::api::TestAccessRequest;
 
-use crate::support::World;
-use crate::support::access::name;
+use crate::support::access::{name, policies};
+use crate::support::{World, member};
 
 fn request(action: &str) -> TestAccessRequest {
     TestAccessRequest {
@@ -45,6 +45,20 @@ async fn the_environment_of_the_install_and_the_name_of_what_runs_count() {
     let other = world.test_access().test(&run("check")).await.unwrap();
 
     assert_eq!([report.is_allowed, other.is_allowed], [true, false]);
+}
+
+#[tokio::test]
+async fn a_person_who_is_not_a_member_is_refused_also_by_policies_about_all_people() {
+    let world = World::new();
+    let text = "@id(\"all\") permit (principal, action, resource);";
+    world.set_policies(world.memory.clone()).set(&policies(text), member()).await.unwrap();
+    let of = |who: &str| TestAccessRequest { who: Some(who.to_owned()), member: None, ..request("show_tenant") };
+
+    let stranger = world.test_access().test(&of("person:eve")).await.unwrap();
+    let pipeline = world.test_access().test(&of("pipeline:repo:acme/shop")).await.unwrap();
+
+    assert_eq!((stranger.is_allowed, stranger.policies), (false, Vec::new()));
+    assert!(pipeline.is_allowed);
 }
 
 #[tokio::test]
