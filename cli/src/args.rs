@@ -134,7 +134,7 @@ enum Command {
     /// Let programs outside of AWS, such as CI jobs, start work in the tenant with signed calls.
     #[command(subcommand)]
     Webhook(webhook::WebhookCommand),
-    /// The people, pipelines and IAM principals who may use the tenant, and their groups.
+    /// The people and IAM principals who may use the tenant, and their groups.
     #[command(subcommand)]
     Member(member::MemberCommand),
     /// The policies that decide who may do what in the tenant.

@@ -31,15 +31,9 @@ Examples:
   freehold access set policies.cedar
   freehold access set policies.cedar --yes
 
-The file has all policies of the tenant, and each policy has an id. This one lets developers look at production, but
-change nothing there, and lets one of them deploy it:
-
-  @id(\"developers-read-production\")
-  permit (
-      principal in Freehold::Group::\"developer\",
-      action in Freehold::Action::\"read\",
-      resource
-  );
+The file has all policies of the tenant, and what it leaves out is removed: begin with the output of `freehold access
+show`. Each policy has a name, `@id`. The ready-made policies let developers look at production and change nothing
+there. This one, added to them, lets one developer deploy one install in production:
 
   @id(\"ana-deploys-globex\")
   permit (

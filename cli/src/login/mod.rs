@@ -27,12 +27,12 @@ use target::Target;
 Examples:
   freehold login --tenant acme
   freehold login --tenant acme --no-browser
-  freehold login --api https://abc.execute-api.eu-west-1.amazonaws.com \\
+  freehold login --tenant acme --api https://abc.execute-api.eu-west-1.amazonaws.com \\
       --issuer https://id.example.com --client-id 2f3c
 
 The first example reads the issuer from the tenant's stack, and needs AWS credentials that may read it. The last one
-needs none: ask the person who deployed the tenant for the three values, which are the outputs ApiUrl, PeopleIssuer and
-PeopleClientId of its stack.
+needs none: ask somebody who has them for the three values, which are the outputs ApiUrl, PeopleIssuer and
+PeopleClientId in `freehold tenant status`. Whoever is not a member yet then runs `freehold member accept CODE`.
 
 The login is in a file that only you can read, below $XDG_STATE_HOME/freehold or ~/.local/state/freehold. It is renewed
 until the issuer ends it; `freehold logout` ends it. `--as-aws` makes a command use AWS credentials nevertheless. A

@@ -22,7 +22,7 @@ Groups of a new tenant:
   developer       see everything, build apps, and operate and change installs outside of production
   data_scientist  see installs and their results, and run actions whose name begins with `report-`
   auditor         see everything except secret inputs, and change nothing
-  customer        see the installs that the member is limited to
+  customer        see the installs that the member is limited to, and nothing else
 
 An install is in production if its own label `environment` is `production`, or if it has no such label. The policies
 say what a group may do: `freehold access show` prints them.

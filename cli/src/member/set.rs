@@ -22,10 +22,11 @@ Examples:
   freehold member set ana@example.com --group operator
   freehold member set ana@example.com --group developer --group auditor
   freehold member set globex-ops --install globex --install globex-eu
-  freehold member set globex-ops --no-installs
+  freehold member set ben@example.com --no-apps --no-installs
 
-The options replace the groups, apps or installs of the member; what no option names stays. The change decides about
-the next request of the member. `freehold member invite --help` lists the groups."
+The options replace the groups, apps or installs of the member; what no option names stays. A member without apps and
+installs is not limited: the groups count for the whole tenant, except that `customer` permits nothing then. The change
+decides about the next request of the member. `freehold member invite --help` lists the groups."
 )]
 pub(crate) struct Set {
     /// Name of the member.
@@ -48,10 +49,10 @@ struct Change {
     /// An install that the member is limited to from now on; repeat it for several.
     #[arg(long = "install", value_name = "INSTALL")]
     installs: Vec<InstallId>,
-    /// Limit the member to no app.
+    /// Remove the limit to apps.
     #[arg(long, conflicts_with = "apps")]
     no_apps: bool,
-    /// Limit the member to no install.
+    /// Remove the limit to installs.
     #[arg(long, conflicts_with = "installs")]
     no_installs: bool,
 }

@@ -71,8 +71,9 @@ Examples:
   freehold tenant deploy --name acme --people-issuer https://login.acme.example --people-client-id freehold
   freehold tenant deploy --name acme --pipeline-issuer https://token.actions.githubusercontent.com --pipeline-audience freehold-acme
 
-People sign in with accounts of a user pool of the stack, or of the issuer that `--people-issuer` names. Who has an account is
-not a member yet: see `freehold member invite --help`.
+People sign in with accounts of a user pool of the stack, or of the issuer that `--people-issuer` names. An account alone
+permits nothing: `freehold member invite --help` shows how a person becomes a member. The address of the console is printed
+last; with `--json`, it is the field `console_url`.
 
 Running the command again with the same code changes nothing. The second line printed is the API's address; with `--json`, it
 is the field `api_url`. Options that are left out keep their current value.")]
