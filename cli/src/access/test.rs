@@ -20,8 +20,8 @@ Examples:
   freehold access test --who iam:arn:aws:iam::111111111111:role/ci --action sync_app --app my-app
 
 An action is the name of an operation of the API in lower case with underscores; docs/access.md lists the actions.
-Without `--install` and `--app`, the action is about the whole tenant. Exit code 1 when the policies do not permit
-it.")]
+Without `--install` and `--app`, the action is about the whole tenant. Everybody may ask about themselves, with the
+principal that `freehold whoami` prints. Exit code 1 when the policies do not permit the action.")]
 pub(crate) struct Test {
     /// The principal, as `freehold whoami` prints it: `iam:` and an ARN, or `person:` or `pipeline:` and the subject of
     /// a token.

@@ -3,7 +3,7 @@
 
 use freehold_app::AppError;
 use freehold_app::access::{About, Access, Act, Permits};
-use freehold_protocol::api::CreateInstallRequest;
+use freehold_protocol::api::{CreateInstallRequest, TestAccessRequest};
 
 use super::routes::Operation;
 use super::{Api, Call};
@@ -19,7 +19,8 @@ impl Api {
         if matches!(operation, Operation::CallWebhook | Operation::AcceptInvitation) {
             return Ok(None);
         }
-        let (action, run, permits) = (operation.action(), call.runs(operation)?, operation.permits());
+        let (action, run) = (operation.action(), call.runs(operation)?);
+        let permits = if call.tests_oneself(operation)? { Permits::Oneself } else { operation.permits() };
         let act = Act { action: &action, run: &run, permits };
         let about = call.about(operation)?;
         Ok(Some(self.authorize.authorize(call.who()?, &act, &about).await?))
@@ -65,6 +66,16 @@ impl Call {
             Some("workflow") => About::Workflow(self.workflow()?),
             Some(_) | None => About::Tenant,
         })
+    }
+
+    /// Returns whether the request asks what the policies permit the caller itself. The operation refuses a body that
+    /// cannot be read.
+    fn tests_oneself(&self, operation: Operation) -> Result<bool, AppError> {
+        if !matches!(operation, Operation::TestAccess) {
+            return Ok(false);
+        }
+        let caller = self.who()?.to_string();
+        Ok(self.json::<TestAccessRequest>().is_ok_and(|test| test.member.is_none() && test.who == Some(caller)))
     }
 
     /// Returns the name of the action or the runbook that the request would run; empty for another request.

@@ -311,7 +311,9 @@ impl Api {
             Operation::SetPolicies => {
                 to_json(&self.set_policies.set(&call.json::<SetPoliciesRequest>()?, &call.asked_by()?).await?)
             }
-            Operation::TestAccess => to_json(&self.test_access.test(&call.json::<TestAccessRequest>()?).await?),
+            Operation::TestAccess => {
+                to_json(&self.test_access.test_for(call.permitted()?, &call.json::<TestAccessRequest>()?).await?)
+            }
             Operation::ListLogs => to_json(&read::list_logs(store, &call.job()?, after).await?),
         }
     }

@@ -158,8 +158,7 @@ async fn log_of(client: &Client, job: &JobId) -> Result<LogPage, freehold_client
     Ok(log)
 }
 
-/// Returns the view with those of `actions` that the policies permit the person on an install. A person who may not ask
-/// what they permit sees no button.
+/// Returns the view with those of `actions` that the policies permit the person on an install.
 async fn allowing<'a>(client: &Client, view: View<'a>, install: &InstallId, actions: &[&'static str]) -> View<'a> {
     let answers = actions.iter().copied().map(|action| is_allowed(client, view.caller, install, action));
     let allowed: BTreeSet<&'static str> = join_all(answers).await.into_iter().flatten().collect();

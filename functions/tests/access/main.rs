@@ -139,6 +139,27 @@ async fn a_member_with_limits_reaches_nothing_else_by_its_id() {
 }
 
 #[tokio::test]
+async fn a_member_tests_only_the_own_access_and_with_what_the_member_may_see() {
+    let tenant = Tenant::new().await;
+    let dan = tenant.join("dan", &["developer"], &json!({ "apps": [UMBRELLA.app] })).await;
+    let test = |who: &str, install: &str| json!({ "who": who, "action": "deploy_components", "install": install });
+
+    let ask = async |request: Value| tenant.send(&dan, "POST", "/v1/access/test", &request).await;
+    let (own, decision) = ask(test("person:dan", UMBRELLA.install)).await;
+    let (other, _) = ask(test("person:ana", UMBRELLA.install)).await;
+    let (by_name, _) = ask(json!({ "member": "dan", "action": "show_tenant" })).await;
+    let (hidden, hides) = ask(test("person:dan", GLOBEX.install)).await;
+    let (missing, misses) = ask(test("person:dan", "nobody")).await;
+    let (stranger, _) =
+        tenant.send(&person("eve"), "POST", "/v1/access/test", &test("person:eve", UMBRELLA.install)).await;
+
+    assert_eq!((own, &decision["is_allowed"]), (200, &json!(true)), "{decision}");
+    assert_eq!((other, by_name, hidden, missing, stranger), (403, 403, 404, 404, 403));
+    let text = |answer: &Value, id: &str| answer["error"]["message"].as_str().unwrap().replace(id, "ID");
+    assert_eq!(text(&hides, GLOBEX.install), text(&misses, "nobody"));
+}
+
+#[tokio::test]
 async fn an_id_that_is_hidden_and_one_that_does_not_exist_have_the_same_answer() {
     let tenant = Tenant::new().await;
     let eve = tenant.join("eve", &["customer"], &json!({ "installs": [UMBRELLA.install] })).await;

@@ -10,6 +10,8 @@ pub enum Permits {
     /// Every member may ask for the list, and the policies decide about each of its items. For anybody else, they also
     /// decide about the list: to make it, all items are read, and the issuer of pipelines may have many other users.
     ByItem,
+    /// Every member and every pipeline may ask what the policies permit themselves, with what they may see.
+    Oneself,
     /// Everybody may see who they are.
     Everybody,
 }

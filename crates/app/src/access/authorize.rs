@@ -93,12 +93,7 @@ impl Authorize {
         if decision.is_allowed {
             return Ok(access);
         }
-        let is_visible = match &resource {
-            Resource::Tenant => true,
-            Resource::App { .. } => access.may("show_app", &resource),
-            Resource::Install { .. } => exists && access.may("show_install", &resource),
-        };
-        if !is_visible {
+        if !exists || !access.may_see(&resource) {
             return Err(about.absence());
         }
         Err(denial::denied(&*self.store, &self.tenant, &access, act, &resource).await)

@@ -38,6 +38,15 @@ impl Access {
         self.is_unlimited || self.may("show_install", &resource_of(install))
     }
 
+    /// Returns whether the caller may see what a request is about. Everybody may know that the tenant exists.
+    pub(super) fn may_see(&self, resource: &Resource) -> bool {
+        match resource {
+            Resource::Tenant => true,
+            Resource::App { .. } => self.may("show_app", resource),
+            Resource::Install { .. } => self.may("show_install", resource),
+        }
+    }
+
     pub(super) fn may(&self, action: &str, resource: &Resource) -> bool {
         self.is_unlimited || self.policies.decide(&self.principal, action, resource).is_allowed
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use freehold_access::{ActionInfo, Principal, Resource, Who, actions, groups_with};
 use freehold_protocol::api::{AccessView, TestAccessRequest};
 
+use super::caller::Access;
 use super::iam::who_of_arn;
 use super::policies::ParsedPolicies;
 use super::principal;
@@ -22,6 +23,19 @@ pub struct TestAccess {
 }
 
 impl TestAccess {
+    /// Returns what the policies decide, to a caller who may see the app or install of the request, or who may test the
+    /// access of everybody.
+    ///
+    /// # Errors
+    /// Those of [`Self::test`]; NotFound for an app or install that the caller may not see, as if it did not exist.
+    pub async fn test_for(&self, caller: &Access, request: &TestAccessRequest) -> Result<AccessView, AppError> {
+        let about = about(request);
+        if !caller.may("test_access", &Resource::Tenant) && !caller.may_see(&self.resource(&about).await?) {
+            return Err(about.absence());
+        }
+        self.test(request).await
+    }
+
     /// Returns what the policies decide about the principal, the action and the resource of the request.
     ///
     /// # Errors
@@ -32,11 +46,11 @@ impl TestAccess {
         let store = &*self.store;
         let action = action(&request.action)?;
         let (principal, is_stranger) = self.principal(request).await?;
-        let resource = self.resource(request).await?;
+        let resource = self.resource(&about(request)).await?;
         if !action.is_about(resource.about()) {
-            let about = action.about.as_str();
+            let kind = action.about.as_str();
             return Err(AppError::invalid(format!(
-                "`{}` is an action of a resource of kind {about}, and the request names {resource}; name the {about}",
+                "`{}` is an action of a resource of kind {kind}, and the request names {resource}; name the {kind}",
                 action.name
             )));
         }
@@ -80,13 +94,17 @@ impl TestAccess {
         }
     }
 
-    async fn resource(&self, request: &TestAccessRequest) -> Result<Resource, AppError> {
-        let about = match (&request.install, &request.app) {
-            (Some(install), _) => About::Install(install.clone()),
-            (None, Some(app)) => About::App(app.clone()),
-            (None, None) => About::Tenant,
-        };
+    async fn resource(&self, about: &About) -> Result<Resource, AppError> {
         about.resource(&*self.store).await?.ok_or_else(|| about.absence())
+    }
+}
+
+/// Returns what the request is about.
+fn about(request: &TestAccessRequest) -> About {
+    match (&request.install, &request.app) {
+        (Some(install), _) => About::Install(install.clone()),
+        (None, Some(app)) => About::App(app.clone()),
+        (None, None) => About::Tenant,
     }
 }
 
