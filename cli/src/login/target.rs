@@ -7,7 +7,7 @@ use url::Url;
 use crate::api::{PEOPLE_CLIENT_ID, PEOPLE_ISSUER, Profile, api_url_of, tenant_stack};
 use crate::bearer::logins;
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// An API, and the issuer whose tokens it takes.
 #[derive(Debug)]
@@ -31,6 +31,10 @@ impl Target {
             let api = logins::api_of(&login)?;
             let tenant = tenant.clone().or(login.tenant);
             return Ok(Self { api, tenant, issuer: login.issuer, client_id: login.client_id });
+        }
+        if api.is_some() && tenant.is_none() {
+            return Err(Error::invalid("the issuer of this API is not known, because there is no login for it yet")
+                .or("pass `--issuer URL` and `--client-id ID` too, or `--tenant NAME`, whose stack names both"));
         }
         let tenant = profile.tenant()?.clone();
         let stack = tenant_stack(&context.config().await?, &tenant).await?;

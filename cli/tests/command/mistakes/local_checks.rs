@@ -11,7 +11,7 @@ const DEAD_ENDPOINT: [(&str, &str); 2] = [("AWS_REGION", "eu-west-1"), ("AWS_END
 const NO_DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 const NO_SHA256: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-pub(super) const MISTAKES: [Mistake; 61] = [
+pub(super) const MISTAKES: [Mistake; 67] = [
     mistake("no tenant", &["install", "list"], 2),
     mistake("no tenant", &["tenant", "status"], 2),
     mistake("no region", &["install", "list", "--tenant", "acme"], 2),
@@ -121,6 +121,29 @@ pub(super) const MISTAKES: [Mistake; 61] = [
     mistake(
         "typo in a parameter of the stack",
         &["install", "launch", "globex", "--template", "globex.yaml", "--parameter", "EnableProvison=false"],
+        2,
+    ),
+    mistake(
+        "login at an API without its issuer",
+        &["login", "--api", "https://abc.execute-api.eu-west-1.amazonaws.com"],
+        2,
+    ),
+    with(
+        "the token of a pipeline without the address of the API",
+        &[("FREEHOLD_PIPELINE_TOKEN", "abc")],
+        &["whoami", "--tenant", "acme"],
+        2,
+    ),
+    mistake("a part of the code of an invitation", &["member", "accept", "4f2d0c6a"], 2),
+    mistake(
+        "typo in the name of an action of the API",
+        &["access", "test", "--member", "ana@example.com", "--action", "deploy_component", "--install", "globex"],
+        2,
+    ),
+    mistake("no such file with policies", &["access", "set", "policies.cedar"], 2),
+    mistake(
+        "an issuer without its client",
+        &["tenant", "deploy", "--name", "acme", "--people-issuer", "https://login.acme.example"],
         2,
     ),
 ];

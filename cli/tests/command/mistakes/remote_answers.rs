@@ -31,7 +31,7 @@ macro_rules! create {
     };
 }
 
-pub(super) const MISTAKES: [Mistake; 39] = [
+pub(super) const MISTAKES: [Mistake; 40] = [
     noticed("wrong account or region", &["install", "list", "--tenant", "acme"], 3, Cloud::Aws(without_tenant)),
     noticed("typo in the name of a tenant", &["app", "list", "--tenant", "acmee"], 3, Cloud::Aws(without_tenant)),
     noticed(
@@ -174,6 +174,12 @@ pub(super) const MISTAKES: [Mistake; 39] = [
         &["tenant", "destroy", "--name", "acme", "--confirm", "acme"],
         4,
         Cloud::Aws(with_mappings_in_use),
+    ),
+    noticed(
+        "something that the policies do not permit",
+        &["install", "disable", "globex", "--reason", "later"],
+        6,
+        Cloud::Tenant(tenant),
     ),
     noticed("a deploy that fails", &["workflow", "watch", "wf_00000000000000000001"], 1, Cloud::Tenant(tenant)),
 ];
@@ -443,6 +449,11 @@ fn refused(method: &str, path: &str, body: &str) -> Option<Answer> {
             let workflow = "wf_00000000000000000001".parse().unwrap();
             ContinuationError::NotSkippable { workflow, node: "queue".into(), why }.into()
         }
+        ("POST", "/v1/installs/globex/disable") => AppError::forbidden(
+            "`ana@example.com` may not disable install `globex` (environment `production`): this needs the permission \
+             `disable_install`, which the groups `operator` and `owner` have; ask somebody who may change members: \
+             ben@example.com",
+        ),
         ("POST", "/v1/installs/globex/deploys") if body.contains("2026.12") => beyond_the_consent().into(),
         ("POST", "/v1/installs/globex/deploys") => {
             PlanError::NotBuilt { component: "queue".parse().unwrap(), app: "web".into() }.into()
