@@ -3,7 +3,7 @@
 use clap::Args;
 use freehold_access::{Who, actions};
 use freehold_client::calls;
-use freehold_protocol::api::{AccessView, TestAccessRequest};
+use freehold_protocol::api::{AccessView, CallerView, TestAccessRequest};
 use freehold_protocol::{ActionName, AppName, InstallId, MemberName};
 use freehold_template::nearest;
 
@@ -18,14 +18,15 @@ Examples:
   freehold access test --member ana@example.com --action run_action --install globex --run-action report-usage
   freehold access test --member ben@example.com --action set_policies
   freehold access test --who iam:arn:aws:iam::111111111111:role/ci --action sync_app --app my-app
+  freehold access test --action approve_job --install globex
 
 An action is the name of an operation of the API in lower case with underscores; docs/access.md lists the actions.
-Without `--install` and `--app`, the action is about the whole tenant. Everybody may ask about themselves, with the
-principal that `freehold whoami` prints. Exit code 1 when the policies do not permit the action.")]
+Without `--install` and `--app`, the action is about the whole tenant. Without `--member` and `--who`, the question is
+about yourself, which everybody may ask. Exit code 1 when the policies do not permit the action.")]
 pub(crate) struct Test {
     /// The principal, as `freehold whoami` prints it: `iam:` and an ARN, or `person:` or `pipeline:` and the subject of
     /// a token.
-    #[arg(long, value_name = "PRINCIPAL", required_unless_present = "member", conflicts_with = "member")]
+    #[arg(long, value_name = "PRINCIPAL", conflicts_with = "member")]
     who: Option<Who>,
     /// Name of a member.
     #[arg(long, value_name = "NAME")]
@@ -48,9 +49,14 @@ impl Test {
     pub(super) async fn run(self, context: &Context) -> Result<()> {
         let Self { who, member, action, install, app, run_action } = self;
         check(&action)?;
-        let who = who.map(String::from);
+        let api = context.api().await?;
+        let who = match (who, &member) {
+            (Some(who), _) => Some(who.to_string()),
+            (None, Some(_)) => None,
+            (None, None) => Some(api.send::<CallerView>(calls::show_caller()).await?.who),
+        };
         let request = TestAccessRequest { who, member, action, app, install, run_action };
-        let view: AccessView = context.api().await?.send(calls::test_access(&request)).await?;
+        let view: AccessView = api.send(calls::test_access(&request)).await?;
         context.out.show(&view, |view| text(&request, view))?;
         if view.is_allowed { Ok(()) } else { Err(denial(&request, &view)) }
     }

@@ -123,12 +123,31 @@ fn test_prints_the_decision_and_ends_with_1_when_it_is_a_denial() {
 }
 
 #[test]
+fn without_a_principal_the_question_is_about_the_caller() {
+    let caller = json!({
+        "who": "person:1234", "name": "ana@example.com", "groups": [], "apps": [], "installs": [], "is_member": true,
+        "permissions": [],
+    });
+    let decision = json!({ "is_allowed": true, "policies": ["owners-do-everything"], "groups": ["owner"] });
+    let (address, sent) =
+        api(move |_, path| (200, if path == "/v1/caller" { caller.clone() } else { decision.clone() }));
+    let place = tempfile::tempdir().unwrap();
+
+    let (code, out, error) =
+        run(&address, place.path(), &["access", "test", "--action", "approve_job", "--install", "globex"]);
+
+    assert_eq!(code, 0, "{error}");
+    assert!(out.starts_with("allowed: person:1234, `approve_job` in install `globex`"), "{out}");
+    let request = json!({ "who": "person:1234", "action": "approve_job", "install": "globex" });
+    assert_eq!(*sent.lock().unwrap(), [("/v1/access/test".to_owned(), request)]);
+}
+
+#[test]
 fn a_principal_is_named_once_and_an_action_is_about_one_thing() {
     let (address, sent) = api(answers);
     let place = tempfile::tempdir().unwrap();
     for (words, says) in [
-        (&["--action", "deploy_components"][..], "--who"),
-        (&["--member", "ana", "--action", "deploy_component"], "did you mean `deploy_components`?"),
+        (&["--member", "ana", "--action", "deploy_component"][..], "did you mean `deploy_components`?"),
         (&["--who", "ana", "--action", "show_app"], "`ana` is not a principal; expected `iam:` and an ARN"),
         (&["--who", "person:1", "--member", "ana", "--action", "show_app"], "cannot be used with"),
         (&["--member", "ana", "--action", "show_app", "--app", "shop", "--install", "globex"], "cannot be used with"),
