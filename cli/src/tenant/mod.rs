@@ -198,7 +198,8 @@ pub(crate) struct BuildRunner {
     machine: crate::runner_config_file::Machine,
 }
 
-/// Show the stack, the code of the functions, the length of the queues and the build runner's machine.
+/// Show the stack with its outputs, such as the addresses of the API and the console, the code of the functions, the
+/// length of the queues and the build runner's machine.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  freehold tenant status\n  freehold tenant status --json")]
 pub(crate) struct Status {

@@ -19,7 +19,7 @@ pub(crate) fn show(view: &View<'_>, job: &JobView, log: &LogPage) -> String {
         (actions(view, job, &path))
         h2 { "Log" }
         p { a href=(path) { "Refresh now" } }
-        (shown_log(&path, log))
+        (shown_log(job, &path, log))
         h2 { "Outputs" }
         (outputs(job))
         h2 { "Policies" }
@@ -37,13 +37,13 @@ pub(crate) fn text_of(log: &LogPage) -> String {
     log.chunks.iter().map(|chunk| chunk.text.as_str()).collect()
 }
 
-fn shown_log(path: &str, log: &LogPage) -> Markup {
+fn shown_log(job: &JobView, path: &str, log: &LogPage) -> Markup {
     let text = text_of(log);
     let from = text.len().saturating_sub(LOG_BYTES);
     let from = (from..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or_default();
     let shown = text.get(from..).unwrap_or_default();
     html! {
-        @if from > 0 { p { "The log is longer; the command shows all of it." } }
+        @if from > 0 { p { "The log is longer; " (code(format!("freehold job logs {}", job.job))) " shows all of it." } }
         // The parser drops one line break after the start tag.
         pre tabindex="0" role="region" aria-label="Log" data-live={ (path) "/live" } data-since=(log.cursor) {
             "\n" (shown)
