@@ -11,6 +11,7 @@ mod mistakes;
 mod operations;
 mod page;
 mod people;
+mod rules;
 
 use std::sync::LazyLock;
 
