@@ -25,35 +25,44 @@ impl Element {
 
 /// Returns the elements of a page. Panics if the tags of the page do not match.
 pub(crate) fn elements(page: &str) -> Vec<Element> {
+    read(page).unwrap_or_else(|error| panic!("{error} in {page}"))
+}
+
+/// Returns the elements of a page.
+///
+/// # Errors
+/// What is not a tag that matches another, a text or an entity.
+pub(crate) fn read(page: &str) -> Result<Vec<Element>, String> {
     let mut reader = Reader::from_str(page);
     reader.config_mut().check_end_names = false;
     reader.config_mut().allow_unmatched_ends = true;
     let (mut elements, mut around) = (Vec::new(), Vec::<String>::new());
     loop {
-        match reader.read_event().unwrap_or_else(|error| panic!("{error} in {page}")) {
+        match reader.read_event().map_err(|error| error.to_string())? {
             Event::Start(start) => {
                 let name = start.name().0.to_owned();
-                let attributes = start.html_attributes().map(|attribute| {
-                    let attribute = attribute.unwrap_or_else(|error| panic!("{error} in {page}"));
-                    (attribute.key.0.to_owned(), attribute.value.into_owned())
-                });
-                let attributes = attributes.collect();
+                let mut attributes = Vec::new();
+                for attribute in start.html_attributes() {
+                    let attribute = attribute.map_err(|error| error.to_string())?;
+                    attributes.push((attribute.key.0.to_owned(), attribute.value.into_owned()));
+                }
                 elements.push(Element { name: name.clone(), attributes, around: around.clone() });
                 if !VOID.contains(&name.as_str()) {
                     around.push(name);
                 }
             }
             Event::End(end) => {
-                let name = end.name().0.to_owned();
-                assert_eq!(around.pop().as_deref(), Some(name.as_str()), "{page}");
+                let (open, name) = (around.pop(), end.name().0);
+                if open.as_deref() != Some(name) {
+                    return Err(format!("`{name}` ends, and {open:?} is open"));
+                }
             }
             Event::Eof => break,
             Event::Text(_) | Event::GeneralRef(_) | Event::DocType(_) => {}
-            other => panic!("{other:?} is in {page}"),
+            other => return Err(format!("there is {other:?}")),
         }
     }
-    assert!(around.is_empty(), "{around:?} is open in {page}");
-    elements
+    if around.is_empty() { Ok(elements) } else { Err(format!("{around:?} is open at the end")) }
 }
 
 /// Returns the tags of a page with the names of their attributes.

@@ -5,5 +5,6 @@ mod document;
 mod examples;
 mod hostile_texts;
 mod pages;
+mod payloads;
 mod visits;
 mod world;
