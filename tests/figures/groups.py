@@ -192,6 +192,22 @@ GROUPS = (
         build=(f"{CARGO} -p freehold-runner -p freehold-features --example approval-figures",),
     ),
     Group(
+        "access",
+        "decisions of the API about drawn members, policies and requests, and whether Cedar decides the same",
+        "15 min, estimated",
+        "tests/figures/access {decisions} {seed}",
+        "tests/figures/access 2000 {seed}",
+        folder=ROOT,
+    ),
+    Group(
+        "console",
+        "hostile texts in every field that pages show, and every route with ids that the sender may not see",
+        "20 min, estimated",
+        "tests/figures/console {payloads} {seed}",
+        "tests/figures/console 12 {seed}",
+        folder=ROOT,
+    ),
+    Group(
         "iam",
         "decisions of an IAM simulator about what the templates permit",
         "5 min",

@@ -3,7 +3,15 @@
 
 #![cfg(test)]
 
+mod cedar;
+mod decisions;
+mod idor;
+mod mutants;
+mod notes;
+#[path = "../../../crates/access/tests/suite/rules.rs"]
+mod rules;
 mod tenant;
+mod world;
 
 use freehold_app::access::actions;
 use freehold_app::testing::Memory;

@@ -28,8 +28,15 @@ pub(crate) struct Ids {
 /// An install in production, and one in the environment `staging` of another app.
 pub(crate) const GLOBEX: Ids = Ids { app: "demo", install: "globex", end: "00000000000000000001" };
 pub(crate) const UMBRELLA: Ids = Ids { app: "shop", install: "umbrella", end: "0000000000000000000f" };
+/// Ids that nothing has.
+pub(crate) const ABSENT: Ids = Ids { app: "absent-app", install: "absent-install", end: "000000000000000000ff" };
 
 impl Ids {
+    /// Returns a text with a word in place of each of these ids.
+    pub(crate) fn blanked(&self, text: &str) -> String {
+        [self.install, self.app, self.end].iter().fold(text.to_owned(), |text, id| text.replace(id, "ID"))
+    }
+
     /// Returns the path of a route with these ids.
     pub(crate) fn path(&self, route: &str) -> String {
         let digest = format!("sha256:{}", "0".repeat(64));
@@ -159,6 +166,16 @@ impl Tenant {
         (response.status_code, serde_json::from_str(&text).unwrap())
     }
 
+    /// Gives an install the label `environment`.
+    pub(crate) async fn set_environment(&self, install: &str, environment: &str) {
+        let pk = format!("install#{install}");
+        let row = self.memory.rows().into_iter().find(|row| row.key.pk == pk && row.key.sk == "state").unwrap();
+        let mut state: Value = serde_json::from_str(&row.body).unwrap();
+        state["labels"] = json!({ "environment": environment });
+        let write = Write::Put { key: row.key, body: state.to_string(), expect: Expect::Any, expires: None };
+        let _ = self.memory.commit(vec![write]).await.unwrap();
+    }
+
     /// Makes a person with the subject `name` a member with this name.
     pub(crate) async fn join(&self, name: &str, groups: &[&str], limits: &Value) -> Sender {
         let mut request = json!({ "member": name, "groups": groups });
@@ -170,6 +187,11 @@ impl Tenant {
         assert_eq!((status, accepted["is_member"].as_bool()), (200, Some(true)), "{accepted}");
         person(name)
     }
+}
+
+/// Returns the value of a setting of the environment, or the usual one.
+pub(crate) fn setting(name: &str, usual: usize) -> usize {
+    std::env::var(name).map_or(usual, |value| value.parse().unwrap())
 }
 
 /// Returns the rows of an app, an install, and one workflow, job and run of it, made from rows of the golden file.
