@@ -57,7 +57,7 @@ impl Authorize {
             return if is_allowed { Ok(access) } else { Err(denial::not_a_member(&self.tenant)) };
         }
         let is_permitted = match act.permits {
-            Permits::Everybody => true,
+            Permits::Everybody | Permits::Oneself => true,
             Permits::ByItem => access.member.is_some(),
             Permits::ByPolicies => false,
         };
