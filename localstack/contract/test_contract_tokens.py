@@ -16,7 +16,7 @@ from contract_issuer import Issuer, text
 
 PASSWORD = "Correct horse battery 7!"
 CALLBACK = "http://localhost:8976/callback"
-# A function that counts its calls, and answers what API Gateway sends it about the caller and the path.
+# A function that counts its calls, and answers what API Gateway sends it about the caller, the path and the cookies.
 COUNTS = f"""#!{sys.executable}
 import json, os, urllib.request
 api = "http://%s/2018-06-01/runtime/invocation/" % os.environ["AWS_LAMBDA_RUNTIME_API"]
@@ -26,6 +26,7 @@ while True:
         request, event = next.headers["Lambda-Runtime-Aws-Request-Id"], json.load(next)
     calls += 1
     seen = {{"calls": calls, "path": event["rawPath"], "authorizer": event["requestContext"].get("authorizer")}}
+    seen.update({{"cookies": event.get("cookies"), "header": event["headers"].get("cookie")}})
     answer = {{"statusCode": 200, "body": json.dumps(seen)}}
     urllib.request.urlopen(api + request + "/response", json.dumps(answer).encode()).close()
 """
@@ -126,11 +127,13 @@ class Tokens(Contract):
         }
         return shared().http("POST", f"{shared().endpoint}/", headers, json.dumps(request))
 
-    def ask(self, path, token=None):
-        return shared().http("GET", f"{self.endpoint}{path}", {"Authorization": f"Bearer {token}"} if token else None)
+    def ask(self, path, token=None, **headers):
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        return shared().http("GET", f"{self.endpoint}{path}", headers)
 
-    def seen(self, path, token):
-        answer = self.ask(path, token)
+    def seen(self, path, token, **headers):
+        answer = self.ask(path, token, **headers)
         self.assertEqual(answer.status, 200, answer)
         return json.loads(answer.body)
 
@@ -223,6 +226,14 @@ class Tokens(Contract):
 
         for path in ("/pipelines/v1/apps", "/pipelines/v1/apps/", "/pipelines//v1/apps", "/pipelines/pipelines/v1"):
             self.assertEqual(self.seen(path, token)["path"], path)
+
+    def test_cookies_arrive_as_a_list_and_not_as_a_header(self):
+        token = self.issuer.token()
+
+        seen = self.seen("/pipelines/v1/apps", token, Cookie="a=1; b=x=y")
+
+        self.assertEqual((seen["cookies"], seen["header"]), (["a=1", "b=x=y"], None))
+        self.assertIsNone(self.seen("/pipelines/v1/apps", token)["cookies"])
 
     def test_more_slashes_at_the_beginning_of_a_path_choose_the_same_route(self):
         seen = self.seen("//pipelines/v1/apps", self.issuer.token())

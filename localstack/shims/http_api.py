@@ -1,9 +1,10 @@
-"""HTTP API: finds the API that a request names, in whatever account it is, and lets no token in where IAM decides."""
+"""HTTP API: finds the API that a request names, in whatever account it is, lets no token in where IAM decides, and passes
+cookies to the function as format 2.0 does."""
 
 from ministack import app
 from ministack.core import router
 from ministack.core.responses import get_account_id, set_request_account_id
-from ministack.services import apigateway
+from ministack.services import apigateway, lambda_svc
 
 from shims.replace import replace
 
@@ -15,6 +16,8 @@ def apply():
     replace(app, "_handle_execute_api_request", _in_owners_account)
     # MiniStack takes every request with an Authorization header for a signed one, also one with a bearer token.
     replace(apigateway, "_handle_execute_in_scope", _signed_for_iam)
+    # MiniStack passes the header `cookie`. API Gateway passes a list of the cookies instead of this header.
+    replace(lambda_svc, "_execute_function_with_config_scope", _with_cookies)
 
 
 def _in_owners_account(original):
@@ -40,6 +43,16 @@ def _signed_for_iam(original):
         return await original(api_id, stage, path, method, headers, body, query_params, *more)
 
     return handle_execute_in_scope
+
+
+def _with_cookies(original):
+    def execute_function_with_config_scope(record, event, *more, **named):
+        if isinstance(event, dict) and event.get("version") == "2.0" and "cookie" in event.get("headers", {}):
+            headers = dict(event["headers"])
+            event = {**event, "headers": headers, "cookies": headers.pop("cookie").split("; ")}
+        return original(record, event, *more, **named)
+
+    return execute_function_with_config_scope
 
 
 def _owner(api_id):
