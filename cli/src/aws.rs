@@ -1,6 +1,6 @@
 //! The configuration of AWS clients: the default chain of credentials and settings, and timeouts for every call.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
 use aws_types::sdk_config::SharedHttpClient;
+use freehold_client::lookup_host;
 use freehold_protocol::AccountId;
 use url::Url;
 
@@ -67,7 +68,7 @@ async fn check_endpoint(endpoint: &str) -> Result<()> {
         ))
     };
     let connect = async {
-        let addresses = Resolver::lookup(host.trim_matches(['[', ']'])).await?;
+        let addresses = lookup_host(host.trim_matches(['[', ']'])).await?;
         let addresses: Vec<SocketAddr> = addresses.into_iter().map(|ip| SocketAddr::new(ip, port)).collect();
         tokio::net::TcpStream::connect(addresses.as_slice()).await.map(drop)
     };
@@ -129,54 +130,19 @@ fn http_client() -> SharedHttpClient {
         .clone()
 }
 
-/// Resolves host names as the system does, but names that end with `.localhost` always to loopback (RFC 6761, section
-/// 6.3).
+/// Resolves the host names of endpoints as the client of the tenant API does.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Resolver;
-
-impl Resolver {
-    pub(crate) async fn lookup(name: &str) -> std::io::Result<Vec<IpAddr>> {
-        if is_loopback_name(name) {
-            return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
-        }
-        Ok(tokio::net::lookup_host((name, 0)).await?.map(|address| address.ip()).collect())
-    }
-}
+struct Resolver;
 
 impl ResolveDns for Resolver {
     fn resolve_dns<'a>(&'a self, name: &'a str) -> DnsFuture<'a> {
-        DnsFuture::new(async move { Self::lookup(name).await.map_err(ResolveDnsError::new) })
+        DnsFuture::new(async move { lookup_host(name).await.map_err(ResolveDnsError::new) })
     }
-}
-
-impl reqwest::dns::Resolve for Resolver {
-    fn resolve(&self, name: reqwest::dns::Name) -> reqwest::dns::Resolving {
-        Box::pin(async move {
-            let found = Self::lookup(name.as_str()).await?;
-            let addresses: reqwest::dns::Addrs = Box::new(found.into_iter().map(|ip| (ip, 0).into()));
-            Ok(addresses)
-        })
-    }
-}
-
-fn is_loopback_name(name: &str) -> bool {
-    let name = name.strip_suffix('.').unwrap_or(name);
-    name.eq_ignore_ascii_case("localhost") || name.to_ascii_lowercase().ends_with(".localhost")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_below_localhost_are_loopback_and_no_others() {
-        for name in ["localhost", "api.execute-api.localhost", "A.LOCALHOST", "x.localhost."] {
-            assert!(is_loopback_name(name), "{name}");
-        }
-        for name in ["localhost.example.com", "notlocalhost", "amazonaws.com"] {
-            assert!(!is_loopback_name(name), "{name}");
-        }
-    }
 
     #[tokio::test]
     async fn an_endpoint_where_nothing_listens_is_named_at_once() {

@@ -180,9 +180,7 @@ impl Api {
 
 /// Returns a builder with the settings that all HTTP clients of the command share.
 pub(crate) fn http_builder() -> reqwest::ClientBuilder {
-    freehold_client::http_builder()
-        .user_agent(concat!("freehold/", env!("CARGO_PKG_VERSION")))
-        .dns_resolver(Arc::new(crate::aws::Resolver))
+    freehold_client::http_builder().user_agent(concat!("freehold/", env!("CARGO_PKG_VERSION")))
 }
 
 fn http_client() -> Result<reqwest::Client> {

@@ -1,11 +1,13 @@
 //! The HTTP client of the API, and how it reads an answer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::HeaderMap;
 use reqwest::{ClientBuilder, RequestBuilder};
 
 use crate::error::Error;
+use crate::resolver::Resolver;
 
 /// The time limit of one try, except for an upload.
 pub const ANSWER: Duration = Duration::from_secs(35);
@@ -13,13 +15,14 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// The header with the id that API Gateway gives to a request.
 const REQUEST_ID: &str = "apigw-requestid";
 
-/// Returns a builder of HTTP clients whose TLS is rustls with ring.
+/// Returns a builder of HTTP clients whose TLS is rustls with ring. Names below `.localhost` are loopback for them.
 pub fn http_builder() -> ClientBuilder {
     // Another part of the program may have chosen a provider before.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .connect_timeout(CONNECT)
         .user_agent(concat!("freehold-client/", env!("CARGO_PKG_VERSION")))
+        .dns_resolver(Arc::new(Resolver))
 }
 
 /// Sends a request to the server at `address`, and returns the body of its answer.
