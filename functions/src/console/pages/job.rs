@@ -2,6 +2,7 @@
 
 use freehold_pages::{Facts, Field, Page, Table, Tone, badge, code, notice, time};
 use freehold_protocol::api::{JobView, LogPage, PlanView};
+use freehold_protocol::approval::Side;
 use maud::{Markup, html};
 
 use super::view::{View, install_link, install_path, maybe_time, workflow_link};
@@ -101,9 +102,13 @@ fn decision(view: &View<'_>, plan: &PlanView, path: &str) -> Markup {
         hint: "One line of 1 to 500 characters.",
         is_required: true,
     };
+    let waits_for_vendor = plan.waits_for.contains(&Side::Vendor);
     html! {
+        @if plan.waits_for.is_empty() {
+            (notice(Tone::Neutral, "The plan is approved. Freehold orders the job again within a minute."))
+        }
         div .actions {
-            @if view.allowed.contains("approve_job") {
+            @if waits_for_vendor && view.allowed.contains("approve_job") {
                 (view.form(&approve, "Approve").hidden("plan", &digest).render())
             }
             @if view.allowed.contains("reject_job") {
@@ -154,8 +159,8 @@ fn history(job: &JobView) -> Markup {
         table.row([
             time(entry.at),
             html! { (entry.what) },
-            html! { (entry.from) },
-            html! { (entry.to) },
+            html! { (entry.from.replace('_', " ")) },
+            html! { (entry.to.replace('_', " ")) },
             html! { (entry.reason) },
         ]);
     }

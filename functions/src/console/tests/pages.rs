@@ -111,3 +111,19 @@ fn what_removes_something_asks_for_a_confirmation() {
         assert!(page.contains(&format!("<summary>{act}…</summary>")), "page `{name}`: {page}");
     }
 }
+
+#[test]
+fn only_a_plan_that_waits_for_the_vendor_can_be_approved() {
+    let make = PAGES.iter().find(|(name, ..)| *name == "job with a plan").unwrap().2;
+    let page = |sides: &[&str]| {
+        let mut of = examples(&["ApproveJob", "LogPage"]);
+        of[0]["plan"]["waits_for"] = Value::from(sides.to_vec());
+        made(make, &caller(), &of).unwrap()
+    };
+    let has_form = |page: &str| page.contains("/approve\"");
+
+    assert!(has_form(&page(&["vendor"])) && has_form(&page(&["vendor", "customer"])));
+    assert!(!has_form(&page(&["customer"])) && !has_form(&page(&[])));
+    let notice = "The plan is approved.";
+    assert!(page(&[]).contains(notice) && !page(&["customer"]).contains(notice));
+}
