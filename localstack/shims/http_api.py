@@ -1,5 +1,5 @@
-"""HTTP API: finds the API that a request names, in whatever account it is, lets no token in where IAM decides, and passes
-cookies to the function as format 2.0 does."""
+"""HTTP API: finds the API that a request names, in whatever account it is, lets no token in where IAM decides,
+and passes cookies to the function as format 2.0 does."""
 
 from ministack import app
 from ministack.core import router
