@@ -174,6 +174,16 @@ GROUPS = (
         build=WORKSPACE,
     ),
     Group(
+        "browser",
+        "every page of the console in a browser, as five people see it, on the local cloud",
+        "2 min",
+        "tests/console/run",
+        "tests/console/run",
+        folder=ROOT,
+        build=WORKSPACE,
+        needs=("chromium", "npm"),
+    ),
+    Group(
         "windows",
         "decisions about change windows in 20 time zones, and whether Python's time zones say the same",
         "2 min",
