@@ -234,7 +234,7 @@ class Parameters(unittest.TestCase):
         self.assertEqual(parameters["BuildIdleSecs"]["Type"], "Number")
 
     def test_subnets_need_a_vpc_and_a_program(self):
-        [rule] = templates.tenant()["Rules"].values()
+        rule = templates.tenant()["Rules"]["BuildMachineHasVpcAndProgram"]
 
         [assertion] = rule["Assertions"]
         needed = {test["Fn::Not"][0]["Fn::Equals"][0]["Ref"] for test in assertion["Assert"]["Fn::And"]}
