@@ -109,7 +109,5 @@ def make_accounts(programs):
     pool, cognito = issuer.rsplit("/", 1)[1], programs.client("cognito-idp", VENDOR)
     for person in (OWNER, *INVITED, STRANGER):
         address = [{"Name": "email", "Value": person}, {"Name": "email_verified", "Value": "true"}]
-        cognito.admin_create_user(
-            UserPoolId=pool, Username=person, UserAttributes=address, MessageAction="SUPPRESS"
-        )
+        cognito.admin_create_user(UserPoolId=pool, Username=person, UserAttributes=address, MessageAction="SUPPRESS")
         cognito.admin_set_user_password(UserPoolId=pool, Username=person, Password=PASSWORD, Permanent=True)
