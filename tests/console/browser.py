@@ -4,9 +4,8 @@ import re
 import shutil
 from urllib.parse import urlsplit
 
-from tenant import PASSWORD
-
 from programs import Failed
+from tenant import PASSWORD
 
 # How long a page may take on a busy machine, in milliseconds.
 LONGEST = 60_000

@@ -15,13 +15,13 @@ import json
 import shutil
 import sys
 
-import browser
-import tenant
 from playwright.sync_api import Error as BrowserError
 from playwright.sync_api import sync_playwright
-from walk import SCHEMES, Walk
 
+import browser
+import tenant
 from programs import ROOT, Failed, Programs
+from walk import SCHEMES, Walk
 
 WORK = ROOT / "target" / "console"
 PAGES = WORK / "pages"

@@ -3,10 +3,11 @@
 import unittest
 from types import SimpleNamespace
 
+from playwright.sync_api import sync_playwright
+
 import browser
 import console
 import page_checks
-from playwright.sync_api import sync_playwright
 
 GOOD = """<!DOCTYPE html><html lang="en"><head><title>Good</title>
 <style>:focus-visible { outline: 3px solid blue }</style></head>

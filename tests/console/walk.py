@@ -5,9 +5,8 @@ import re
 import page_checks
 import tenant
 from browser import Browser
-from tenant import INVITED, OWNER, PRODUCTION, RELEASE, STAGING, STRANGER
-
 from programs import TENANT, VENDOR, Failed
+from tenant import INVITED, OWNER, PRODUCTION, RELEASE, STAGING, STRANGER
 
 DEVELOPER, DATA, CUSTOMER = INVITED
 SCHEMES = ("light", "dark")
