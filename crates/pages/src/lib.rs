@@ -13,7 +13,6 @@
 //! ```
 
 mod badge;
-mod chart;
 mod facts;
 mod form;
 mod graph;
@@ -25,7 +24,6 @@ mod table;
 mod text;
 
 pub use badge::{Tone, badge, tone_of};
-pub use chart::{Bar, Chart, bars, line};
 pub use facts::Facts;
 pub use form::{Field, Form};
 pub use graph::{Graph, LARGEST_GRAPH, Node};
