@@ -157,14 +157,18 @@ def install_for(programs, operation):
 def settle(programs):
     """Lets the runner end what its install does: an install that is busy refuses the next request."""
     programs.freehold_quietly("install", "enable", INSTALL)
-    start_runner(programs, INSTALL)
-    left = open_workflows(programs)
-    # Requests of a long run leave much work, so the limit of a wait is for the end of one workflow.
-    while left:
-        ended = f"one of the install's open workflows ends: {', '.join(left)}"
-        programs.wait_until(ended, lambda before=left: open_workflows(programs) != before)
+    is_settled = False
+    # A workflow may start when the others have ended, such as the next step of a runbook.
+    while not is_settled:
+        start_runner(programs, INSTALL)
         left = open_workflows(programs)
-    programs.end_runners()
+        # Requests of a long run leave much work, so the limit of a wait is for the end of one workflow.
+        while left:
+            ended = f"one of the install's open workflows ends: {', '.join(left)}"
+            programs.wait_until(ended, lambda before=left: open_workflows(programs) != before)
+            left = open_workflows(programs)
+        programs.end_runners()
+        is_settled = not open_workflows(programs)
 
 
 def open_workflows(programs):
